@@ -1,0 +1,7 @@
+/** Integration tests: real PostgreSQL and RabbitMQ, found or started by the global setup. */
+module.exports = {
+  ...require('./jest.preset.cjs'),
+  testMatch: ['**/*.integration-spec.ts', '**/*.e2e-spec.ts'],
+  globalSetup: '<rootDir>/tools/infrastructure/jest-global-setup.ts',
+  testTimeout: 30_000,
+};

@@ -1,0 +1,24 @@
+const { mkdirSync, readFileSync } = require('node:fs');
+const { join } = require('node:path');
+
+const swc = JSON.parse(readFileSync(join(__dirname, '.swcrc'), 'utf8'));
+delete swc.$schema;
+
+// Jest writes its JSON report here and does not create the folder itself.
+mkdirSync(join(__dirname, 'test-results'), { recursive: true });
+
+/** What every Jest run here has in common: SWC for TypeScript, the workspace's import names, no leaks between files. */
+module.exports = {
+  rootDir: __dirname,
+  testEnvironment: 'node',
+  transform: {
+    '^.+\\.[cm]?[jt]s$': ['@swc/jest', { ...swc, swcrc: false, module: { type: 'commonjs' } }],
+  },
+  // ESM-only packages that tests load in-process go through SWC too.
+  transformIgnorePatterns: ['/node_modules/(?!(jose|oidc-provider|openid-client|oauth4webapi)/)'],
+  moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json'],
+  moduleNameMapper: { '^@platform/([^/]+)$': '<rootDir>/libs/$1/src/index.ts' },
+  modulePathIgnorePatterns: ['<rootDir>/dist/'],
+  setupFiles: ['reflect-metadata'],
+  restoreMocks: true,
+};
