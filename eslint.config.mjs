@@ -1,0 +1,115 @@
+import nx from '@nx/eslint-plugin';
+import prettier from 'eslint-config-prettier';
+import tseslint from 'typescript-eslint';
+import { productionConstraints, testConstraints } from './tools/boundaries/dependency-constraints.ts';
+import { housePlugin } from './tools/boundaries/rules/plugin.ts';
+
+const TESTS = [
+  '**/*.spec.ts',
+  '**/*.integration-spec.ts',
+  '**/*.e2e-spec.ts',
+  '**/test/**/*.ts',
+  'libs/testing/**/*.ts',
+];
+
+const boundaries = (depConstraints) => [
+  'error',
+  { allow: [], enforceBuildableLibDependency: false, depConstraints },
+];
+
+const SYNTAX = [
+  { selector: 'ExportAllDeclaration', message: 'Export by name: a reader must see what leaves this file.' },
+  { selector: 'ExportDefaultDeclaration', message: 'Export by name, so that everybody calls it the same.' },
+  {
+    selector: 'CatchClause[param=null]',
+    message: 'Name the error: translate a known one (keep its cause) or compensate; never swallow.',
+  },
+  {
+    selector: 'MethodDefinition[kind="constructor"] > FunctionExpression[params.length>5]',
+    message: 'More than five dependencies: a concept is missing.',
+  },
+];
+
+const TEST_SYNTAX = [
+  ...SYNTAX,
+  {
+    selector: 'NewExpression[callee.name="Promise"] CallExpression[callee.name="setTimeout"]',
+    message: 'No sleeps in tests: eventually() or a clock moved by hand.',
+  },
+  {
+    selector:
+      'CallExpression[callee.object.name=/^(it|test|describe)$/][callee.property.name=/^(only|skip)$/]',
+    message: 'A focused or skipped test hides the others or itself.',
+  },
+];
+
+const ENVIRONMENT = {
+  selector: 'MemberExpression[object.name="process"][property.name="env"]',
+  message: 'The environment is read only in config.ts and main.ts.',
+};
+
+export default tseslint.config(
+  {
+    ignores: [
+      '**/node_modules/',
+      'dist/',
+      'coverage/',
+      '.nx/',
+      '.platform/',
+      'tools/boundaries/fixtures/',
+      '**/*.cjs',
+    ],
+  },
+  {
+    files: ['**/*.ts'],
+    extends: [...tseslint.configs.recommendedTypeChecked, prettier],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    linterOptions: { reportUnusedDisableDirectives: 'error' },
+    plugins: { '@nx': nx, house: housePlugin },
+    rules: {
+      '@nx/enforce-module-boundaries': boundaries(productionConstraints),
+      'house/plain-file-is-pure': 'error',
+      'house/telling-names': 'error',
+      'house/todo-has-reason': 'error',
+      'house/no-wall-clock': 'error',
+      'max-lines': ['error', { max: 250 }],
+      'max-lines-per-function': ['error', { max: 40 }],
+      'no-restricted-syntax': ['error', ...SYNTAX],
+      'no-console': 'error',
+      eqeqeq: 'error',
+      '@typescript-eslint/consistent-type-imports': [
+        'error',
+        { fixStyle: 'separate-type-imports', disallowTypeAnnotations: false },
+      ],
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': 'error',
+      // Nest modules are classes without members, and pg, TypeORM and HTTP answers are typed at the edge by zod or a cast.
+      '@typescript-eslint/no-extraneous-class': 'off',
+    },
+  },
+  {
+    files: ['apps/*/src/**/*.ts', 'libs/*/src/**/*.ts'],
+    ignores: ['**/config.ts', '**/main.ts', '**/migrate.ts', '**/load-development-identities.ts', ...TESTS],
+    rules: { 'no-restricted-syntax': ['error', ...SYNTAX, ENVIRONMENT] },
+  },
+  {
+    files: ['libs/time/**/*.ts', 'tools/**/*.ts', 'apps/platform-e2e/**/*.ts', ...TESTS],
+    rules: { 'house/no-wall-clock': 'off' },
+  },
+  { files: ['tools/**/*.ts'], rules: { 'no-console': 'off' } },
+  {
+    files: TESTS,
+    rules: {
+      '@nx/enforce-module-boundaries': boundaries(testConstraints),
+      'max-lines-per-function': 'off',
+      'no-restricted-syntax': ['error', ...TEST_SYNTAX],
+      // supertest bodies and SQL rows are untyped on purpose: the assertion is the type.
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
+      '@typescript-eslint/no-unsafe-call': 'off',
+    },
+  },
+);
