@@ -1,0 +1,43 @@
+// oidc-provider ships no types. This declares the little that `identity/` uses of version 9.
+declare module 'oidc-provider' {
+  import type { IncomingMessage, ServerResponse } from 'node:http';
+
+  export interface Interaction {
+    uid: string;
+    prompt: { name: string; details: Record<string, unknown> };
+    params: Record<string, unknown>;
+  }
+
+  export interface Account {
+    accountId: string;
+    claims(use: string, scope: string): Promise<Record<string, unknown> & { sub: string }>;
+  }
+
+  export interface GrantContext {
+    oidc: {
+      client: { clientId: string };
+      session: { accountId: string };
+      provider: Provider;
+      requestParamScopes: Set<string>;
+    };
+  }
+
+  export interface Grant {
+    addOIDCScope(scope: string): void;
+    save(): Promise<string>;
+  }
+
+  export class Provider {
+    constructor(issuer: string, configuration: Record<string, unknown>);
+    readonly Grant: new (properties: { clientId: string; accountId: string }) => Grant;
+    on(event: 'server_error', listener: (context: unknown, error: Error) => void): this;
+    callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+    interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
+    interactionFinished(
+      request: IncomingMessage,
+      response: ServerResponse,
+      result: Record<string, unknown>,
+      options?: { mergeWithLastSubmission?: boolean },
+    ): Promise<void>;
+  }
+}
