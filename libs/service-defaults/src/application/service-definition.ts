@@ -1,0 +1,19 @@
+import type { DynamicModule, Type } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { ServiceConfig } from '../config/service-config';
+
+/** What makes one service differ from the next. */
+export interface ServiceDefinition {
+  /** Lower-case name for logs and metrics, e.g. `settings-service`. */
+  name: string;
+  /** Name for people, e.g. in the OpenAPI document. */
+  title: string;
+  config: ServiceConfig;
+  rootModule: Type | DynamicModule;
+  /** Largest request body accepted, in bytes; 1 MiB unless given. Larger ones get 413. */
+  bodyLimitBytes?: number;
+  /** Accept `application/x-www-form-urlencoded` bodies as well as JSON; others get 415. Default false. */
+  acceptsForms?: boolean;
+  /** Last changes before the routes are built. */
+  configure?(app: NestFastifyApplication): void | Promise<void>;
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+
+/**
+ * A secret given as unpadded or padded base64url text, turned into its bytes.
+ * @param minBytes the fewest bytes accepted, counted after decoding
+ */
+export function secret({ minBytes }: { minBytes: number }): z.ZodType<Buffer, string> {
+  return z
+    .string()
+    .regex(/^[A-Za-z0-9_-]+={0,2}$/, 'must be base64url text')
+    .transform((text) => Buffer.from(text, 'base64url'))
+    .refine((bytes) => bytes.length >= minBytes, `must hold at least ${minBytes} bytes`);
+}
+
+/** A switch given as `true`/`false`, `1`/`0`, `yes`/`no` or `on`/`off`. */
+export function flag(): z.ZodType<boolean, string> {
+  return z.stringbool();
+}
+
+/**
+ * The variables every service reads; spread into a service's own schema: `z.object({...serviceConfigShape, MY_VAR: …})`.
+ * Durations are milliseconds. HOST, SHUTDOWN_GRACE_MS and SERVICE_VERSION have defaults that depend on the environment:
+ * read them through `resolveServiceSettings`.
+ */
+export const serviceConfigShape = {
+  NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
+  /** Address to listen on; default 0.0.0.0 in production, 127.0.0.1 otherwise. */
+  HOST: z.string().min(1).optional(),
+  PORT: port,
+  METRICS_PORT: port,
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
+  DATABASE_POOL_SIZE: z.coerce.number().int().min(1).max(1_000).default(20),
+  /** From "not ready" to "stop accepting", so that load balancers look elsewhere; default 5,000 in production, 0 otherwise. */
+  SHUTDOWN_GRACE_MS: z.coerce.number().int().min(0).max(300_000).optional(),
+  /** The longest time that work in flight may take after the grace period. */
+  SHUTDOWN_TIMEOUT_MS: z.coerce.number().int().min(100).max(600_000).default(25_000),
+  /** What diagnostics report; default: the version of the package. */
+  SERVICE_VERSION: z.string().min(1).max(100).optional(),
+  /** Serve `/openapi.json`; default: everywhere but in production. */
+  OPENAPI_ENABLED: flag().optional(),
+} as const;
+
+const serviceConfig = z.object(serviceConfigShape);
+
+/** What `serviceConfigShape` yields. */
+export type ServiceConfig = z.output<typeof serviceConfig>;

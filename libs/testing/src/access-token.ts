@@ -1,0 +1,51 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import { Persona } from '@platform/personas';
+import { SYSTEM_CLOCK } from '@platform/time';
+
+/** Issuer, audience and key that `testAccessToken` signs with; give them to the service under test. */
+export const TEST_TOKEN_CONFIG = {
+  issuer: 'https://auth.platform.test',
+  audience: 'platform-test',
+  hmacKey: Buffer.from('platform-test-access-token-key-0001'),
+  hmacKeyId: 'test-1',
+} as const;
+
+/** Claims to replace (undefined removes one) and, under `header`, header members to replace. */
+export interface TestTokenOverrides {
+  [claim: string]: unknown;
+  header?: Record<string, unknown>;
+}
+
+const LIFETIME_SECONDS = 24 * 60 * 60;
+
+/** An access token as auth-service issues it: by default of person 1001, a Customer with facilities 501 and 502. */
+export function testAccessToken({ header, ...claims }: TestTokenOverrides = {}): string {
+  const nowSeconds = Math.floor(SYSTEM_CLOCK.now().getTime() / 1_000);
+  const payload = {
+    iss: TEST_TOKEN_CONFIG.issuer,
+    aud: TEST_TOKEN_CONFIG.audience,
+    sub: 'personid:1001',
+    jti: randomUUID(),
+    iat: nowSeconds,
+    nbf: nowSeconds,
+    exp: nowSeconds + LIFETIME_SECONDS,
+    client_id: 'demo-backend',
+    auth_time: nowSeconds,
+    identityType: 'svc-personid',
+    personId: 1001,
+    name: 'Carl Customer',
+    personas: Persona.Customer,
+    roles: [],
+    facilities: [501, 502],
+    groups: [],
+    ...claims,
+  };
+  const head = { alg: 'HS256', kid: TEST_TOKEN_CONFIG.hmacKeyId, typ: 'at+jwt', ...header };
+  const signed = `${encode(head)}.${encode(payload)}`;
+  const signature = createHmac('sha256', TEST_TOKEN_CONFIG.hmacKey).update(signed).digest('base64url');
+  return `${signed}.${signature}`;
+}
+
+function encode(part: object): string {
+  return Buffer.from(JSON.stringify(part)).toString('base64url');
+}
