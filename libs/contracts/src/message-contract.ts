@@ -1,0 +1,48 @@
+import type { z } from 'zod';
+
+/** Which of the platform's two bus instances carries a message. Source: task messaging spec, "What the service does" 4. */
+export type Bus = 'main' | 'scheduling';
+
+/** What two services agree on for one message type. Messages only grow; a breaking change is a new `…V2` type. */
+export interface MessageContract<T> {
+  /** Wire name, verbatim, without namespace: `IBusinessUnitChangeV1`. */
+  readonly name: string;
+  readonly bus: Bus;
+  /** One sentence: who sends it, who receives it, what it means. */
+  readonly description: string;
+  /** Strict about the fields it knows; fields it does not know are dropped, never refused. */
+  readonly schema: z.ZodType<T>;
+}
+
+/** A message that is answered with exactly one of two messages. */
+export interface RequestContract<T, S, F> extends MessageContract<T> {
+  readonly succeeded: MessageContract<S>;
+  readonly failed: MessageContract<F>;
+}
+
+/** The TypeScript type of a contract's message. */
+export type MessageOf<C> = C extends MessageContract<infer T> ? T : never;
+
+interface MessageDefinition<S extends z.ZodType> {
+  readonly name: string;
+  readonly bus: Bus;
+  readonly description: string;
+  readonly schema: S;
+}
+
+/** Declares a message type; the schema fixes the message's TypeScript type. */
+export function defineMessage<S extends z.ZodType>(
+  definition: MessageDefinition<S>,
+): MessageContract<z.output<S>> {
+  return Object.freeze({ ...definition, schema: definition.schema as unknown as z.ZodType<z.output<S>> });
+}
+
+/** Declares a request together with its two answers. */
+export function defineRequest<R extends z.ZodType, S, F>(
+  definition: MessageDefinition<R> & {
+    readonly succeeded: MessageContract<S>;
+    readonly failed: MessageContract<F>;
+  },
+): RequestContract<z.output<R>, S, F> {
+  return Object.freeze({ ...definition, schema: definition.schema as unknown as z.ZodType<z.output<R>> });
+}
