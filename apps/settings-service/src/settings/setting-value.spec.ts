@@ -1,0 +1,95 @@
+import fc from 'fast-check';
+import { JsonSyntaxError } from './json-scanner';
+import { InvalidSettingValueError, MAX_VALUE_BYTES, settingValueOf } from './setting-value';
+
+const read = (body: string): string => settingValueOf(Buffer.from(body, 'utf8'));
+
+describe('settingValueOf', () => {
+  it.each([
+    '1.0',
+    '-0',
+    '1E400',
+    '12345678901234567890',
+    '"\\u0000"',
+    '"\\ud800"',
+    '"ü😀\u2028"',
+    'true',
+    '[ 1 ,\n2 ]',
+    '{"b":1,"a":2,"b":3}',
+    '{"__proto__":{"x":1}}',
+    '[null]',
+    '{"settingValue":{"settingValue":null}}',
+  ])('keeps %s as it is', (value) => {
+    expect(read(`{"settingValue":${value}}`)).toBe(value);
+    expect(read(` {\t"settingValue" :\r\n${value} } \n`)).toBe(value);
+    expect(read(`{"subsystemName":"s","settingValue":${value},"settingName":null}`)).toBe(value);
+  });
+
+  it('finds any value among any other members', () => {
+    const other = fc.string().filter((name) => name !== 'settingValue');
+    const members = fc.array(fc.tuple(other, fc.json()), { maxLength: 4 });
+    fc.assert(
+      fc.property(
+        members,
+        fc.json().filter((text) => text !== 'null'),
+        members,
+        (before, value, after) => {
+          const all = [...before, ['settingValue', value] as const, ...after];
+          const body = `{${all.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(',')}}`;
+          expect(read(body)).toBe(value);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('knows the member by its name, not by its spelling', () => {
+    expect(read('{"setting\\u0056alue":1}')).toBe('1');
+    expect(() => read('{"SettingValue":1}')).toThrow('settingValue is required');
+  });
+
+  it.each([
+    ['no body', '', JsonSyntaxError],
+    ['an array', '[1]', InvalidSettingValueError],
+    ['a string', '"settingValue"', InvalidSettingValueError],
+    ['no such member', '{}', InvalidSettingValueError],
+    ['null', '{"settingValue": null }', InvalidSettingValueError],
+    ['the member twice', '{"settingValue":1,"settingValue":1}', InvalidSettingValueError],
+    ['the member twice, once escaped', '{"settingValue":1,"\\u0073ettingValue":1}', InvalidSettingValueError],
+    ['a byte order mark', '\ufeff{"settingValue":1}', JsonSyntaxError],
+    ['something after the object', '{"settingValue":1}}', JsonSyntaxError],
+    ['a malformed other member', '{"settingValue":1,"a":tru}', JsonSyntaxError],
+    ['a trailing comma', '{"settingValue":1,}', JsonSyntaxError],
+  ])('refuses %s', (_case, body, error) => {
+    expect(() => read(body)).toThrow(error);
+  });
+
+  it.each([
+    ['a byte that starts nothing', [0xff]],
+    ['an overlong encoding', [0xc0, 0xaf]],
+    ['an encoded surrogate', [0xed, 0xa0, 0x80]],
+    ['a truncated sequence', [0xe2, 0x82]],
+    ['a code point past U+10FFFF', [0xf4, 0x90, 0x80, 0x80]],
+  ])('refuses %s as not UTF-8', (_case, bytes) => {
+    const body = Buffer.concat([Buffer.from('{"settingValue":"'), Buffer.from(bytes), Buffer.from('"}')]);
+    expect(() => settingValueOf(body)).toThrow('not valid UTF-8');
+  });
+
+  it('takes a value of the longest length, counted in bytes, and not one longer', () => {
+    const ofBytes = (bytes: number): string => `"${'é'.repeat((bytes - 2) / 2)}"`;
+    expect(read(`{"settingValue":${ofBytes(MAX_VALUE_BYTES)}}`)).toHaveLength(MAX_VALUE_BYTES / 2 + 1);
+    expect(() => read(`{"settingValue":${ofBytes(MAX_VALUE_BYTES).replace('é', 'éx')}}`)).toThrow(
+      'must not exceed',
+    );
+  });
+
+  it('takes a value of the deepest nesting and not one deeper', () => {
+    const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth);
+    expect(read(`{"settingValue":${nested(512)}}`)).toBe(nested(512));
+    expect(() => read(`{"settingValue":${nested(513)}}`)).toThrow('deeper than 512');
+  });
+
+  it('never repeats the value in a message', () => {
+    expect(() => read('{"settingValue":"s3cret')).toThrow(/^(?!.*s3cret)/);
+  });
+});

@@ -1,0 +1,88 @@
+import { JsonScanner } from './json-scanner';
+
+/** A valid JSON text, exactly as its writer sent it. Never parsed and printed again: that would round its numbers. */
+export type JsonText = string & { readonly __brand: 'JsonText' };
+
+/** The longest text of one value, in bytes of UTF-8. */
+export const MAX_VALUE_BYTES = 256 * 1024;
+/** How many arrays and objects may be nested in one value; a scalar has none. */
+export const MAX_VALUE_DEPTH = 512;
+/** The longest body of a write, in bytes. Twice the value's limit leaves room for what is around it. */
+export const MAX_BODY_BYTES = 512 * 1024;
+
+/** The request's settingValue cannot be taken. The message may be shown; it repeats nothing of the value. */
+export class InvalidSettingValueError extends Error {
+  override readonly name = 'InvalidSettingValueError';
+}
+
+const MEMBER = 'settingValue';
+// fatal: no replacement characters in what we promise to keep; ignoreBOM: keep it, so that the scanner refuses it.
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * The exact text of the `settingValue` member in the body of a PUT (PutPlatformSettingRequest).
+ *
+ * Other members are ignored, as long as the body is valid JSON, so that a PlatformSetting that was read can be sent back.
+ *
+ * @throws {InvalidSettingValueError} if the body is not an object in UTF-8 JSON; if `settingValue` is missing, there twice (however its
+ *   name is escaped) or null; if its text exceeds {@link MAX_VALUE_BYTES} or its nesting {@link MAX_VALUE_DEPTH}.
+ * @throws {JsonSyntaxError} where the text stops being JSON or is nested too deeply.
+ */
+export function settingValueOf(body: Uint8Array): JsonText {
+  const text = decode(body);
+  // Some value nested deeper than allowed is refused wherever it stands in the body.
+  const scanner = new JsonScanner(text, MAX_VALUE_DEPTH);
+  scanner.skipWhitespace();
+  if (text[scanner.position] !== '{') {
+    scanner.skipValue();
+    scanner.expectEnd();
+    throw new InvalidSettingValueError('the body must be a JSON object');
+  }
+  const value = findMember(scanner);
+  scanner.expectEnd();
+  if (value === null) throw new InvalidSettingValueError(`${MEMBER} is required`);
+  if (value === 'null') throw new InvalidSettingValueError(`${MEMBER} must not be null`);
+  if (Buffer.byteLength(value) > MAX_VALUE_BYTES)
+    throw new InvalidSettingValueError(`${MEMBER} must not exceed ${String(MAX_VALUE_BYTES)} bytes`);
+  return value as JsonText;
+}
+
+function decode(body: Uint8Array): string {
+  try {
+    return strictUtf8.decode(body);
+  } catch (error) {
+    throw new InvalidSettingValueError('the body is not valid UTF-8', { cause: error });
+  }
+}
+
+/** Reads the object at the scanner's position to its end. */
+function findMember(scanner: JsonScanner): string | null {
+  let found: string | null = null;
+  scanner.expect('{');
+  scanner.skipWhitespace();
+  if (scanner.accept('}')) return null;
+  do {
+    scanner.skipWhitespace();
+    const name = readMemberName(scanner);
+    const start = scanner.position;
+    scanner.skipValue();
+    if (name === MEMBER) {
+      if (found !== null) throw new InvalidSettingValueError(`${MEMBER} must be given once`);
+      found = scanner.text.slice(start, scanner.position);
+    }
+    scanner.skipWhitespace();
+  } while (scanner.accept(','));
+  scanner.expect('}');
+  return found;
+}
+
+/** Reads `"name" :` up to the value, and resolves the name's escapes: `"\u0073ettingValue"` names the same member. */
+function readMemberName(scanner: JsonScanner): string {
+  const start = scanner.position;
+  scanner.skipString();
+  const name = JSON.parse(scanner.text.slice(start, scanner.position)) as string;
+  scanner.skipWhitespace();
+  scanner.expect(':');
+  scanner.skipWhitespace();
+  return name;
+}
