@@ -1,0 +1,96 @@
+import { createHash, pbkdf2, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
+import { verify as verifyArgon2 } from '@node-rs/argon2';
+
+const pbkdf2Async = promisify(pbkdf2);
+
+/** argon2id with 19 MiB, two passes, one lane: what new passwords get. Source: OWASP's first recommendation. */
+export const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
+
+/** A stored password hash, read. `unknown` never verifies. */
+export type PasswordHash =
+  | { scheme: 'argon2id'; text: string }
+  | { scheme: 'pbkdf2'; digest: 'sha1' | 'sha256' | 'sha512'; iterations: number; salt: Buffer; key: Buffer }
+  | { scheme: 'aspnet-membership'; digest: 'sha1' | 'sha256'; salt: Buffer; key: Buffer }
+  | { scheme: 'unknown' };
+
+const UNKNOWN: PasswordHash = { scheme: 'unknown' };
+const V3_DIGESTS = ['sha1', 'sha256', 'sha512'] as const;
+const MAX_ITERATIONS = 10_000_000;
+
+/** Tells the scheme of a stored hash: argon2id (PHC string), ASP.NET Identity V2 or V3 (base64 with a format marker), or
+ *  ASP.NET membership (`aspnet-membership$<sha1|sha256>$<salt>$<hash>`, both base64). */
+export function readPasswordHash(stored: string): PasswordHash {
+  if (stored.startsWith('$argon2id$')) return { scheme: 'argon2id', text: stored };
+  if (stored.startsWith('aspnet-membership$')) return readMembership(stored);
+  const bytes = decodeBase64(stored);
+  if (bytes === null) return UNKNOWN;
+  if (bytes[0] === 0x00) return readIdentityV2(bytes);
+  return bytes[0] === 0x01 ? readIdentityV3(bytes) : UNKNOWN;
+}
+
+/** Identity V2: marker 00, 16 bytes of salt, 32 bytes of PBKDF2-HMAC-SHA1 with 1,000 rounds. */
+function readIdentityV2(bytes: Buffer): PasswordHash {
+  if (bytes.length !== 1 + 16 + 32) return UNKNOWN;
+  return {
+    scheme: 'pbkdf2',
+    digest: 'sha1',
+    iterations: 1_000,
+    salt: bytes.subarray(1, 17),
+    key: bytes.subarray(17),
+  };
+}
+
+/** Identity V3: marker 01, big-endian digest, rounds and salt length, salt and key, each of at least 16 bytes. */
+function readIdentityV3(bytes: Buffer): PasswordHash {
+  if (bytes.length < 13) return UNKNOWN;
+  const digest = V3_DIGESTS[bytes.readUInt32BE(1)];
+  const iterations = bytes.readUInt32BE(5);
+  const saltLength = bytes.readUInt32BE(9);
+  if (digest === undefined || iterations < 1 || iterations > MAX_ITERATIONS) return UNKNOWN;
+  if (saltLength < 16 || bytes.length - 13 - saltLength < 16) return UNKNOWN;
+  const salt = bytes.subarray(13, 13 + saltLength);
+  return { scheme: 'pbkdf2', digest, iterations, salt, key: bytes.subarray(13 + saltLength) };
+}
+
+function readMembership(stored: string): PasswordHash {
+  const [, digest, salt, hash] = stored.split('$');
+  if ((digest !== 'sha1' && digest !== 'sha256') || salt === undefined || hash === undefined) return UNKNOWN;
+  return {
+    scheme: 'aspnet-membership',
+    digest,
+    salt: Buffer.from(salt, 'base64'),
+    key: Buffer.from(hash, 'base64'),
+  };
+}
+
+/** Base64 as .NET writes it: padded, no foreign characters. */
+function decodeBase64(text: string): Buffer | null {
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.length > 0 && bytes.toString('base64') === text ? bytes : null;
+}
+
+/** True when `password` is the one behind `hash`. The comparison takes the same time wherever the two differ. */
+export async function verifyPassword(hash: PasswordHash, password: string): Promise<boolean> {
+  switch (hash.scheme) {
+    case 'argon2id':
+      return verifyArgon2(hash.text, password);
+    case 'pbkdf2': {
+      const derived = await pbkdf2Async(password, hash.salt, hash.iterations, hash.key.length, hash.digest);
+      return timingSafeEqual(derived, hash.key);
+    }
+    case 'aspnet-membership': {
+      const computed = createHash(hash.digest).update(hash.salt).update(password, 'utf16le').digest();
+      return computed.length === hash.key.length && timingSafeEqual(computed, hash.key);
+    }
+    case 'unknown':
+      return false;
+  }
+}
+
+/** True when the password should be hashed anew at the next successful login. */
+export function needsUpgrade(hash: PasswordHash): boolean {
+  if (hash.scheme !== 'argon2id') return true;
+  const { memoryCost, timeCost, parallelism } = ARGON2ID_COST;
+  return !hash.text.includes(`$m=${memoryCost},t=${timeCost},p=${parallelism}$`);
+}

@@ -1,0 +1,59 @@
+import type { PostgresSettings } from '@platform/database';
+import { CreateAuthTables1764000000000 } from './1764000000000-create-auth-tables';
+import { CreatePersonDirectory1764000000100 } from './1764000000100-create-person-directory';
+import { CreateInternalLegacy1764000000200 } from './1764000000200-create-internal-legacy';
+import { CreateServiceProviders1764000000300 } from './1764000000300-create-service-providers';
+
+/** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
+export interface ServiceSchema {
+  settings: Omit<PostgresSettings, 'url' | 'poolSize'>;
+  /** Statements granting the least the running service needs. `role` is a quoted identifier. */
+  grants: (role: string) => string[];
+}
+
+function schema(
+  name: string,
+  migrations: PostgresSettings['migrations'],
+  grants: ServiceSchema['grants'],
+): ServiceSchema {
+  return {
+    settings: { schema: name, applicationName: 'auth-service', entities: [], migrations },
+    grants: (role) => [`GRANT USAGE ON SCHEMA ${name} TO ${role}`, ...grants(role)],
+  };
+}
+
+/** The service's own tables. Applications are administered by the owner role, so the service only reads them. */
+export const AUTH_SCHEMA = schema('auth', [CreateAuthTables1764000000000], (role) => [
+  `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
+  `GRANT INSERT, DELETE ON auth.trust_replay TO ${role}`,
+  `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
+  `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
+]);
+
+/** The identity stores belong to others: the service reads them and may only replace a password hash by a stronger one. */
+export const PERSON_DIRECTORY_SCHEMA = schema(
+  'person_directory',
+  [CreatePersonDirectory1764000000100],
+  (role) => [
+    `GRANT SELECT ON ALL TABLES IN SCHEMA person_directory TO ${role}`,
+    `GRANT UPDATE (password_hash) ON person_directory.person TO ${role}`,
+  ],
+);
+
+export const INTERNAL_LEGACY_SCHEMA = schema(
+  'internal_legacy',
+  [CreateInternalLegacy1764000000200],
+  (role) => [
+    `GRANT SELECT ON ALL TABLES IN SCHEMA internal_legacy TO ${role}`,
+    `GRANT UPDATE (password_hash) ON internal_legacy.internal_user TO ${role}`,
+  ],
+);
+
+export const SERVICE_PROVIDERS_SCHEMA = schema(
+  'service_providers',
+  [CreateServiceProviders1764000000300],
+  (role) => [
+    `GRANT SELECT ON ALL TABLES IN SCHEMA service_providers TO ${role}`,
+    `GRANT UPDATE (password_hash) ON service_providers.technician TO ${role}`,
+  ],
+);

@@ -1,0 +1,99 @@
+/** Why a token endpoint answered as it did. Source: authentication spec, TokenRejectionReason. */
+export enum TokenRejectionReason {
+  Successful = 0,
+  AuthenticationFailed = 1,
+  AccessTokenIsNotValid = 2,
+  RefreshThresholdExceeded = 3,
+  RefreshTokenIsNotValid = 4,
+  UnsupportedRefreshIdentity = 5,
+  TokenRevoked = 6,
+  InvalidRequest = 7,
+  InvalidGrant = 8,
+}
+
+/** Every reason but Successful. */
+export type Rejection = Exclude<TokenRejectionReason, TokenRejectionReason.Successful>;
+
+/** Where in a trust request authentication failed: at the proof of the application, or at finding the user. */
+export type RejectionStage = 'proof' | 'resolution';
+
+/** The token flows. Each has one endpoint and one column of REJECTION_STATUS. */
+export type TokenFlow = 'refresh' | 'password' | 'trust' | 'trust-simple' | 'bearer';
+
+type RejectionStatus = 400 | 401 | 422;
+/** `null`: this flow never rejects for this reason. */
+type Cell = RejectionStatus | Record<RejectionStage, RejectionStatus> | null;
+
+const trust = {
+  [TokenRejectionReason.AuthenticationFailed]: { proof: 401, resolution: 422 },
+  [TokenRejectionReason.AccessTokenIsNotValid]: null,
+  [TokenRejectionReason.RefreshThresholdExceeded]: null,
+  [TokenRejectionReason.RefreshTokenIsNotValid]: null,
+  [TokenRejectionReason.UnsupportedRefreshIdentity]: null,
+  [TokenRejectionReason.TokenRevoked]: null,
+  [TokenRejectionReason.InvalidRequest]: 400,
+  [TokenRejectionReason.InvalidGrant]: 422,
+} as const satisfies Record<Rejection, Cell>;
+
+/** THE reason → status table. A new reason or flow without its statuses does not compile. */
+export const REJECTION_STATUS = {
+  refresh: {
+    [TokenRejectionReason.AuthenticationFailed]: 401,
+    [TokenRejectionReason.AccessTokenIsNotValid]: null,
+    [TokenRejectionReason.RefreshThresholdExceeded]: 422,
+    [TokenRejectionReason.RefreshTokenIsNotValid]: 401,
+    [TokenRejectionReason.UnsupportedRefreshIdentity]: 422,
+    [TokenRejectionReason.TokenRevoked]: 401,
+    [TokenRejectionReason.InvalidRequest]: 400,
+    [TokenRejectionReason.InvalidGrant]: 422,
+  },
+  password: {
+    [TokenRejectionReason.AuthenticationFailed]: 401,
+    [TokenRejectionReason.AccessTokenIsNotValid]: null,
+    [TokenRejectionReason.RefreshThresholdExceeded]: null,
+    [TokenRejectionReason.RefreshTokenIsNotValid]: null,
+    [TokenRejectionReason.UnsupportedRefreshIdentity]: null,
+    [TokenRejectionReason.TokenRevoked]: null,
+    [TokenRejectionReason.InvalidRequest]: 400,
+    [TokenRejectionReason.InvalidGrant]: 422,
+  },
+  trust,
+  'trust-simple': trust,
+  bearer: {
+    [TokenRejectionReason.AuthenticationFailed]: 401,
+    [TokenRejectionReason.AccessTokenIsNotValid]: 401,
+    [TokenRejectionReason.RefreshThresholdExceeded]: null,
+    [TokenRejectionReason.RefreshTokenIsNotValid]: null,
+    [TokenRejectionReason.UnsupportedRefreshIdentity]: null,
+    [TokenRejectionReason.TokenRevoked]: 401,
+    [TokenRejectionReason.InvalidRequest]: 401,
+    [TokenRejectionReason.InvalidGrant]: 401,
+  },
+} as const satisfies Record<TokenFlow, Record<Rejection, Cell>>;
+
+/** The HTTP status of a rejection.
+ *  @throws {RangeError} for a reason that the flow never gives: a programming error, not an answer. */
+export function rejectionStatus(flow: TokenFlow, reason: Rejection, stage: RejectionStage): RejectionStatus {
+  const cell: Cell = REJECTION_STATUS[flow][reason];
+  if (cell === null)
+    throw new RangeError(`the ${flow} flow never rejects with ${TokenRejectionReason[reason]}`);
+  return typeof cell === 'number' ? cell : cell[stage];
+}
+
+/** A token request that is answered with a rejection. `message` is public: it tells the caller nothing that would
+ *  help guessing (unknown, locked and wrong read the same). `privateDetail` is for the log only. */
+export class TokenRejected extends Error {
+  override readonly name = 'TokenRejected';
+  readonly stage: RejectionStage;
+  readonly privateDetail: string | undefined;
+
+  constructor(
+    readonly reason: Rejection,
+    publicDetail: string,
+    options: { stage?: RejectionStage; privateDetail?: string; cause?: unknown } = {},
+  ) {
+    super(publicDetail, { cause: options.cause });
+    this.stage = options.stage ?? 'proof';
+    this.privateDetail = options.privateDetail;
+  }
+}
