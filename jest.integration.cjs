@@ -3,5 +3,6 @@ module.exports = {
   ...require('./jest.preset.cjs'),
   testMatch: ['**/*.integration-spec.ts', '**/*.e2e-spec.ts'],
   globalSetup: '<rootDir>/tools/infrastructure/jest-global-setup.ts',
+  globalTeardown: '<rootDir>/tools/infrastructure/jest-global-teardown.ts',
   testTimeout: 30_000,
 };
