@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DatabaseUnavailableError, inTransaction, isConnectionError, withConnectionRetry } from '@platform/database';
+import { MessagePublisher, createEnvelope } from '@platform/messaging';
+import type { SerializedEnvelope } from '@platform/messaging';
+import { CLOCK } from '@platform/service-defaults';
+import { SECOND_MS } from '@platform/time';
+import type { Clock } from '@platform/time';
+import { DataSource } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import { insertOutboxMessages } from './insert-outbox-messages.query';
+import { laneOf } from './lanes';
+import type { OutboundEvent } from './outbound-event';
+
+/** Namespace of the message types on the wire; an injection token. */
+export const MESSAGE_NAMESPACE = Symbol('MESSAGE_NAMESPACE');
+
+/** The longest an HTTP request waits for the message store; then it is answered 503. Source: decisions, outbound proxy. */
+export const HTTP_STORE_DEADLINE_MS = 10 * SECOND_MS;
+
+/** Under this key a query runner carries the lanes that its transaction wrote to, for `AfterCommitNudge`. */
+export const WRITTEN_LANES = 'outboundLanes';
+
+/** Every event of this service leaves through here. Its strategies, in order:
+ *  1. message store: the event is a row in the transaction that causes it (`transaction`, `store`);
+ *  2. at once: after the commit the relay of its lane is nudged (`AfterCommitNudge`);
+ *  3. relay: what was not confirmed is tried again with backoff, in order per facility (`RelayService`);
+ *  4. parked: after 20 refusals an event waits for an operator;
+ *  5. direct: an event that no state is tied to is published without the store when that cannot be reached (`announce`).
+ *  There is no sixth: nothing is ever sent without a confirm. */
+@Injectable()
+export class OutboundProxy {
+  private readonly logger = new Logger(OutboundProxy.name);
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly publisher: MessagePublisher,
+    @Inject(MESSAGE_NAMESPACE) private readonly namespace: string,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  /** Runs `work` in a transaction of its own, and again as a whole after a lost connection. A commit whose confirmation was
+   *  lost may have happened: `work` must find that out.
+   *  @throws {DatabaseUnavailableError} when the store stays unreachable past `deadlineMs` */
+  transaction<T>(
+    work: (manager: EntityManager) => Promise<T>,
+    { deadlineMs = HTTP_STORE_DEADLINE_MS }: { deadlineMs?: number } = {},
+  ): Promise<T> {
+    return withConnectionRetry(() => inTransaction(this.dataSource, 'READ COMMITTED', work, { deadlineMs }), {
+      deadlineMs,
+    });
+  }
+
+  /** Stores events in the caller's transaction: they will be published if and only if it commits. */
+  async store(manager: EntityManager, events: readonly OutboundEvent[]): Promise<void> {
+    if (events.length === 0) return;
+    const messages = events.map((event) => ({
+      lane: laneOf(event.facilityId),
+      facilityId: event.facilityId,
+      envelope: this.envelope(event),
+    }));
+    await insertOutboxMessages(manager, messages);
+    rememberLanes(
+      manager,
+      messages.map(({ lane }) => lane),
+    );
+  }
+
+  /** Sends an event that no state is tied to: through the store, or, while that cannot be reached, by a confirmed publish.
+   *  @throws whatever the publisher throws when that fails too: the caller hears that the event was not sent */
+  async announce(event: OutboundEvent): Promise<void> {
+    try {
+      await this.transaction((manager) => this.store(manager, [event]));
+    } catch (error) {
+      if (!(error instanceof DatabaseUnavailableError) && !isConnectionError(error)) throw error;
+      this.logger.warn(`message store unreachable, publishing ${event.contract.name} directly`);
+      await this.publisher.publishEnvelope(this.envelope(event));
+    }
+  }
+
+  private envelope(event: OutboundEvent): SerializedEnvelope {
+    return createEnvelope(event.contract, event.message, {
+      namespace: this.namespace,
+      messageId: event.messageId ?? randomUUID(),
+      conversationId: event.conversationId,
+      sentAt: this.clock.now(),
+      source: 'task-service',
+    });
+  }
+}
+
+function rememberLanes(manager: EntityManager, lanes: readonly number[]): void {
+  const data = manager.queryRunner?.data as { [WRITTEN_LANES]?: Set<number> } | undefined;
+  if (!data) return;
+  const written = (data[WRITTEN_LANES] ??= new Set());
+  for (const lane of lanes) written.add(lane);
+}

@@ -1,0 +1,35 @@
+import { SECOND_MS } from '@platform/time';
+import type { CronExpression } from '../schedules/cron-expression';
+import { findLatestOccurrence, nextOccurrence, occurrencesBetween } from '../schedules/occurrences';
+import type { TimeZone } from '../schedules/time-zone';
+
+/** A trigger later than this is misfired: 1.5 hours. Source: task messaging spec, Scheduler rules. */
+export const MISFIRE_THRESHOLD_SECONDS = 5_400;
+
+/** What one due trigger does in this batch. */
+export interface DueFire {
+  /** The occurrence this fire stands for; with the facility it is the fire's identity. */
+  readonly scheduledAt: Date;
+  readonly misfired: boolean;
+  /** Occurrences that one misfire stands for, itself included; 0 for an ordinary fire. */
+  readonly missedCount: number;
+  readonly nextFireAt: Date;
+}
+
+/** Decides the fire of a trigger whose `dueAt` is not after `now` (the database's clock).
+ *
+ *  Up to 5,400 s late (whole seconds) its oldest missed occurrence fires, and the next one becomes due at once if it
+ *  has passed too, so every missed occurrence fires, oldest first. Later than that the trigger is misfired: one fire
+ *  for the latest missed occurrence stands for all of them. */
+export function decideFire(dueAt: Date, now: Date, expression: CronExpression, zone: TimeZone): DueFire {
+  const lateSeconds = Math.floor((now.getTime() - dueAt.getTime()) / SECOND_MS);
+  if (lateSeconds <= MISFIRE_THRESHOLD_SECONDS) {
+    const nextFireAt = nextOccurrence(expression, zone, dueAt);
+    return { scheduledAt: dueAt, misfired: false, missedCount: 0, nextFireAt };
+  }
+  const latest = findLatestOccurrence(expression, zone, now);
+  // `dueAt` itself counts even if the zone's rules changed since and it is no occurrence any more.
+  const scheduledAt = latest !== null && latest > dueAt ? latest : dueAt;
+  const missedCount = 1 + occurrencesBetween(expression, zone, dueAt, scheduledAt).length;
+  return { scheduledAt, misfired: true, missedCount, nextFireAt: nextOccurrence(expression, zone, now) };
+}

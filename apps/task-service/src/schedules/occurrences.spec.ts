@@ -1,0 +1,181 @@
+import { CronExpressionParser } from 'cron-parser';
+import fc from 'fast-check';
+import { parseCronExpression } from './cron-expression';
+import { findLatestOccurrence, nextOccurrence, occurrencesBetween } from './occurrences';
+import { TimeZoneError, timeZone } from './time-zone';
+
+const EXPRESSIONS = [
+  '* * * * *',
+  '*/30 * * * *',
+  '30 2 * * *',
+  '0 0 * * *',
+  '45 23 * * *',
+  '15 1,2,3 * * *',
+  '0 */2 * * *',
+  '7 3 * * 1-5',
+  '0 9 1,15 * *',
+  '0 6 13 * 5',
+  '59 23 31 12 *',
+  '0 0 29 2 *',
+];
+
+/** Zones whose rules are unusual: half-hour saving, midnight transitions, two-hour saving, Ramadan, none. */
+const ZONES = [
+  'UTC',
+  'Europe/Berlin',
+  'America/New_York',
+  'Australia/Lord_Howe',
+  'America/Sao_Paulo',
+  'America/Havana',
+  'Antarctica/Troll',
+  'Africa/Casablanca',
+  'Asia/Kathmandu',
+  'Pacific/Apia',
+];
+
+const list = (expression: string, zone: string, after: string, until: string): string[] =>
+  occurrencesBetween(
+    parseCronExpression(expression),
+    timeZone(zone),
+    new Date(after),
+    new Date(until),
+  ).map((instant) => instant.toISOString().replace(':00.000Z', 'Z'));
+
+describe('occurrences at daylight saving changes', () => {
+  it('moves a time skipped in spring behind the gap', () => {
+    expect(list('30 2 * * *', 'Europe/Berlin', '2026-03-28T00:00Z', '2026-03-31T00:00Z')).toEqual([
+      '2026-03-28T01:30Z',
+      '2026-03-29T01:30Z',
+      '2026-03-30T00:30Z',
+    ]);
+  });
+
+  it('fires a time repeated in autumn once, at its first pass', () => {
+    expect(list('30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00Z', '2026-10-26T12:00Z')).toEqual([
+      '2026-10-25T00:30Z',
+      '2026-10-26T01:30Z',
+    ]);
+  });
+
+  it('keeps elapsed time for hour *: nothing doubled in spring, the repeated hour twice in autumn', () => {
+    expect(list('*/30 * * * *', 'Europe/Berlin', '2026-03-29T00:29Z', '2026-03-29T01:31Z')).toEqual([
+      '2026-03-29T00:30Z',
+      '2026-03-29T01:00Z',
+      '2026-03-29T01:30Z',
+    ]);
+    expect(list('*/30 * * * *', 'Europe/Berlin', '2026-10-24T23:59Z', '2026-10-25T02:00Z')).toEqual([
+      '2026-10-25T00:00Z',
+      '2026-10-25T00:30Z',
+      '2026-10-25T01:00Z',
+      '2026-10-25T01:30Z',
+      '2026-10-25T02:00Z',
+    ]);
+  });
+
+  it('fires once when the moved time meets a listed one', () => {
+    expect(list('30 2,3 * * *', 'Europe/Berlin', '2026-03-29T00:00Z', '2026-03-29T12:00Z')).toEqual([
+      '2026-03-29T01:30Z',
+    ]);
+  });
+
+  it('knows midnight gaps and half-hour changes', () => {
+    expect(list('0 0 * * *', 'America/Havana', '2026-03-07T12:00Z', '2026-03-09T12:00Z')).toEqual([
+      '2026-03-08T05:00Z',
+      '2026-03-09T04:00Z',
+    ]);
+    expect(list('15 2 * * *', 'Australia/Lord_Howe', '2026-10-03T00:00Z', '2026-10-04T12:00Z')).toEqual([
+      '2026-10-03T15:45Z',
+    ]);
+  });
+
+  it('still fires on the calendar day that Samoa skipped', () => {
+    expect(list('0 9 30 12 *', 'Pacific/Apia', '2011-12-01T00:00Z', '2012-01-31T00:00Z')).toEqual([
+      '2011-12-30T19:00Z',
+    ]);
+  });
+});
+
+describe('occurrences in general', () => {
+  const instants = fc
+    .date({ min: new Date('2020-01-01'), max: new Date('2032-01-01'), noInvalidDate: true })
+    .map((date) => date.getTime());
+
+  it('steps through exactly the list, wherever it starts', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...EXPRESSIONS), fc.constantFrom(...ZONES), instants, (text, name, startMs) => {
+        const expression = parseCronExpression(text);
+        const zone = timeZone(name);
+        const next = nextOccurrence(expression, zone, new Date(startMs));
+        expect(next.getTime()).toBeGreaterThan(startMs);
+        expect(occurrencesBetween(expression, zone, new Date(startMs), next)).toEqual([next]);
+        expect(findLatestOccurrence(expression, zone, next)).toEqual(next);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('is independent of the start within every transition of every zone', () => {
+    for (const name of ZONES) {
+      for (const text of EXPRESSIONS.slice(1, 8)) {
+        for (const transition of transitionsOf(name, 2026)) expectIndependence(text, name, transition);
+      }
+    }
+  });
+
+  it('agrees with cron-parser where no clock changes', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...EXPRESSIONS), instants, (text, startMs) => {
+        const parser = CronExpressionParser.parse(text, { currentDate: new Date(startMs), tz: 'UTC' });
+        const ours = nextOccurrence(parseCronExpression(text), timeZone('UTC'), new Date(startMs));
+        expect(ours).toEqual(parser.next().toDate());
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('finds 29 February across a century without one', () => {
+    expect(
+      nextOccurrence(parseCronExpression('0 0 29 2 *'), timeZone('UTC'), new Date('2096-03-01T00:00:00Z')),
+    ).toEqual(new Date('2104-02-29T00:00:00Z'));
+  });
+});
+
+describe('a time zone', () => {
+  it.each(['Mars/Olympus', '+02:00', '', 'Europe/Berlin\n', 'x'.repeat(65)])('refuses %j', (name) => {
+    expect(() => timeZone(name)).toThrow(TimeZoneError);
+  });
+
+  it('agrees with the runtime on every zone through a year', () => {
+    for (const name of ['UTC', 'Europe/London', ...ZONES]) {
+      const zone = timeZone(name);
+      for (let at = Date.UTC(2026, 0, 1); at < Date.UTC(2027, 0, 1); at += 11 * 3_600_000) {
+        expect(zone.offsetMsAt(at)).toBe(runtimeOffsetMs(name, at));
+      }
+    }
+  });
+});
+
+function runtimeOffsetMs(name: string, atMs: number): number {
+  const text = new Date(atMs).toLocaleString('sv-SE', { timeZone: name });
+  return new Date(`${text.replace(' ', 'T')}Z`).getTime() - Math.floor(atMs / 1_000) * 1_000;
+}
+
+function transitionsOf(name: string, year: number): number[] {
+  const zone = timeZone(name);
+  const found: number[] = [];
+  for (let at = Date.UTC(year, 0, 1); at < Date.UTC(year + 1, 0, 1); at += 3_600_000) {
+    if (zone.offsetMsAt(at) !== zone.offsetMsAt(at + 3_600_000)) found.push(at);
+  }
+  return found;
+}
+
+function expectIndependence(text: string, zoneName: string, transitionMs: number): void {
+  const expression = parseCronExpression(text);
+  const zone = timeZone(zoneName);
+  const [from, until] = [transitionMs - 30 * 3_600_000, transitionMs + 30 * 3_600_000];
+  const all = occurrencesBetween(expression, zone, new Date(from), new Date(until));
+  for (let at = from; at < until; at += 13 * 60_000) {
+    const expected = all.find((instant) => instant.getTime() > at);
+    if (expected) expect(nextOccurrence(expression, zone, new Date(at))).toEqual(expected);
+  }
+}

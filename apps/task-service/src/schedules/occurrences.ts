@@ -1,0 +1,117 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '@platform/time';
+import { matchesDay } from './cron-expression';
+import type { CronExpression } from './cron-expression';
+import { instantOfWallTime, instantsOfWallTime } from './time-zone';
+import type { TimeZone } from './time-zone';
+
+/** A day that satisfies the day fields comes at least once in this span: 29 February skips 1900-style years. */
+const LONGEST_GAP_DAYS = 8 * 366 + 2;
+const HOURS_PER_DAY = 24;
+
+/** The first instant strictly after `after` at which the expression is due in the zone. Whole minutes.
+ *
+ *  Daylight saving: an hour list names wall-clock times, so a time skipped in spring comes later by the length of
+ *  the gap (02:30 → 03:30) and a time repeated in autumn comes once, at its first pass. Hour `*` means elapsed time:
+ *  nothing is moved and a repeated hour runs twice. The result depends on `after` only through the comparison:
+ *  occurrences are computed per calendar day, because stepping from a start instant (as cron-parser does) gives other
+ *  results when it starts inside a transition.
+ *  @throws {RangeError} if nothing is due within eight years, which `parseCronExpression` rules out. */
+export function nextOccurrence(expression: CronExpression, zone: TimeZone, after: Date): Date {
+  const afterMs = after.getTime();
+  const firstDay = localDay(zone, afterMs) - 1;
+  for (let day = firstDay; day <= firstDay + LONGEST_GAP_DAYS; day += 1) {
+    const found = firstOf(expression, zone, day, afterMs);
+    if (found !== null) {
+      // A time moved over midnight by a gap can be overtaken by one of the next day.
+      const overtaking = firstOf(expression, zone, day + 1, afterMs);
+      return new Date(overtaking === null ? found : Math.min(found, overtaking));
+    }
+  }
+  throw new RangeError(`"${expression.text}" has no occurrence within eight years`);
+}
+
+/** Every due instant in (`after`, `until`], ascending. */
+export function occurrencesBetween(
+  expression: CronExpression,
+  zone: TimeZone,
+  after: Date,
+  until: Date,
+): Date[] {
+  const [afterMs, untilMs] = [after.getTime(), until.getTime()];
+  const found = new Set<number>();
+  const lastDay = localDay(zone, untilMs) + 1;
+  for (let day = localDay(zone, afterMs) - 1; day <= lastDay; day += 1) {
+    for (const instantMs of instantsOfDay(expression, zone, day)) {
+      if (instantMs > afterMs && instantMs <= untilMs) found.add(instantMs);
+    }
+  }
+  return [...found].sort((left, right) => left - right).map((instantMs) => new Date(instantMs));
+}
+
+/** The last due instant at or before `until`, or null when there is none in the eight years before it. */
+export function findLatestOccurrence(expression: CronExpression, zone: TimeZone, until: Date): Date | null {
+  const untilMs = until.getTime();
+  const lastDay = localDay(zone, untilMs);
+  for (let day = lastDay; day >= lastDay - LONGEST_GAP_DAYS; day -= 1) {
+    // The day before is looked at too: a gap may have moved its last time past this day's.
+    const candidates = [day, day - 1].flatMap((each) => [...instantsOfDay(expression, zone, each)]);
+    const due = candidates.filter((instantMs) => instantMs <= untilMs);
+    if (due.length > 0) return new Date(due.reduce((latest, each) => Math.max(latest, each)));
+  }
+  return null;
+}
+
+/** Days since 1970-01-01 on the zone's calendar. */
+function localDay(zone: TimeZone, instantMs: number): number {
+  return Math.floor((instantMs + zone.offsetMsAt(instantMs)) / DAY_MS);
+}
+
+function isDueOn(expression: CronExpression, day: number): boolean {
+  const date = new Date(day * DAY_MS);
+  return matchesDay(expression, {
+    month: date.getUTCMonth() + 1,
+    dayOfMonth: date.getUTCDate(),
+    dayOfWeek: date.getUTCDay(),
+  });
+}
+
+/** The day's constant offset, or null when a transition is near enough to touch one of its wall-clock times. */
+function constantOffsetMs(zone: TimeZone, day: number): number | null {
+  const before = zone.offsetMsAt((day - 1) * DAY_MS);
+  return before === zone.offsetMsAt((day + 2) * DAY_MS) ? before : null;
+}
+
+function firstOf(expression: CronExpression, zone: TimeZone, day: number, afterMs: number): number | null {
+  if (!isDueOn(expression, day)) return null;
+  const offsetMs = constantOffsetMs(zone, day);
+  if (offsetMs !== null) {
+    const midnightMs = day * DAY_MS - offsetMs;
+    for (const hour of expression.hours) {
+      const hourMs = midnightMs + hour * HOUR_MS;
+      if (hourMs + HOUR_MS <= afterMs) continue;
+      for (const minute of expression.minutes) {
+        if (hourMs + minute * MINUTE_MS > afterMs) return hourMs + minute * MINUTE_MS;
+      }
+    }
+    return null;
+  }
+  let first: number | null = null;
+  for (const instantMs of instantsOfDay(expression, zone, day)) {
+    if (instantMs > afterMs && (first === null || instantMs < first)) first = instantMs;
+  }
+  return first;
+}
+
+function* instantsOfDay(expression: CronExpression, zone: TimeZone, day: number): Generator<number> {
+  if (!isDueOn(expression, day)) return;
+  const offsetMs = constantOffsetMs(zone, day);
+  const isElapsedTime = expression.hours.length === HOURS_PER_DAY;
+  for (const hour of expression.hours) {
+    for (const minute of expression.minutes) {
+      const wallMs = day * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS;
+      if (offsetMs !== null) yield wallMs - offsetMs;
+      else if (isElapsedTime) yield* instantsOfWallTime(zone, wallMs);
+      else yield instantOfWallTime(zone, wallMs);
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import { DAY_MS, MINUTE_MS, SECOND_MS } from '@platform/time';
+
+/** Offsets of one IANA zone, with the transitions of the years asked for so far. */
+export interface TimeZone {
+  readonly name: string;
+  /** Milliseconds to add to UTC for the zone's wall clock at this instant. */
+  offsetMsAt(instantMs: number): number;
+}
+
+/** The name is no IANA time zone known to this runtime. */
+export class TimeZoneError extends Error {
+  override readonly name = 'TimeZoneError';
+}
+
+export const TIME_ZONE_MAX_LENGTH = 64;
+const zones = new Map<string, TimeZone>();
+const ZONE_CACHE_LIMIT = 700;
+
+/** The zone of an IANA name such as `Europe/Berlin` or `UTC`. Fixed offsets (`+02:00`) are refused: they are no
+ *  IANA zones and know no daylight saving. @throws {TimeZoneError} for an unknown name. */
+export function timeZone(name: string): TimeZone {
+  const known = zones.get(name);
+  if (known) return known;
+  const zone = createZone(name);
+  if (zones.size >= ZONE_CACHE_LIMIT) zones.delete(zones.keys().next().value as string);
+  zones.set(name, zone);
+  return zone;
+}
+
+/** The instants at which the zone's clocks show `wallMs` (the wall time read as if it were UTC), ascending: one as a
+ *  rule, none inside a gap, two where clocks went back. */
+export function instantsOfWallTime(zone: TimeZone, wallMs: number): number[] {
+  const offsets = new Set([zone.offsetMsAt(wallMs - DAY_MS), zone.offsetMsAt(wallMs + DAY_MS)]);
+  return [...offsets]
+    .map((offsetMs) => wallMs - offsetMs)
+    .filter((instantMs) => instantMs + zone.offsetMsAt(instantMs) === wallMs)
+    .sort((left, right) => left - right);
+}
+
+/** The one instant that stands for a wall time: its first pass, or, inside a gap, as much later as the gap is long. */
+export function instantOfWallTime(zone: TimeZone, wallMs: number): number {
+  return instantsOfWallTime(zone, wallMs)[0] ?? wallMs - zone.offsetMsAt(wallMs - DAY_MS);
+}
+
+function createZone(name: string): TimeZone {
+  const format = createFormat(name);
+  const years = new Map<number, YearOffsets>();
+  return {
+    name,
+    offsetMsAt(instantMs) {
+      const year = new Date(instantMs).getUTCFullYear();
+      let offsets = years.get(year);
+      if (!offsets) {
+        offsets = yearOffsets(format, year);
+        years.set(year, offsets);
+      }
+      let offsetMs = offsets.startMs;
+      for (const transition of offsets.transitions) {
+        if (transition.atMs > instantMs) break;
+        offsetMs = transition.offsetMs;
+      }
+      return offsetMs;
+    },
+  };
+}
+
+function createFormat(name: string): Intl.DateTimeFormat {
+  if (name.length > TIME_ZONE_MAX_LENGTH || !/^[A-Za-z]/.test(name)) throw new TimeZoneError(UNKNOWN_ZONE);
+  try {
+    return new Intl.DateTimeFormat('en-US', {
+      timeZone: name,
+      hourCycle: 'h23',
+      era: 'short',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: 'numeric',
+      second: 'numeric',
+    });
+  } catch (error) {
+    throw new TimeZoneError(UNKNOWN_ZONE, { cause: error });
+  }
+}
+
+const UNKNOWN_ZONE = 'is not an IANA time zone';
+
+interface YearOffsets {
+  readonly startMs: number;
+  readonly transitions: readonly { readonly atMs: number; readonly offsetMs: number }[];
+}
+
+/** Samples each day of the year and bisects to the second where the offset changed. */
+function yearOffsets(format: Intl.DateTimeFormat, year: number): YearOffsets {
+  const startMs = Date.UTC(year, 0, 1);
+  const endMs = Date.UTC(year + 1, 0, 1);
+  const first = measureOffsetMs(format, startMs);
+  const transitions: { atMs: number; offsetMs: number }[] = [];
+  let before = { atMs: startMs, offsetMs: first };
+  for (let atMs = startMs + DAY_MS; atMs <= endMs; atMs += DAY_MS) {
+    const offsetMs = measureOffsetMs(format, atMs);
+    if (offsetMs !== before.offsetMs) {
+      transitions.push({ atMs: bisect(format, before.atMs, atMs, before.offsetMs), offsetMs });
+    }
+    before = { atMs, offsetMs };
+  }
+  return { startMs: first, transitions };
+}
+
+function bisect(format: Intl.DateTimeFormat, fromMs: number, toMs: number, offsetBeforeMs: number): number {
+  let low = fromMs;
+  let high = toMs;
+  while (high - low > SECOND_MS) {
+    const middle = low + Math.floor((high - low) / 2 / SECOND_MS) * SECOND_MS;
+    if (measureOffsetMs(format, middle) === offsetBeforeMs) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+function measureOffsetMs(format: Intl.DateTimeFormat, instantMs: number): number {
+  const parts: Record<string, number> = {};
+  for (const part of format.formatToParts(instantMs)) parts[part.type] = Number(part.value);
+  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;
+  const offsetMs = Date.UTC(year, month - 1, day, hour, minute, second) - instantMs;
+  // Cron works in minutes, and no zone in use today has an offset with seconds.
+  return Math.round(offsetMs / MINUTE_MS) * MINUTE_MS;
+}
