@@ -2,7 +2,7 @@
 module.exports = {
   ...require('./jest.preset.cjs'),
   testMatch: ['**/*.integration-spec.ts', '**/*.e2e-spec.ts'],
-  globalSetup: '<rootDir>/tools/infrastructure/jest-global-setup.ts',
-  globalTeardown: '<rootDir>/tools/infrastructure/jest-global-teardown.ts',
+  globalSetup: '<rootDir>/tools/infrastructure/jest-global-setup.cjs',
+  globalTeardown: '<rootDir>/tools/infrastructure/jest-global-teardown.cjs',
   testTimeout: 30_000,
 };

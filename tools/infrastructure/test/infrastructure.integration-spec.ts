@@ -20,7 +20,8 @@ interface Servers {
 }
 
 async function startServers(): Promise<Servers> {
-  const { TEST_DATABASE_URL: _database, TEST_RABBITMQ_URL: _broker, ...env } = process.env;
+  const env = { ...process.env };
+  for (const name of ['TEST_DATABASE_URL', 'TEST_RABBITMQ_URL']) delete env[name];
   const node = join(WORKSPACE, 'node_modules/.bin/node');
   const child = spawn(node, [join(WORKSPACE, 'tools/infrastructure/serve.ts')], {
     env,

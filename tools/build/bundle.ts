@@ -1,0 +1,72 @@
+/**
+ * Bundles deployables: each entry point of a project with the workspace's libraries it uses becomes one CommonJS file under
+ * `dist/<project root>/`; packages from npm stay outside.
+ *
+ * Usage: node tools/build/bundle.ts <project root> [<project root> …]
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { transformFile, type Options } from '@swc/core';
+import { build, type Plugin } from 'esbuild';
+import { bundlesOf, libraryPaths, type ProjectFile } from './entry-points.ts';
+
+const WORKSPACE = join(import.meta.dirname, '../..');
+
+async function readJson<T>(path: string): Promise<T> {
+  return JSON.parse(await readFile(join(WORKSPACE, path), 'utf8')) as T;
+}
+
+/** esbuild leaves out the types that decorators need at run time (`emitDecoratorMetadata`), so SWC turns TypeScript into JavaScript. */
+function swcPlugin(swc: Options, libraries: ReadonlyMap<string, string>): Plugin {
+  return {
+    name: 'swc',
+    setup(bundler) {
+      bundler.onResolve({ filter: /^@platform\// }, ({ path }) => {
+        const file = libraries.get(path);
+        return file === undefined
+          ? { errors: [{ text: `${path} is not among the paths of tsconfig.base.json` }] }
+          : { path: join(WORKSPACE, file) };
+      });
+      bundler.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+        const { code } = await transformFile(path, { ...swc, swcrc: false, sourceMaps: 'inline' });
+        return { contents: code, loader: 'js' };
+      });
+    },
+  };
+}
+
+async function bundle(projectRoot: string, plugin: Plugin): Promise<void> {
+  const project = await readJson<ProjectFile>(join(projectRoot, 'project.json'));
+  await build({
+    absWorkingDir: WORKSPACE,
+    entryPoints: bundlesOf(projectRoot, project),
+    outdir: join('dist', projectRoot),
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'cjs',
+    packages: 'external',
+    plugins: [plugin],
+    sourcemap: 'linked',
+    sourcesContent: false,
+    keepNames: true, // Nest's injection errors, logs and OpenAPI schemas show class names
+    logLevel: 'warning',
+  });
+}
+
+async function main(projectRoots: readonly string[]): Promise<void> {
+  if (projectRoots.length === 0) throw new Error('Usage: node tools/build/bundle.ts <project root> […]');
+  const swc = await readJson<Options & { $schema?: string }>('.swcrc');
+  delete swc.$schema; // for editors; SWC refuses it as an option
+  const { compilerOptions } = await readJson<{ compilerOptions: { paths: Record<string, string[]> } }>(
+    'tsconfig.base.json',
+  );
+  const plugin = swcPlugin(swc, libraryPaths(compilerOptions.paths));
+  await Promise.all(projectRoots.map((root) => bundle(root.replace(/\/$/, ''), plugin)));
+}
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  // esbuild has printed its own findings.
+  if (!(error instanceof Error && 'errors' in error)) console.error(error);
+  process.exitCode = 1;
+});
