@@ -1,25 +1,45 @@
 import { Global, Module } from '@nestjs/common';
-import type { DynamicModule } from '@nestjs/common';
+import type { DynamicModule, Provider } from '@nestjs/common';
+import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import { SYSTEM_CLOCK } from '@platform/time';
+import type { Clock } from '@platform/time';
+import { RouteTable } from './application/route-table';
 import { CLOCK } from './clock';
-import type { ServiceConfig } from './config/service-config';
+import type { ServiceConfig } from './config/service-settings';
 import { HealthRegistry } from './health/health-registry';
 import { ShutdownRegistry } from './health/shutdown-registry';
+import { ServiceLogger } from './logging/service-logger';
 import { Metrics } from './metrics/metrics';
+import { ProblemDetailsFilter } from './problems/problem-details.filter';
 import { ProblemMappers } from './problems/problem-mappers';
+import { ServiceValidationPipe } from './problems/validation';
 
-/** What every service has: health, metrics, clock, problem details. */
+/** What every service has: logs, health, metrics, clock, problem details and validation. */
 @Global()
 @Module({})
 export class ServiceDefaultsModule {
-  static forRoot(_options: { config: ServiceConfig; name: string }): DynamicModule {
-    const providers = [
+  static forRoot({ config, name, clock = SYSTEM_CLOCK }: ServiceDefaultsOptions): DynamicModule {
+    const exported: Provider[] = [
       HealthRegistry,
       ShutdownRegistry,
       Metrics,
       ProblemMappers,
-      { provide: CLOCK, useValue: SYSTEM_CLOCK },
+      RouteTable,
+      { provide: CLOCK, useValue: clock },
+      { provide: ServiceLogger, useValue: new ServiceLogger({ name, level: config.LOG_LEVEL }) },
     ];
-    return { module: ServiceDefaultsModule, providers, exports: providers };
+    // Nest asks the filter that was registered last first: an app's own APP_FILTER goes before this one.
+    const defaults: Provider[] = [
+      { provide: APP_FILTER, useClass: ProblemDetailsFilter },
+      { provide: APP_PIPE, useClass: ServiceValidationPipe },
+    ];
+    return { module: ServiceDefaultsModule, providers: [...exported, ...defaults], exports: exported };
   }
+}
+
+/** What the defaults need to know about the service. */
+export interface ServiceDefaultsOptions {
+  config: Pick<ServiceConfig, 'LOG_LEVEL'>;
+  name: string;
+  clock?: Clock;
 }

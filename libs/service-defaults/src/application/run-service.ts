@@ -1,7 +1,105 @@
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { SYSTEM_CLOCK } from '@platform/time';
+import { ServiceLogger } from '../logging/service-logger';
+import { Metrics } from '../metrics/metrics';
+import { startMetricsServer } from '../metrics/metrics-server';
+import { OpenConnections } from './close-http';
 import { createServiceApplication } from './create-service-application';
 import type { ServiceDefinition } from './service-definition';
+import { stopService } from './stop-service';
 
-/** Runs a service until it is told to stop: what `main.ts` calls. */
+const PRODUCTION_GRACE_MS = 5_000;
+/** After the limit for work in flight, the time for closing database and broker. */
+const CLOSING_LIMIT_MS = 10_000;
+/** A terminal and npm both deliver Ctrl-C: signals this close together are one. */
+const SAME_SIGNAL_MS = 1_000;
+
+/**
+ * Runs a service until SIGTERM or SIGINT, then stops it gracefully and ends the process: exit code 0, or 1 when the start,
+ * the stop or anything uncaught failed. A second signal ends it at once. What `main.ts` calls.
+ */
 export async function runService(definition: ServiceDefinition): Promise<void> {
-  await createServiceApplication(definition);
+  const running = new ServiceProcess(definition);
+  running.watchSignals();
+  await running.start();
+}
+
+class ServiceProcess {
+  private app: NestFastifyApplication | null = null;
+  private connections: OpenConnections | null = null;
+  private readonly logger: ServiceLogger;
+  private stoppingSinceMs: number | null = null;
+
+  constructor(private readonly definition: ServiceDefinition) {
+    this.logger = new ServiceLogger({ name: definition.name, level: definition.config.LOG_LEVEL });
+  }
+
+  watchSignals(): void {
+    process.on('SIGTERM', (signal) => this.onSignal(signal));
+    process.on('SIGINT', (signal) => this.onSignal(signal));
+    // Node's own report of an uncaught error shows all its members, statement parameters included.
+    process.on('uncaughtException', (error) => this.fail(error));
+  }
+
+  async start(): Promise<void> {
+    const { config } = this.definition;
+    const host = config.HOST ?? (config.NODE_ENV === 'production' ? '0.0.0.0' : '127.0.0.1');
+    try {
+      const app = await createServiceApplication(this.definition);
+      const metrics = app.get(Metrics);
+      metrics.collectProcessMetrics();
+      await startMetricsServer(metrics.registry, config.METRICS_PORT, host);
+      this.connections = new OpenConnections(app.getHttpServer());
+      await app.listen(config.PORT, host);
+      this.app = app;
+      this.logger.log(`listening on ${await app.getUrl()}`, this.definition.name);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private onSignal(signal: string): void {
+    const nowMs = SYSTEM_CLOCK.monotonicMs();
+    if (this.stoppingSinceMs === null) {
+      this.stoppingSinceMs = nowMs;
+      this.logger.log(`${signal} received`, 'Shutdown');
+      void this.stop();
+    } else if (nowMs - this.stoppingSinceMs > SAME_SIGNAL_MS) {
+      this.logger.warn(`${signal} received again: ending at once`, 'Shutdown');
+      this.exit(1);
+    }
+  }
+
+  private async stop(): Promise<void> {
+    const { app, connections, definition } = this;
+    // Nothing has been accepted yet: there is nothing to finish.
+    if (app === null || connections === null) return this.exit(0);
+    const { config } = definition;
+    const graceMs = config.SHUTDOWN_GRACE_MS ?? (config.NODE_ENV === 'production' ? PRODUCTION_GRACE_MS : 0);
+    const timeoutMs = config.SHUTDOWN_TIMEOUT_MS;
+    const limit = setTimeout(
+      () => {
+        this.fail(new Error('closing took too long'));
+      },
+      graceMs + timeoutMs + CLOSING_LIMIT_MS,
+    );
+    try {
+      await stopService(app, connections, { graceMs, timeoutMs });
+      clearTimeout(limit);
+      this.logger.log('stopped', 'Shutdown');
+      this.exit(0);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private fail(error: unknown): void {
+    this.logger.fatal(error);
+    this.exit(1);
+  }
+
+  private exit(code: number): void {
+    this.logger.flush();
+    process.exit(code);
+  }
 }

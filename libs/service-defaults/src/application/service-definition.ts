@@ -1,6 +1,7 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { ServiceConfig } from '../config/service-config';
+import type { Clock } from '@platform/time';
+import type { ServiceConfig } from '../config/service-settings';
 
 /** What makes one service differ from the next. */
 export interface ServiceDefinition {
@@ -14,6 +15,8 @@ export interface ServiceDefinition {
   bodyLimitBytes?: number;
   /** Accept `application/x-www-form-urlencoded` bodies as well as JSON; others get 415. Default false. */
   acceptsForms?: boolean;
-  /** Last changes before the routes are built. */
+  /** What CLOCK injects; the machine's clock unless a test brings its own. */
+  clock?: Clock;
+  /** Last changes before the routes are built. Nest middleware is not available (it costs every request): use Fastify hooks. */
   configure?(app: NestFastifyApplication): void | Promise<void>;
 }

@@ -1,10 +1,15 @@
 import { Injectable } from '@nestjs/common';
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 
 /** The Prometheus metrics of one application. Asking twice for a name gives the same metric. */
 @Injectable()
 export class Metrics {
   readonly registry = new Registry();
+
+  /** Adds memory, processor, garbage collection and event loop figures of the process; once per process. */
+  collectProcessMetrics(): void {
+    collectDefaultMetrics({ register: this.registry });
+  }
 
   counter<L extends string = string>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> {
     const known = this.registry.getSingleMetric(name);

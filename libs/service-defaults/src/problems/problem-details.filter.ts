@@ -1,21 +1,70 @@
-import { Catch, Inject } from '@nestjs/common';
+import { Catch, HttpException, Inject, Logger, Optional } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { RouteTable } from '../application/route-table';
+import { pathOf } from '../logging/log-safe';
+import { httpProblem } from './http-problem';
 import type { Problem } from './problem';
 import { ProblemMappers } from './problem-mappers';
+import { PROBLEM_JSON, renderProblem } from './render-problem';
 
-/** Answers every error as `application/problem+json`. An app maps its domain errors by extending it and overriding `toProblem`. */
+/**
+ * Answers every error as `application/problem+json`. An app maps its domain errors by extending it, overriding `toProblem`
+ * and providing it as APP_FILTER with `@Catch()`. Outside HTTP (consumers) it lets the error pass.
+ */
 @Catch()
 export class ProblemDetailsFilter implements ExceptionFilter {
+  // Members, so that a subclass has a constructor of its own.
+  @Optional()
   @Inject(ProblemMappers)
-  private readonly mappers!: ProblemMappers;
+  private readonly mappers?: ProblemMappers;
+
+  @Optional()
+  @Inject(RouteTable)
+  private readonly routes?: RouteTable;
+
+  private readonly logger = new Logger('Problem');
 
   catch(error: unknown, host: ArgumentsHost): void {
-    void host;
-    throw new Error(`not yet: ${String(this.toProblem(error))}`);
+    if (host.getType() !== 'http') throw error;
+    const http = host.switchToHttp();
+    const request = http.getRequest<FastifyRequest>();
+    const problem = this.problemOf(error, request);
+    this.log(error, problem.status);
+    this.send(problem, request, http.getResponse<FastifyReply>());
   }
 
-  /** The problem for an error the app knows; null leaves it to the defaults. */
-  protected toProblem(error: unknown): Problem | null {
-    return this.mappers.toProblem(error);
+  /** The problem for an error the app knows; null leaves it to the libraries and the defaults. */
+  protected toProblem(_error: unknown): Problem | null {
+    return null;
+  }
+
+  /** Writes the answer; override it where an error has another shape, e.g. on token endpoints. */
+  protected send(problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
+    if (reply.sent) return;
+    const body = renderProblem(problem, pathOf(request.url), request.id);
+    void reply
+      .code(problem.status)
+      .headers(problem.headers ?? {})
+      .header('content-type', PROBLEM_JSON)
+      .send(body);
+  }
+
+  private problemOf(error: unknown, request: FastifyRequest): Problem {
+    if (request.is404 && error instanceof HttpException) return this.unroutable(request);
+    return this.toProblem(error) ?? this.mappers?.toProblem(error) ?? httpProblem(error) ?? { status: 500 };
+  }
+
+  /** 405 with Allow where other methods have a route at this address, else 404. */
+  private unroutable(request: FastifyRequest): Problem {
+    const allowed = this.routes?.methodsOf(request.url) ?? [];
+    if (allowed.length === 0) return { status: 404, detail: 'There is nothing at this address.' };
+    const detail = 'This method is not supported here.';
+    return { status: 405, detail, headers: { Allow: allowed.join(', ') } };
+  }
+
+  private log(error: unknown, status: number): void {
+    if (status === 500) this.logger.error(error);
+    else if (status > 500) this.logger.warn(error);
   }
 }

@@ -35,6 +35,7 @@ export const problems = {
   conflict: (detail?: string): ProblemException => plain(409, detail),
   preconditionFailed: (detail?: string): ProblemException => plain(412, detail),
   payloadTooLarge: (detail?: string): ProblemException => plain(413, detail),
+  unsupportedMediaType: (detail?: string): ProblemException => plain(415, detail),
   unprocessable: (detail?: string, extensions?: Record<string, unknown>): ProblemException =>
     plain(422, detail, extensions === undefined ? {} : { extensions }),
   badGateway: (detail?: string): ProblemException => plain(502, detail),

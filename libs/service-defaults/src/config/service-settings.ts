@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { packageVersion } from './package-version';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 
@@ -21,8 +22,8 @@ export function flag(): z.ZodType<boolean, string> {
 
 /**
  * The variables every service reads; spread into a service's own schema: `z.object({...serviceConfigShape, MY_VAR: …})`.
- * Durations are milliseconds. HOST, SHUTDOWN_GRACE_MS and SERVICE_VERSION have defaults that depend on the environment:
- * read them through `resolveServiceSettings`.
+ * Durations are milliseconds. What has a default that depends on NODE_ENV (HOST, SHUTDOWN_GRACE_MS, OPENAPI_ENABLED) is
+ * undefined unless given.
  */
 export const serviceConfigShape = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
@@ -38,7 +39,11 @@ export const serviceConfigShape = {
   /** The longest time that work in flight may take after the grace period. */
   SHUTDOWN_TIMEOUT_MS: z.coerce.number().int().min(100).max(600_000).default(25_000),
   /** What diagnostics report; default: the version of the package. */
-  SERVICE_VERSION: z.string().min(1).max(100).optional(),
+  SERVICE_VERSION: z
+    .string()
+    .min(1)
+    .max(100)
+    .default(() => packageVersion(process.cwd())),
   /** Serve `/openapi.json`; default: everywhere but in production. */
   OPENAPI_ENABLED: flag().optional(),
 } as const;

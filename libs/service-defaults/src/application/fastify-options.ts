@@ -1,0 +1,67 @@
+import { STATUS_CODES } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyAdapter } from '@nestjs/platform-fastify';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { pathOf } from '../logging/log-safe';
+import { defaultProblem } from '../problems/http-problem';
+import { PROBLEM_JSON, renderProblem } from '../problems/render-problem';
+import { newTraceId, traceIdOf } from '../tracing/trace-context';
+
+const MEBIBYTE = 1024 * 1024;
+/** Room for the largest token accepted (16 KiB) and the other headers. */
+const MAX_HEADER_BYTES = 32 * 1024;
+const MAX_PARAM_LENGTH = 4_096;
+/** A request must have arrived completely within this time; slow ones get 408. */
+const REQUEST_TIMEOUT_MS = 60_000;
+
+type AdapterOptions = NonNullable<ConstructorParameters<typeof FastifyAdapter>[0]>;
+
+/** How Fastify runs in every service: tolerant routing, bounded sizes and times, its own errors as problems. */
+export function fastifyOptions(bodyLimitBytes = MEBIBYTE): AdapterOptions {
+  return {
+    logger: false,
+    bodyLimit: bodyLimitBytes,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    // Requests that reach a stopping replica are still served; the answer closes their connection.
+    return503OnClosing: false,
+    http: { maxHeaderSize: MAX_HEADER_BYTES },
+    routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, maxParamLength: MAX_PARAM_LENGTH },
+    genReqId: (request: IncomingMessage) => traceIdOf(request.headers.traceparent) ?? newTraceId(),
+    frameworkErrors: answerFrameworkError,
+    clientErrorHandler: answerClientError,
+    // Middleware of Nest would cost every request a second router; hooks do its work here.
+    skipMiddie: true,
+  } as AdapterOptions;
+}
+
+/** Bad URLs and over-long parameters: Fastify raises them before routing, where no filter sees them. */
+function answerFrameworkError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  const problem = defaultProblem(error.statusCode ?? 400);
+  void reply
+    .code(problem.status)
+    .header('content-type', PROBLEM_JSON)
+    .send(renderProblem(problem, pathOf(request.raw.url ?? '/'), request.id));
+}
+
+/** Statuses of what Node's HTTP parser refuses; there is no request yet, only a socket. */
+const CLIENT_ERROR_STATUS: Partial<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = CLIENT_ERROR_STATUS[error.code ?? ''] ?? 400;
+  const body = renderProblem(defaultProblem(status), '/', newTraceId());
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Bad Request'}`,
+    `Content-Type: ${PROBLEM_JSON}; charset=utf-8`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}

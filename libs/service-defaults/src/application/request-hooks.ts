@@ -1,0 +1,68 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import type { HealthRegistry } from '../health/health-registry';
+import { logSafeUrl } from '../logging/log-safe';
+import type { ServiceLogger } from '../logging/service-logger';
+import type { HttpDurations, RouteDurations } from '../metrics/route-durations';
+import { withTraceId } from '../tracing/trace-context';
+
+type Done = () => void;
+type ResponseHook = (request: FastifyRequest, reply: FastifyReply, done: Done) => void;
+
+/** What happens around every request: trace context, duration, one log line, and goodbye while shutting down. */
+export interface RequestObservers {
+  health: HealthRegistry;
+  durations: HttpDurations;
+  logger: ServiceLogger;
+}
+
+/** Adds the hooks; before any route, because routes get theirs when they are added. */
+export function addRequestHooks(
+  instance: FastifyInstance,
+  { health, durations, logger }: RequestObservers,
+): void {
+  const own = new WeakSet<object>();
+  const answered = (route: RouteDurations, isLogged: boolean): ResponseHook => {
+    const hook: ResponseHook = (request, reply, done) => {
+      route.observe(reply.statusCode, reply.elapsedTime);
+      if (isLogged && logger.logsRequests) logger.request(requestLine(request, reply));
+      done();
+    };
+    own.add(hook);
+    return hook;
+  };
+
+  instance.addHook('onRequest', (request, _reply, done) => {
+    withTraceId(request.id, done);
+  });
+  instance.addHook('onSend', (_request, reply, payload, done) => {
+    // The client then takes its next request elsewhere instead of to a connection about to close.
+    if (health.isShuttingDown) reply.header('connection', 'close');
+    done(null, payload);
+  });
+  instance.addHook('onRoute', (route) => {
+    const method = String(route.method);
+    const hook = answered(durations.route(method, route.url), !route.url.startsWith('/health/'));
+    // A HEAD route is derived from its GET route, hooks included.
+    route.onResponse = [...hooksOf(route).filter((each) => !own.has(each)), hook];
+  });
+  const unrouted = answered(durations.route('*', 'unmatched'), true);
+  instance.addHook('onResponse', (request, reply, done) => {
+    if (request.is404) unrouted(request, reply, done);
+    else done();
+  });
+}
+
+function hooksOf(route: RouteOptions): ResponseHook[] {
+  const hooks = route.onResponse ?? [];
+  return (Array.isArray(hooks) ? hooks : [hooks]) as ResponseHook[];
+}
+
+function requestLine(request: FastifyRequest, reply: FastifyReply): object {
+  return {
+    method: request.method,
+    url: logSafeUrl(request.url),
+    status: reply.statusCode,
+    durationMs: Math.round(reply.elapsedTime * 100) / 100,
+    traceId: request.id,
+  };
+}

@@ -1,0 +1,146 @@
+import type { LoggerService } from '@nestjs/common';
+import { pino } from 'pino';
+import type { DestinationStream, Logger } from 'pino';
+import { currentTraceId } from '../tracing/trace-context';
+import { hideTokens, logSafeError } from './log-safe';
+
+/** Members that are never shown, whatever object they are on (top level and one below). */
+const SECRET_MEMBERS = [
+  'authorization',
+  'cookie',
+  'password',
+  'secret',
+  'sharedSecret',
+  'authenticationCode',
+  'token',
+  'accessToken',
+  'refreshToken',
+  'bearerTokenOverride',
+  'settingValue',
+  'body',
+  'clientSecret',
+  'client_secret',
+  'id_token',
+  'code_verifier',
+  'parameters',
+];
+
+/** Nest's levels in pino's words. */
+type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
+
+/** Where log lines go: buffered, so that a request does not wait for the terminal or the disk. */
+export interface LogSink extends DestinationStream {
+  flushSync(): void;
+}
+
+/** Structured logs (one JSON object a line) as the logger of Nest and of requests. Errors and secrets are cleaned. */
+export class ServiceLogger implements LoggerService {
+  private readonly lines: Logger;
+  private readonly requests: Logger;
+
+  constructor(
+    options: { name: string; level: string },
+    private readonly sink: LogSink = bufferedStandardOutput(),
+  ) {
+    const shape = {
+      base: { service: options.name },
+      level: options.level,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label: string) => ({ level: label }) },
+      serializers: { err: (error: unknown) => logSafeError(error) },
+    };
+    const redact = { paths: SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' };
+    this.lines = pino({ ...shape, redact, mixin: traceMember }, sink);
+    // Request lines are built here from safe members only: redaction would only cost time.
+    this.requests = pino(shape, sink);
+  }
+
+  log(message: unknown, ...rest: unknown[]): void {
+    this.write('info', message, rest);
+  }
+
+  error(message: unknown, ...rest: unknown[]): void {
+    this.write('error', message, rest);
+  }
+
+  warn(message: unknown, ...rest: unknown[]): void {
+    this.write('warn', message, rest);
+  }
+
+  debug(message: unknown, ...rest: unknown[]): void {
+    this.write('debug', message, rest);
+  }
+
+  verbose(message: unknown, ...rest: unknown[]): void {
+    this.write('trace', message, rest);
+  }
+
+  fatal(message: unknown, ...rest: unknown[]): void {
+    this.write('fatal', message, rest);
+    this.flush();
+  }
+
+  get logsRequests(): boolean {
+    return this.requests.isLevelEnabled('info');
+  }
+
+  /** One line for one answered request. `line` must hold safe members only. */
+  request(line: object): void {
+    this.requests.info(line, 'request');
+  }
+
+  /** Writes out what is buffered; the last thing to do before the process ends. */
+  flush(): void {
+    this.sink.flushSync();
+  }
+
+  /** Nest passes the context as the last text and, for errors, a stack before it; an error may be anywhere. */
+  private write(level: Level, message: unknown, rest: readonly unknown[]): void {
+    if (!this.lines.isLevelEnabled(level)) return;
+    const last = rest.at(-1);
+    const context = typeof last === 'string' && !isStack(last) ? { context: last } : {};
+    const err = [message, ...rest].find((each) => each instanceof Error);
+    const members = rest.find(
+      (each) => typeof each === 'object' && each !== null && !(each instanceof Error),
+    );
+    const stack = rest.find((each) => typeof each === 'string' && isStack(each));
+    this.lines[level](
+      {
+        ...context,
+        ...(isRecord(message) ? message : {}),
+        ...(members as object | undefined),
+        ...(err === undefined ? {} : { err }),
+        ...(err === undefined && stack !== undefined ? { stack } : {}),
+      },
+      textOf(message),
+    );
+    if (level === 'error') this.flush();
+  }
+}
+
+function traceMember(): object {
+  const traceId = currentTraceId();
+  return traceId === undefined ? {} : { traceId };
+}
+
+function isStack(text: string): boolean {
+  return text.includes('\n    at ');
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !(value instanceof Error);
+}
+
+function textOf(message: unknown): string | undefined {
+  if (typeof message === 'string') return hideTokens(message);
+  if (message instanceof Error) return hideTokens(message.message);
+  return isRecord(message) ? undefined : String(message);
+}
+
+let standardOutput: LogSink | undefined;
+
+/** One sink a process: two would interleave their buffers. */
+function bufferedStandardOutput(): LogSink {
+  standardOutput ??= pino.destination({ fd: 1, sync: false, minLength: 4_096, periodicFlush: 500 });
+  return standardOutput;
+}

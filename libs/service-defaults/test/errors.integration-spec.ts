@@ -1,0 +1,236 @@
+import { connect } from 'node:net';
+import {
+  Body,
+  Controller,
+  Get,
+  HttpException,
+  Module,
+  NotFoundException,
+  Param,
+  Post,
+  Put,
+  Query,
+} from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { createZodDto } from 'nestjs-zod';
+import request from 'supertest';
+import { z } from 'zod';
+import { createServiceApplication, loadConfig, problems, serviceConfigShape } from '../src';
+
+class Note extends createZodDto(
+  z.object({ text: z.string().min(1), tags: z.array(z.string()).optional() }),
+) {}
+
+@Controller('notes')
+class NotesController {
+  @Get(':id')
+  get(@Param('id') id: string): object {
+    if (id === 'missing') throw new NotFoundException();
+    if (id === 'teapot') throw new HttpException('short and stout', 418);
+    if (id === 'broken') throw new Error('password=hunter2');
+    if (id === 'busy') throw problems.serviceUnavailable('Try later.', 3);
+    return { id };
+  }
+
+  @Post()
+  create(@Body() note: Note): object {
+    return { text: note.text };
+  }
+
+  @Put(':id/any')
+  put(@Body() body: unknown): object {
+    return { received: body ?? null };
+  }
+
+  @Get()
+  list(@Query('q') q?: string): object {
+    return { q: q ?? null };
+  }
+}
+
+@Module({ controllers: [NotesController] })
+class NotesModule {}
+
+const config = loadConfig(z.object(serviceConfigShape), {
+  NODE_ENV: 'test',
+  PORT: '0',
+  METRICS_PORT: '0',
+  LOG_LEVEL: 'silent',
+  DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+});
+
+describe('errors of a service', () => {
+  let app: NestFastifyApplication;
+  let http: ReturnType<typeof request>;
+
+  beforeAll(async () => {
+    app = await createServiceApplication({
+      name: 'notes',
+      title: 'Notes',
+      config,
+      rootModule: NotesModule,
+      bodyLimitBytes: 3_000,
+    });
+    await app.listen(0, '127.0.0.1');
+    http = request(app.getHttpServer());
+  });
+
+  afterAll(() => app.close());
+
+  function expectProblem(response: request.Response, status: number): void {
+    expect(response.status).toBe(status);
+    expect(response.headers['content-type']).toMatch(/^application\/problem\+json/);
+    expect(response.body).toMatchObject({ status, title: expect.any(String), type: expect.any(String) });
+    expect(response.body.traceId).toMatch(/^[0-9a-f]{32}$/);
+    expect(response.body.instance).toMatch(/^\//);
+  }
+
+  const json = (body: string): request.Test =>
+    http.post('/notes').set('content-type', 'application/json').send(body);
+
+  it.each([
+    ['cut short', '{"text":'],
+    ['not JSON at all', 'hello'],
+    ['a trailing comma', '{"text":"a",}'],
+    ['nested 1,025 deep', '['.repeat(1_025) + ']'.repeat(1_025)],
+  ])('answers 400 to a body that is %s', async (_what, body) => {
+    const response = await json(body);
+    expectProblem(response, 400);
+    expect(JSON.stringify(response.body)).not.toContain('hello');
+  });
+
+  it('answers 400 to a body that is not UTF-8', async () => {
+    const agent = http.post('/notes').set('content-type', 'application/json');
+    agent.write(Buffer.from([0x7b, 0xff, 0x7d]));
+    expectProblem(await agent, 400);
+  });
+
+  it('names the fields that are wrong', async () => {
+    const response = await json('{"text":"","tags":["a",7]}');
+    expectProblem(response, 400);
+    expect(Object.keys(response.body.errors)).toEqual(['text', 'tags.1']);
+  });
+
+  it('takes a key named __proto__ for a key', async () => {
+    const response = await http
+      .put('/notes/1/any')
+      .set('content-type', 'application/json')
+      .send('{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}}}');
+    expect(response.status).toBe(200);
+    expect(response.text).toContain('"__proto__":{"admin":true}');
+    expect(({} as { admin?: boolean }).admin).toBeUndefined();
+  });
+
+  it('takes an empty JSON body for no body', async () => {
+    const response = await http.put('/notes/1/any').set('content-type', 'application/json');
+    expect(response.body).toEqual({ received: null });
+    expectProblem(await http.post('/notes').set('content-type', 'application/json'), 400);
+  });
+
+  it('answers 413 to a body over the limit, with and without a declared length', async () => {
+    expectProblem(await json(JSON.stringify({ text: 'x'.repeat(4_000) })), 413);
+    const chunked = http.post('/notes').set('content-type', 'application/json');
+    chunked.write(`{"text":"${'x'.repeat(3_000)}`);
+    expectProblem(await chunked, 413);
+  });
+
+  it.each([
+    ['text/plain'],
+    ['application/xml'],
+    ['application/x-www-form-urlencoded'],
+    ['application/json; charset=utf-16'],
+    ['nonsense'],
+  ])('answers 415 to %s', async (type) => {
+    expectProblem(await http.post('/notes').set('content-type', type).send('{"text":"a"}'), 415);
+  });
+
+  it('answers 415 to a compressed body', async () => {
+    const response = await http
+      .post('/notes')
+      .set('content-type', 'application/json')
+      .set('content-encoding', 'gzip')
+      .send('{}');
+    expectProblem(response, 415);
+  });
+
+  it.each(['/notes/%', '/notes/%zz', '/notes/%c0%ae', '/%'])(
+    'answers 400 to the address %s',
+    async (path) => {
+      expectProblem(await http.get(path), 400);
+    },
+  );
+
+  it('takes parameters of 4 KiB and answers 414 to longer ones', async () => {
+    expect((await http.get(`/notes/${'x'.repeat(4_096)}`)).status).toBe(200);
+    expectProblem(await http.get(`/notes/${'x'.repeat(4_097)}`), 414);
+  });
+
+  it.each(['/', '/nothing', '/notes/1/2/3', '/notes//any'])(
+    'answers 404 to the unknown address %s',
+    async (path) => {
+      expectProblem(await http.get(path), 404);
+    },
+  );
+
+  it('answers 405 with Allow where other methods are served', async () => {
+    const response = await http.delete('/Notes/1/');
+    expectProblem(response, 405);
+    expect(response.headers['allow']).toBe('GET, HEAD');
+    expect((await http.patch('/notes')).headers['allow']).toBe('GET, HEAD, POST');
+    expectProblem(await http.options('/notes'), 405);
+  });
+
+  it('matches routes whatever their case and ignores a trailing slash, and keeps the case of values', async () => {
+    expect((await http.get('/NOTES/AbC/')).body).toEqual({ id: 'AbC' });
+  });
+
+  it.each([
+    ['missing', 404],
+    ['teapot', 418],
+    ['busy', 503],
+    ['broken', 500],
+  ])('answers an exception of a handler (%s) with %i', async (id, status) => {
+    expectProblem(await http.get(`/notes/${id}`), status);
+  });
+
+  it('tells nothing about an unexpected error', async () => {
+    const response = await http.get('/notes/broken');
+    expect(response.text).not.toContain('hunter2');
+    expect(response.body.title).toBe('Internal Server Error');
+  });
+
+  it('says when to come back', async () => {
+    expect((await http.get('/notes/busy')).headers['retry-after']).toBe('3');
+  });
+
+  it('keeps queries out of problems and carries on the trace of the caller', async () => {
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const response = await http
+      .get('/nothing?bearerTokenOverride=abc')
+      .set('traceparent', `00-${traceId}-00f067aa0ba902b7-01`);
+    expect(response.body).toMatchObject({ instance: '/nothing', traceId });
+  });
+
+  it.each([
+    ['a request line that is none', 'GET\r\n\r\n', 400],
+    ['headers over 32 KiB', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`, 431],
+    ['two lengths', 'POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
+    ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n', 400],
+  ])('answers %s with a problem and closes the connection', async (_what, bytes, status) => {
+    const answer = await exchange((await app.getUrl()).replace('http://', ''), bytes);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer).toContain('application/problem+json');
+    expect(answer).toMatch(/connection: close/i);
+  });
+});
+
+function exchange(address: string, bytes: string): Promise<string> {
+  const [host, port] = address.split(':');
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const socket = connect(Number(port), host, () => socket.write(bytes));
+    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.on('error', reject);
+    socket.on('close', () => resolve(answer));
+  });
+}
