@@ -2,19 +2,21 @@ import { KeyedQueue } from './keyed-queue';
 
 /** Work that ends when told to, and says when it started. */
 function controllable(log: string[], name: string) {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  return {
-    work: () => {
-      log.push(name);
-      return promise;
-    },
-    succeed: () => {
+  let succeed = (): void => undefined;
+  let fail = (): void => undefined;
+  const ending = new Promise<string>((resolve, reject) => {
+    succeed = () => {
       resolve(name);
-    },
-    fail: () => {
+    };
+    fail = () => {
       reject(new Error(name));
-    },
+    };
+  });
+  const work = () => {
+    log.push(name);
+    return ending;
   };
+  return { work, succeed, fail };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));

@@ -1,0 +1,27 @@
+import { loadConfig, secret, serviceConfigShape } from '@platform/service-defaults';
+import { z } from 'zod';
+
+const configSchema = z.object({
+  ...serviceConfigShape,
+  PORT: serviceConfigShape.PORT.default(3002),
+  METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9102),
+  TOKEN_ISSUER: z.string().min(1),
+  TOKEN_AUDIENCE: z.string().min(1),
+  ACCESS_TOKEN_HMAC_KEY: secret({ minBytes: 32 }),
+  ACCESS_TOKEN_HMAC_KEY_ID: z.string().regex(/^[\w.-]{1,64}$/),
+  /** Where the revocation feed is read. */
+  AUTH_SERVICE_URL: z.url({ protocol: /^https?$/ }),
+  /** The service's own identity, with which it reads the feed. */
+  SERVICE_APPLICATION_KEY: z.string().min(1),
+  SERVICE_SHARED_SECRET: z.string().min(1),
+  SERVICE_USER_NAME: z.string().min(1),
+  /** Signs page keys; the same on every replica. */
+  CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
+});
+
+export type SettingsServiceConfig = z.output<typeof configSchema>;
+
+/** @throws {ConfigError} naming every variable that is missing or wrong */
+export function loadSettingsServiceConfig(env?: NodeJS.ProcessEnv): Readonly<SettingsServiceConfig> {
+  return loadConfig(configSchema, env);
+}

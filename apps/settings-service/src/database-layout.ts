@@ -1,0 +1,21 @@
+import { CreateSettings1795000000000 } from './migrations/1795000000000-create-settings';
+
+/** The schema that holds every table of this service. */
+export const SCHEMA = 'settings';
+
+/** In the order they apply; listed one by one, because a bundle has no folder to search. */
+export const MIGRATIONS = [CreateSettings1795000000000];
+
+/**
+ * What the service's own role may do. It can add to the history and read it, never change or remove an entry:
+ * an audit trail that the audited can edit is none.
+ */
+export function appRoleGrants(quotedRole: string): string[] {
+  return [
+    `GRANT USAGE ON SCHEMA settings TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON settings.setting TO ${quotedRole}`,
+    `GRANT USAGE ON SEQUENCE settings.setting_revision TO ${quotedRole}`,
+    `REVOKE ALL ON settings.setting_history FROM ${quotedRole}`,
+    `GRANT SELECT, INSERT ON settings.setting_history TO ${quotedRole}`,
+  ];
+}

@@ -1,0 +1,5 @@
+import { runService } from '@platform/service-defaults';
+import { loadSettingsServiceConfig } from './config';
+import { settingsService } from './service-definition';
+
+void runService(settingsService(loadSettingsServiceConfig()));

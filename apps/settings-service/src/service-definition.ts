@@ -1,0 +1,17 @@
+import type { ServiceDefinition } from '@platform/service-defaults';
+import { AppModule } from './app.module';
+import type { SettingsServiceConfig } from './config';
+import { keepJsonBodiesRaw } from './settings/raw-json-body';
+import { MAX_BODY_BYTES } from './settings/setting-value';
+
+/** How the settings service is built; the same in production and in tests. */
+export function settingsService(config: Readonly<SettingsServiceConfig>): ServiceDefinition {
+  return {
+    name: 'settings-service',
+    title: 'Platform settings service',
+    config,
+    rootModule: AppModule.forRoot(config),
+    bodyLimitBytes: MAX_BODY_BYTES,
+    configure: keepJsonBodiesRaw,
+  };
+}

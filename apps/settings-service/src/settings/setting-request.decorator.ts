@@ -1,0 +1,83 @@
+import { createParamDecorator } from '@nestjs/common';
+import type { ExecutionContext } from '@nestjs/common';
+import { currentTraceId, problems } from '@platform/service-defaults';
+import type { FastifyRequest } from 'fastify';
+import { parseEntityTags } from './entity-tag';
+import type { EntityTags, Preconditions } from './entity-tag';
+import { MAX_NAME_CODE_POINTS, parseSettingName } from './setting-key';
+import type { SettingKey, SettingName } from './setting-key';
+import { settingValueOf } from './setting-value';
+import type { JsonText } from './setting-value';
+
+/** What the headers of a write say. */
+export interface WriteHeaders {
+  readonly conditions: Preconditions;
+  readonly idempotencyKey: string | null;
+  readonly requestId: string;
+}
+
+// Any visible ASCII, so that the quotes of draft-ietf-httpapi-idempotency-key-header and bare UUIDs both pass.
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** The subsystem of the path. @throws {ProblemException} 400 for a name that no subsystem can have */
+export const Subsystem = createParamDecorator((_data: unknown, context: ExecutionContext): SettingName =>
+  nameOf(requestOf(context), 'subsystemName'),
+);
+
+/** The setting of the path. @throws {ProblemException} 400 for a name that no setting can have */
+export const KeyOfSetting = createParamDecorator((_data: unknown, context: ExecutionContext): SettingKey => {
+  const request = requestOf(context);
+  return { subsystem: nameOf(request, 'subsystemName'), setting: nameOf(request, 'settingName') };
+});
+
+/** The exact text of the body's settingValue. @throws {InvalidSettingValueError | JsonSyntaxError} */
+export const ValueText = createParamDecorator((_data: unknown, context: ExecutionContext): JsonText => {
+  const { body } = requestOf(context);
+  return settingValueOf(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+});
+
+/** If-Match and If-None-Match. @throws {ProblemException} 400 if one is malformed: ignoring a condition could lose a write */
+export const Conditions = createParamDecorator((_data: unknown, context: ExecutionContext): Preconditions =>
+  conditionsOf(requestOf(context)),
+);
+
+/** The conditions and identifiers of a write. @throws {ProblemException} 400 if a header is malformed */
+export const HeadersOfWrite = createParamDecorator(
+  (_data: unknown, context: ExecutionContext): WriteHeaders => {
+    const request = requestOf(context);
+    const idempotencyKey = request.headers['idempotency-key'];
+    const isWellFormed = typeof idempotencyKey === 'string' && IDEMPOTENCY_KEY.test(idempotencyKey);
+    if (idempotencyKey !== undefined && !isWellFormed)
+      throw problems.badRequest('Idempotency-Key must be 1 to 255 visible ASCII characters.');
+    return {
+      conditions: conditionsOf(request),
+      idempotencyKey: isWellFormed ? idempotencyKey : null,
+      requestId: currentTraceId() ?? request.id,
+    };
+  },
+);
+
+function requestOf(context: ExecutionContext): FastifyRequest {
+  return context.switchToHttp().getRequest<FastifyRequest>();
+}
+
+function nameOf(request: FastifyRequest, parameter: string): SettingName {
+  const name = parseSettingName((request.params as Record<string, string | undefined>)[parameter] ?? '');
+  if (name !== null) return name;
+  const rule = `must have 1 to ${String(MAX_NAME_CODE_POINTS)} characters and no control character`;
+  throw problems.badRequest('A name in the path is not valid.', { [parameter]: [rule] });
+}
+
+function conditionsOf({ headers }: FastifyRequest): Preconditions {
+  return {
+    ifMatch: entityTagsOf('If-Match', headers['if-match']),
+    ifNoneMatch: entityTagsOf('If-None-Match', headers['if-none-match']),
+  };
+}
+
+function entityTagsOf(header: string, text: string | undefined): EntityTags | null {
+  if (text === undefined) return null;
+  const tags = parseEntityTags(text);
+  if (tags === null) throw problems.badRequest(`${header} must be * or a list of entity tags in quotes.`);
+  return tags;
+}

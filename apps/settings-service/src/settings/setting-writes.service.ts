@@ -1,0 +1,84 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { ContentionError, inTransaction, isUniqueViolation } from '@platform/database';
+import { CLOCK } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import { DataSource } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import { idempotencyDigest } from './audit-trail';
+import type { AuditTrail } from './audit-trail';
+import type { Preconditions } from './entity-tag';
+import { findWriteByDigest } from './find-recorded-write.query';
+import type { RecordedWrite } from './history-entry';
+import { KeyedQueue } from './keyed-queue';
+import { SettingError } from './setting-errors';
+import { settingKeyText } from './setting-key';
+import type { SettingKey } from './setting-key';
+
+/** What every write of a setting carries. */
+export interface WriteRequest {
+  readonly key: SettingKey;
+  readonly conditions: Preconditions;
+  readonly trail: AuditTrail;
+}
+
+/** One kind of write. */
+export interface WriteOperation {
+  /** Does the write and its history entry. Runs again from the start when the transaction is repeated. */
+  perform(manager: EntityManager): Promise<RecordedWrite>;
+  /** True when `earlier`, made under the same idempotency key, is this very write, so that its answer may be given again. */
+  isRepeatOf(earlier: RecordedWrite, manager: EntityManager): boolean | Promise<boolean>;
+}
+
+/** Waiting and repeating together; then the caller gets 503 with Retry-After. */
+const DEADLINE_MS = 5_000;
+const MAX_ATTEMPTS = 10;
+
+/** Runs writes: each in one REPEATABLE READ transaction, repeated as a whole when PostgreSQL refuses to serialise it. */
+@Injectable()
+export class SettingWrites {
+  private readonly queue = new KeyedQueue();
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  /** @throws {SettingError} what the operation throws, or `idempotency-key-reused` @throws {ContentionError} when time runs out */
+  async run(request: WriteRequest, operation: WriteOperation): Promise<RecordedWrite> {
+    const startedAtMs = this.clock.monotonicMs();
+    // Writes of one key collide for certain: queueing them here leaves collisions to other replicas only.
+    return this.queue.run(settingKeyText(request.key), () => {
+      const deadlineMs = DEADLINE_MS - (this.clock.monotonicMs() - startedAtMs);
+      if (deadlineMs <= 0) throw new ContentionError('too many writes of one setting are waiting');
+      return this.transact(request, operation, deadlineMs);
+    });
+  }
+
+  private async transact(
+    request: WriteRequest,
+    operation: WriteOperation,
+    deadlineMs: number,
+  ): Promise<RecordedWrite> {
+    const digest = idempotencyDigest(request.trail);
+    const attempt = async (manager: EntityManager): Promise<RecordedWrite> => {
+      const earlier = digest === null ? null : await findWriteByDigest(manager, digest);
+      if (earlier === null) return operation.perform(manager);
+      if (isOf(earlier, request.key) && (await operation.isRepeatOf(earlier, manager))) return earlier;
+      throw new SettingError('idempotency-key-reused');
+    };
+    try {
+      const limits = { maxAttempts: MAX_ATTEMPTS, deadlineMs, clock: this.clock };
+      return await inTransaction(this.dataSource, 'REPEATABLE READ', attempt, limits);
+    } catch (error) {
+      // The same key in use for another setting at this moment; for the same setting the row lock came first.
+      if (isUniqueViolation(error, 'setting_history_idempotency'))
+        throw new SettingError('idempotency-key-reused', { cause: error });
+      throw error;
+    }
+  }
+}
+
+function isOf(write: RecordedWrite, key: SettingKey): boolean {
+  return write.subsystemKey === key.subsystem.key && write.settingKey === key.setting.key;
+}
