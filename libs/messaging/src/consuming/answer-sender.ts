@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Clock } from '@platform/time';
+import type { ConsumeMessage } from 'amqplib';
+import type { BusLink } from '../bus/bus-link';
+import { ReplySender } from '../bus/reply-sender';
+import { type Address, parseAddress } from '../envelope/address';
+import {
+  createEnvelope,
+  createFaultBody,
+  ENVELOPE_CONTENT_TYPE,
+  type EnvelopeOptions,
+} from '../envelope/create-envelope';
+import type { ReceivedEnvelope } from '../envelope/read-envelope';
+import { describeError } from './delivery-headers';
+import type { Answer, EndpointHandler } from './endpoint';
+
+/** A request as it came in. */
+export interface ReceivedRequest {
+  readonly delivery: ConsumeMessage;
+  readonly envelope: ReceivedEnvelope;
+}
+
+/** MassTransit's `host` section for this process. */
+export function hostInfo(service: string): Readonly<Record<string, unknown>> {
+  return {
+    machineName: hostname(),
+    processName: service,
+    processId: process.pid,
+    assembly: service,
+    frameworkVersion: process.version,
+    operatingSystemVersion: process.platform,
+  };
+}
+
+/** Sends answers and faults to whoever asked, at the envelope's responseAddress or, failing that, the AMQP reply-to. */
+export class AnswerSender {
+  private readonly replies: ReplySender;
+
+  constructor(
+    private readonly link: BusLink,
+    private readonly namespace: string,
+    private readonly clock: Clock,
+  ) {
+    this.replies = new ReplySender(link);
+  }
+
+  /** @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent now; the request should come again */
+  async answer(request: ReceivedRequest, { contract, message }: Answer): Promise<void> {
+    const options = this.envelopeOptions(request);
+    await this.send(request, options.messageId, createEnvelope(contract, message, options).body);
+  }
+
+  /** Tells the requester that processing failed. @throws as {@link answer} */
+  async fault(request: ReceivedRequest, handler: EndpointHandler | null, error: unknown): Promise<void> {
+    const options = this.envelopeOptions(request);
+    const details = {
+      messageName: handler?.contract.name ?? 'unknown',
+      faultedMessageId: request.envelope.messageId ?? '',
+      message: request.envelope.message,
+      error: describeError(error),
+    };
+    const destination = request.envelope.faultAddress ?? request.envelope.responseAddress ?? '';
+    await this.send(request, options.messageId, createFaultBody(details, destination, options));
+  }
+
+  private envelopeOptions({ envelope }: ReceivedRequest): EnvelopeOptions & { messageId: string } {
+    return {
+      namespace: this.namespace,
+      messageId: randomUUID(),
+      sentAt: this.clock.now(),
+      requestId: envelope.requestId ?? undefined,
+      correlationId: envelope.format === 'masstransit' ? (envelope.correlationId ?? undefined) : undefined,
+      conversationId: envelope.conversationId ?? envelope.messageId ?? undefined,
+      source: this.link.service,
+      hostAddress: this.link.hostAddress,
+      host: hostInfo(this.link.service),
+    };
+  }
+
+  private async send(request: ReceivedRequest, messageId: string, body: string): Promise<void> {
+    const address = replyAddress(request);
+    if (address === null) {
+      this.link.logger.warn(`bus ${this.link.bus}: a request says nowhere where its answer should go`);
+      return;
+    }
+    const correlationId: unknown = request.delivery.properties.correlationId ?? request.envelope.requestId;
+    const options = {
+      contentType: ENVELOPE_CONTENT_TYPE,
+      messageId,
+      ...(typeof correlationId === 'string' ? { correlationId } : {}),
+    };
+    if (await this.replies.send(address, Buffer.from(body), options)) return;
+    this.link.logger.warn(`bus ${this.link.bus}: nobody waits for an answer at ${address.name} any more`);
+  }
+}
+
+function replyAddress({ delivery, envelope }: ReceivedRequest): Address | null {
+  const address = envelope.responseAddress === null ? null : parseAddress(envelope.responseAddress);
+  if (address !== null) return address;
+  const replyTo: unknown = delivery.properties.replyTo;
+  return typeof replyTo === 'string' && replyTo !== '' ? { kind: 'queue', name: replyTo } : null;
+}

@@ -1,0 +1,44 @@
+/** Where MassTransit says a message should go. `endpoint` is an exchange, and a queue of the same name behind it. */
+export interface Address {
+  readonly kind: 'endpoint' | 'queue' | 'exchange';
+  readonly name: string;
+}
+
+const BROKER_SCHEMES = new Set(['rabbitmq:', 'rabbitmqs:', 'amqp:', 'amqps:']);
+
+/** Reads `rabbitmq://host[:port][/vhost]/name[?…]` and the short forms `queue:name`, `exchange:name`, `topic:name`. The host is
+ *  ignored: answers go to the broker the request came from. Null when the text is none of these. */
+export function parseAddress(text: string): Address | null {
+  const short = /^(queue|exchange|topic):(?!\/\/)([^?]+)/i.exec(text);
+  if (short !== null) {
+    const name = decoded(short[2] ?? '');
+    const kind = short[1]?.toLowerCase() === 'queue' ? 'queue' : 'exchange';
+    return name ? { kind, name } : null;
+  }
+  if (!URL.canParse(text)) return null;
+  const url = new URL(text);
+  const name = decoded(url.pathname.split('/').at(-1) ?? '');
+  return BROKER_SCHEMES.has(url.protocol) && name ? { kind: 'endpoint', name } : null;
+}
+
+/** The MassTransit host address behind an AMQP URL, without its credentials: `rabbitmq://host[:port][/vhost]`.
+ *  @throws {Error} if the URL is not an AMQP URL; the text does not repeat it, since it may hold a password. */
+export function hostAddress(amqpUrl: string): string {
+  if (!URL.canParse(amqpUrl)) throw new Error('not an AMQP URL (value withheld)');
+  const url = new URL(amqpUrl);
+  if (!['amqp:', 'amqps:'].includes(url.protocol) || !url.hostname)
+    throw new Error('not an AMQP URL (value withheld)');
+  const port = url.port && url.port !== '5672' ? `:${url.port}` : '';
+  const vhost = decoded(url.pathname.slice(1));
+  const path = vhost === '' || vhost === '/' ? '' : `/${encodeURIComponent(vhost)}`;
+  return `rabbitmq://${url.hostname}${port}${path}`;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) return text;
+    throw error;
+  }
+}

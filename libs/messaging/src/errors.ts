@@ -1,0 +1,62 @@
+/** The broker cannot take or confirm a message now: not connected, blocked, channel lost, or it refused. What was under way may
+ *  or may not have arrived, so the same message (same messageId) should be sent again. */
+export class BusUnavailableError extends Error {
+  override readonly name = 'BusUnavailableError';
+  constructor(
+    readonly bus: string,
+    detail: string,
+    options?: ErrorOptions,
+  ) {
+    super(`bus ${bus} is unavailable: ${detail}`, options);
+  }
+}
+
+/** No queue wants the message: the broker returned it, so it was not sent, although it was also confirmed. */
+export class MessageReturnedError extends Error {
+  override readonly name = 'MessageReturnedError';
+  constructor(
+    readonly exchange: string,
+    readonly routingKey: string,
+    readonly replyText: string,
+  ) {
+    super(`no queue took the message for ${exchange || 'queue'} ${routingKey}`.trimEnd() + ` (${replyText})`);
+  }
+}
+
+/** The broker did not confirm in time. The message may have arrived. */
+export class PublishTimeoutError extends Error {
+  override readonly name = 'PublishTimeoutError';
+  constructor(
+    readonly exchange: string,
+    readonly timeoutMs: number,
+  ) {
+    super(`the broker did not confirm a message for ${exchange || 'a queue'} within ${timeoutMs} ms`);
+  }
+}
+
+/** Nobody answered in time. The request may still be carried out later. */
+export class RequestTimeoutError extends Error {
+  override readonly name = 'RequestTimeoutError';
+  constructor(
+    readonly requestName: string,
+    readonly timeoutMs: number,
+  ) {
+    super(`${requestName} was not answered within ${timeoutMs} ms`);
+  }
+}
+
+/** The other side failed to process the request and said so with a MassTransit `Fault`, or answered something unreadable. */
+export class RequestFaultedError extends Error {
+  override readonly name = 'RequestFaultedError';
+  constructor(
+    readonly requestName: string,
+    detail: string,
+  ) {
+    super(`${requestName} faulted: ${detail}`);
+  }
+}
+
+/** Bytes that are neither a MassTransit JSON envelope nor a JSON object. The text never quotes them. */
+export class UnreadableMessageError extends Error {
+  override readonly name = 'UnreadableMessageError';
+}

@@ -1,0 +1,119 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  Optional,
+} from '@nestjs/common';
+import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { ContentionError, DatabaseUnavailableError, isConnectionError } from '@platform/database';
+import { HealthRegistry } from '@platform/service-defaults';
+import { HOUR_MS } from '@platform/time';
+import { DataSource } from 'typeorm';
+import { Buses } from './buses';
+import { type DiscoveredHandler, type EndpointPlan, planEndpoints } from './endpoint-plan';
+import { handlersOf } from './consume.decorator';
+import { Inbox } from './inbox';
+import { inboxHandler } from './inbox-handler';
+
+const STARTUP_POLL_MS = 250;
+const PURGE_INTERVAL_MS = HOUR_MS;
+const INBOX_DAYS = 30;
+
+/** Finds the methods marked with @Consume and @Answer and starts to consume their queues, once the service has started: before its
+ *  migrations are applied every message would fail. */
+@Injectable()
+export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger('messaging');
+  private readonly stopped = new AbortController();
+  private purgeTimer: NodeJS.Timeout | undefined;
+  private planned: EndpointPlan[] = [];
+
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly scanner: MetadataScanner,
+    private readonly buses: Buses,
+    private readonly health: HealthRegistry,
+    @Optional() private readonly dataSource?: DataSource,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.planned = planEndpoints(this.discover());
+    if (this.planned.length === 0) return;
+    if (this.dataSource === undefined) throw new Error('message handlers need a DataSource for their inbox');
+    this.health.addReadinessCheck({ name: 'message consumers', check: () => this.checkStarted() });
+    void this.start(new Inbox(this.dataSource));
+  }
+
+  onApplicationShutdown(): void {
+    this.stopped.abort();
+    clearInterval(this.purgeTimer);
+  }
+
+  private async start(inbox: Inbox): Promise<void> {
+    while (!(await this.hasStarted())) {
+      if (this.stopped.signal.aborted) return;
+      await delay(STARTUP_POLL_MS);
+    }
+    if (this.stopped.signal.aborted || this.health.isShuttingDown) return;
+    const plans = this.planned;
+    this.planned = [];
+    for (const plan of plans) this.consume(plan, inbox);
+    this.purgeTimer = setInterval(() => void this.purge(inbox), PURGE_INTERVAL_MS).unref();
+  }
+
+  private consume(plan: EndpointPlan, inbox: Inbox): void {
+    const { options } = this.buses;
+    this.buses.get(plan.bus).consume({
+      queue: plan.queue,
+      handlers: plan.handlers.map((handler) => inboxHandler(handler, inbox)),
+      policy: plan.policy,
+      prefetch: plan.prefetch ?? options[plan.bus].prefetch ?? 10,
+      isOutage,
+    });
+  }
+
+  private async hasStarted(): Promise<boolean> {
+    try {
+      await Promise.all(this.health.startupChecks.map((check) => check.check()));
+      return true;
+    } catch (error) {
+      this.logger.debug(`consumers wait for the service to start: ${String(error)}`);
+      return false;
+    }
+  }
+
+  private async checkStarted(): Promise<void> {
+    if (this.planned.length > 0) throw new Error('not started');
+  }
+
+  private async purge(inbox: Inbox): Promise<void> {
+    try {
+      await inbox.purge(INBOX_DAYS);
+    } catch (error) {
+      this.logger.warn(`old inbox rows were not deleted: ${String(error)}`);
+    }
+  }
+
+  private discover(): DiscoveredHandler[] {
+    return this.discovery.getProviders().flatMap(({ instance, isNotMetatype }) => {
+      const provider: unknown = instance;
+      if (isNotMetatype || typeof provider !== 'object' || provider === null) return [];
+      const prototype = Object.getPrototypeOf(provider) as object | null;
+      if (prototype === null) return [];
+      return this.scanner.getAllMethodNames(prototype).flatMap((name) => {
+        const method: unknown = (provider as Record<string, unknown>)[name];
+        if (typeof method !== 'function') return [];
+        const invoke = method.bind(provider) as DiscoveredHandler['invoke'];
+        return handlersOf(method).map((metadata) => ({ ...metadata, invoke }));
+      });
+    });
+  }
+}
+
+function isOutage(error: unknown): boolean {
+  return (
+    error instanceof DatabaseUnavailableError || error instanceof ContentionError || isConnectionError(error)
+  );
+}

@@ -1,0 +1,68 @@
+import { inTransaction, type Isolation } from '@platform/database';
+import { DataSource, type EntityManager } from 'typeorm';
+
+/** One message at one queue. */
+export interface InboxEntry {
+  readonly queue: string;
+  readonly messageId: string;
+  readonly messageName: string;
+}
+
+/** Which messages were applied: a row per queue and message, written in the transaction of its handler. */
+export class Inbox {
+  private readonly table: string;
+
+  constructor(private readonly dataSource: DataSource) {
+    this.table = inboxTable(dataSource);
+  }
+
+  /** Runs `work` in one transaction with the message's row, unless that row is there already. Gives the answer that `work` gave,
+   *  now or when the message came first. Two deliveries of one message at the same time wait for each other at the row. */
+  apply(
+    entry: InboxEntry,
+    isolation: Isolation,
+    work: (transaction: EntityManager) => Promise<string | null>,
+  ): Promise<string | null> {
+    const { queue, messageId, messageName } = entry;
+    return inTransaction(this.dataSource, isolation, async (transaction) => {
+      const inserted = await transaction.query<unknown[]>(
+        `INSERT INTO ${this.table} (queue, message_id, message_name) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING 1`,
+        [queue, messageId, messageName],
+      );
+      if (inserted.length === 0) return this.findAnswer(transaction, entry);
+      const answer = await work(transaction);
+      if (answer !== null) {
+        await transaction.query(`UPDATE ${this.table} SET answer = $3 WHERE queue = $1 AND message_id = $2`, [
+          queue,
+          messageId,
+          answer,
+        ]);
+      }
+      return answer;
+    });
+  }
+
+  /** Forgets messages applied more than `days` ago. */
+  async purge(days: number): Promise<void> {
+    await this.dataSource.query(
+      `DELETE FROM ${this.table} WHERE applied_at < now() - make_interval(days => $1)`,
+      [days],
+    );
+  }
+
+  private async findAnswer(
+    transaction: EntityManager,
+    { queue, messageId }: InboxEntry,
+  ): Promise<string | null> {
+    const rows = await transaction.query<{ answer: string | null }[]>(
+      `SELECT answer FROM ${this.table} WHERE queue = $1 AND message_id = $2`,
+      [queue, messageId],
+    );
+    return rows[0]?.answer ?? null;
+  }
+}
+
+function inboxTable(dataSource: DataSource): string {
+  const schema = (dataSource.options as { schema?: string }).schema ?? 'public';
+  return `"${schema}"."inbox"`;
+}
