@@ -1,0 +1,61 @@
+import { Injectable } from '@nestjs/common';
+import type { ExecutionContext } from '@nestjs/common';
+import { AuthGuard } from '@nestjs/passport';
+import { AccessTokenError } from '../token/access-token-error';
+import { AccessTokenVerifier } from '../token/access-token-verifier';
+import type { Caller } from '../token/caller';
+import { callerOf } from './access-rules';
+import type { AuthenticatedRequest } from './access-rules';
+import { accessProblem, forbiddenProblem } from './access-problems';
+import { ACCESS_TOKEN_STRATEGY, beginVerification } from './access-token.strategy';
+import { bearerToken } from './bearer-token';
+import { RouteAccess } from './route-access';
+
+/** Lets a request through when its access token is good and the route's decorators allow its caller: 401, 403, 503. */
+@Injectable()
+export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
+  constructor(
+    private readonly verifier: AccessTokenVerifier,
+    private readonly access: RouteAccess,
+  ) {
+    super();
+  }
+
+  override async canActivate(context: ExecutionContext): Promise<boolean> {
+    // Global guards also stand before message handlers; those have no bearer token.
+    if (context.getType() !== 'http' || this.access.isPublic(context)) return true;
+    const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
+    const remembered = this.recall(request);
+    if (remembered) {
+      request.user = remembered;
+    } else {
+      beginVerification(request, this.verifier);
+      await super.canActivate(context);
+    }
+    if (!this.access.allows(context, callerOf(request))) throw forbiddenProblem();
+    return true;
+  }
+
+  /** Passport's verdict: an error, a caller, or in `info` why there is none. */
+  override handleRequest<T = Caller>(error: unknown, caller: T | false | null, info: unknown): T {
+    if (error) throw accessProblem(error);
+    if (caller) return caller;
+    throw accessProblem(refusal(info));
+  }
+
+  private recall(request: AuthenticatedRequest): Caller | null {
+    const token = bearerToken(request.headers.authorization);
+    if (token === null) throw accessProblem(new AccessTokenError('missing'));
+    try {
+      return this.verifier.recall(token);
+    } catch (error) {
+      throw accessProblem(error);
+    }
+  }
+}
+
+/** What passport-jwt reports as `info` is our own error from before the signature, or jsonwebtoken's about it. */
+function refusal(info: unknown): unknown {
+  const isJsonWebTokenError = info instanceof Error && info.name === 'JsonWebTokenError';
+  return isJsonWebTokenError ? new AccessTokenError('bad-signature', { cause: info }) : info;
+}

@@ -1,0 +1,66 @@
+import { Injectable } from '@nestjs/common';
+import { PassportStrategy } from '@nestjs/passport';
+import { Strategy } from 'passport-jwt';
+import type { SecretOrKeyProvider } from 'passport-jwt';
+import { AccessTokenError } from '../token/access-token-error';
+import type { AccessTokenVerifier, PreparedAccessToken } from '../token/access-token-verifier';
+import type { Caller } from '../token/caller';
+import { SIGNING_ALGORITHMS } from '../token/parse-token';
+import { SIGNATURE_ONLY } from '../token/signed-token-verifier';
+import { bearerToken } from './bearer-token';
+import type { AuthenticatedRequest } from './access-rules';
+
+/** Name of the passport strategy. */
+export const ACCESS_TOKEN_STRATEGY = 'access-token';
+
+interface Verification {
+  readonly verifier: AccessTokenVerifier;
+  prepared?: PreparedAccessToken;
+}
+
+/** Passport keeps its strategies in one place per process, where several applications may run (tests). So the strategy
+ *  holds nothing of its own: each request brings the verifier of its application. */
+const verifications = new WeakMap<AuthenticatedRequest, Verification>();
+
+/** Must precede the strategy for each request. */
+export function beginVerification(request: AuthenticatedRequest, verifier: AccessTokenVerifier): void {
+  verifications.set(request, { verifier });
+}
+
+function verificationOf(request: AuthenticatedRequest): Verification {
+  const verification = verifications.get(request);
+  if (!verification) throw new Error('the access-token strategy runs only behind AccessTokenGuard');
+  return verification;
+}
+
+/** Our strict checks before the signature; yields the one key that this token must be signed with. */
+const provideKey: SecretOrKeyProvider<AuthenticatedRequest> = (request, token: string, done) => {
+  const verification = verificationOf(request);
+  verification.verifier.prepare(token).then((prepared) => {
+    verification.prepared = prepared;
+    // jsonwebtoken takes KeyObjects; passport-jwt's types do not say so.
+    done(null, prepared.key.key as unknown as Buffer);
+  }, done);
+};
+
+/** passport-jwt's strategy: it has jsonwebtoken verify the signature, between our strict checks before and after. */
+@Injectable()
+export class AccessTokenStrategy extends PassportStrategy(Strategy, ACCESS_TOKEN_STRATEGY) {
+  constructor() {
+    super({
+      jwtFromRequest: (request: AuthenticatedRequest) => bearerToken(request.headers.authorization),
+      secretOrKeyProvider: provideKey,
+      algorithms: [...SIGNING_ALGORITHMS],
+      jsonWebTokenOptions: SIGNATURE_ONLY,
+      ignoreExpiration: SIGNATURE_ONLY.ignoreExpiration,
+      passReqToCallback: true,
+    });
+  }
+
+  /** Called by passport-jwt once the signature is good. @throws {AccessTokenError} when anything else is not */
+  validate(request: AuthenticatedRequest): Caller {
+    const { verifier, prepared } = verificationOf(request);
+    if (!prepared) throw new AccessTokenError('malformed');
+    return verifier.complete(prepared);
+  }
+}
