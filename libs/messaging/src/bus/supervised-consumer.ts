@@ -60,7 +60,9 @@ export class SupervisedConsumer {
   async drain(): Promise<void> {
     this.wanted = false;
     clearTimeout(this.reopenTimer);
+    // A subscription that is still being set up would start to deliver later: without its channel it cannot.
     if (this.consuming) await this.cancel();
+    else await this.discard();
     this.consuming = false;
     while (this.inFlight.size > 0) {
       await Promise.allSettled(this.inFlight);

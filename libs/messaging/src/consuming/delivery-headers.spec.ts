@@ -1,0 +1,101 @@
+import type { ConsumeMessage } from 'amqplib';
+import { attemptsOf, forwardedProperties, parkedHeaders, retryHeaders } from './delivery-headers';
+
+function delivery(
+  headers: Record<string, unknown>,
+  properties: Record<string, unknown> = {},
+): ConsumeMessage {
+  return {
+    content: Buffer.from('{}'),
+    fields: {
+      exchange: 'Platform.Contracts:IThing',
+      routingKey: '',
+      redelivered: false,
+      deliveryTag: 1,
+      consumerTag: 'c',
+    },
+    properties: { headers, ...properties },
+  } as unknown as ConsumeMessage;
+}
+
+describe('attemptsOf', () => {
+  it.each([
+    [undefined, 0],
+    [{}, 0],
+    [{ 'x-retry-attempts': 3 }, 3],
+    [{ 'x-retry-attempts': '3' }, 0],
+    [{ 'x-retry-attempts': -1 }, 0],
+  ])('reads %j as %p', (headers, expected) => {
+    expect(attemptsOf(headers)).toBe(expected);
+  });
+});
+
+describe('retryHeaders', () => {
+  it("keeps the sender's headers, counts, and remembers the first exchange", () => {
+    const first = retryHeaders(delivery({ tenant: 'acme', publishId: '7' }), 1);
+    expect(first).toEqual({
+      tenant: 'acme',
+      'x-retry-attempts': 1,
+      'x-original-exchange': 'Platform.Contracts:IThing',
+    });
+    const returned = delivery({
+      ...first,
+      'x-death': [{}],
+      'x-first-death-queue': 'q',
+      'x-delivery-count': 2,
+    });
+    returned.fields.exchange = '';
+    expect(retryHeaders(returned, 2)).toEqual({ ...first, 'x-retry-attempts': 2 });
+  });
+});
+
+describe('parkedHeaders', () => {
+  const parked = { queue: 'q', attempts: 5, at: new Date('2026-01-05T10:00:00Z') };
+
+  it('adds the reason and the error without its stack', () => {
+    const error = new RangeError('facility 501 is unknown');
+    expect(parkedHeaders(delivery({ tenant: 'acme' }), { ...parked, reason: 'failed', error })).toEqual({
+      tenant: 'acme',
+      'x-original-exchange': 'Platform.Contracts:IThing',
+      'x-error-reason': 'failed',
+      'x-retry-attempts': 5,
+      'MT-Reason': 'fault',
+      'MT-Fault-Timestamp': '2026-01-05T10:00:00.000Z',
+      'MT-Fault-InputAddress': 'queue:q',
+      'MT-Fault-RetryCount': 5,
+      'MT-Fault-ExceptionType': 'RangeError',
+      'MT-Fault-Message': 'facility 501 is unknown',
+    });
+  });
+
+  it('bounds the text of the error', () => {
+    const headers = parkedHeaders(delivery({}), {
+      ...parked,
+      reason: 'failed',
+      error: new Error('x'.repeat(5_000)),
+    });
+    expect(headers['MT-Fault-Message']).toHaveLength(1_000);
+  });
+
+  it('calls a message that nobody handles a dead letter', () => {
+    const headers = parkedHeaders(delivery({}), { ...parked, reason: 'unknown-type', error: null });
+    expect(headers).toMatchObject({ 'x-error-reason': 'unknown-type', 'MT-Reason': 'dead-letter' });
+    expect(headers).not.toHaveProperty('MT-Fault-Message');
+  });
+});
+
+describe('forwardedProperties', () => {
+  it('sends the message on as it was, and persistently', () => {
+    const message = delivery(
+      {},
+      { contentType: 'application/json', messageId: 'm', replyTo: 'r', expiration: '1000', userId: 'guest' },
+    );
+    expect(forwardedProperties(message, { a: 1 })).toEqual({
+      contentType: 'application/json',
+      messageId: 'm',
+      replyTo: 'r',
+      persistent: true,
+      headers: { a: 1 },
+    });
+  });
+});

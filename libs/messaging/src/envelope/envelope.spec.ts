@@ -1,0 +1,209 @@
+import { BusinessUnitChangeV1, ScheduleRecurringTaskInstanceGenerationRequest } from '@platform/contracts';
+import { UnreadableMessageError } from '../errors';
+import { createEnvelope } from './create-envelope';
+import { readEnvelope } from './read-envelope';
+
+const MESSAGE: BusinessUnitChangeV1 = {
+  eventId: '01930000-5d2b-0015-8c3a-08dd0a1b2c3d',
+  occurredAtUtc: '2026-01-05T10:00:00Z',
+  businessUnitId: 77,
+  facilityIds: [501, 502],
+  changeType: 'Activated',
+};
+
+const OPTIONS = {
+  namespace: 'Platform.Contracts',
+  messageId: '3f2a4b1e-0c52-4a30-9d5b-0f2d8f3c1a77',
+  sentAt: new Date('2026-01-05T10:00:01.234Z'),
+};
+
+const ENVELOPE_PROPERTIES = { contentType: 'application/vnd.masstransit+json' };
+
+/** What a MassTransit 8 publisher puts on the wire, after its published envelope format; identifiers are NewIds. */
+const MASSTRANSIT_SAMPLE = {
+  messageId: '181c0000-6393-3630-36a4-08daf4e7c6da',
+  requestId: 'ef375b18-69ee-4a9e-b5ec-44ee1177a27e',
+  correlationId: null,
+  conversationId: '181c0000-6393-3630-b1b7-08daf4e7c6db',
+  initiatorId: null,
+  sourceAddress: 'rabbitmq://localhost/CUSTOMERS_Api_bus_abcoyynf?temporary=true',
+  destinationAddress: 'rabbitmq://localhost/Platform.Contracts:IBusinessUnitChangeV1',
+  responseAddress: 'rabbitmq://localhost/CUSTOMERS_Api_bus_abcoyynf?temporary=true',
+  faultAddress: null,
+  messageType: [
+    'urn:message:Customers.Internal:BusinessUnitActivated',
+    'urn:message:Platform.Contracts:IBusinessUnitChangeV1',
+  ],
+  message: { ...MESSAGE, timeZone: null, introducedLater: { nested: true } },
+  expirationTime: '2026-01-05T10:00:31.2345678Z',
+  sentTime: '2026-01-05T10:00:01.2345678Z',
+  headers: { tenant: 'acme' },
+  host: {
+    machineName: 'customers-1',
+    processName: 'Customers.Api',
+    processId: 427,
+    assembly: 'Customers.Api',
+    assemblyVersion: '1.0.0.0',
+    frameworkVersion: '8.0.11',
+    massTransitVersion: '8.3.4.0',
+    operatingSystemVersion: 'Unix 6.1.0.28',
+  },
+};
+
+function bytes(value: unknown): Buffer {
+  return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+describe('createEnvelope', () => {
+  it('writes the members a MassTransit consumer needs, under their names', () => {
+    const envelope = createEnvelope(BusinessUnitChangeV1, MESSAGE, {
+      ...OPTIONS,
+      source: 'customers',
+      hostAddress: 'rabbitmq://broker/prod',
+    });
+    expect(envelope).toMatchObject({
+      bus: 'main',
+      exchange: 'Platform.Contracts:IBusinessUnitChangeV1',
+      messageId: OPTIONS.messageId,
+    });
+    expect(JSON.parse(envelope.body)).toEqual({
+      messageId: OPTIONS.messageId,
+      conversationId: OPTIONS.messageId,
+      sourceAddress: 'rabbitmq://broker/prod/customers',
+      destinationAddress: 'rabbitmq://broker/prod/Platform.Contracts:IBusinessUnitChangeV1',
+      messageType: ['urn:message:Platform.Contracts:IBusinessUnitChangeV1'],
+      message: MESSAGE,
+      sentTime: '2026-01-05T10:00:01.234Z',
+      headers: {},
+    });
+  });
+
+  it('tells where the answer to a request goes and until when it is wanted', () => {
+    const envelope = createEnvelope(
+      ScheduleRecurringTaskInstanceGenerationRequest,
+      { facilityId: 501 },
+      {
+        ...OPTIONS,
+        requestId: 'ef375b18-69ee-4a9e-b5ec-44ee1177a27e',
+        responseAddress: 'rabbitmq://broker/replies?durable=true&autodelete=true',
+        expiresAt: new Date('2026-01-05T10:00:31Z'),
+      },
+    );
+    expect(JSON.parse(envelope.body)).toMatchObject({
+      requestId: 'ef375b18-69ee-4a9e-b5ec-44ee1177a27e',
+      responseAddress: 'rabbitmq://broker/replies?durable=true&autodelete=true',
+      faultAddress: 'rabbitmq://broker/replies?durable=true&autodelete=true',
+      destinationAddress: 'exchange:Platform.Contracts:IScheduleRecurringTaskInstanceGenerationRequest',
+      expirationTime: '2026-01-05T10:00:31.000Z',
+    });
+  });
+
+  it('refuses a message that breaks its own contract', () => {
+    const wrong = { ...MESSAGE, businessUnitId: 7.5 };
+    expect(() => createEnvelope(BusinessUnitChangeV1, wrong, OPTIONS)).toThrow(/businessUnitId/);
+  });
+
+  it('is read back unchanged', () => {
+    const { body } = createEnvelope(BusinessUnitChangeV1, MESSAGE, OPTIONS);
+    expect(readEnvelope(bytes(body), ENVELOPE_PROPERTIES)).toMatchObject({
+      messageId: OPTIONS.messageId,
+      message: MESSAGE,
+    });
+  });
+});
+
+describe('readEnvelope', () => {
+  it('reads what a MassTransit publisher writes', () => {
+    expect(readEnvelope(bytes(MASSTRANSIT_SAMPLE), ENVELOPE_PROPERTIES)).toEqual({
+      format: 'masstransit',
+      messageId: MASSTRANSIT_SAMPLE.messageId,
+      requestId: MASSTRANSIT_SAMPLE.requestId,
+      correlationId: null,
+      conversationId: MASSTRANSIT_SAMPLE.conversationId,
+      sourceAddress: MASSTRANSIT_SAMPLE.sourceAddress,
+      responseAddress: MASSTRANSIT_SAMPLE.responseAddress,
+      faultAddress: null,
+      sentTime: MASSTRANSIT_SAMPLE.sentTime,
+      messageTypes: MASSTRANSIT_SAMPLE.messageType,
+      message: MASSTRANSIT_SAMPLE.message,
+      headers: { tenant: 'acme' },
+    });
+  });
+
+  it('reads the same envelope with PascalCase members, a byte order mark and no content type', () => {
+    const pascal = Object.fromEntries(
+      Object.entries(MASSTRANSIT_SAMPLE).map(([key, value]) => [
+        key.replace(/^./, (c) => c.toUpperCase()),
+        value,
+      ]),
+    );
+    const expected = readEnvelope(bytes(MASSTRANSIT_SAMPLE), ENVELOPE_PROPERTIES);
+    expect(readEnvelope(bytes('\uFEFF' + JSON.stringify(pascal)), {})).toEqual(expected);
+  });
+
+  it('takes a bare JSON object as the message and its AMQP properties as the rest', () => {
+    const properties = {
+      contentType: 'application/json; charset=utf-8',
+      messageId: 'm-1',
+      correlationId: 'c-1',
+      type: 'Platform.Contracts:IBusinessUnitChangeV1',
+      headers: { 'MT-Response-Address': 'queue:replies' },
+    };
+    expect(readEnvelope(bytes(MESSAGE), properties)).toMatchObject({
+      format: 'raw',
+      messageId: 'm-1',
+      correlationId: 'c-1',
+      messageTypes: ['Platform.Contracts:IBusinessUnitChangeV1'],
+      responseAddress: 'queue:replies',
+      message: MESSAGE,
+    });
+  });
+
+  it('takes several types from a raw MassTransit header', () => {
+    const headers = { 'MT-MessageType': 'urn:message:A:B;urn:message:C:D', 'MT-RequestId': 'r-1' };
+    const envelope = readEnvelope(bytes({}), { contentType: 'application/json', headers });
+    expect(envelope).toMatchObject({
+      messageTypes: ['urn:message:A:B', 'urn:message:C:D'],
+      requestId: 'r-1',
+    });
+  });
+
+  it('does not mistake a message with a member named message for an envelope', () => {
+    const raw = { message: { text: 'hello' }, facilityId: 501 };
+    expect(readEnvelope(bytes(raw), {})).toMatchObject({ format: 'raw', message: raw });
+  });
+
+  it('ignores identifiers that a table or a header could not hold', () => {
+    const envelope = {
+      ...MASSTRANSIT_SAMPLE,
+      messageId: 'a\u0000b',
+      conversationId: 'x'.repeat(1_001),
+      requestId: 7,
+    };
+    expect(readEnvelope(bytes(envelope), ENVELOPE_PROPERTIES)).toMatchObject({
+      messageId: null,
+      conversationId: null,
+      requestId: null,
+    });
+  });
+
+  it.each([
+    ['text that is not JSON', bytes('{"facilityId": secret-'), {}],
+    ['nothing', Buffer.alloc(0), {}],
+    ['a JSON value that is no object', bytes('[1]'), {}],
+    ['an envelope without a message', bytes({ messageType: [] }), ENVELOPE_PROPERTIES],
+    [
+      'an envelope whose message is a text',
+      bytes({ messageType: ['x'], message: 'hello' }),
+      ENVELOPE_PROPERTIES,
+    ],
+    ['another format', bytes({ facilityId: 501 }), { contentType: 'application/vnd.masstransit+bson' }],
+    ['a JSON object that says it is XML', bytes({}), { contentType: 'application/xml' }],
+  ])('refuses %s', (_what, content, properties) => {
+    expect(() => readEnvelope(content, properties)).toThrow(UnreadableMessageError);
+  });
+
+  it('does not quote an unreadable body', () => {
+    expect(() => readEnvelope(bytes('{"password": "hunter2'), {})).toThrow(/^the body is not JSON$/);
+  });
+});
