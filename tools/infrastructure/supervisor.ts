@@ -20,6 +20,8 @@ export interface ProcessSpec {
   readonly runAs?: RunAs | null;
   readonly signal?: NodeJS.Signals;
   readonly graceMs?: number;
+  /** A command that is expected to end by itself. */
+  readonly oneShot?: boolean;
 }
 
 /** A running child. `ended` resolves with a sentence saying how it ended; it never rejects. */
@@ -108,7 +110,24 @@ export class Supervisor {
       signal: spec.signal ?? 'SIGTERM',
       graceMs: spec.graceMs ?? 10_000,
     });
-    return this.#watch({ name: spec.name, pid: child.pid, logFile, ended, hasEnded: () => isOver(child) });
+    const supervised = { name: spec.name, pid: child.pid, logFile, ended, hasEnded: () => isOver(child) };
+    if (!spec.oneShot) this.#reportEnd(supervised);
+    return supervised;
+  }
+
+  /**
+   * Runs a command to its end.
+   * @throws {FriendlyError} with the end of its output when it fails.
+   */
+  async run(spec: ProcessSpec): Promise<void> {
+    const child = await this.spawn({ ...spec, oneShot: true });
+    const how = await child.ended;
+    if (how !== SUCCEEDED) throw endedEarly(child, how);
+  }
+
+  /** True from the moment that somebody asked to stop. */
+  get isStopping(): boolean {
+    return this.#stopping !== null;
   }
 
   /** Also removes this Docker container when the run ends. */
@@ -130,11 +149,10 @@ export class Supervisor {
     saveRunRecord(this.#options.recordFile, this.#record);
   }
 
-  #watch(child: SupervisedProcess): SupervisedProcess {
+  #reportEnd(child: SupervisedProcess): void {
     void child.ended.then((how) => {
       if (!this.#stopping) this.onUnexpectedEnd(child, how);
     });
-    return child;
   }
 }
 
@@ -144,6 +162,8 @@ export function endedEarly(child: SupervisedProcess, how: string): FriendlyError
     `${child.name} ${how}. Its last log lines (${child.logFile}):\n${lastLines(child.logFile, 20)}`,
   );
 }
+
+const SUCCEEDED = 'ended with exit code 0';
 
 function isOver(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;

@@ -1,0 +1,84 @@
+// Plain JavaScript on purpose: this runs with any Node from 20 on, before anything is installed.
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const WORKSPACE = join(dirname(fileURLToPath(import.meta.url)), '../..');
+
+const STAMP = join(WORKSPACE, 'node_modules/.installed-from');
+const NODE = join(WORKSPACE, 'node_modules/.bin/node');
+const RUNTIME_MAJOR = 24;
+
+/** Installs what package-lock.json says, unless that is what node_modules holds already. Exits with a message on failure. */
+export function ensureInstalled() {
+  if (Number(process.versions.node.split('.')[0]) < 20) {
+    fail(
+      `Node ${process.versions.node} is too old: Node 20 or newer is needed to start (it installs Node ${RUNTIME_MAJOR} for itself).`,
+    );
+  }
+  const wanted = describeInstallation();
+  if (existsSync(STAMP) && readFileSync(STAMP, 'utf8') === wanted && runtimeWorks()) return;
+  const startedAt = performance.now();
+  console.log('▸ Installing packages (npm ci) …');
+  const { status, error } = runNpmCi();
+  if (error || status !== 0) {
+    fail(
+      `npm ci failed${error ? ` (${error.message})` : ` (exit code ${status})`}; its messages are above. ` +
+        'Check the network and `npm config get registry`, then run the same command again.',
+    );
+  }
+  if (!runtimeWorks()) {
+    fail(
+      `npm ci went through, but ${NODE} is not Node ${RUNTIME_MAJOR}: its install script did not run. Check that npm's ignore-scripts is off.`,
+    );
+  }
+  writeFileSync(STAMP, wanted);
+  console.log(`✔ Packages installed (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`);
+}
+
+function describeInstallation() {
+  const lock = readFileSync(join(WORKSPACE, 'package-lock.json'));
+  return `${process.platform}-${process.arch} ${createHash('sha256').update(lock).digest('hex')}\n`;
+}
+
+function runtimeWorks() {
+  const { stdout } = spawnSync(NODE, ['--version'], { encoding: 'utf8' });
+  return Boolean(stdout?.startsWith(`v${RUNTIME_MAJOR}.`));
+}
+
+function runNpmCi() {
+  // Also the development dependencies: the build, the embedded PostgreSQL and the runtime itself are among them.
+  const args = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'];
+  const npm = process.env.npm_execpath;
+  const options = { cwd: WORKSPACE, stdio: 'inherit' };
+  return npm ? spawnSync(process.execPath, [npm, ...args], options) : spawnSync('npm', args, options);
+}
+
+/**
+ * Runs a native TypeScript program of this workspace under its own Node and ends as it ends. Signals are passed on; when this
+ * process loses its parent (npm was killed), the program is asked to end too.
+ */
+export function runProgram(script, args) {
+  const env = { ...process.env, PATH: `${dirname(NODE)}:${process.env.PATH ?? ''}` };
+  const child = spawn(NODE, [join(WORKSPACE, script), ...args], { env, stdio: 'inherit' });
+  // Ctrl-C reaches the child by itself: it belongs to the same terminal group.
+  process.on('SIGINT', () => {});
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid !== parent) child.kill('SIGTERM');
+  }, 500);
+  watch.unref();
+  child.once('error', (error) => fail(error.message));
+  child.once('exit', (code, signal) => {
+    clearInterval(watch);
+    process.exitCode = code ?? (signal === 'SIGINT' ? 130 : 143);
+  });
+}
+
+function fail(message) {
+  console.error(`✘ ${message}`);
+  process.exit(1);
+}

@@ -1,0 +1,105 @@
+import type { Deployable, Service, ServiceName } from './deployables.ts';
+import type { PortTable } from './ports.ts';
+
+/** Everything that the programs' environments are made from. */
+export interface PlatformSettings {
+  readonly ports: PortTable;
+  readonly databases: Readonly<Record<ServiceName, { readonly owner: string; readonly app: string }>>;
+  readonly rabbitmqUrl: string;
+  /** The random secret of this state folder called `name`. */
+  readonly secret: (name: string) => string;
+  /** Where neighbours keep what they heard. */
+  readonly neighboursFolder: string;
+}
+
+/** Environment variables by name. */
+export type Variables = Readonly<Record<string, string>>;
+
+/** Password of every development identity. Source: the development identities in the README. */
+export const DEVELOPMENT_PASSWORD = 'Demo-Passw0rd!';
+const TOKEN_AUDIENCE = 'property-platform';
+
+/** The address of a program on this machine. */
+export function localUrl(port: number): string {
+  return `http://127.0.0.1:${port}`;
+}
+
+/** Environment of a service's main program. */
+export function serviceEnvironment(service: Service, settings: PlatformSettings): Variables {
+  return {
+    ...commonVariables(service, settings),
+    METRICS_PORT: String(settings.ports[service.metricsPort]),
+    DATABASE_URL: settings.databases[service.service].app,
+    ...tokenVariables(settings),
+    CURSOR_HMAC_KEY: settings.secret(`${service.service}-cursor-hmac-key`),
+    ...SPECIFIC[service.service](settings),
+  };
+}
+
+/** Environment of a service's migrate program, and of loading the development identities. */
+export function ownerEnvironment(service: Service, settings: PlatformSettings): Variables {
+  return {
+    ...serviceEnvironment(service, settings),
+    MIGRATION_DATABASE_URL: settings.databases[service.service].owner,
+  };
+}
+
+/** Environment of a neighbour. */
+export function neighbourEnvironment(neighbour: Deployable, settings: PlatformSettings): Variables {
+  return {
+    ...commonVariables(neighbour, settings),
+    ...tokenVariables(settings),
+    ...busVariables(settings),
+    STATE_DIRECTORY: settings.neighboursFolder,
+    CLIENT_ID: 'auth-service',
+    CLIENT_SECRET: settings.secret('openid-client-secret'),
+    USER_PASSWORD: DEVELOPMENT_PASSWORD,
+    REDIRECT_URIS: ['openId', 'user/AzureADLogOn']
+      .map((path) => `${localUrl(settings.ports.auth)}/auth/token/${path}`)
+      .join(','),
+  };
+}
+
+function commonVariables(deployable: Deployable, { ports }: PlatformSettings): Variables {
+  return { NODE_ENV: 'development', HOST: '127.0.0.1', PORT: String(ports[deployable.port]) };
+}
+
+function tokenVariables({ ports, secret }: PlatformSettings): Variables {
+  return {
+    TOKEN_ISSUER: localUrl(ports.auth),
+    TOKEN_AUDIENCE,
+    ACCESS_TOKEN_HMAC_KEY: secret('access-token-hmac-key'),
+    ACCESS_TOKEN_HMAC_KEY_ID: 'access-development',
+    AUTH_SERVICE_URL: localUrl(ports.auth),
+  };
+}
+
+function busVariables({ rabbitmqUrl }: PlatformSettings): Variables {
+  return {
+    RABBITMQ_MAIN_URL: rabbitmqUrl,
+    RABBITMQ_SCHEDULING_URL: rabbitmqUrl,
+    MESSAGE_NAMESPACE: 'Platform.Contracts',
+  };
+}
+
+/** How a service proves to the auth service who it is. */
+function ownIdentity({ secret }: PlatformSettings): Variables {
+  return {
+    SERVICE_APPLICATION_KEY: 'platform-services',
+    SERVICE_SHARED_SECRET: secret('service-shared-secret'),
+    SERVICE_USER_NAME: 'svc.platform',
+  };
+}
+
+const SPECIFIC: Readonly<Record<ServiceName, (settings: PlatformSettings) => Variables>> = {
+  auth: (settings) => ({
+    REFRESH_TOKEN_HMAC_KEY: settings.secret('refresh-token-hmac-key'),
+    REFRESH_TOKEN_HMAC_KEY_ID: 'refresh-development',
+    SECRET_ENCRYPTION_KEY: settings.secret('secret-encryption-key'),
+    CUSTOMERS_SERVICE_URL: localUrl(settings.ports.customers),
+    USER_FLOW_DEFAULT_APPLICATION: 'demo-backend',
+    DEVELOPMENT_SERVICE_SECRET: settings.secret('service-shared-secret'),
+  }),
+  settings: ownIdentity,
+  task: (settings) => ({ ...ownIdentity(settings), ...busVariables(settings) }),
+};

@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import { connect } from 'amqplib';
+import pg from 'pg';
+import { FriendlyError } from '#infrastructure/friendly-error.ts';
+
+/** Servers that the user named; null where a private one is to be started. */
+export interface ExternalServers {
+  readonly databaseUrl: string | null;
+  readonly rabbitmqUrl: string | null;
+}
+
+/** Reads DATABASE_URL and RABBITMQ_URL; an empty variable names nothing. */
+export function readExternalServers(environment: NodeJS.ProcessEnv): ExternalServers {
+  return {
+    databaseUrl: environment['DATABASE_URL'] || null,
+    rabbitmqUrl: environment['RABBITMQ_URL'] || null,
+  };
+}
+
+/**
+ * The file that holds the services' secrets: one per database, because the rows of a database were encrypted and signed with
+ * the secrets it was first used with.
+ */
+export function secretFileName(databaseUrl: string | null): string {
+  if (databaseUrl === null) return 'secrets.json';
+  const { host, pathname } = new URL(databaseUrl);
+  return `secrets-${createHash('sha256').update(`${host}${pathname}`).digest('hex').slice(0, 12)}.json`;
+}
+
+/** An address as it may be shown: without user and password. */
+export function withoutCredentials(address: string): string {
+  const url = URL.canParse(address) ? new URL(address) : null;
+  return url === null ? '(not a URL)' : `${url.protocol}//${url.host}${url.pathname}`;
+}
+
+/** @throws {FriendlyError} when no session can be opened at DATABASE_URL. */
+export async function checkDatabase(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5_000 });
+  client.on('error', () => undefined); // told by the failing call already
+  try {
+    await client.connect();
+    await client.end();
+  } catch (error) {
+    throw unusable('DATABASE_URL', databaseUrl, error);
+  }
+}
+
+/** @throws {FriendlyError} when no connection can be opened at RABBITMQ_URL. */
+export async function checkBroker(rabbitmqUrl: string): Promise<void> {
+  try {
+    const connection = await connect(rabbitmqUrl, { timeout: 5_000 });
+    await connection.close();
+  } catch (error) {
+    throw unusable('RABBITMQ_URL', rabbitmqUrl, error);
+  }
+}
+
+function unusable(variable: string, address: string, error: unknown): FriendlyError {
+  const reason = error instanceof Error && error.message ? error.message : 'no answer';
+  return new FriendlyError(
+    `${variable} names ${withoutCredentials(address)}, which cannot be used: ${reason}`,
+    {
+      cause: error,
+    },
+  );
+}

@@ -1,0 +1,98 @@
+/** `npm start`: brings the whole platform up, keeps it until Ctrl-C, and takes it down in order. */
+import { join } from 'node:path';
+import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { openStateFolder } from '#infrastructure/state-folder.ts';
+import { endedEarly, Supervisor } from '#infrastructure/supervisor.ts';
+import { ArgumentsError, parseStartArguments, USAGE, type StartArguments } from './arguments.ts';
+import { openSecrets } from './context.ts';
+import { DETACHED_VARIABLE, startDetached } from './detach.ts';
+import { readExternalServers } from './external-servers.ts';
+import { followLogs } from './follow-logs.ts';
+import { guide } from './guide.ts';
+import { startPlatform } from './platform.ts';
+import { Progress } from './progress.ts';
+
+const WORKSPACE = join(import.meta.dirname, '../..');
+
+async function main(): Promise<void> {
+  const args = parseStartArguments(process.argv.slice(2));
+  if (args.help) {
+    console.log(USAGE);
+    return;
+  }
+  const stateFolder = openStateFolder(WORKSPACE);
+  if (args.detach && process.env[DETACHED_VARIABLE] === undefined) {
+    process.exitCode = await startDetached(import.meta.filename, process.argv.slice(2), stateFolder);
+    return;
+  }
+  delete process.env[DETACHED_VARIABLE];
+  await run(args, stateFolder);
+}
+
+async function run(args: StartArguments, stateFolder: string): Promise<void> {
+  const progress = new Progress();
+  const logFolder = join(stateFolder, 'logs');
+  const supervisor = await Supervisor.open({ recordFile: join(stateFolder, 'run.json'), logFolder });
+  const stopFollowing = args.verbose ? followLogs(logFolder, (line) => progress.line(line)) : () => undefined;
+  const end = async (exitCode: number): Promise<void> => {
+    await supervisor.stop();
+    stopFollowing();
+    process.exit(exitCode);
+  };
+  endOnSignals(supervisor, progress, end);
+  supervisor.onUnexpectedEnd = (child, how) => {
+    complain(endedEarly(child, how));
+    void end(1);
+  };
+  const external = readExternalServers(process.env);
+  try {
+    await startPlatform({
+      workspace: WORKSPACE,
+      stateFolder,
+      args,
+      external,
+      supervisor,
+      progress,
+      secrets: openSecrets(stateFolder),
+    });
+  } catch (error) {
+    // Whatever fails while we are stopping fails because of that.
+    if (supervisor.isStopping) return;
+    complain(error);
+    return end(1);
+  }
+  announce(args, stateFolder, progress);
+}
+
+function endOnSignals(
+  supervisor: Supervisor,
+  progress: Progress,
+  end: (code: number) => Promise<void>,
+): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      // A closed terminal cannot be written to any more; a second signal changes nothing.
+      if (signal !== 'SIGHUP' && !supervisor.isStopping) progress.line('▸ Stopping …');
+      void end(0);
+    });
+  }
+}
+
+function announce(args: StartArguments, stateFolder: string, progress: Progress): void {
+  if (!args.infrastructureOnly) progress.line(guide(args.ports, stateFolder));
+  const how = args.detach ? 'Stop it with: npm run stop' : 'Ctrl-C stops it.';
+  progress.line(`Ready after ${progress.total()}. ${how}`);
+  // Held open by the children's handles; the launcher of a detached start waits for this word.
+  process.send?.('ready');
+  setInterval(() => undefined, 2 ** 30);
+}
+
+function complain(error: unknown): void {
+  if (error instanceof FriendlyError || error instanceof ArgumentsError) console.error(`✘ ${error.message}`);
+  else console.error(error);
+}
+
+main().catch((error: unknown) => {
+  complain(error);
+  process.exit(error instanceof ArgumentsError ? 2 : 1);
+});

@@ -1,0 +1,145 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { isPortFree } from '#infrastructure/free-ports.ts';
+import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
+import { PRIVATE_SECRETS, type StartContext } from './context.ts';
+import { LOAD_IDENTITIES, NEIGHBOURS, PROJECT_ROOTS, SERVICES } from './deployables.ts';
+import type { Deployable, Service } from './deployables.ts';
+import { localUrl, neighbourEnvironment, ownerEnvironment, serviceEnvironment } from './environments.ts';
+import type { PlatformSettings, Variables } from './environments.ts';
+import { secretFileName } from './external-servers.ts';
+import { describeTakenPorts, portsToOpen } from './ports.ts';
+import { openBroker, openDatabases } from './servers.ts';
+
+/** Stages after the private servers' (0 PostgreSQL and epmd, 1 RabbitMQ); the highest stops first. */
+const NEIGHBOUR_STAGE = 2;
+const SERVICE_STAGE = 3;
+const READY_TIMEOUT_MS = 90_000;
+/** A service ends its own shutdown after 25 s (SHUTDOWN_TIMEOUT_MS). */
+const GRACE_MS = 30_000;
+
+/** Brings the platform up step by step. @throws {FriendlyError} as soon as one step fails. */
+export async function startPlatform(context: StartContext): Promise<void> {
+  const { args, external } = context;
+  await checkPorts(context);
+  if (args.reset) reset(context);
+  const [databases, rabbitmqUrl] = await Promise.all([
+    openDatabases(context),
+    openBroker(context),
+    args.infrastructureOnly ? undefined : build(context),
+  ]);
+  if (args.infrastructureOnly) return;
+  const settings: PlatformSettings = {
+    ports: args.ports,
+    databases,
+    rabbitmqUrl,
+    secret: (name) => context.secrets(secretFileName(external.databaseUrl)).get(name),
+    neighboursFolder: join(context.stateFolder, 'neighbours'),
+  };
+  await prepareDatabases(context, settings);
+  await startPrograms(context, settings);
+}
+
+async function checkPorts({ args, external }: StartContext): Promise<void> {
+  const names = portsToOpen({
+    database: external.databaseUrl !== null,
+    broker: external.rabbitmqUrl !== null,
+    infrastructureOnly: args.infrastructureOnly,
+  });
+  const free = await Promise.all(names.map((name) => isPortFree(args.ports[name])));
+  const taken = names.filter((_name, index) => !free[index]);
+  if (taken.length > 0) throw new FriendlyError(describeTakenPorts(taken, args.ports));
+}
+
+function reset({ stateFolder, external, progress }: StartContext): void {
+  for (const name of ['postgresql', 'rabbitmq', 'neighbours', PRIVATE_SECRETS]) {
+    rmSync(join(stateFolder, name), { recursive: true, force: true });
+  }
+  const kept = external.databaseUrl === null ? '' : ' (the database that DATABASE_URL names is not touched)';
+  progress.line(`✔ Data of this checkout thrown away${kept}`);
+}
+
+function build({ workspace, supervisor, progress }: StartContext): Promise<void> {
+  return progress.step('Services and neighbours built', () =>
+    supervisor.run({
+      name: 'build',
+      stage: SERVICE_STAGE,
+      command: process.execPath,
+      args: ['tools/build/bundle.ts', ...PROJECT_ROOTS],
+      env: process.env,
+      cwd: workspace,
+      graceMs: 0,
+    }),
+  );
+}
+
+async function prepareDatabases(context: StartContext, settings: PlatformSettings): Promise<void> {
+  await context.progress.step('Databases migrated', () =>
+    Promise.all(
+      SERVICES.map((service) =>
+        runBundle(context, `migrate-${service.name}`, service.migrate, ownerEnvironment(service, settings)),
+      ),
+    ),
+  );
+  const [auth] = SERVICES as [Service];
+  await context.progress.step('Development identities loaded', () =>
+    runBundle(context, 'load-development-identities', LOAD_IDENTITIES, ownerEnvironment(auth, settings)),
+  );
+}
+
+async function startPrograms(context: StartContext, settings: PlatformSettings): Promise<void> {
+  const [auth, ...others] = SERVICES as [Service, ...Service[]];
+  const startService = (service: Service): Promise<void> =>
+    startProgram(context, service, SERVICE_STAGE, serviceEnvironment(service, settings));
+  await Promise.all([
+    ...NEIGHBOURS.map((neighbour) =>
+      startProgram(context, neighbour, NEIGHBOUR_STAGE, neighbourEnvironment(neighbour, settings)),
+    ),
+    startService(auth),
+  ]);
+  // Not ready before they have read the auth service's revocation feed.
+  await Promise.all(others.map(startService));
+}
+
+function startProgram(
+  { workspace, supervisor, progress, args }: StartContext,
+  program: Deployable,
+  stage: number,
+  variables: Variables,
+): Promise<void> {
+  return progress.step(`${program.name} on port ${args.ports[program.port]}`, async () => {
+    const child = await supervisor.spawn({
+      name: program.name,
+      stage,
+      command: process.execPath,
+      args: ['--enable-source-maps', program.bundle],
+      env: { ...inheritedEnvironment(), ...variables },
+      cwd: workspace,
+      graceMs: GRACE_MS,
+    });
+    const url = `${localUrl(args.ports[program.port])}/health/ready`;
+    await waitUntilReady(child, answersOk(url), READY_TIMEOUT_MS);
+  });
+}
+
+function runBundle(context: StartContext, name: string, bundle: string, variables: Variables): Promise<void> {
+  return context.supervisor.run({
+    name,
+    stage: SERVICE_STAGE,
+    command: process.execPath,
+    args: ['--enable-source-maps', bundle],
+    env: { ...inheritedEnvironment(), ...variables },
+    cwd: context.workspace,
+    graceMs: GRACE_MS,
+  });
+}
+
+/** The user's environment, so that LOG_LEVEL=debug npm start works, without what npm put there. */
+function inheritedEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^npm_|^INIT_CWD$|^RABBITMQ_URL$|^(MIGRATION_)?DATABASE_URL$/i.test(name),
+    ),
+  );
+}
