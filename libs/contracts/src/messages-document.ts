@@ -1,0 +1,77 @@
+import type { MessageContract, RequestContract } from './message-contract';
+import { messageJsonSchema } from './message-json-schema';
+
+/** The part of JSON Schema that the contracts use. */
+interface FieldSchema {
+  readonly type?: string | readonly string[];
+  readonly format?: string;
+  readonly enum?: readonly string[];
+  readonly items?: FieldSchema;
+  readonly anyOf?: readonly FieldSchema[];
+  readonly properties?: Readonly<Record<string, FieldSchema>>;
+  readonly required?: readonly string[];
+}
+
+const INTRODUCTION = `# Messages
+
+Generated from \`libs/contracts/src\` — do not edit. A unit test fails when this file is out of date; rewrite it with
+\`UPDATE_DOCS=1 npx jest --config jest.unit.cjs --roots libs/contracts\`.
+
+Each message type has a durable fanout exchange \`<namespace>:<name>\` (namespace \`Platform.Contracts\` unless configured otherwise),
+bound to the durable quorum queues of those who consume it. The body is the MassTransit v8 JSON envelope
+(\`application/vnd.masstransit+json\`) whose \`messageType\` holds \`urn:message:<namespace>:<name>\`; a bare JSON message
+(\`application/json\`) is understood too. Answers go to the envelope's \`responseAddress\` or to AMQP's \`reply-to\`.
+
+Messages only grow: receivers ignore fields they do not know, and a breaking change is a new \`…V2\` type. A message that its
+receiver cannot read, or that breaks its contract, ends in \`<queue>_error\`; one of an unknown type in \`<queue>_skipped\`.
+`;
+
+/** The text of docs/messages.md. */
+export function messagesDocument(contracts: readonly MessageContract<unknown>[]): string {
+  const overview = ['| message | bus | meaning |', '|---|---|---|', ...contracts.map(overviewRow)];
+  return [INTRODUCTION, overview.join('\n'), '', ...contracts.map(section)].join('\n');
+}
+
+function overviewRow({ name, bus, description }: MessageContract<unknown>): string {
+  return `| [\`${name}\`](#${name.toLowerCase()}) | ${bus} | ${description} |`;
+}
+
+function section(contract: MessageContract<unknown>): string {
+  const fields = rows(messageJsonSchema(contract) as FieldSchema, '');
+  const answers = isRequest(contract)
+    ? [`Answered with \`${contract.succeeded.name}\` or \`${contract.failed.name}\`.`, '']
+    : [];
+  const table = ['| field | type | |', '|---|---|---|', ...fields];
+  return [
+    `## ${contract.name}`,
+    '',
+    `${contract.description} Bus: ${contract.bus}.`,
+    '',
+    ...answers,
+    ...table,
+    '',
+  ].join('\n');
+}
+
+function rows(schema: FieldSchema, prefix: string): string[] {
+  const required = new Set(schema.required);
+  return Object.entries(schema.properties ?? {}).flatMap(([field, fieldSchema]) => {
+    const row = `| \`${prefix}${field}\` | ${typeText(fieldSchema)} | ${required.has(field) ? 'required' : 'optional'} |`;
+    return [row, ...rows(fieldSchema, `${prefix}${field}.`)];
+  });
+}
+
+function typeText(schema: FieldSchema): string {
+  if (schema.anyOf) return schema.anyOf.map(typeText).join(' or ');
+  if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(', ');
+  if (schema.type === 'array') return `array of ${schema.items ? typeText(schema.items) : 'anything'}`;
+  if (schema.format === 'date-time') return 'instant (ISO 8601 with offset)';
+  if (schema.format === 'uuid') return 'UUID';
+  return [schema.type ?? 'anything'].flat().join(' or ');
+}
+
+function isRequest(
+  contract: MessageContract<unknown>,
+): contract is RequestContract<unknown, unknown, unknown> {
+  return 'succeeded' in contract;
+}
