@@ -1,17 +1,44 @@
+import { SYSTEM_CLOCK, exponentialRetryDelayMs, sleep } from '@platform/time';
+import type { Clock } from '@platform/time';
+import { DatabaseUnavailableError, isConnectionError } from './errors';
+
 /** How often and how long `withConnectionRetry` tries. */
 export interface ConnectionRetryOptions {
-  /** Waits between attempts in ms; default 10 ms → 100 s in five steps (task messaging spec, Limits). */
+  /** Waits between attempts in ms; default five, 10 ms → 100 s. Source: task messaging spec, Limits. */
   delaysMs?: readonly number[];
-  /** No wait passes this; then `DatabaseUnavailableError`. Unbounded unless given. */
+  /** No attempt starts later than this; a longer wait is cut short, then comes the last attempt. No limit unless given. */
   deadlineMs?: number;
+  /** Ends the waiting; the promise then rejects with its reason. */
   signal?: AbortSignal;
+  clock?: Clock;
 }
 
-/** Repeats `work` while it fails with a connection error. @throws {DatabaseUnavailableError} when attempts or time run out */
+const DELAYS_MS: readonly number[] = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
+
+/**
+ * Repeats `work` while it fails with a connection error. A connection may be lost after the server did the work: `work`
+ * must bear repetition.
+ * @throws {DatabaseUnavailableError} when attempts or time run out
+ * @throws every other error of `work` at once
+ */
 export async function withConnectionRetry<T>(
   work: () => Promise<T>,
-  options: ConnectionRetryOptions = {},
+  { delaysMs = DELAYS_MS, deadlineMs = Infinity, signal, clock = SYSTEM_CLOCK }: ConnectionRetryOptions = {},
 ): Promise<T> {
-  void options;
-  return work();
+  const deadlineAtMs = clock.monotonicMs() + deadlineMs;
+  for (let retry = 0; ; retry += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isConnectionError(error)) throw error;
+      const remainingMs = deadlineAtMs - clock.monotonicMs();
+      const delayMs = delaysMs[retry];
+      if (delayMs === undefined || remainingMs <= 0) throw unavailable(error, retry + 1);
+      await sleep(Math.min(delayMs, remainingMs), signal);
+    }
+  }
+}
+
+function unavailable(cause: unknown, attempts: number): DatabaseUnavailableError {
+  return new DatabaseUnavailableError(`the database was not reachable (${attempts} attempts)`, { cause });
 }

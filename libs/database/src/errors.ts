@@ -1,4 +1,4 @@
-/** The database cannot be reached (or not in time). Answered as 503. */
+/** The database cannot be reached, or not in time. Answered as 503. */
 export class DatabaseUnavailableError extends Error {
   override readonly name = 'DatabaseUnavailableError';
 }
@@ -8,17 +8,89 @@ export class ContentionError extends Error {
   override readonly name = 'ContentionError';
 }
 
-/** True when the connection to the database failed, as opposed to the statement. */
+/** Serialization failure and deadlock: PostgreSQL asks for the transaction to be repeated. */
+const RETRY_CODES = new Set(['40001', '40P01']);
+
+/** Codes of PostgreSQL (shutting down, crashed, starting, no more connections) and of sockets. Class 08 comes on top. */
+const CONNECTION_CODES = new Set([
+  '57P01',
+  '57P02',
+  '57P03',
+  '53300',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
+
+/** pg and pg-pool raise these without a code. */
+const CONNECTION_MESSAGES = [
+  'Connection terminated',
+  'timeout exceeded when trying to connect',
+  'timeout expired',
+  'Query read timeout',
+  'is not queryable',
+  'Cannot use a pool after calling end on the pool',
+];
+
+/** TypeORM raises these when the data source is not (or no longer) connected. */
+const CONNECTION_NAMES = new Set([
+  DatabaseUnavailableError.name,
+  'CannotExecuteNotConnectedError',
+  'DataSourceNotFoundError',
+]);
+
+interface DriverFailure {
+  code?: unknown;
+  constraint?: unknown;
+  /** TypeORM keeps the driver's error here. */
+  driverError?: unknown;
+}
+
+/**
+ * True when the connection to the database failed, as opposed to the statement: refused, lost, timed out, no connection
+ * free in time, server starting or stopping. Looks through TypeORM's wrapper and through AggregateError.
+ */
 export function isConnectionError(error: unknown): boolean {
-  return error instanceof DatabaseUnavailableError;
+  if (!(error instanceof Error)) return false;
+  if (CONNECTION_NAMES.has(error.name)) return true;
+  const code = codeOf(error);
+  if (code !== undefined && (CONNECTION_CODES.has(code) || /^08[0-9A-Z]{3}$/.test(code))) return true;
+  if (error instanceof AggregateError) return error.errors.some(isConnectionError);
+  const { driverError } = error as DriverFailure;
+  if (driverError !== undefined && driverError !== error) return isConnectionError(driverError);
+  return CONNECTION_MESSAGES.some((message) => error.message.includes(message));
 }
 
 /** True for 40001 and 40P01: repeating the whole transaction may succeed. */
 export function isSerializationFailure(error: unknown): boolean {
-  return error instanceof ContentionError;
+  return RETRY_CODES.has(codeOf(error) ?? '');
 }
 
-/** True for 23505, of the named constraint if given. */
+/** True for 23505; with `constraint` only for that one. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
-  return error instanceof Error && error.message === constraint;
+  if (codeOf(error) !== '23505') return false;
+  return constraint === undefined || memberOf(error, 'constraint') === constraint;
+}
+
+/** True when the server or the client gave up on a statement that took too long (57014) or waited too long for a lock (55P03). */
+export function isStatementTimeout(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === '57014' || code === '55P03';
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = memberOf(error, 'code');
+  return typeof code === 'string' ? code : undefined;
+}
+
+function memberOf(error: unknown, member: 'code' | 'constraint'): unknown {
+  if (!(error instanceof Error)) return undefined;
+  const failure = error as DriverFailure;
+  return failure[member] ?? (failure.driverError as DriverFailure | undefined)?.[member];
 }

@@ -1,16 +1,19 @@
 export { DatabaseModule } from './database.module';
-export { postgresOptions } from './postgres-options';
-export type { PostgresOptions, PostgresSettings } from './postgres-options';
-export { migrateFromEnvironment, runMigrations } from './migrations';
-export type { MigrationOptions } from './migrations';
+export { postgresOptions, quoteIdentifier } from './postgres-options';
+export type { MigrationClass, PostgresOptions, PostgresSettings } from './postgres-options';
+export { migrateFromEnvironment } from './migrate';
+export { runMigrations } from './run-migrations';
+export type { MigrationOptions, MigrationSettings } from './run-migrations';
 export { inTransaction } from './transaction';
 export type { Isolation, TransactionOptions } from './transaction';
 export { withConnectionRetry } from './connection-retry';
 export type { ConnectionRetryOptions } from './connection-retry';
+export { waitForDatabase } from './connect';
 export {
   ContentionError,
   DatabaseUnavailableError,
   isConnectionError,
   isSerializationFailure,
+  isStatementTimeout,
   isUniqueViolation,
 } from './errors';

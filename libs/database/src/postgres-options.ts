@@ -1,8 +1,24 @@
+import { Logger } from '@nestjs/common';
+import * as driver from 'pg';
 import type { DataSourceOptions, EntityTarget, MigrationInterface, ObjectLiteral } from 'typeorm';
+import { BoundedClient } from './bounded-client';
 
 /** A migration class; listed explicitly, because bundles have no folder to search. */
 export type MigrationClass = new () => MigrationInterface;
+/** TypeORM's options for PostgreSQL. */
 export type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
+
+/** Name of the table that records applied migrations, in the service's schema. */
+export const MIGRATIONS_TABLE = 'migrations';
+
+/** Connecting, and waiting for a free connection of the pool. */
+const CONNECT_TIMEOUT_MS = 3_000;
+const STATEMENT_TIMEOUT_MS = 10_000;
+/** How much longer than the server the client waits for an answer: then the server is not there. */
+const READ_MARGIN_MS = 2_000;
+/** A stopped process must not hold row locks for long. */
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
+const IDLE_CONNECTION_MS = 60_000;
 
 /** What a service says about its database. */
 export interface PostgresSettings {
@@ -15,11 +31,66 @@ export interface PostgresSettings {
   migrations: readonly MigrationClass[];
   /** Most connections of this process. */
   poolSize: number;
-  /** The server ends a statement after this long; 30 s unless given. */
+  /** The server ends a statement after this long; 10,000 unless given, 0 for no limit. */
   statementTimeoutMs?: number;
 }
 
-/** TypeORM options for one service's database: bounded waits everywhere, no schema synchronisation. */
+/** TypeORM options for one service's database: bounded waits everywhere, no schema synchronisation, no statement in logs. */
 export function postgresOptions(settings: PostgresSettings): PostgresOptions {
-  throw new Error(`not yet: ${settings.schema}`);
+  const { url, options } = withoutServerOptions(settings.url);
+  return {
+    type: 'postgres',
+    driver,
+    url,
+    schema: settings.schema,
+    applicationName: settings.applicationName,
+    entities: [...settings.entities] as NonNullable<PostgresOptions['entities']>,
+    migrations: [...settings.migrations],
+    migrationsTableName: MIGRATIONS_TABLE,
+    migrationsTransactionMode: 'each',
+    synchronize: false,
+    logging: false,
+    installExtensions: false,
+    uuidExtension: 'pgcrypto',
+    poolSize: settings.poolSize,
+    connectTimeoutMS: CONNECT_TIMEOUT_MS,
+    poolErrorHandler: (error: unknown) => new Logger('Database').warn(error),
+    extra: {
+      ...timeouts(settings.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS),
+      Client: BoundedClient,
+      idleTimeoutMillis: IDLE_CONNECTION_MS,
+      keepAlive: true,
+      options: [options, `-c search_path=${escapeServerOption(quoteIdentifier(settings.schema))}`]
+        .join(' ')
+        .trim(),
+    },
+  };
+}
+
+/** An SQL identifier in quotes. */
+export function quoteIdentifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+function timeouts(statementTimeoutMs: number): object {
+  if (statementTimeoutMs === 0) return {};
+  return {
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + READ_MARGIN_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+  };
+}
+
+/** pg prefers what the URL says over everything else: its `options` have to be joined with ours. */
+function withoutServerOptions(text: string): { url: string; options: string } {
+  const url = new URL(text);
+  const options = url.searchParams.get('options');
+  if (options === null) return { url: text, options: '' };
+  url.searchParams.delete('options');
+  return { url: url.toString(), options };
+}
+
+/** Server options split at spaces unless these are escaped. */
+function escapeServerOption(value: string): string {
+  return value.replace(/[\\ ]/g, '\\$&');
 }

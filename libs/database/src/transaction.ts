@@ -1,24 +1,112 @@
+import { SYSTEM_CLOCK, fullJitterDelayMs, sleep } from '@platform/time';
 import type { Clock } from '@platform/time';
-import type { DataSource, EntityManager } from 'typeorm';
+import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
+import { ContentionError, DatabaseUnavailableError, isSerializationFailure } from './errors';
+import { KeyedMutex } from './keyed-mutex';
 
+/** Isolation of a transaction, in SQL's words. */
 export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
 
+/** How often and how long a transaction is repeated. */
 export interface TransactionOptions {
   /** Attempts in all; 10 unless given. */
   maxAttempts?: number;
   /** No further attempt starts after this long; 5,000 ms unless given. */
   deadlineMs?: number;
+  /**
+   * Transactions of this process with the same key run one after the other. It spares writers of one row most collisions;
+   * those with other replicas remain, and are retried.
+   */
+  serializeOn?: string;
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
 }
 
-/** Runs `work` in one transaction and repeats the whole of it when PostgreSQL asks for that (40001, 40P01). */
+const BACKOFF = { baseMs: 10, maxMs: 500 };
+const mutexes = new WeakMap<DataSource, KeyedMutex>();
+
+/**
+ * Runs `work` in one transaction and repeats the whole of it, with full jitter, when PostgreSQL asks for that (40001,
+ * 40P01). `work` must do everything through `manager` and nothing that a repetition would do twice.
+ * @throws {ContentionError} when attempts or time run out
+ * @throws whatever `work` throws, after the rollback. A connection lost during COMMIT leaves the outcome unknown.
+ */
 export async function inTransaction<T>(
   dataSource: DataSource,
   isolation: Isolation,
   work: (manager: EntityManager) => Promise<T>,
   options: TransactionOptions = {},
 ): Promise<T> {
-  void options;
-  return dataSource.transaction(isolation, work);
+  const { deadlineMs = 5_000, clock = SYSTEM_CLOCK, serializeOn } = options;
+  const deadlineAtMs = clock.monotonicMs() + deadlineMs;
+  const run = (): Promise<T> =>
+    repeat(() => once(dataSource, isolation, work), deadlineAtMs, { ...options, clock });
+  return serializeOn === undefined ? run() : mutexOf(dataSource).run(serializeOn, run);
+}
+
+async function repeat<T>(
+  attemptOnce: () => Promise<T>,
+  deadlineAtMs: number,
+  { maxAttempts = 10, onRetry, clock = SYSTEM_CLOCK }: TransactionOptions,
+): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    // Also the first one: it may have waited long for its turn.
+    if (clock.monotonicMs() > deadlineAtMs) throw new ContentionError('no turn for the transaction in time');
+    try {
+      return await attemptOnce();
+    } catch (error) {
+      if (!isSerializationFailure(error)) throw error;
+      const waitMs = fullJitterDelayMs(attempt, BACKOFF);
+      if (attempt >= maxAttempts || clock.monotonicMs() + waitMs > deadlineAtMs) {
+        throw new ContentionError(`the transaction kept colliding (${attempt} attempts)`, { cause: error });
+      }
+      onRetry?.(error, attempt);
+      await sleep(waitMs);
+    }
+  }
+}
+
+async function once<T>(
+  dataSource: DataSource,
+  isolation: Isolation,
+  work: (manager: EntityManager) => Promise<T>,
+): Promise<T> {
+  const runner = dataSource.createQueryRunner();
+  try {
+    await begin(runner, isolation);
+    const result = await work(runner.manager);
+    await runner.commitTransaction();
+    return result;
+  } catch (error) {
+    // TypeORM releases the runner of a lost connection by itself; what came after is a consequence of the loss.
+    if (runner.isReleased) throw new DatabaseUnavailableError('the connection was lost', { cause: error });
+    await rollBack(runner, error);
+    throw error;
+  } finally {
+    await runner.release();
+  }
+}
+
+/** TypeORM's startTransaction takes two round trips to set an isolation level; its state is what it would have left. */
+async function begin(runner: QueryRunner, isolation: Isolation): Promise<void> {
+  await runner.query(`START TRANSACTION ISOLATION LEVEL ${isolation}`);
+  Object.assign(runner, { isTransactionActive: true, transactionDepth: 1 });
+}
+
+/** Adds the failed rollback to the story, never in place of what caused it. */
+async function rollBack(runner: QueryRunner, error: unknown): Promise<void> {
+  if (!runner.isTransactionActive) return;
+  try {
+    await runner.rollbackTransaction();
+  } catch (rollbackError) {
+    throw new DatabaseUnavailableError('the transaction could not be rolled back', {
+      cause: new AggregateError([error, rollbackError]),
+    });
+  }
+}
+
+function mutexOf(dataSource: DataSource): KeyedMutex {
+  let mutex = mutexes.get(dataSource);
+  if (mutex === undefined) mutexes.set(dataSource, (mutex = new KeyedMutex()));
+  return mutex;
 }

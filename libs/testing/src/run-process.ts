@@ -1,20 +1,71 @@
+import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { eventually } from './eventually';
 
+/** A child process under test. */
 export interface RunningProcess {
   child: ChildProcess;
   /** Everything written so far, standard output and standard error together. */
   output(): string;
-  /** Sends the signal and waits for the end; the exit code, or null when the signal ended it. */
-  stop(signal?: NodeJS.Signals): Promise<number | null>;
+  /** The exit code once it ends; null when a signal ended it. */
   exited: Promise<number | null>;
+  /** Sends the signal (SIGTERM unless given) and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts a Node program as a child process and waits until `readyUrl` answers 200. */
-export async function runProcess(options: {
+/** What to run. */
+export interface ProcessOptions {
+  /** Path of the program, e.g. `dist/apps/task-service/main.js`. */
   entry: string;
-  env: Record<string, string>;
+  /** Options of Node itself, before the program. */
+  nodeOptions?: readonly string[];
+  args?: readonly string[];
+  /** Added to PATH and HOME; nothing else of this process's environment is passed on. */
+  env: Readonly<Record<string, string>>;
+  /** Waits until this address answers 200. */
   readyUrl?: string;
   timeoutMs?: number;
-}): Promise<RunningProcess> {
-  throw new Error(`not yet: ${options.entry}`);
+}
+
+/**
+ * Starts a Node program as a child process and waits until it is ready.
+ * @throws {Error} with what it wrote if it ends, or is not ready, in time
+ */
+export async function runProcess(options: ProcessOptions): Promise<RunningProcess> {
+  const { entry, nodeOptions = [], args = [], env, readyUrl, timeoutMs = 20_000 } = options;
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, [...nodeOptions, entry, ...args], {
+    env: { PATH, HOME, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let written = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (written += chunk.toString()));
+  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  const running: RunningProcess = {
+    child,
+    output: () => written,
+    exited,
+    stop: (signal = 'SIGTERM') => {
+      child.kill(signal);
+      return exited;
+    },
+  };
+  if (readyUrl === undefined) return running;
+  try {
+    await eventually(() => assertReady(running, readyUrl), { timeoutMs });
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw new Error(`${entry} did not become ready:\n${written}`, { cause: error });
+  }
+  return running;
+}
+
+async function assertReady({ child }: RunningProcess, readyUrl: string): Promise<void> {
+  // An ended process never becomes ready; the wait ends when its time is over.
+  if (child.exitCode !== null) throw new Error(`ended with code ${child.exitCode}`);
+  const response = await fetch(readyUrl);
+  await response.arrayBuffer();
+  if (response.status !== 200) throw new Error(`answered ${response.status}`);
 }

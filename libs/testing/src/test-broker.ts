@@ -1,42 +1,23 @@
-export interface QueueState {
-  messages: number;
-  consumers: number;
-}
-
-export interface ReceivedMessage {
-  body: string;
-  headers: Record<string, unknown>;
-  properties: Record<string, unknown>;
-  redelivered: boolean;
-}
-
-/** The broker as its management API shows it. */
-export interface BrokerManagement {
-  /** Null when there is no such queue. */
-  queue(name: string): Promise<QueueState | null>;
-  queues(): Promise<string[]>;
-  /** Null when there is no such exchange. */
-  exchange(name: string): Promise<{ type: string; durable: boolean } | null>;
-  /** Takes up to `count` messages from a queue. */
-  get(queue: string, count: number): Promise<ReceivedMessage[]>;
-  /** Publishes; true when at least one queue got the message. */
-  publish(
-    exchange: string,
-    message: { body: string; routingKey?: string; properties?: Record<string, unknown> },
-  ): Promise<boolean>;
-  /** Declares a queue bound to a fanout exchange (made if missing), to see what is published there. */
-  bindQueue(exchange: string, queue: string): Promise<void>;
-}
+import { randomBytes } from 'node:crypto';
+import { BrokerManagement } from './broker-management';
+import { testVariable } from './environment';
 
 /** A virtual host of its own for one suite. */
 export interface TestBroker {
+  /** AMQP address of the virtual host. */
   url: string;
   vhost: string;
   management: BrokerManagement;
+  /** Removes the virtual host with everything in it. */
   drop(): Promise<void>;
 }
 
-/** A virtual host with a random name on the broker of TEST_RABBITMQ_URL. */
+/** A virtual host with a random name on the broker of TEST_RABBITMQ_URL. Call `drop()` when done. */
 export async function createTestBroker(): Promise<TestBroker> {
-  throw new Error('not yet');
+  const url = new URL(testVariable('TEST_RABBITMQ_URL'));
+  const vhost = `test-${randomBytes(8).toString('hex')}`;
+  const management = new BrokerManagement(testVariable('TEST_RABBITMQ_MANAGEMENT_URL'), vhost);
+  await management.createVhost();
+  url.pathname = `/${vhost}`;
+  return { url: url.toString(), vhost, management, drop: () => management.deleteVhost() };
 }

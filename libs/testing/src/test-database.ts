@@ -1,16 +1,134 @@
+import { randomBytes } from 'node:crypto';
+import { Client } from 'pg';
+import { testVariable } from './environment';
+
+/** A login role of a suite, e.g. to prove what grants allow. */
+export interface TestRole {
+  role: string;
+  /** The suite's database as this role. */
+  url: string;
+}
+
 /** A database of its own for one suite. */
 export interface TestDatabase {
   url: string;
-  /** The same database as the role that owns it; the server's administrator here. */
+  /** The same database as the role that owns it; the server's administrator. */
   ownerUrl: string;
   /** Rows of one statement, run as the owner. */
   query<R extends object = Record<string, unknown>>(sql: string, params?: readonly unknown[]): Promise<R[]>;
+  /** A login role without any rights; it goes with the database. */
+  createRole(): Promise<TestRole>;
+  /** Disconnects everybody and drops the database. */
   drop(): Promise<void>;
 }
 
-/** A freshly migrated database with a random name on the server of TEST_DATABASE_URL. */
-export async function createTestDatabase(options: {
-  migrate: (url: string) => Promise<void>;
-}): Promise<TestDatabase> {
-  throw new Error(`not yet: ${options.migrate.name}`);
+/** How to fill a database. The same function gives the same template within one test file. */
+export type Migrate = (url: string) => Promise<unknown>;
+
+interface Template {
+  name: string;
+  /** Databases cloned from it and not dropped yet. */
+  clones: number;
+}
+
+const templates = new Map<Migrate, Promise<Template>>();
+
+/**
+ * A freshly migrated database with a random name on the server of TEST_DATABASE_URL. The first call with a `migrate`
+ * fills a template; this and every further call clone it. Call `drop()` when done.
+ */
+export async function createTestDatabase({ migrate }: { migrate: Migrate }): Promise<TestDatabase> {
+  const server = testVariable('TEST_DATABASE_URL');
+  let pending = templates.get(migrate);
+  if (pending === undefined) templates.set(migrate, (pending = createTemplate(server, migrate)));
+  const template = await pending;
+  template.clones += 1;
+  const name = randomName('test');
+  await administer(server, (admin) => admin.query(`CREATE DATABASE ${name} TEMPLATE ${template.name}`));
+  return new ClonedDatabase(server, name, async () => {
+    template.clones -= 1;
+    if (template.clones > 0) return;
+    templates.delete(migrate);
+    await administer(server, (admin) => admin.query(`DROP DATABASE IF EXISTS ${template.name} WITH (FORCE)`));
+  });
+}
+
+class ClonedDatabase implements TestDatabase {
+  readonly url: string;
+  readonly ownerUrl: string;
+  private readonly roles: string[] = [];
+  private connection: Promise<Client> | null = null;
+
+  constructor(
+    private readonly server: string,
+    private readonly name: string,
+    private readonly onDrop: () => Promise<void>,
+  ) {
+    this.url = this.ownerUrl = databaseUrl(server, name);
+  }
+
+  async query<R extends object = Record<string, unknown>>(
+    sql: string,
+    params: readonly unknown[] = [],
+  ): Promise<R[]> {
+    this.connection ??= connect(this.ownerUrl);
+    const result = await (await this.connection).query<R>(sql, [...params]);
+    return result.rows;
+  }
+
+  async createRole(): Promise<TestRole> {
+    const role = randomName('test_role');
+    const password = randomBytes(12).toString('hex');
+    await this.query(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`);
+    this.roles.push(role);
+    const url = new URL(this.url);
+    url.username = role;
+    url.password = password;
+    return { role, url: url.toString() };
+  }
+
+  async drop(): Promise<void> {
+    await (await this.connection)?.end();
+    this.connection = null;
+    await administer(this.server, async (admin) => {
+      await admin.query(`DROP DATABASE IF EXISTS ${this.name} WITH (FORCE)`);
+      for (const role of this.roles) await admin.query(`DROP ROLE IF EXISTS ${role}`);
+    });
+    await this.onDrop();
+  }
+}
+
+async function createTemplate(server: string, migrate: Migrate): Promise<Template> {
+  const name = randomName('test_template');
+  await administer(server, (admin) => admin.query(`CREATE DATABASE ${name}`));
+  await migrate(databaseUrl(server, name));
+  return { name, clones: 0 };
+}
+
+async function administer<T>(server: string, work: (admin: Client) => Promise<T>): Promise<T> {
+  const admin = await connect(server);
+  try {
+    return await work(admin);
+  } finally {
+    await admin.end();
+  }
+}
+
+async function connect(connectionString: string): Promise<Client> {
+  const client = new Client({ connectionString, connectionTimeoutMillis: 5_000 });
+  // Tests end servers and connections on purpose; what matters fails in the statement.
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+function databaseUrl(server: string, name: string): string {
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.toString();
+}
+
+/** Safe to use unquoted in SQL. */
+function randomName(prefix: string): string {
+  return `${prefix}_${randomBytes(8).toString('hex')}`;
 }

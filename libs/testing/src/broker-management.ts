@@ -1,0 +1,148 @@
+/** How many messages and consumers a queue has. Statistics lag by up to five seconds. */
+export interface QueueState {
+  messages: number;
+  consumers: number;
+}
+
+/** A message taken from a queue. */
+export interface ReceivedMessage {
+  body: string;
+  exchange: string;
+  routingKey: string;
+  headers: Record<string, unknown>;
+  properties: Record<string, unknown>;
+  redelivered: boolean;
+}
+
+/** A message to publish. */
+export interface OutgoingMessage {
+  body: string;
+  routingKey?: string;
+  /** AMQP properties in the management API's spelling, e.g. `content_type`, `message_id`, `headers`. */
+  properties?: Record<string, unknown>;
+}
+
+interface ManagementMessage {
+  payload: string;
+  exchange: string;
+  routing_key: string;
+  redelivered: boolean;
+  properties: Record<string, unknown> & { headers?: Record<string, unknown> };
+}
+
+/** One virtual host of a broker as its management API shows it. */
+export class BrokerManagement {
+  private readonly authorization: string;
+  private readonly origin: string;
+
+  constructor(
+    managementUrl: string,
+    private readonly vhost: string,
+  ) {
+    const url = new URL(managementUrl);
+    const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+    this.authorization = `Basic ${Buffer.from(user).toString('base64')}`;
+    this.origin = url.origin;
+  }
+
+  /** Null when there is no such queue. */
+  async queue(name: string): Promise<QueueState | null> {
+    const found = await this.find<Partial<QueueState>>(`queues/${this.scope}/${encodeURIComponent(name)}`);
+    return found === null ? null : { messages: found.messages ?? 0, consumers: found.consumers ?? 0 };
+  }
+
+  /** Names of all queues, sorted. */
+  async queues(): Promise<string[]> {
+    const queues = await this.send<{ name: string }[]>('GET', `queues/${this.scope}`);
+    return queues.map(({ name }) => name).sort();
+  }
+
+  /** Null when there is no such exchange. */
+  async exchange(name: string): Promise<{ type: string; durable: boolean } | null> {
+    return this.find(`exchanges/${this.scope}/${encodeURIComponent(name)}`);
+  }
+
+  /** Takes up to `count` messages from a queue, oldest first. */
+  async get(queue: string, count: number): Promise<ReceivedMessage[]> {
+    const path = `queues/${this.scope}/${encodeURIComponent(queue)}/get`;
+    const body = { count, ackmode: 'ack_requeue_false', encoding: 'auto' };
+    const messages = await this.send<ManagementMessage[]>('POST', path, body);
+    return messages.map((message) => ({
+      body: message.payload,
+      exchange: message.exchange,
+      routingKey: message.routing_key,
+      headers: message.properties.headers ?? {},
+      properties: message.properties,
+      redelivered: message.redelivered,
+    }));
+  }
+
+  /** Publishes; true when at least one queue got the message. An empty exchange name reaches a queue by routing key. */
+  async publish(
+    exchange: string,
+    { body, routingKey = '', properties = {} }: OutgoingMessage,
+  ): Promise<boolean> {
+    const name = encodeURIComponent(exchange === '' ? 'amq.default' : exchange);
+    const message = { routing_key: routingKey, payload: body, payload_encoding: 'string', properties };
+    const { routed } = await this.send<{ routed: boolean }>(
+      'POST',
+      `exchanges/${this.scope}/${name}/publish`,
+      message,
+    );
+    return routed;
+  }
+
+  /** Declares a queue bound to a durable fanout exchange (made if missing), to see what is published there. */
+  async bindQueue(exchange: string, queue: string): Promise<void> {
+    const [exchangeName, queueName] = [exchange, queue].map(encodeURIComponent);
+    await this.send('PUT', `exchanges/${this.scope}/${exchangeName}`, { type: 'fanout', durable: true });
+    await this.send('PUT', `queues/${this.scope}/${queueName}`, { durable: true });
+    await this.send('POST', `bindings/${this.scope}/e/${exchangeName}/q/${queueName}`, { routing_key: '' });
+  }
+
+  /** Makes the virtual host and gives this user all rights on it. */
+  async createVhost(): Promise<void> {
+    const user =
+      Buffer.from(this.authorization.slice('Basic '.length), 'base64').toString().split(':', 1)[0] ?? '';
+    await this.send('PUT', `vhosts/${this.scope}`);
+    const everything = { configure: '.*', write: '.*', read: '.*' };
+    await this.send('PUT', `permissions/${this.scope}/${encodeURIComponent(user)}`, everything);
+  }
+
+  /** Removes the virtual host with everything in it; connections to it are closed. */
+  async deleteVhost(): Promise<void> {
+    await this.send('DELETE', `vhosts/${this.scope}`);
+  }
+
+  /** Closes every connection to the virtual host, as an operator would. */
+  async closeConnections(): Promise<void> {
+    const connections = await this.send<{ name: string }[]>('GET', `vhosts/${this.scope}/connections`);
+    for (const { name } of connections) await this.send('DELETE', `connections/${encodeURIComponent(name)}`);
+  }
+
+  private get scope(): string {
+    return encodeURIComponent(this.vhost);
+  }
+
+  private async find<T>(path: string): Promise<T | null> {
+    const response = await this.request('GET', path);
+    if (response.status === 404) return null;
+    return read<T>(response, path);
+  }
+
+  private async send<T>(method: string, path: string, body?: object): Promise<T> {
+    return read<T>(await this.request(method, path, body), path);
+  }
+
+  private request(method: string, path: string, body?: object): Promise<Response> {
+    const headers = { authorization: this.authorization, 'content-type': 'application/json' };
+    const payload = body === undefined ? {} : { body: JSON.stringify(body) };
+    return fetch(`${this.origin}/api/${path}`, { method, headers, ...payload });
+  }
+}
+
+async function read<T>(response: Response, path: string): Promise<T> {
+  const text = await response.text();
+  if (!response.ok) throw new Error(`broker management answered ${response.status} to ${path}: ${text}`);
+  return (text === '' ? undefined : JSON.parse(text)) as T;
+}
