@@ -1,0 +1,250 @@
+import type { AccessTokenSource } from './access-token-source';
+import { AnswerCache } from './answer-cache';
+import type { CacheKey, CacheOptions } from './answer-cache';
+import { SettingNotFoundError } from './errors';
+import { abortable } from './abortable';
+import { REAL_TIME } from './passing-time';
+import type { PassingTime } from './passing-time';
+import { readJson, readSetting, readPage } from './platform-setting';
+import type { JsonValue, PlatformSetting, StoredPlatformSetting } from './platform-setting';
+import type { RetryBudgetOptions } from './retry-policy';
+import { allSettingsUrl, normaliseBaseUrl, settingUrl, subsystemUrl } from './setting-url';
+import { Transport } from './transport';
+import type { ServiceAnswer } from './transport';
+
+/** How a client reaches the service. */
+export interface SettingsClientOptions {
+  /** Where the service is; the paths start with /platform/v1 below it. */
+  readonly baseUrl: string;
+  readonly token: AccessTokenSource;
+  /** How long one attempt may take until its last byte, in milliseconds. Default 10,000. */
+  readonly attemptTimeoutMs?: number;
+  readonly retryBudget?: RetryBudgetOptions;
+  /** Keep answers of single settings for a while. Off unless given. */
+  readonly cache?: boolean | CacheOptions;
+  /** Replaces the global fetch. */
+  readonly fetch?: typeof globalThis.fetch;
+  /** Replaces the machine's time, for tests. */
+  readonly time?: PassingTime;
+}
+
+/** For every call. */
+export interface CallOptions {
+  /** Ends the call, also between attempts; it then rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+}
+
+/** For the lists. */
+export interface ListOptions extends CallOptions {
+  /** Settings fetched at once, 1 to 1,000; the service's default is 100. */
+  readonly pageSize?: number;
+}
+
+/** For writes. */
+export interface WriteOptions extends CallOptions {
+  /** Write only if the setting still has this ETag; else SettingChangedError. */
+  readonly ifMatch?: string;
+  /** `*`: write only if the setting does not exist yet. */
+  readonly ifNoneMatch?: string;
+  /** Names this write, so that a repetition of it, also by another process, happens once. Random per call unless given. */
+  readonly idempotencyKey?: string;
+}
+
+/** A client of the platform's settings service. Safe for concurrent use; keep one per service and identity. */
+export class SettingsClient {
+  private readonly baseUrl: string;
+  private readonly transport: Transport;
+  private readonly cache: AnswerCache | null;
+
+  /** @throws {TypeError} for a base URL that cannot be used */
+  constructor({
+    cache = false,
+    time = REAL_TIME,
+    fetch = (...request) => globalThis.fetch(...request),
+    attemptTimeoutMs = 10_000,
+    retryBudget = {},
+    ...options
+  }: SettingsClientOptions) {
+    this.baseUrl = normaliseBaseUrl(options.baseUrl);
+    this.transport = new Transport({ token: options.token, fetch, attemptTimeoutMs, retryBudget, time });
+    this.cache = cache === false ? null : new AnswerCache(cache === true ? {} : cache, time);
+  }
+
+  /** One setting with its ETag. @throws {SettingNotFoundError} */
+  async getSetting<T extends JsonValue = JsonValue>(
+    subsystemName: string,
+    settingName: string,
+    options: CallOptions = {},
+  ): Promise<StoredPlatformSetting<T>> {
+    return readSetting<T>(
+      await this.read({ representation: 'setting', subsystemName, settingName }, options),
+    );
+  }
+
+  /** One setting with its ETag, null when it does not exist. */
+  getSettingOrNull<T extends JsonValue = JsonValue>(
+    subsystemName: string,
+    settingName: string,
+    options: CallOptions = {},
+  ): Promise<StoredPlatformSetting<T> | null> {
+    return orNull(this.getSetting<T>(subsystemName, settingName, options));
+  }
+
+  /** A setting's value. Numbers are rounded to doubles, as everywhere in JavaScript. @throws {SettingNotFoundError} */
+  async getValue<T extends JsonValue = JsonValue>(
+    subsystemName: string,
+    settingName: string,
+    options: CallOptions = {},
+  ): Promise<T> {
+    return readJson(await this.read({ representation: 'value', subsystemName, settingName }, options)) as T;
+  }
+
+  /** A setting's value, null when it does not exist; no setting holds null itself. */
+  getValueOrNull<T extends JsonValue = JsonValue>(
+    subsystemName: string,
+    settingName: string,
+    options: CallOptions = {},
+  ): Promise<T | null> {
+    return orNull(this.getValue<T>(subsystemName, settingName, options));
+  }
+
+  /** A setting's value as its JSON text, exactly as it was written: no number rounded. @throws {SettingNotFoundError} */
+  async getValueText(subsystemName: string, settingName: string, options: CallOptions = {}): Promise<string> {
+    const answer = await this.read({ representation: 'value', subsystemName, settingName }, options);
+    readJson(answer);
+    return answer.body;
+  }
+
+  /** Every setting of every subsystem, page by page as they are asked for; needs the InternalPartner persona. */
+  listSettings(options: ListOptions = {}): AsyncGenerator<PlatformSetting, void, undefined> {
+    return this.list(allSettingsUrl(this.baseUrl), options);
+  }
+
+  /** Every setting of one subsystem, page by page as they are asked for. */
+  listSubsystemSettings(
+    subsystemName: string,
+    options: ListOptions = {},
+  ): AsyncGenerator<PlatformSetting, void, undefined> {
+    return this.list(subsystemUrl(this.baseUrl, subsystemName), options);
+  }
+
+  /** Creates a setting or replaces its value. @throws {TypeError} for null or what JSON cannot hold */
+  putSetting<T extends JsonValue>(
+    subsystemName: string,
+    settingName: string,
+    value: T,
+    options: WriteOptions = {},
+  ): Promise<StoredPlatformSetting<T>> {
+    // Undefined for undefined and functions, whatever the types say.
+    return this.putValueText(subsystemName, settingName, JSON.stringify(value) ?? '', options);
+  }
+
+  /** As `putSetting`, with the value given as JSON text, which is stored as it is. @throws {TypeError} unless it is one value, not null */
+  async putValueText<T extends JsonValue = JsonValue>(
+    subsystemName: string,
+    settingName: string,
+    valueText: string,
+    options: WriteOptions = {},
+  ): Promise<StoredPlatformSetting<T>> {
+    const body = `{"settingValue":${requireValueText(valueText)}}`;
+    return readSetting<T>(await this.write('PUT', { subsystemName, settingName }, options, body));
+  }
+
+  /** Deletes a setting and resolves with what it held. @throws {SettingNotFoundError} */
+  async deleteSetting<T extends JsonValue = JsonValue>(
+    subsystemName: string,
+    settingName: string,
+    options: WriteOptions = {},
+  ): Promise<PlatformSetting<T>> {
+    const deleted = readSetting<T>(await this.write('DELETE', { subsystemName, settingName }, options));
+    // No ETag: there is nothing left to match.
+    return {
+      subsystemName: deleted.subsystemName,
+      settingName: deleted.settingName,
+      settingValue: deleted.settingValue,
+    };
+  }
+
+  private async read(key: CacheKey, { signal }: CallOptions): Promise<ServiceAnswer> {
+    const resource = settingUrl(this.baseUrl, key.subsystemName, key.settingName);
+    const url = key.representation === 'value' ? `${resource}/value` : resource;
+    if (this.cache === null) return this.transport.send({ method: 'GET', url, signal });
+    // Shared with other callers: one caller's signal must not end it for all.
+    const answer = this.cache.get(key, async (known, hasFallback) => {
+      const etag = known?.etag ?? null;
+      const answered = await this.transport.send({
+        method: 'GET',
+        url,
+        ...(etag === null ? {} : { headers: { 'if-none-match': etag } }),
+        ...(hasFallback ? { maxRetries: 0 } : {}),
+      });
+      return answered.status === 304 && known !== null ? known : answered;
+    });
+    return abortable(answer, signal);
+  }
+
+  private async write(
+    method: 'PUT' | 'DELETE',
+    setting: { subsystemName: string; settingName: string },
+    { signal, ifMatch, ifNoneMatch, idempotencyKey = crypto.randomUUID() }: WriteOptions,
+    body?: string,
+  ): Promise<ServiceAnswer> {
+    const url = settingUrl(this.baseUrl, setting.subsystemName, setting.settingName);
+    const headers = {
+      'idempotency-key': idempotencyKey,
+      ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+      ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch }),
+    };
+    try {
+      return await this.transport.send({
+        method,
+        url,
+        headers,
+        signal,
+        ...(body === undefined ? {} : { body }),
+      });
+    } finally {
+      // Also after a failure: the write may have happened all the same.
+      this.cache?.forget(setting);
+    }
+  }
+
+  private async *list(
+    url: string,
+    { pageSize, signal }: ListOptions,
+  ): AsyncGenerator<PlatformSetting, void, undefined> {
+    const query = new URLSearchParams(pageSize === undefined ? {} : { pageSize: String(pageSize) });
+    for (;;) {
+      const text = query.toString();
+      const answer = await this.transport.send({
+        method: 'GET',
+        url: text === '' ? url : `${url}?${text}`,
+        signal,
+      });
+      const page = readPage(answer, query.get('pageKey'));
+      yield* page.settings;
+      if (page.nextPageKey === null) return;
+      query.set('pageKey', page.nextPageKey);
+    }
+  }
+}
+
+async function orNull<T>(found: Promise<T>): Promise<T | null> {
+  try {
+    return await found;
+  } catch (error) {
+    if (error instanceof SettingNotFoundError) return null;
+    throw error;
+  }
+}
+
+function requireValueText(text: string): string {
+  let value: unknown = null;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new TypeError('a setting value must be one JSON value', { cause: error });
+  }
+  if (value === null) throw new TypeError('a setting value must not be null');
+  return text;
+}
