@@ -10,7 +10,7 @@ declare module 'oidc-provider' {
 
   export interface Account {
     accountId: string;
-    claims(use: string, scope: string): Promise<Record<string, unknown> & { sub: string }>;
+    claims(use: string, scope: string): Record<string, unknown> & { sub: string };
   }
 
   export interface GrantContext {

@@ -40,14 +40,20 @@ export async function createIdentityProvider(config: IdentityProviderConfig): Pr
     redirectUris: config.REDIRECT_URIS,
   });
   provider.on('server_error', (_context, error) => server.log.error({ err: error }, 'oidc-provider failed'));
-  await server.register(async (scope) => addInteractionRoutes(scope, provider, config.USER_PASSWORD));
-  await server.register(async (scope) => addProtocolRoutes(scope, provider));
+  await server.register((scope, _options, done) => {
+    addInteractionRoutes(scope, provider, config.USER_PASSWORD);
+    done();
+  });
+  await server.register((scope, _options, done) => {
+    addProtocolRoutes(scope, provider);
+    done();
+  });
   return {
     server,
     markStopping: () => {
       stopping = true;
     },
-    release: async () => undefined,
+    release: () => Promise.resolve(),
   };
 }
 

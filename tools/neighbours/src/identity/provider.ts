@@ -56,12 +56,12 @@ function signingKey(): Record<string, unknown> {
   return { ...privateKey.export({ format: 'jwk' }), kid: randomUUID(), alg: 'RS256', use: 'sig' };
 }
 
-async function findAccount(_context: unknown, subject: string): Promise<Account | undefined> {
+function findAccount(_context: unknown, subject: string): Account | undefined {
   const account = findAccountBySubject(subject);
   if (account === null) return undefined;
   return {
     accountId: account.subject,
-    claims: async () => ({
+    claims: () => ({
       sub: account.subject,
       name: account.name,
       preferred_username: account.login,

@@ -39,13 +39,20 @@ export async function runNeighbour<C extends { HOST: string; PORT: number }>(
   if (!config.success) {
     // Names and rules only: a value may be a secret.
     const complaints = config.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
-    process.stderr.write(`Configuration is not usable: ${complaints.join('; ')}\n`);
-    process.exitCode = 1;
-    return;
+    return fail(`Configuration is not usable: ${complaints.join('; ')}`);
   }
-  const neighbour = await build(config.data);
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop(neighbour));
-  await neighbour.server.listen({ host: config.data.HOST, port: config.data.PORT });
+  try {
+    const neighbour = await build(config.data);
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop(neighbour));
+    await neighbour.server.listen({ host: config.data.HOST, port: config.data.PORT });
+  } catch (error) {
+    fail(`Could not start: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function fail(message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(1);
 }
 
 async function stop(neighbour: Neighbour): Promise<void> {

@@ -1,5 +1,11 @@
 import Fastify, { LogController } from 'fastify';
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type {
+  FastifyError,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  HookHandlerDoneFunction,
+} from 'fastify';
 import { ZodError } from 'zod';
 
 /** A failure with the status and the sentence its caller is to see. */
@@ -46,10 +52,13 @@ export function createNeighbourServer(name: string, logLevel: string, readiness:
 
 /** Refuses a request without an `Authorization: Bearer …` header. A neighbour cannot check our tokens' signatures (it has
  *  no key of the platform's); that the caller's token arrives is what the platform owes it. */
-export async function requireBearer(request: FastifyRequest): Promise<void> {
-  if (!/^Bearer \S+$/i.test(request.headers.authorization ?? '')) {
-    throw new HttpProblem(401, 'Unauthorized', 'an Authorization: Bearer header is required');
-  }
+export function requireBearer(
+  request: FastifyRequest,
+  _reply: FastifyReply,
+  done: HookHandlerDoneFunction,
+): void {
+  if (/^Bearer \S+$/i.test(request.headers.authorization ?? '')) done();
+  else done(new HttpProblem(401, 'Unauthorized', 'an Authorization: Bearer header is required'));
 }
 
 function sendProblem(reply: FastifyReply, status: number, title: string, detail: string): FastifyReply {
@@ -77,11 +86,13 @@ function answerProblem(
   return sendProblem(reply, 500, 'Internal Server Error', 'the request failed; the log says why');
 }
 
-async function logAnswer(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  if (request.url.startsWith('/health/')) return;
-  const path = request.url.split('?', 1)[0];
-  request.log.info(
-    { ms: Math.round(reply.elapsedTime) },
-    `${request.method} ${path ?? ''} ${String(reply.statusCode)}`,
-  );
+function logAnswer(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
+  if (!request.url.startsWith('/health/')) {
+    const path = request.url.split('?', 1)[0] ?? '';
+    request.log.info(
+      { ms: Math.round(reply.elapsedTime) },
+      `${request.method} ${path} ${String(reply.statusCode)}`,
+    );
+  }
+  done();
 }

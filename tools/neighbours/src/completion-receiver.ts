@@ -1,0 +1,7 @@
+import {
+  createCompletionReceiver,
+  completionReceiverConfig,
+} from './completions/completion-receiver.neighbour';
+import { runNeighbour } from './neighbour/run-neighbour';
+
+void runNeighbour(completionReceiverConfig, process.env, createCompletionReceiver);

@@ -1,0 +1,4 @@
+import { createScheduling, schedulingConfig } from './scheduling/scheduling.neighbour';
+import { runNeighbour } from './neighbour/run-neighbour';
+
+void runNeighbour(schedulingConfig, process.env, createScheduling);

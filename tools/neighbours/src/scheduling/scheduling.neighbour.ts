@@ -1,0 +1,116 @@
+import { join } from 'node:path';
+import {
+  ScheduleCreatedEvent,
+  ScheduleCreatedNotification,
+  ScheduledMessageEvent,
+} from '@platform/contracts';
+import type { PlainBus } from '@platform/messaging';
+import { SYSTEM_CLOCK } from '@platform/time';
+import { z } from 'zod';
+import { PATIENT_RETRY_DELAYS_MS, connectLogged, namespaceVariable } from '../neighbour/bus.client';
+import { Ledger } from '../neighbour/ledger.store';
+import { pageQuery } from '../neighbour/page-query';
+import {
+  brokerVariable,
+  neighbourConfigShape,
+  portVariable,
+  stateDirectoryVariable,
+} from '../neighbour/run-neighbour';
+import type { Neighbour } from '../neighbour/run-neighbour';
+import { createNeighbourServer } from '../neighbour/server';
+import { republishedId } from './republished-id';
+
+export const schedulingConfig = z.object({
+  ...neighbourConfigShape,
+  PORT: portVariable.default(3012),
+  RABBITMQ_MAIN_URL: brokerVariable,
+  RABBITMQ_SCHEDULING_URL: brokerVariable,
+  MESSAGE_NAMESPACE: namespaceVariable,
+  STATE_DIRECTORY: stateDirectoryVariable,
+});
+export type SchedulingConfig = z.output<typeof schedulingConfig>;
+
+const eventsQuery = z.object({
+  ...pageQuery,
+  scheduleId: z.string().optional(),
+  facilityId: z.coerce.number().int().optional(),
+});
+
+/** The scheduling service: passes ScheduleCreatedEvent on as IScheduleCreatedEvent and hears of scheduled messages. */
+export async function createScheduling(config: SchedulingConfig): Promise<Neighbour> {
+  let stopping = false;
+  const server = createNeighbourServer('scheduling', config.LOG_LEVEL, {
+    isReady: () => !stopping && buses.every((bus) => bus.isReady()),
+  });
+  const ledgers = await openLedgers(config.STATE_DIRECTORY);
+  const common = { name: 'scheduling-service', namespace: config.MESSAGE_NAMESPACE };
+  const main = await connectLogged({ ...common, url: config.RABBITMQ_MAIN_URL }, server.log);
+  const scheduling = await connectLogged(
+    { ...common, bus: 'scheduling', url: config.RABBITMQ_SCHEDULING_URL },
+    server.log,
+  );
+  const buses: PlainBus[] = [main, scheduling];
+  await passOn(main, scheduling, ledgers.scheduleCreated);
+  await hear(scheduling, ledgers.scheduledMessages);
+  server.get('/events', (request) => {
+    const { after, limit, scheduleId, facilityId } = eventsQuery.parse(request.query);
+    const matches = (event: ScheduleCreatedEvent): boolean =>
+      (scheduleId === undefined || event.scheduleId === scheduleId) &&
+      (facilityId === undefined || event.facilityId === facilityId);
+    return {
+      scheduleCreated: ledgers.scheduleCreated.entries({ after, limit, matches }),
+      scheduledMessages: ledgers.scheduledMessages.entries({ after, limit }),
+      duplicates: ledgers.scheduleCreated.duplicates,
+    };
+  });
+  return {
+    server,
+    markStopping: () => {
+      stopping = true;
+    },
+    release: async () => {
+      // The consuming bus first: what it still has in process needs the other one.
+      for (const bus of buses) await bus.close();
+      await ledgers.scheduleCreated.close();
+      await ledgers.scheduledMessages.close();
+    },
+  };
+}
+
+interface Ledgers {
+  scheduleCreated: Ledger<ScheduleCreatedEvent>;
+  scheduledMessages: Ledger<ScheduledMessageEvent>;
+}
+
+async function openLedgers(directory: string): Promise<Ledgers> {
+  return {
+    scheduleCreated: await Ledger.open(join(directory, 'schedules-passed-on.jsonl'), SYSTEM_CLOCK),
+    scheduledMessages: await Ledger.open(join(directory, 'scheduled-messages.jsonl'), SYSTEM_CLOCK),
+  };
+}
+
+function passOn(main: PlainBus, scheduling: PlainBus, ledger: Ledger<ScheduleCreatedEvent>): Promise<void> {
+  return main.consume(
+    ScheduleCreatedEvent,
+    { queue: 'scheduling-service.schedule-created', retryDelaysMs: PATIENT_RETRY_DELAYS_MS },
+    async (event, context) => {
+      // In the ledger means confirmed; not yet there, it may have been published before a crash, so the id must be the same.
+      if (!ledger.has(context.messageId)) {
+        await scheduling.publish(ScheduleCreatedNotification, event, {
+          messageId: republishedId(context.messageId),
+          conversationId: context.conversationId,
+          correlationId: context.correlationId ?? undefined,
+        });
+      }
+      await ledger.append(context.messageId, event);
+    },
+  );
+}
+
+function hear(scheduling: PlainBus, ledger: Ledger<ScheduledMessageEvent>): Promise<void> {
+  return scheduling.consume(
+    ScheduledMessageEvent,
+    { queue: 'scheduling-service.scheduled-message', retryDelaysMs: PATIENT_RETRY_DELAYS_MS },
+    (event, context) => ledger.append(context.messageId, event),
+  );
+}

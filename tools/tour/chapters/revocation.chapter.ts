@@ -1,0 +1,95 @@
+import { readClaims } from '../claims.ts';
+import { same } from '../difference.ts';
+import { grantedTokens, refusedWith } from '../token-answer.ts';
+import type { TourSettings } from '../addresses.ts';
+import type { Walk, WalkRequest } from '../walk.ts';
+import type { Travellers } from './tokens.chapter.ts';
+
+const CUSTOMER = 2;
+/** The promise is 2 s; the rest is for a machine that is busy with something else. */
+const EFFECT_TIMEOUT_MS = 4_000;
+
+/** A token is revoked and, within moments, refused by all three services. */
+export async function revocationChapter(
+  walk: Walk,
+  settings: TourSettings,
+  { ivy }: Travellers,
+): Promise<void> {
+  walk.chapter('A token is revoked');
+  const token = await issueToken(walk, settings);
+  const { jti } = readClaims(token);
+  const revocation = `${settings.auth}/auth/revocations/jti/${jti}`;
+  const places = placesThatTake(settings, token, revocation);
+  for (const { service, request, status } of places) {
+    await walk.step(`The ${service} service takes the token`, request, (answer) => {
+      same('the status', answer.status, status);
+      return status === 404 ? 'Let in; there is no such revocation yet.' : 'Let in.';
+    });
+  }
+  await walk.step('Ivy revokes it', { method: 'PUT', url: revocation, token: ivy }, (answer) => {
+    same('the status', answer.status, 200);
+    same('the body', answer.text, '');
+    return 'Recorded with the current time.';
+  });
+  const revokedAtMs = performance.now();
+  for (const { service, request } of places) await refusedSoon(walk, service, request, revokedAtMs);
+  const exchange = { method: 'POST', url: `${settings.auth}/auth/token/bearer`, token } as const;
+  await walk.step('It cannot be exchanged for another one either', exchange, (answer) => {
+    refusedWith(answer, 401, 6);
+    return 'Reason 6, TokenRevoked.';
+  });
+}
+
+/** Per service a route that any valid token opens, and its answer while the token is good. */
+function placesThatTake(
+  settings: TourSettings,
+  token: string,
+  revocation: string,
+): { service: string; request: WalkRequest; status: number }[] {
+  const get = (url: string): WalkRequest => ({ method: 'GET', url, token });
+  return [
+    { service: 'auth', request: get(revocation), status: 404 },
+    {
+      service: 'settings',
+      request: get(`${settings.settings}/platform/v1/diagnostics/database`),
+      status: 200,
+    },
+    { service: 'task', request: get(`${settings.task}/Instances?facilityId=501&pageSize=1`), status: 200 },
+  ];
+}
+
+async function refusedSoon(
+  walk: Walk,
+  service: string,
+  request: WalkRequest,
+  revokedAtMs: number,
+): Promise<void> {
+  await walk.stepUntil(
+    `The ${service} service refuses it from now on`,
+    request,
+    (answer) => {
+      same('the status', answer.status, 401);
+      return `Refused, ${Math.round(performance.now() - revokedAtMs)} ms after the revocation (2 s are promised).`;
+    },
+    EFFECT_TIMEOUT_MS,
+  );
+}
+
+async function issueToken(walk: Walk, settings: TourSettings): Promise<string> {
+  const answer = await walk.step(
+    'The backend gets another token for Carl, this time with its shared secret',
+    {
+      method: 'POST',
+      url: `${settings.auth}/auth/token/trust-simple`,
+      body: {
+        applicationKey: 'demo-backend',
+        sharedSecret: settings.backendSecret,
+        persona: CUSTOMER,
+        userName: 'carl.customer',
+      },
+    },
+    (granted) =>
+      `A token of its own, with the identifier ${readClaims(grantedTokens(granted).accessToken).jti}.`,
+  );
+  return grantedTokens(answer).accessToken;
+}

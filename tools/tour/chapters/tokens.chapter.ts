@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { readClaims } from '../claims.ts';
+import { Difference, holds, same } from '../difference.ts';
+import { grantedTokens, refusedWith } from '../token-answer.ts';
+import { signTrustRequest } from '../trust-signature.ts';
+import type { TourSettings } from '../addresses.ts';
+import type { Walk } from '../walk.ts';
+
+const INTERNAL_PARTNER = 1;
+const CUSTOMER = 2;
+const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
+
+/** Who walks: an internal partner and a customer, each with an access token. */
+export interface Travellers {
+  ivy: string;
+  carl: string;
+}
+
+/** Tokens by password, by signature and by refresh; and what is refused. */
+export async function tokensChapter(walk: Walk, settings: TourSettings): Promise<Travellers> {
+  walk.chapter('Tokens');
+  const ivy = await logIn(walk, settings);
+  await wrongPassword(walk, settings);
+  const { carl, refreshToken } = await trustedBackend(walk, settings);
+  await refresh(walk, settings, refreshToken);
+  return { ivy, carl };
+}
+
+async function logIn(walk: Walk, settings: TourSettings): Promise<string> {
+  const answer = await walk.step(
+    'Ivy, an employee, logs in with her password',
+    {
+      method: 'POST',
+      url: `${settings.auth}/auth/token/user`,
+      body: { user: 'ivy.internal', password: settings.password },
+    },
+    (granted) => {
+      const claims = readClaims(grantedTokens(granted).accessToken);
+      same('the claim userId', claims.userId, 9001);
+      same('the claim personas', claims.personas & INTERNAL_PARTNER, INTERNAL_PARTNER);
+      same('the lifetime in seconds', claims.exp - claims.iat, ACCESS_TOKEN_LIFETIME_SECONDS);
+      holds(
+        'the claim groups',
+        claims.groups?.includes('Dispatch') === true,
+        'a list with Dispatch',
+        claims.groups,
+      );
+      return 'A token for 24 hours: user 9001, persona InternalPartner, member of the group Dispatch.';
+    },
+  );
+  return grantedTokens(answer).accessToken;
+}
+
+async function wrongPassword(walk: Walk, settings: TourSettings): Promise<void> {
+  await walk.step(
+    'Somebody guesses at a password',
+    {
+      method: 'POST',
+      url: `${settings.auth}/auth/token/user`,
+      // A name that does not exist: a guess at Ivy's would count towards locking her out when the tour is repeated.
+      body: { user: `nobody-${randomUUID().slice(0, 8)}`, password: 'guess' },
+    },
+    (answer) => {
+      refusedWith(answer, 401, 1);
+      return 'Reason 1, AuthenticationFailed; an unknown user and a wrong password get the same answer.';
+    },
+  );
+}
+
+async function trustedBackend(
+  walk: Walk,
+  settings: TourSettings,
+): Promise<{ carl: string; refreshToken: string }> {
+  const fields = {
+    requestTimestampUtc: new Date().toISOString(),
+    applicationKey: 'demo-backend',
+    persona: CUSTOMER,
+    userName: 'carl.customer',
+  };
+  const request = {
+    method: 'POST',
+    url: `${settings.auth}/auth/token/trust`,
+    body: { ...fields, authenticationCode: signTrustRequest(fields, settings.backendSecret) },
+  } as const;
+  const answer = await walk.step(
+    'A backend signs a request (HMAC-SHA256) and acts for Carl, a customer',
+    request,
+    (granted) => {
+      const claims = readClaims(grantedTokens(granted).accessToken);
+      same('the claim personId', claims.personId, 1001);
+      same('the claim personas', claims.personas, CUSTOMER);
+      same('the claim facilities', claims.facilities?.toSorted(), [501, 502]);
+      return 'The secret never travelled. Carl is person 1001 with the facilities 501 and 502.';
+    },
+  );
+  await walk.step('Somebody replays the very same signed request', request, (replayed) => {
+    refusedWith(replayed, 401, 1);
+    return 'A signature works once: the replay is refused with reason 1.';
+  });
+  const { accessToken, refreshToken } = grantedTokens(answer);
+  if (refreshToken === null) throw new Difference('refreshToken', 'a token for demo-backend', refreshToken);
+  return { carl: accessToken, refreshToken };
+}
+
+async function refresh(walk: Walk, settings: TourSettings, refreshToken: string): Promise<void> {
+  await walk.step(
+    'The backend exchanges its refresh token',
+    { method: 'POST', url: `${settings.auth}/auth/token/refresh`, body: { refreshToken } },
+    (answer) => {
+      const renewed = grantedTokens(answer);
+      holds('the new refresh token', renewed.refreshToken !== refreshToken, 'another one', 'the same one');
+      same('the claim personId', readClaims(renewed.accessToken).personId, 1001);
+      return 'A fresh pair; the old refresh token has been rotated out.';
+    },
+  );
+}

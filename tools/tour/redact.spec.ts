@@ -1,0 +1,18 @@
+import { redact, shorten } from './redact.ts';
+
+describe('redact', () => {
+  it('shows no token, no password and no shared secret', () => {
+    const token = `eyJhbGciOiJIUzI1NiJ9.${'a'.repeat(40)}.${'b'.repeat(43)}`;
+    const text = redact(`{"user":"ivy","password":"geheim","sharedSecret":"s3","accessToken":"${token}"}`);
+    expect(text).toBe(
+      '{"user":"ivy","password":"…","sharedSecret":"…","accessToken":"eyJhbGci…(105 characters)"}',
+    );
+  });
+});
+
+describe('shorten', () => {
+  it('leaves what fits and marks what it cut', () => {
+    expect(shorten('abc', 3)).toBe('abc');
+    expect(shorten('abcd', 3)).toBe('ab…');
+  });
+});

@@ -1,0 +1,129 @@
+import { Difference } from './difference.ts';
+import type { Narrator } from './narrator.ts';
+
+/** A request of the walk. A string body is sent as it is, anything else as JSON. */
+export interface WalkRequest {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  url: string;
+  token?: string;
+  headers?: Record<string, string>;
+  body?: unknown;
+}
+
+/** An answer, with its body as text and, if it is JSON, parsed (undefined otherwise). */
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  json: unknown;
+}
+
+/** Checks an answer and says in one line what it means. @throws {Difference} if it is not as the tour says */
+export type Verify = (answer: Answer) => string;
+
+const REQUEST_TIMEOUT_MS = 15_000;
+const POLL_INTERVAL_MS = 100;
+
+/** Goes through the steps: sends, shows, checks, and stops at the first difference. */
+export class Walk {
+  readonly #narrator: Narrator;
+  #steps = 0;
+
+  constructor(narrator: Narrator) {
+    this.#narrator = narrator;
+  }
+
+  get steps(): number {
+    return this.#steps;
+  }
+
+  chapter(title: string): void {
+    this.#narrator.heading(title);
+  }
+
+  /** One request whose answer must be right at once. */
+  async step(title: string, request: WalkRequest, verify: Verify): Promise<Answer> {
+    this.#begin(title, request);
+    const startedAtMs = performance.now();
+    const answer = await send(request);
+    this.#narrator.answer(answer.status, answer.text, `${elapsed(startedAtMs)} ms`);
+    this.#narrator.explanation(verify(answer));
+    return answer;
+  }
+
+  /** One request repeated until its answer is right. @throws {Difference} the last one, after `withinMs` */
+  async stepUntil(title: string, request: WalkRequest, verify: Verify, withinMs: number): Promise<Answer> {
+    this.#begin(title, request);
+    const startedAtMs = performance.now();
+    for (let attempt = 1; ; attempt++) {
+      const answer = await send(request);
+      const note = `after ${elapsed(startedAtMs)} ms${attempt > 1 ? `, asked ${attempt} times` : ''}`;
+      const verdict = judge(verify, answer);
+      if (typeof verdict === 'string') {
+        this.#narrator.answer(answer.status, answer.text, note);
+        this.#narrator.explanation(verdict);
+        return answer;
+      }
+      if (performance.now() - startedAtMs > withinMs) {
+        this.#narrator.answer(answer.status, answer.text, `${note}; ${withinMs} ms were allowed`);
+        throw verdict;
+      }
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+    }
+  }
+
+  #begin(title: string, request: WalkRequest): void {
+    this.#steps += 1;
+    this.#narrator.step(this.#steps, title);
+    const body = request.body === undefined ? null : bodyText(request.body);
+    this.#narrator.request(request.method, request.url, shownHeaders(request), body);
+  }
+}
+
+function judge(verify: Verify, answer: Answer): string | Difference {
+  try {
+    return verify(answer);
+  } catch (error) {
+    if (error instanceof Difference) return error;
+    throw error;
+  }
+}
+
+function bodyText(body: unknown): string {
+  return typeof body === 'string' ? body : JSON.stringify(body);
+}
+
+function shownHeaders({ token, headers }: WalkRequest): Record<string, string> {
+  return { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...headers };
+}
+
+async function send(request: WalkRequest): Promise<Answer> {
+  const hasBody = request.body !== undefined;
+  try {
+    const response = await fetch(request.url, {
+      method: request.method,
+      headers: { ...shownHeaders(request), ...(hasBody ? { 'content-type': 'application/json' } : {}) },
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+      redirect: 'manual',
+      ...(hasBody ? { body: bodyText(request.body) } : {}),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, json: parsed(response, text) };
+  } catch (error) {
+    throw new Difference(new URL(request.url).origin, 'an answer', reasonOf(error), { cause: error });
+  }
+}
+
+function parsed(response: Response, text: string): unknown {
+  if (!/\bjson\b/.test(response.headers.get('content-type') ?? '') || text === '') return undefined;
+  return JSON.parse(text) as unknown;
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  return cause instanceof Error ? cause.message || cause.name : String(cause);
+}
+
+function elapsed(startedAtMs: number): number {
+  return Math.round(performance.now() - startedAtMs);
+}
