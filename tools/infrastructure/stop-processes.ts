@@ -43,7 +43,8 @@ export async function endRun(file: string, record: RunRecord): Promise<void> {
     execFileSync('docker', ['rm', '--force', container], { stdio: 'ignore' });
   }
   if (record.removeFolder) rmSync(record.removeFolder, { recursive: true, force: true, maxRetries: 5 });
-  rmSync(file, { force: true });
+  // The reaper and a new start may clean up at once: the slower one must not take the new start's record away.
+  if (findRunRecord(file)?.supervisor.start === record.supervisor.start) rmSync(file, { force: true });
 }
 
 /** Cleans up after a run whose supervisor is gone. Returns the names of the processes it found still running. */

@@ -1,0 +1,100 @@
+/** `npm test`: format, lint, types, unit tests, build, integration and end-to-end tests, and the count of all at the end. */
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { startTestInfrastructure, type TestInfrastructure } from '#infrastructure/test-infrastructure.ts';
+import { countStep, countTests, summarise, type Count, type JestReport, type StepResult } from './results.ts';
+import { chooseSteps, type Step } from './steps.ts';
+
+const WORKSPACE = join(import.meta.dirname, '../..');
+const RESULTS = join(WORKSPACE, 'test-results');
+// No daemon: it would stay behind. No terminal interface: the output is also read from a file.
+const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
+
+type Servers = TestInfrastructure | Error;
+
+async function main(): Promise<void> {
+  const steps = chooseSteps(process.argv.slice(2));
+  rmSync(RESULTS, { recursive: true, force: true });
+  mkdirSync(RESULTS);
+  // They come up beside the first steps; a failure is told by the first step that needs them.
+  const servers = steps.some(({ needsServers }) => needsServers) ? startServers() : null;
+  const stop = async (): Promise<void> => {
+    const started = await servers;
+    if (started && !(started instanceof Error)) await started.stop();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => void stop().then(() => process.exit(1)));
+  }
+  const results: StepResult[] = [];
+  for (const step of steps) results.push(await runStep(step, servers));
+  await stop();
+  console.log(summarise(results));
+  process.exit(results.some(({ count }) => count.failed > 0) ? 1 : 0);
+}
+
+function startServers(): Promise<Servers> {
+  return startTestInfrastructure(WORKSPACE).catch((error: unknown) =>
+    error instanceof Error ? error : new Error(String(error)),
+  );
+}
+
+async function runStep(step: Step, servers: Promise<Servers> | null): Promise<StepResult> {
+  console.log(`\n▸ ${step.name}: ${step.command.join(' ')}`);
+  const startedAtMs = performance.now();
+  const started = step.needsServers ? await servers : null;
+  if (started instanceof Error)
+    console.error(`✘ No PostgreSQL and RabbitMQ to test with: ${started.message}`);
+  const succeeded = !(started instanceof Error) && (await run(step.command, started?.environment ?? {}));
+  const durationMs = performance.now() - startedAtMs;
+  return { name: step.name, count: count(step, succeeded), durationMs };
+}
+
+function run(
+  [program, ...args]: Step['command'],
+  environment: Readonly<Record<string, string>>,
+): Promise<boolean> {
+  const child = spawn(join(WORKSPACE, 'node_modules/.bin', program), args, {
+    cwd: WORKSPACE,
+    env: { ...process.env, ...NX_ENVIRONMENT, ...environment },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  return new Promise((resolve) => {
+    child.once('error', (error) => {
+      console.error(error.message);
+      resolve(false);
+    });
+    child.once('close', (code) => resolve(code === 0));
+  });
+}
+
+function count(step: Step, succeeded: boolean): Count {
+  if (step.tests === null) return countStep(succeeded);
+  const { target, report } = step.tests;
+  const reports = projectsWith(target).map((project) => readReport(project, report));
+  return countTests(succeeded, reports);
+}
+
+function projectsWith(target: string): string[] {
+  const nx = join(WORKSPACE, 'node_modules/.bin/nx');
+  const text = execFileSync(nx, ['show', 'projects', `--with-target=${target}`, '--json'], {
+    cwd: WORKSPACE,
+    env: { ...process.env, ...NX_ENVIRONMENT },
+    encoding: 'utf8',
+  });
+  return JSON.parse(text) as string[];
+}
+
+function readReport(project: string, kind: string): JestReport | null {
+  const file = join(RESULTS, `${project}.${kind}.json`);
+  if (!existsSync(file)) {
+    console.error(`✘ ${project}: no ${kind} results (${file})`);
+    return null;
+  }
+  return JSON.parse(readFileSync(file, 'utf8')) as JestReport;
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof Error ? `✘ ${error.message}` : error);
+  process.exit(2);
+});

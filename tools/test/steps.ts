@@ -1,0 +1,70 @@
+/** One step of `npm test`. */
+export interface Step {
+  readonly name: string;
+  /** A program of node_modules/.bin and its arguments. */
+  readonly command: readonly [string, ...string[]];
+  /** The Nx target whose Jest reports (`test-results/<project>.<report>.json`) are counted; null: the step is one check. */
+  readonly tests: { readonly target: string; readonly report: string } | null;
+  readonly needsServers: boolean;
+}
+
+const nx = (target: string, ...flags: string[]): readonly [string, ...string[]] => [
+  'nx',
+  'run-many',
+  '-t',
+  target,
+  '--output-style=static',
+  ...flags,
+];
+
+/** Cheapest first. All of them run, whatever fails, so that one run shows everything. */
+export const STEPS: readonly Step[] = [
+  {
+    name: 'format',
+    command: ['prettier', '--check', '--log-level=warn', '.'],
+    tests: null,
+    needsServers: false,
+  },
+  { name: 'lint', command: ['eslint', '--max-warnings=0', '.'], tests: null, needsServers: false },
+  { name: 'types', command: ['tsc', '-p', 'tsconfig.json'], tests: null, needsServers: false },
+  {
+    name: 'unit',
+    command: nx('test', '--parallel=2'),
+    tests: { target: 'test', report: 'unit' },
+    needsServers: false,
+  },
+  { name: 'build', command: nx('build', '--parallel=2'), tests: null, needsServers: false },
+  {
+    name: 'integration',
+    command: nx('integration', '--parallel=2'),
+    tests: { target: 'integration', report: 'integration' },
+    needsServers: true,
+  },
+  {
+    name: 'e2e',
+    // Whole platforms of a dozen processes: one at a time.
+    command: nx('e2e', '--parallel=1'),
+    tests: { target: 'e2e', report: 'e2e' },
+    needsServers: true,
+  },
+];
+
+/**
+ * The steps that `npm test -- --only a,b` names, in their usual order; all of them when it names none.
+ * @throws {Error} when a name is not a step.
+ */
+export function chooseSteps(args: readonly string[]): readonly Step[] {
+  const [flag, list, ...rest] = args;
+  if (flag === undefined) return STEPS;
+  const names = list?.split(',') ?? [];
+  const known = STEPS.map(({ name }) => name);
+  if (
+    flag !== '--only' ||
+    rest.length > 0 ||
+    names.length === 0 ||
+    !names.every((name) => known.includes(name))
+  ) {
+    throw new Error(`Usage: npm test [-- --only <step>[,<step>…]] with steps of: ${known.join(', ')}`);
+  }
+  return STEPS.filter(({ name }) => names.includes(name));
+}
