@@ -4,7 +4,7 @@ import { PARK_AFTER_ATTEMPTS, relayDelayMs } from './relay-backoff';
 describe('relay lanes', () => {
   it('never changes the lane of a facility', () => {
     // Fixed values: replicas of two releases must agree during a rolling restart.
-    
+
     expect(laneOf(501)).toBe(1);
   });
 

@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DatabaseUnavailableError, inTransaction, isConnectionError, withConnectionRetry } from '@platform/database';
+import {
+  DatabaseUnavailableError,
+  inTransaction,
+  isConnectionError,
+  withConnectionRetry,
+} from '@platform/database';
 import { MessagePublisher, createEnvelope } from '@platform/messaging';
 import type { SerializedEnvelope } from '@platform/messaging';
 import { CLOCK } from '@platform/service-defaults';
@@ -9,9 +14,11 @@ import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
+import { runAfterCommit } from './after-commit';
 import { insertOutboxMessages } from './insert-outbox-messages.query';
 import { laneOf } from './lanes';
 import type { OutboundEvent } from './outbound-event';
+import { RelayService } from './relay.service';
 
 /** Namespace of the message types on the wire; an injection token. */
 export const MESSAGE_NAMESPACE = Symbol('MESSAGE_NAMESPACE');
@@ -19,12 +26,9 @@ export const MESSAGE_NAMESPACE = Symbol('MESSAGE_NAMESPACE');
 /** The longest an HTTP request waits for the message store; then it is answered 503. Source: decisions, outbound proxy. */
 export const HTTP_STORE_DEADLINE_MS = 10 * SECOND_MS;
 
-/** Under this key a query runner carries the lanes that its transaction wrote to, for `AfterCommitNudge`. */
-export const WRITTEN_LANES = 'outboundLanes';
-
 /** Every event of this service leaves through here. Its strategies, in order:
  *  1. message store: the event is a row in the transaction that causes it (`transaction`, `store`);
- *  2. at once: after the commit the relay of its lane is nudged (`AfterCommitNudge`);
+ *  2. at once: after the commit the relay of its lane is nudged (`RelayService.nudge`);
  *  3. relay: what was not confirmed is tried again with backoff, in order per facility (`RelayService`);
  *  4. parked: after 20 refusals an event waits for an operator;
  *  5. direct: an event that no state is tied to is published without the store when that cannot be reached (`announce`).
@@ -38,6 +42,7 @@ export class OutboundProxy {
     private readonly publisher: MessagePublisher,
     @Inject(MESSAGE_NAMESPACE) private readonly namespace: string,
     @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(RelayService) private readonly relay: Pick<RelayService, 'nudge'>,
   ) {}
 
   /** Runs `work` in a transaction of its own, and again as a whole after a lost connection. A commit whose confirmation was
@@ -61,10 +66,11 @@ export class OutboundProxy {
       envelope: this.envelope(event),
     }));
     await insertOutboxMessages(manager, messages);
-    rememberLanes(
-      manager,
-      messages.map(({ lane }) => lane),
-    );
+    for (const { lane } of messages) {
+      runAfterCommit(manager, `relay lane ${String(lane)}`, () => {
+        this.relay.nudge(lane);
+      });
+    }
   }
 
   /** Sends an event that no state is tied to: through the store, or, while that cannot be reached, by a confirmed publish.
@@ -88,11 +94,4 @@ export class OutboundProxy {
       source: 'task-service',
     });
   }
-}
-
-function rememberLanes(manager: EntityManager, lanes: readonly number[]): void {
-  const data = manager.queryRunner?.data as { [WRITTEN_LANES]?: Set<number> } | undefined;
-  if (!data) return;
-  const written = (data[WRITTEN_LANES] ??= new Set());
-  for (const lane of lanes) written.add(lane);
 }

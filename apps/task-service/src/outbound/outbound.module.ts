@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
-import { AfterCommitNudge } from './after-commit-nudge.service';
+import { AfterCommit } from './after-commit.service';
 import { MESSAGE_NAMESPACE, OutboundProxy } from './outbound-proxy.service';
 import { RelayLane } from './relay-lane.handler';
 import { RelayService } from './relay.service';
@@ -17,7 +17,7 @@ export class OutboundModule {
         OutboundProxy,
         RelayLane,
         RelayService,
-        AfterCommitNudge,
+        AfterCommit,
       ],
       exports: [OutboundProxy, MESSAGE_NAMESPACE],
     };

@@ -4,7 +4,10 @@ import type { StoredMessage } from './select-lane-batch.query';
 
 class Outage extends Error {}
 
-const message = (sequence: number, overrides: Partial<{ facilityId: number; bus: Bus; exchange: string; attempts: number }> = {}): StoredMessage => {
+const message = (
+  sequence: number,
+  overrides: Partial<{ facilityId: number; bus: Bus; exchange: string; attempts: number }> = {},
+): StoredMessage => {
   const { facilityId = 501, bus = 'main', exchange = 'Created', attempts = 0 } = overrides;
   const envelope = { bus, exchange, messageId: `m-${String(sequence)}`, body: '{}', headers: {} };
   return { sequence: String(sequence), facilityId, attempts, envelope };
@@ -64,7 +67,12 @@ describe('a relay batch', () => {
   });
 
   it('counts no attempt for an outage and leaves only that bus alone', async () => {
-    const batch = [message(1), message(2), message(3, { bus: 'scheduling' }), message(4, { facilityId: 502 })];
+    const batch = [
+      message(1),
+      message(2),
+      message(3, { bus: 'scheduling' }),
+      message(4, { facilityId: 502 }),
+    ];
     const outcome = await publishBatch(
       batch,
       recorder((each) => (each.envelope.bus === 'main' ? new Outage() : null)),

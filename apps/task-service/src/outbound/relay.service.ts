@@ -88,15 +88,24 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
       this.running.delete(lane);
     }
     if (againInMs === 0) this.wanted.add(lane);
-    else if (againInMs !== null) this.later(againInMs, () => { this.nudge(lane); });
+    else if (againInMs !== null)
+      this.later(againInMs, () => {
+        this.nudge(lane);
+      });
     this.pump();
   }
 
   private sweep(): void {
-    this.later(SWEEP_INTERVAL_MS, () => { this.sweep(); });
+    this.later(SWEEP_INTERVAL_MS, () => {
+      this.sweep();
+    });
     waitingLanes(this.dataSource).then(
-      (lanes) => { for (const lane of lanes) this.nudge(lane % LANE_COUNT); },
-      (error: unknown) => { this.logger.warn(`outbox sweep failed: ${String(error)}`); },
+      (lanes) => {
+        for (const lane of lanes) this.nudge(lane % LANE_COUNT);
+      },
+      (error: unknown) => {
+        this.logger.warn(`outbox sweep failed: ${String(error)}`);
+      },
     );
   }
 

@@ -12,6 +12,8 @@ describe('the start of a schedule', () => {
   });
 
   it('is the instant itself when one is given', () => {
-    expect(startInstant('2026-07-01T10:00:00+02:00', timeZone('UTC'))).toEqual(new Date('2026-07-01T08:00:00Z'));
+    expect(startInstant('2026-07-01T10:00:00+02:00', timeZone('UTC'))).toEqual(
+      new Date('2026-07-01T08:00:00Z'),
+    );
   });
 });

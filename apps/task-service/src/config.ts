@@ -1,0 +1,49 @@
+import { loadConfig, secret, serviceConfigShape } from '@platform/service-defaults';
+import { z } from 'zod';
+
+const amqpUrl = z.url({ protocol: /^amqps?$/ });
+
+const configSchema = z.object({
+  ...serviceConfigShape,
+  PORT: serviceConfigShape.PORT.default(3003),
+  METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9103),
+  TOKEN_ISSUER: z.string().min(1),
+  TOKEN_AUDIENCE: z.string().min(1),
+  ACCESS_TOKEN_HMAC_KEY: secret({ minBytes: 32 }),
+  ACCESS_TOKEN_HMAC_KEY_ID: z.string().regex(/^[\w.-]{1,64}$/),
+  /** Where the revocation feed is read. */
+  AUTH_SERVICE_URL: z.url({ protocol: /^https?$/ }),
+  /** The service's own identity, with which it reads the feed. */
+  SERVICE_APPLICATION_KEY: z.string().min(1),
+  SERVICE_SHARED_SECRET: z.string().min(1),
+  SERVICE_USER_NAME: z.string().min(1),
+  /** Signs page keys; the same on every replica. */
+  CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
+  /** The two buses; they may be one broker, two virtual hosts or two brokers. */
+  RABBITMQ_MAIN_URL: amqpUrl,
+  RABBITMQ_SCHEDULING_URL: amqpUrl,
+  /** Namespace of the message types on the wire. */
+  MESSAGE_NAMESPACE: z
+    .string()
+    .regex(/^[\w.]{1,100}$/)
+    .default('Platform.Contracts'),
+  /** Path before every route, e.g. `/task`; none unless given. */
+  TASK_BASE_PATH: z
+    .string()
+    .regex(/^(\/[\w.-]+)*\/?$/)
+    .default(''),
+  /** How far ahead instances are generated. */
+  GENERATION_HORIZON_DAYS: z.coerce.number().int().min(1).max(366).default(30),
+  /** How long a command waits for its answer over the bus. */
+  REQUEST_TIMEOUT_MS: z.coerce.number().int().min(100).max(300_000).default(30_000),
+});
+
+export type TaskServiceConfig = z.output<typeof configSchema>;
+
+/** Injection token of the configuration. */
+export const TASK_CONFIG = Symbol('TASK_CONFIG');
+
+/** @throws {ConfigError} naming every variable that is missing or wrong */
+export function loadTaskServiceConfig(env?: NodeJS.ProcessEnv): Readonly<TaskServiceConfig> {
+  return loadConfig(configSchema, env);
+}

@@ -1,0 +1,33 @@
+import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
+import { createZodDto } from 'nestjs-zod';
+import { z } from 'zod';
+import { facilityIdQuery, text } from '../access/request-fields';
+import { INSTANCE_STATUSES } from './instance-status';
+
+const instant = z.iso.datetime({ offset: true });
+
+/** Body of the complete command; the whole body may be absent. */
+export const completeInstanceBody = z.strictObject({
+  completedAt: instant.nullish().transform((value) => value ?? null),
+  notes: text({ min: 0, max: 4_000 })
+    .nullish()
+    .transform((value) => value ?? null),
+});
+export type CompleteInstanceRequest = z.output<typeof completeInstanceBody>;
+
+/** The same, with an absent body read as an empty one. */
+export const optionalCompleteInstanceBody = z.preprocess((body) => body ?? {}, completeInstanceBody);
+
+export class ListInstancesDto extends createZodDto(
+  z.object({
+    facilityId: facilityIdQuery,
+    scheduleId: z.guid().optional(),
+    status: z.enum(INSTANCE_STATUSES).optional(),
+    dueFrom: instant.optional(),
+    dueTo: instant.optional(),
+    pageKey: pageKeyQuery,
+    pageSize: pageSizeQuery,
+  }),
+) {}
+
+export class InstanceParams extends createZodDto(z.object({ id: z.guid() })) {}

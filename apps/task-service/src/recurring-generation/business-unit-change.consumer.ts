@@ -1,0 +1,47 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { BusinessUnitChangeV1 } from '@platform/contracts';
+import { Consume } from '@platform/messaging';
+import type { ConsumeContext } from '@platform/messaging';
+import { MINUTE_MS, SECOND_MS } from '@platform/time';
+import { deleteTrigger } from '../scheduler/delete-trigger.query';
+import { recordBusinessUnitChange } from './record-business-unit-change.query';
+import { ScheduleGeneration } from './schedule-generation.handler';
+
+/** Waits before the five retries of a business-unit change. Source: task messaging spec, Limits. */
+export const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
+  5 * SECOND_MS,
+  30 * SECOND_MS,
+  MINUTE_MS,
+  3 * MINUTE_MS,
+  5 * MINUTE_MS,
+] as const;
+
+/** Business-unit activation schedules recurring generation for its facilities, deactivation removes it. */
+@Injectable()
+export class BusinessUnitChangeConsumer {
+  private readonly logger = new Logger(BusinessUnitChangeConsumer.name);
+
+  constructor(private readonly scheduleGeneration: ScheduleGeneration) {}
+
+  @Consume(BusinessUnitChangeV1, {
+    queue: 'task-service.business-unit-change',
+    retryDelaysMs: BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS,
+  })
+  async onChange(change: BusinessUnitChangeV1, { transaction }: ConsumeContext): Promise<void> {
+    // An update decides nothing here. Noting it would make an earlier activation that is being retried look stale.
+    if (change.changeType === 'Updated') return;
+    if (!(await recordBusinessUnitChange(transaction, change))) {
+      this.logger.log(
+        `ignored stale change ${change.eventId} of business unit ${String(change.businessUnitId)}`,
+      );
+      return;
+    }
+    // Ascending, so that two changes with common facilities lock them in the same order.
+    const facilityIds = [...new Set(change.facilityIds)].sort((left, right) => left - right);
+    for (const facilityId of facilityIds) {
+      if (change.changeType === 'Activated')
+        await this.scheduleGeneration.execute(transaction, { facilityId, timeZone: change.timeZone });
+      else await deleteTrigger(transaction, facilityId);
+    }
+  }
+}

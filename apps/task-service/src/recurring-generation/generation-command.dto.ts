@@ -1,0 +1,14 @@
+import { createZodDto } from 'nestjs-zod';
+import { z } from 'zod';
+
+/** Body of the schedule command. Only its shape is judged here: whether the cron and the zone are valid is the answer of the
+ *  consumer. */
+export class ScheduleGenerationDto extends createZodDto(
+  z.strictObject({
+    facilityId: z.int().min(1),
+    schedule: z.string().min(1).max(200).optional(),
+    timeZone: z.string().min(1).max(100).optional(),
+  }),
+) {}
+
+export class UnscheduleGenerationDto extends createZodDto(z.strictObject({ facilityId: z.int().min(1) })) {}

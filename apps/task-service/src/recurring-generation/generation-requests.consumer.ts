@@ -1,0 +1,69 @@
+import { Injectable } from '@nestjs/common';
+import {
+  ScheduleRecurringTaskInstanceGenerationRequest,
+  UnscheduleRecurringTaskInstanceGenerationRequest,
+} from '@platform/contracts';
+import type {
+  ScheduleRecurringTaskInstanceGenerationFailed,
+  ScheduleRecurringTaskInstanceGenerationSucceeded,
+  UnscheduleRecurringTaskInstanceGenerationFailed,
+  UnscheduleRecurringTaskInstanceGenerationSucceeded,
+} from '@platform/contracts';
+import { Answer } from '@platform/messaging';
+import type { ConsumeContext, RequestOutcome } from '@platform/messaging';
+import { deleteTrigger } from '../scheduler/delete-trigger.query';
+import { GenerationRefused, generationSettings } from './generation-settings';
+import { ScheduleGeneration } from './schedule-generation.handler';
+
+/** Answers requests to configure and to remove recurring generation. */
+@Injectable()
+export class GenerationRequestsConsumer {
+  constructor(private readonly scheduleGeneration: ScheduleGeneration) {}
+
+  @Answer(ScheduleRecurringTaskInstanceGenerationRequest, {
+    queue: 'task-service.schedule-recurring-task-instance-generation',
+  })
+  schedule(
+    request: ScheduleRecurringTaskInstanceGenerationRequest,
+    { transaction }: ConsumeContext,
+  ): Promise<
+    RequestOutcome<
+      ScheduleRecurringTaskInstanceGenerationSucceeded,
+      ScheduleRecurringTaskInstanceGenerationFailed
+    >
+  > {
+    return answered(request.facilityId, () => this.scheduleGeneration.execute(transaction, request));
+  }
+
+  @Answer(UnscheduleRecurringTaskInstanceGenerationRequest, {
+    queue: 'task-service.unschedule-recurring-task-instance-generation',
+  })
+  unschedule(
+    { facilityId }: UnscheduleRecurringTaskInstanceGenerationRequest,
+    { transaction }: ConsumeContext,
+  ): Promise<
+    RequestOutcome<
+      UnscheduleRecurringTaskInstanceGenerationSucceeded,
+      UnscheduleRecurringTaskInstanceGenerationFailed
+    >
+  > {
+    return answered(facilityId, async () => {
+      generationSettings({ facilityId }, null);
+      return { facilityId, removed: await deleteTrigger(transaction, facilityId) };
+    });
+  }
+}
+
+/** A refusal is an answer; any other failure is the consumer's. */
+async function answered<S>(
+  facilityId: number,
+  work: () => Promise<S>,
+): Promise<RequestOutcome<S, { facilityId: number; code: string; reason: string }>> {
+  try {
+    return { succeeded: await work() };
+  } catch (error) {
+    if (error instanceof GenerationRefused)
+      return { failed: { facilityId, code: error.code, reason: error.reason } };
+    throw error;
+  }
+}

@@ -1,0 +1,67 @@
+import type { Trigger } from '../scheduler/trigger';
+import { CronExpressionError, parseCronExpression } from '../schedules/cron-expression';
+import type { CronExpression } from '../schedules/cron-expression';
+import { TimeZoneError, timeZone } from '../schedules/time-zone';
+import type { TimeZone } from '../schedules/time-zone';
+
+/** Cron of a facility whose request names none: once a day, at night. */
+export const DEFAULT_SCHEDULE = '0 2 * * *';
+/** Zone of a facility whose request names none. */
+export const DEFAULT_TIME_ZONE = 'UTC';
+
+/** `code` of the Failed answers. */
+export type GenerationRefusal = 'InvalidFacility' | 'InvalidSchedule' | 'InvalidTimeZone';
+
+/** A request for recurring generation that cannot be carried out, however often it is tried. */
+export class GenerationRefused extends Error {
+  override readonly name = 'GenerationRefused';
+
+  constructor(
+    readonly code: GenerationRefusal,
+    readonly reason: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${code}: ${reason}`, options);
+  }
+}
+
+/** What a request asks for a facility; what it leaves out stays as it is, or gets the default. */
+export interface GenerationRequest {
+  readonly facilityId: number;
+  readonly schedule?: string | undefined;
+  readonly timeZone?: string | undefined;
+}
+
+/** The settings of a trigger, evaluated. */
+export interface GenerationSettings {
+  readonly schedule: string;
+  readonly timeZone: string;
+  readonly expression: CronExpression;
+  readonly zone: TimeZone;
+}
+
+/** The settings that result from a request at a facility with or without a trigger.
+ *  @throws {GenerationRefused} if the facility, the cron expression or the zone is none */
+export function generationSettings(
+  request: GenerationRequest,
+  existing: Pick<Trigger, 'schedule' | 'timeZone'> | null,
+): GenerationSettings {
+  if (!Number.isSafeInteger(request.facilityId) || request.facilityId < 1)
+    throw new GenerationRefused('InvalidFacility', 'The facility must be a positive integer.');
+  const schedule = request.schedule ?? existing?.schedule ?? DEFAULT_SCHEDULE;
+  const zoneName = request.timeZone ?? existing?.timeZone ?? DEFAULT_TIME_ZONE;
+  try {
+    return {
+      schedule,
+      timeZone: zoneName,
+      expression: parseCronExpression(schedule),
+      zone: timeZone(zoneName),
+    };
+  } catch (error) {
+    if (error instanceof CronExpressionError)
+      throw new GenerationRefused('InvalidSchedule', `The schedule ${error.message}.`, { cause: error });
+    if (error instanceof TimeZoneError)
+      throw new GenerationRefused('InvalidTimeZone', `The time zone ${error.message}.`, { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,25 @@
+import type { EntityManager } from 'typeorm';
+
+/** A trigger that this transaction alone may fire. */
+export interface DueTrigger {
+  readonly facilityId: number;
+  readonly schedule: string;
+  readonly timeZone: string;
+  readonly dueAt: Date;
+  /** The database's time of the transaction: the only clock that decides. */
+  readonly now: Date;
+}
+
+// now() is an index condition; clock_timestamp() would scan every waiting trigger.
+const SELECT = `
+  SELECT facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone", next_fire_at AS "dueAt", now() AS now
+  FROM task.triggers
+  WHERE state = 'WAITING' AND next_fire_at <= now()
+  ORDER BY next_fire_at, facility_id
+  LIMIT $1
+  FOR UPDATE SKIP LOCKED`;
+
+/** Locks up to `limit` due triggers, longest due first, passing over those that another replica is firing. */
+export async function acquireDueTriggers(manager: EntityManager, limit: number): Promise<DueTrigger[]> {
+  return manager.query<DueTrigger[]>(SELECT, [limit]);
+}

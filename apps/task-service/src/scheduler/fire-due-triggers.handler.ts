@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable, Logger } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { TaskInstanceGenerationRequested } from '@platform/contracts';
+import { inTransaction } from '@platform/database';
+import { DataSource } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import { outboundEvent } from '../outbound/outbound-event';
+import type { OutboundEvent } from '../outbound/outbound-event';
+import { OutboundProxy } from '../outbound/outbound-proxy.service';
+import { parseCronExpression } from '../schedules/cron-expression';
+import { timeZone } from '../schedules/time-zone';
+import { acquireDueTriggers } from './acquire-due-triggers.query';
+import type { DueTrigger } from './acquire-due-triggers.query';
+import { decideFire } from './due-fire';
+import { failTriggers } from './fail-triggers.query';
+import { recordFires } from './record-fires.query';
+import type { TriggerFire } from './record-fires.query';
+
+/** Triggers per batch. Source: task messaging spec, Scheduler rules 3. */
+export const BATCH_SIZE = 10;
+
+/** What one batch did. */
+export interface FiredBatch {
+  readonly acquired: number;
+  readonly fired: number;
+  readonly misfired: number;
+}
+
+/** Fires one batch of due triggers: lock, record, store the messages and move on, in one transaction. There is no acquired
+ *  state to clean up: a dead replica's locks vanish with its connection. */
+@Injectable()
+export class FireDueTriggers {
+  private readonly logger = new Logger(FireDueTriggers.name);
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly outbound: OutboundProxy,
+  ) {}
+
+  execute(): Promise<FiredBatch> {
+    return inTransaction(this.dataSource, 'READ COMMITTED', (manager) => this.fireBatch(manager));
+  }
+
+  private async fireBatch(manager: EntityManager): Promise<FiredBatch> {
+    const due = await acquireDueTriggers(manager, BATCH_SIZE);
+    const now = due[0]?.now;
+    if (!now) return { acquired: 0, fired: 0, misfired: 0 };
+    const { fires, failed } = this.decide(due);
+    await failTriggers(manager, failed);
+    const recorded = await recordFires(manager, fires);
+    const fired = fires.filter(({ messageId }) => recorded.has(messageId));
+    await this.outbound.store(
+      manager,
+      fired.map((fire) => generationRequested(fire, now)),
+    );
+    const misfired = fired.filter((fire) => fire.misfired).length;
+    return { acquired: due.length, fired: fired.length, misfired };
+  }
+
+  private decide(due: readonly DueTrigger[]): {
+    fires: TriggerFire[];
+    failed: { facilityId: number; error: string }[];
+  } {
+    const fires: TriggerFire[] = [];
+    const failed: { facilityId: number; error: string }[] = [];
+    for (const { facilityId, dueAt, now, schedule, timeZone: zone } of due) {
+      try {
+        const fire = decideFire(dueAt, now, parseCronExpression(schedule), timeZone(zone));
+        fires.push({ ...fire, facilityId, messageId: randomUUID() });
+      } catch (error) {
+        // E.g. a zone that this runtime does not know: one such trigger must not hold up the batch for good.
+        this.logger.error(`trigger of facility ${String(facilityId)} cannot be evaluated: ${String(error)}`);
+        failed.push({ facilityId, error: String(error) });
+      }
+    }
+    return { fires, failed };
+  }
+}
+
+function generationRequested(fire: TriggerFire, now: Date): OutboundEvent {
+  const { facilityId, scheduledAt, misfired, missedCount, messageId } = fire;
+  return outboundEvent(
+    TaskInstanceGenerationRequested,
+    {
+      facilityId,
+      scheduledFireTimeUtc: scheduledAt.toISOString(),
+      fireTimeUtc: now.toISOString(),
+      misfired,
+      missedCount,
+    },
+    facilityId,
+    { messageId },
+  );
+}

@@ -1,0 +1,12 @@
+import { Module } from '@nestjs/common';
+import { FireDueTriggers } from './fire-due-triggers.handler';
+import { SchedulerService } from './scheduler.service';
+import { TriggersController } from './triggers.controller';
+
+/** The clustered scheduler and its trigger store. */
+@Module({
+  controllers: [TriggersController],
+  providers: [FireDueTriggers, SchedulerService],
+  exports: [SchedulerService],
+})
+export class SchedulerModule {}

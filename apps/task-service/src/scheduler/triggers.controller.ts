@@ -1,0 +1,41 @@
+import { Controller, Get, Inject, Query } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
+import type { Caller } from '@platform/access-tokens';
+import { Persona } from '@platform/personas';
+import { SignedCursor } from '@platform/service-defaults';
+import { DataSource } from 'typeorm';
+import { CallerScope } from '../access/caller-scope.service';
+import { PAGE_CURSOR, keysetPage, listName } from '../paging/keyset-page';
+import { listTriggers } from './list-triggers.query';
+import { triggerBody } from './trigger';
+import type { TriggerBody } from './trigger';
+import { ListTriggersDto } from './trigger.dto';
+
+@Controller('Triggers')
+@RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+export class TriggersController {
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly scope: CallerScope,
+    @Inject(PAGE_CURSOR) private readonly cursor: SignedCursor,
+  ) {}
+
+  @Get()
+  async list(
+    @Query() { facilityId, pageKey, pageSize }: ListTriggersDto,
+    @CurrentCaller() caller: Caller,
+  ): Promise<{ triggers: TriggerBody[]; nextPageKey: string | null }> {
+    const scope = await this.scope.forList(caller, facilityId);
+    const list = listName('triggers', { facilityId });
+    const after = pageKey === undefined ? [] : this.cursor.decode(list, pageKey);
+    const rows = await listTriggers(this.dataSource, { scope, after, limit: pageSize + 1 });
+    const page = keysetPage(rows, {
+      pageSize,
+      cursor: this.cursor,
+      list,
+      position: (trigger) => [trigger.facilityId],
+    });
+    return { triggers: page.rows.map(triggerBody), nextPageKey: page.nextPageKey };
+  }
+}

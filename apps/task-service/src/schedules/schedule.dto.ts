@@ -1,0 +1,66 @@
+import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
+import { createZodDto } from 'nestjs-zod';
+import { z } from 'zod';
+import { isJsonWithinDepth } from '../access/json-depth';
+import { facilityIdQuery, text } from '../access/request-fields';
+import { CronExpressionError, parseCronExpression } from './cron-expression';
+import { SCHEDULE_STATUSES } from './schedule';
+import { TimeZoneError, timeZone } from './time-zone';
+
+const TEMPLATE_MAX_LENGTH = 16 * 1_024;
+const TEMPLATE_MAX_DEPTH = 32;
+
+const cronField = z.string().superRefine((value, context) => {
+  try {
+    parseCronExpression(value);
+  } catch (error) {
+    if (!(error instanceof CronExpressionError)) throw error;
+    context.addIssue({ code: 'custom', message: error.message });
+  }
+});
+
+const timeZoneField = z.string().superRefine((value, context) => {
+  try {
+    timeZone(value);
+  } catch (error) {
+    if (!(error instanceof TimeZoneError)) throw error;
+    context.addIssue({ code: 'custom', message: error.message });
+  }
+});
+
+/** Body of POST /Schedules. Unknown members are refused: a misspelt optional one would be lost silently. */
+export const createScheduleBody = z.strictObject({
+  facilityId: z.int().min(1),
+  name: text({ min: 1, max: 200 }),
+  description: text({ min: 0, max: 2_000 })
+    .nullish()
+    .transform((value) => value ?? null),
+  schedule: cronField,
+  timeZone: timeZoneField.default('UTC'),
+  startDate: z
+    .union([z.iso.date(), z.iso.datetime({ offset: true })])
+    .nullish()
+    .transform((value) => value ?? null),
+  template: z
+    .record(z.string(), z.unknown())
+    .refine((value) => isJsonWithinDepth(value, TEMPLATE_MAX_DEPTH), {
+      message: 'nests too deeply',
+      abort: true,
+    })
+    .refine((value) => JSON.stringify(value).length <= TEMPLATE_MAX_LENGTH, 'is too large')
+    .nullish()
+    .transform((value) => value ?? null),
+});
+
+export class CreateScheduleDto extends createZodDto(createScheduleBody) {}
+
+export class ListSchedulesDto extends createZodDto(
+  z.object({
+    facilityId: facilityIdQuery,
+    status: z.enum(SCHEDULE_STATUSES).optional(),
+    pageKey: pageKeyQuery,
+    pageSize: pageSizeQuery,
+  }),
+) {}
+
+export class ScheduleParams extends createZodDto(z.object({ id: z.guid() })) {}
