@@ -1,3 +1,5 @@
+import { isNativeError } from 'node:util/types';
+
 /** The database cannot be reached, or not in time. Answered as 503. */
 export class DatabaseUnavailableError extends Error {
   override readonly name = 'DatabaseUnavailableError';
@@ -50,6 +52,8 @@ interface DriverFailure {
   constraint?: unknown;
   /** TypeORM keeps the driver's error here. */
   driverError?: unknown;
+  /** An AggregateError: one per address that was tried. */
+  errors?: unknown;
 }
 
 /**
@@ -57,12 +61,12 @@ interface DriverFailure {
  * free in time, server starting or stopping. Looks through TypeORM's wrapper and through AggregateError.
  */
 export function isConnectionError(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+  if (!isError(error)) return false;
   if (CONNECTION_NAMES.has(error.name)) return true;
   const code = codeOf(error);
   if (code !== undefined && (CONNECTION_CODES.has(code) || /^08[0-9A-Z]{3}$/.test(code))) return true;
-  if (error instanceof AggregateError) return error.errors.some(isConnectionError);
-  const { driverError } = error as DriverFailure;
+  const { driverError, errors } = error as DriverFailure;
+  if (Array.isArray(errors)) return errors.some(isConnectionError);
   if (driverError !== undefined && driverError !== error) return isConnectionError(driverError);
   return CONNECTION_MESSAGES.some((message) => error.message.includes(message));
 }
@@ -84,13 +88,18 @@ export function isStatementTimeout(error: unknown): boolean {
   return code === '57014' || code === '55P03';
 }
 
+/** Also for errors of another realm: Node's own ones are that inside a test's sandbox. */
+function isError(error: unknown): error is Error {
+  return error instanceof Error || isNativeError(error);
+}
+
 function codeOf(error: unknown): string | undefined {
   const code = memberOf(error, 'code');
   return typeof code === 'string' ? code : undefined;
 }
 
 function memberOf(error: unknown, member: 'code' | 'constraint'): unknown {
-  if (!(error instanceof Error)) return undefined;
+  if (!isError(error)) return undefined;
   const failure = error as DriverFailure;
   return failure[member] ?? (failure.driverError as DriverFailure | undefined)?.[member];
 }

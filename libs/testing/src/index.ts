@@ -9,3 +9,4 @@ export { TEST_TOKEN_CONFIG, testAccessToken } from './access-token';
 export type { TestTokenOverrides } from './access-token';
 export { runProcess } from './run-process';
 export type { ProcessOptions, RunningProcess } from './run-process';
+export { TcpProxy } from './tcp-proxy';

@@ -1,3 +1,5 @@
+import { isNativeError } from 'node:util/types';
+
 const MAX_URL_LENGTH = 1_024;
 const MAX_CAUSES = 4;
 const TOKEN_LIKE = /eyJ[\w-]{8,}(?:\.[\w-]*)*/g;
@@ -48,16 +50,18 @@ export interface LoggedError {
  * the offending values in `detail`), so only known members pass.
  */
 export function logSafeError(error: unknown, depth = 0): LoggedError {
-  if (!(error instanceof Error)) return { type: typeof error, message: hideTokens(String(error)) };
-  const { code, cause } = error as Error & { code?: unknown };
+  // `instanceof` misses errors of another realm.
+  if (!isNativeError(error) && !(error instanceof Error))
+    return { type: typeof error, message: hideTokens(String(error)) };
+  const { code, cause, errors } = error as Error & { code?: unknown; errors?: unknown };
   const message = messageOf(error, code);
   const logged: LoggedError = { type: error.name, message };
   if (typeof code === 'string') logged.code = code;
   if (error.stack !== undefined) logged.stack = stackOf(error, message);
   if (depth >= MAX_CAUSES) return logged;
   if (cause !== undefined) logged.cause = logSafeError(cause, depth + 1);
-  if (error instanceof AggregateError) {
-    logged.errors = error.errors.slice(0, MAX_CAUSES).map((each) => logSafeError(each, depth + 1));
+  if (Array.isArray(errors)) {
+    logged.errors = errors.slice(0, MAX_CAUSES).map((each) => logSafeError(each, depth + 1));
   }
   return logged;
 }

@@ -1,0 +1,50 @@
+import { DataSource } from 'typeorm';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { postgresOptions } from '../src';
+import type { PostgresSettings } from '../src';
+
+/** The smallest service's database: one table of counters. */
+export class CreateCounters1700000000001 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(
+      'CREATE TABLE counter (name text PRIMARY KEY, value integer NOT NULL CHECK (value >= 0))',
+    );
+    await runner.query("INSERT INTO counter VALUES ('hits', 0)");
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TABLE counter');
+  }
+}
+
+export class AddNotes1700000000002 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    // Long enough for a second process to get in between if nothing kept it out.
+    await runner.query('SELECT pg_sleep(0.2)');
+    await runner.query(
+      'CREATE TABLE note (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text NOT NULL)',
+    );
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TABLE note');
+  }
+}
+
+export const MIGRATION_NAMES = ['CreateCounters1700000000001', 'AddNotes1700000000002'];
+
+export function counterSettings(url: string, overrides: Partial<PostgresSettings> = {}): PostgresSettings {
+  return {
+    url,
+    schema: 'counting',
+    applicationName: 'counting-test',
+    entities: [],
+    migrations: [CreateCounters1700000000001, AddNotes1700000000002],
+    poolSize: 20,
+    ...overrides,
+  };
+}
+
+export function connectCounters(url: string, overrides: Partial<PostgresSettings> = {}): Promise<DataSource> {
+  return new DataSource(postgresOptions(counterSettings(url, overrides))).initialize();
+}

@@ -1,0 +1,67 @@
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { migrateFromEnvironment, runMigrations } from '../src';
+import { MIGRATION_NAMES, connectCounters, counterSettings } from './counters';
+
+const empty = (): Promise<void> => Promise.resolve();
+const grants = (role: string): string[] => [`GRANT SELECT, UPDATE ON counting.counter TO ${role}`];
+
+describe('migrations', () => {
+  let database: TestDatabase;
+
+  beforeEach(async () => {
+    database = await createTestDatabase({ migrate: empty });
+  });
+
+  afterEach(() => database.drop());
+
+  it('are applied once, whatever the number of processes that try at the same time', async () => {
+    const settings = counterSettings(database.url);
+    const applied = await Promise.all([1, 2, 3, 4].map(() => runMigrations(settings)));
+    expect(applied.filter((names) => names.length > 0)).toEqual([MIGRATION_NAMES]);
+    expect(await database.query('SELECT name FROM counting.migrations ORDER BY id')).toEqual(
+      MIGRATION_NAMES.map((name) => ({ name })),
+    );
+  });
+
+  it('live in the schema of the service', async () => {
+    await runMigrations(counterSettings(database.url));
+    const tables = await database.query(
+      "SELECT DISTINCT schemaname FROM pg_tables WHERE tablename IN ('counter', 'migrations')",
+    );
+    expect(tables).toEqual([{ schemaname: 'counting' }]);
+  });
+
+  it('give the role of the application what it needs and no more', async () => {
+    const { role, url } = await database.createRole();
+    const run = (): Promise<string[]> =>
+      runMigrations(counterSettings(database.url), { appRole: role, appRoleGrants: grants });
+    await Promise.all([run(), run()]);
+    const app = await connectCounters(url, { poolSize: 1 });
+    try {
+      await app.query("UPDATE counter SET value = value + 1 WHERE name = 'hits'");
+      await expect(app.query('DELETE FROM counter')).rejects.toMatchObject({ code: '42501' });
+      await expect(app.query('CREATE TABLE counting.mine (id int)')).rejects.toMatchObject({ code: '42501' });
+    } finally {
+      await app.destroy();
+    }
+  });
+
+  it('run as the migrating user and grant to the user of the application, as the environment says', async () => {
+    const { url } = await database.createRole();
+    const { url: _url, poolSize: _poolSize, ...settings } = counterSettings('');
+    const written = jest.spyOn(process.stdout, 'write').mockReturnValue(true);
+    const env = { MIGRATION_DATABASE_URL: database.url, DATABASE_URL: url };
+    expect(await migrateFromEnvironment({ ...settings, appRoleGrants: grants }, env)).toEqual(
+      MIGRATION_NAMES,
+    );
+    expect(written.mock.calls.join('')).toContain('applied CreateCounters1700000000001');
+    const app = await connectCounters(url, { poolSize: 1 });
+    expect(await app.query('SELECT value FROM counter')).toEqual([{ value: 0 }]);
+    await app.destroy();
+  });
+
+  it('need an address', async () => {
+    await expect(migrateFromEnvironment(counterSettings(''), {})).rejects.toThrow('DATABASE_URL');
+  });
+});

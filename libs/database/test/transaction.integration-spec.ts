@@ -1,0 +1,145 @@
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import type { DataSource, EntityManager } from 'typeorm';
+import { ContentionError, inTransaction, isUniqueViolation, runMigrations } from '../src';
+import { connectCounters, counterSettings } from './counters';
+
+async function increment(manager: EntityManager): Promise<number> {
+  const [row] = await manager.query<{ value: number }[]>("SELECT value FROM counter WHERE name = 'hits'");
+  const next = (row?.value ?? 0) + 1;
+  await manager.query("UPDATE counter SET value = $1 WHERE name = 'hits'", [next]);
+  return next;
+}
+
+describe('inTransaction', () => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+  let replica: DataSource;
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate: (url) => runMigrations(counterSettings(url)) });
+    [dataSource, replica] = await Promise.all([connectCounters(database.url), connectCounters(database.url)]);
+  });
+
+  beforeEach(() => database.query("UPDATE counting.counter SET value = 0 WHERE name = 'hits'"));
+
+  afterAll(async () => {
+    await Promise.all([dataSource.destroy(), replica.destroy()]);
+    await database.drop();
+  });
+
+  const value = async (): Promise<unknown> =>
+    (await database.query("SELECT value FROM counting.counter WHERE name = 'hits'"))[0]?.value;
+
+  it('lets 50 concurrent increments of one row succeed under REPEATABLE READ', async () => {
+    const results = await Promise.all(
+      Array.from({ length: 50 }, () =>
+        inTransaction(dataSource, 'REPEATABLE READ', increment, { maxAttempts: 50 }),
+      ),
+    );
+    expect(new Set(results).size).toBe(50);
+    expect(await value()).toBe(50);
+  });
+
+  it('lets 100 concurrent increments from two replicas succeed within ten attempts when each lines its own up', async () => {
+    let retries = 0;
+    const options = { serializeOn: 'hits', onRetry: () => (retries += 1) };
+    const run = (on: DataSource): Promise<number> => inTransaction(on, 'REPEATABLE READ', increment, options);
+    await Promise.all(Array.from({ length: 100 }, (_, index) => run(index % 2 === 0 ? dataSource : replica)));
+    expect(await value()).toBe(100);
+    expect(retries).toBeLessThan(200);
+  });
+
+  it('repeats a serializable transaction that fails at its commit', async () => {
+    const attempts = await Promise.all(
+      Array.from({ length: 8 }, () =>
+        inTransaction(
+          dataSource,
+          'SERIALIZABLE',
+          async (manager) => {
+            const [row] = await manager.query<{ sum: number }[]>('SELECT count(*)::int AS sum FROM note');
+            await manager.query('INSERT INTO note (text) VALUES ($1)', [`after ${row?.sum}`]);
+            return row?.sum;
+          },
+          { maxAttempts: 50 },
+        ),
+      ),
+    );
+    expect([...attempts].sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  it('gives up with ContentionError after the attempts it may make', async () => {
+    const collide = async (manager: EntityManager): Promise<void> => {
+      await manager.query('SELECT 1 FROM counter');
+      await database.query("UPDATE counting.counter SET value = value + 1 WHERE name = 'hits'");
+      await increment(manager);
+    };
+    const retried: number[] = [];
+    const options = { maxAttempts: 3, onRetry: (_error: unknown, attempt: number) => retried.push(attempt) };
+    await expect(inTransaction(dataSource, 'REPEATABLE READ', collide, options)).rejects.toThrow(
+      ContentionError,
+    );
+    expect(retried).toEqual([1, 2]);
+  });
+
+  it('gives up with ContentionError when its turn does not come in time', async () => {
+    let finish = (): void => undefined;
+    const held = new Promise<void>((resolve) => (finish = resolve));
+    const first = inTransaction(dataSource, 'READ COMMITTED', () => held, { serializeOn: 'slow' });
+    const second = inTransaction(dataSource, 'READ COMMITTED', increment, {
+      serializeOn: 'slow',
+      deadlineMs: -1,
+    });
+    finish();
+    await first;
+    await expect(second).rejects.toThrow(ContentionError);
+  });
+
+  it('rolls back and passes on what the work throws, at the first attempt', async () => {
+    let runs = 0;
+    const failing = async (manager: EntityManager): Promise<void> => {
+      runs += 1;
+      await increment(manager);
+      throw new Error('no');
+    };
+    await expect(inTransaction(dataSource, 'REPEATABLE READ', failing)).rejects.toThrow('no');
+    expect([runs, await value()]).toEqual([1, 0]);
+  });
+
+  it('nests as a savepoint', async () => {
+    await inTransaction(dataSource, 'REPEATABLE READ', async (manager) => {
+      await increment(manager);
+      const inner = manager.transaction(async (nested) => {
+        await increment(nested);
+        throw new Error('only the inner part');
+      });
+      await expect(inner).rejects.toThrow('only the inner part');
+    });
+    expect(await value()).toBe(1);
+  });
+
+  it('runs at the isolation asked for and leaves the connection clean', async () => {
+    const levels = ['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const;
+    for (const level of levels) {
+      const rows = await inTransaction(dataSource, level, (manager) =>
+        manager.query('SHOW transaction_isolation'),
+      );
+      expect(rows).toEqual([{ transaction_isolation: level.toLowerCase() }]);
+    }
+    const open =
+      "SELECT count(*)::int AS open FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND datname = current_database()";
+    expect(await database.query(open)).toEqual([{ open: 0 }]);
+  });
+
+  it('names the constraint that a duplicate violates', async () => {
+    const insert = inTransaction(dataSource, 'READ COMMITTED', (manager) =>
+      manager.query("INSERT INTO counter VALUES ('hits', 1)"),
+    );
+    const error: unknown = await insert.catch((each: unknown) => each);
+    expect([
+      isUniqueViolation(error),
+      isUniqueViolation(error, 'counter_pkey'),
+      isUniqueViolation(error, 'other'),
+    ]).toEqual([true, true, false]);
+  });
+});
