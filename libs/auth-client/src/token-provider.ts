@@ -31,12 +31,13 @@ interface HeldToken {
 const DEFAULT_TIMEOUT_MS = 5_000;
 const DEFAULT_RENEW_BEFORE_MS = 5 * 60_000;
 const FIRST_BACKOFF_MS = 250;
-const MAX_BACKOFF_MS = 30_000;
+/** An outage ends by itself: be back soon after it. A refusal ends when somebody acts. */
+const MAX_BACKOFF_MS = { unavailable: 5_000, aborted: 5_000, rejected: 30_000 } as const;
 
 /**
  * Keeps one access token for a service's own identity (POST /auth/token/trust) and renews it before it ends. However many
  * callers wait, one request is under way; while auth-service fails, the old token serves until its end, and after that
- * callers get the last error at once until the backoff (250 ms doubling to 30 s, with jitter) is over.
+ * callers get the last error at once until the backoff (250 ms doubling to 5 s, to 30 s when refused; jitter) is over.
  */
 export class TokenProvider {
   private held: HeldToken | null = null;
@@ -114,7 +115,10 @@ export class TokenProvider {
 
   private backOff(error: unknown): never {
     const failure = asTokenRequestError(error);
-    const delayMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(this.failures, 10));
+    const delayMs = Math.min(
+      MAX_BACKOFF_MS[failure.failure],
+      FIRST_BACKOFF_MS * 2 ** Math.min(this.failures, 10),
+    );
     this.failures += 1;
     this.retryAtMs = this.monotonicMs() + delayMs * (0.5 + Math.random() / 2);
     this.lastError = failure;

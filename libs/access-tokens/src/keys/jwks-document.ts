@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { z } from 'zod';
 import { KEY_ID_PATTERN } from '../token/parse-token';
 import { createVerificationKey } from './verification-key';
@@ -36,7 +37,7 @@ function keyFromJwk(entry: unknown, issuer: string | undefined): VerificationKey
       ...(issuer === undefined ? {} : { issuer }),
     });
   } catch (error) {
-    if (error instanceof Error) return null;
+    if (types.isNativeError(error)) return null;
     throw error;
   }
 }

@@ -1,24 +1,34 @@
 import { Injectable } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import { AuthGuard } from '@nestjs/passport';
-import { AccessTokenError } from '../token/access-token-error';
+import { Metrics } from '@platform/service-defaults';
+import type { Counter } from 'prom-client';
+import { AccessTokenError, TokenVerificationUnavailableError } from '../token/access-token-error';
 import { AccessTokenVerifier } from '../token/access-token-verifier';
 import type { Caller } from '../token/caller';
 import { callerOf } from './access-rules';
 import type { AuthenticatedRequest } from './access-rules';
 import { accessProblem, forbiddenProblem } from './access-problems';
-import { ACCESS_TOKEN_STRATEGY, beginVerification } from './access-token.strategy';
+import { ACCESS_TOKEN_STRATEGY, beginVerification, refusalOf } from './access-token.strategy';
 import { bearerToken } from './bearer-token';
 import { RouteAccess } from './route-access';
 
 /** Lets a request through when its access token is good and the route's decorators allow its caller: 401, 403, 503. */
 @Injectable()
 export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
+  private readonly refusals: Counter<'reason'>;
+
   constructor(
     private readonly verifier: AccessTokenVerifier,
     private readonly access: RouteAccess,
+    metrics: Metrics,
   ) {
     super();
+    this.refusals = metrics.counter(
+      'access_token_refusals_total',
+      'Requests refused for their access token, by reason (unavailable: it could not be verified).',
+      ['reason'],
+    );
   }
 
   override async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -37,25 +47,30 @@ export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
   }
 
   /** Passport's verdict: an error, a caller, or in `info` why there is none. */
-  override handleRequest<T = Caller>(error: unknown, caller: T | false | null, info: unknown): T {
-    if (error) throw accessProblem(error);
+  override handleRequest<T = Caller>(
+    error: unknown,
+    caller: T | false | null,
+    info: unknown,
+    context: ExecutionContext,
+  ): T {
+    if (error) throw this.refused(error);
     if (caller) return caller;
-    throw accessProblem(refusal(info));
+    throw this.refused(refusalOf(context.switchToHttp().getRequest(), info));
   }
 
   private recall(request: AuthenticatedRequest): Caller | null {
     const token = bearerToken(request.headers.authorization);
-    if (token === null) throw accessProblem(new AccessTokenError('missing'));
+    if (token === null) throw this.refused(new AccessTokenError('missing'));
     try {
       return this.verifier.recall(token);
     } catch (error) {
-      throw accessProblem(error);
+      throw this.refused(error);
     }
   }
-}
 
-/** What passport-jwt reports as `info` is our own error from before the signature, or jsonwebtoken's about it. */
-function refusal(info: unknown): unknown {
-  const isJsonWebTokenError = info instanceof Error && info.name === 'JsonWebTokenError';
-  return isJsonWebTokenError ? new AccessTokenError('bad-signature', { cause: info }) : info;
+  private refused(error: unknown): unknown {
+    if (error instanceof AccessTokenError) this.refusals.inc({ reason: error.reason });
+    if (error instanceof TokenVerificationUnavailableError) this.refusals.inc({ reason: 'unavailable' });
+    return accessProblem(error);
+  }
 }

@@ -43,6 +43,15 @@ const provideKey: SecretOrKeyProvider<AuthenticatedRequest> = (request, token: s
   }, done);
 };
 
+/**
+ * Why a request was refused, from what passport-jwt reports. Our own errors from before the signature come through as they
+ * are (an outage among them must not look like a bad token); once a key was provided, only the signature can have failed.
+ */
+export function refusalOf(request: AuthenticatedRequest, reported: unknown): unknown {
+  const { prepared } = verificationOf(request);
+  return prepared ? new AccessTokenError('bad-signature', { cause: reported }) : reported;
+}
+
 /** passport-jwt's strategy: it has jsonwebtoken verify the signature, between our strict checks before and after. */
 @Injectable()
 export class AccessTokenStrategy extends PassportStrategy(Strategy, ACCESS_TOKEN_STRATEGY) {

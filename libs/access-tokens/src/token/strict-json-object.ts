@@ -1,22 +1,22 @@
+import { isUtf8 } from 'node:buffer';
+
 /** Deeper nesting than any token of ours has. */
 const MAX_DEPTH = 32;
-
-const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Reads bytes as one JSON object (RFC 8259): valid UTF-8 without byte order mark, at most 32 levels deep, and no object
  * in it with two members of one name. `JSON.parse` lets the last of two win, another reader takes the first, and a
  * token must not mean two things. Returns null for anything else.
  */
-export function parseStrictJsonObject(bytes: Uint8Array): Record<string, unknown> | null {
+export function parseStrictJsonObject(bytes: Buffer): Record<string, unknown> | null {
+  if (!isUtf8(bytes)) return null;
+  const text = bytes.toString('utf8');
   try {
-    const text = strictUtf8.decode(bytes);
     if (!isShallowWithDistinctNames(text)) return null;
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : null;
   } catch (error) {
-    // TypeError: not UTF-8; SyntaxError: not JSON. Both are the sender's doing.
-    if (error instanceof TypeError || error instanceof SyntaxError) return null;
+    if (error instanceof SyntaxError) return null;
     throw error;
   }
 }

@@ -1,0 +1,139 @@
+import { ManualClock } from '@platform/time';
+import { TokenVerificationUnavailableError } from '../token/access-token-error';
+import type { Revocation } from './revocation';
+import { RevocationFeed } from './revocation-feed';
+import type { RevocationFeedOptions } from './revocation-feed';
+
+const at = (second: number): string => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString();
+const revoked = (identifier: string, second = 0): Revocation => ({
+  domain: 'jti',
+  identifier,
+  revocationDate: at(second),
+});
+const tokenOf = (jti: string): { jti: string; iat: number } => ({ jti, iat: 0 });
+
+/** A feed over a list that the test changes, polled by hand. */
+function testFeed(options: Partial<RevocationFeedOptions> = {}) {
+  const clock = new ManualClock('2026-03-01T12:00:00Z');
+  const list: Revocation[] = [];
+  const asked: Date[] = [];
+  const outages: unknown[] = [];
+  let failure: Error | null = null;
+  const feed = new RevocationFeed({
+    clock,
+    onOutage: (error) => outages.push(error),
+    source: {
+      changesSince: (since) => {
+        asked.push(since);
+        if (failure) return Promise.reject(failure);
+        return Promise.resolve(list.filter(({ revocationDate }) => new Date(revocationDate) > since));
+      },
+    },
+    ...options,
+  });
+  const fail = (error: Error | null): void => {
+    failure = error;
+  };
+  return { feed, clock, list, asked, outages, fail };
+}
+
+describe('RevocationFeed', () => {
+  it('knows of no token that it is good before the first complete load', () => {
+    const { feed } = testFeed();
+    expect(() => feed.isRevoked(tokenOf('a'))).toThrow(TokenVerificationUnavailableError);
+    expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
+  });
+
+  it('loads everything first, then what is newer, going back by the overlap', async () => {
+    const { feed, list, asked } = testFeed({ overlapMs: 30_000 });
+    list.push(revoked('a', 10), revoked('b', 40));
+    await feed.refresh();
+    list.push(revoked('late', 20), revoked('c', 50));
+    await feed.refresh();
+    expect(asked).toEqual([new Date(0), new Date(at(10))]);
+    expect(['a', 'b', 'late', 'c', 'd'].map((jti) => feed.isRevoked(tokenOf(jti)))).toEqual([
+      true,
+      true,
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it('applies answers that come in pages', async () => {
+    async function* pages(): AsyncGenerator<Revocation[]> {
+      yield [revoked('a')];
+      yield await Promise.resolve([revoked('b')]);
+    }
+    const { feed } = testFeed({ source: { changesSince: pages } });
+    await feed.refresh();
+    expect(feed.isRevoked(tokenOf('a')) && feed.isRevoked(tokenOf('b'))).toBe(true);
+  });
+
+  it('is not loaded by an answer whose second page fails', async () => {
+    async function* pages(): AsyncGenerator<Revocation[]> {
+      yield [revoked('a')];
+      await Promise.reject(new Error('cut off'));
+    }
+    const { feed } = testFeed({ source: { changesSince: pages } });
+    await expect(feed.refresh()).rejects.toThrow('cut off');
+    expect(() => feed.isRevoked(tokenOf('a'))).toThrow(TokenVerificationUnavailableError);
+  });
+
+  it('serves what it knows through a short outage, fails closed after it, and recovers', async () => {
+    const { feed, clock, list, outages, fail } = testFeed({ maxAgeMs: 30_000 });
+    list.push(revoked('a'));
+    await feed.refresh();
+    const down = new Error('down');
+    fail(down);
+    await expect(feed.refresh()).rejects.toBe(down);
+    await expect(feed.refresh()).rejects.toBe(down);
+    clock.advance(30_000);
+    expect(feed.isRevoked(tokenOf('a'))).toBe(true);
+    clock.advance(1);
+    expect(() => feed.isRevoked(tokenOf('b'))).toThrow(TokenVerificationUnavailableError);
+    fail(null);
+    await feed.refresh();
+    expect(feed.isRevoked(tokenOf('b'))).toBe(false);
+    expect(outages).toEqual([down, null]);
+  });
+
+  it('counts its age from the question, not from the answer', async () => {
+    const { feed, clock } = testFeed({
+      maxAgeMs: 1_000,
+      source: {
+        changesSince: () => {
+          clock.advance(1_001);
+          return Promise.resolve([]);
+        },
+      },
+    });
+    await feed.refresh();
+    expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
+  });
+
+  it('starts whether or not the first attempt succeeds, and stops without a poll left behind', async () => {
+    const { feed, asked, fail } = testFeed({ pollIntervalMs: 1_000 });
+    fail(new Error('down'));
+    await feed.start();
+    expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
+    await feed.stop();
+    expect(asked).toHaveLength(1);
+  });
+
+  it('tells its source when it stops in the middle of a poll', async () => {
+    const hanging = (_: Date, signal?: AbortSignal): Promise<Revocation[]> =>
+      new Promise((_resolve, reject) =>
+        signal?.addEventListener('abort', () => reject(signal.reason as Error)),
+      );
+    const { feed, outages } = testFeed({ source: { changesSince: hanging } });
+    const starting = feed.start();
+    await feed.stop();
+    await starting;
+    expect(outages).toEqual([]);
+  });
+
+  it('refuses to poll too rarely for a revocation to work within 2 s', () => {
+    expect(() => testFeed({ pollIntervalMs: 1_001 })).toThrow(RangeError);
+  });
+});

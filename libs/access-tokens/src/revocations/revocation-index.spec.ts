@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import type { Revocation, RevocationDomain } from './revocation';
+import { RevocationIndex } from './revocation-index';
+
+const NOON = '2026-03-01T12:00:00.750Z';
+const NOON_SECOND = Date.parse('2026-03-01T12:00:00Z') / 1_000;
+
+function indexOf(...revocations: [RevocationDomain, string, string?][]): RevocationIndex {
+  const index = new RevocationIndex();
+  for (const [domain, identifier, revocationDate = NOON] of revocations) {
+    index.add({ domain, identifier, revocationDate });
+  }
+  return index;
+}
+
+describe('RevocationIndex', () => {
+  it.each(['0d9a3f52-7a61-4c5e-9b33-1f1f0a4c8d11', 'legacy-token-17', '', 'ä'.repeat(300)])(
+    'refuses the token %p whenever it was issued, and no other spelling of it',
+    (jti) => {
+      const index = indexOf(['jti', jti]);
+      expect(index.isRevoked({ jti, iat: NOON_SECOND + 99_999 })).toBe(true);
+      expect(index.isRevoked({ jti: `${jti} `, iat: 0 })).toBe(false);
+      if (jti !== jti.toUpperCase()) expect(index.isRevoked({ jti: jti.toUpperCase(), iat: 0 })).toBe(false);
+    },
+  );
+
+  it.each([
+    ['svc-personid', 'personId', 'userId'],
+    ['internal-legacy', 'userId', 'personId'],
+  ] as const)(
+    "refuses the %s's tokens up to the revocation's second, and grants later ones",
+    (domain, mine, other) => {
+      const index = indexOf([domain, '1001']);
+      expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND, [mine]: 1001 })).toBe(true);
+      expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND - 86_400, [mine]: 1001 })).toBe(true);
+      expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND + 1, [mine]: 1001 })).toBe(false);
+      expect(index.isRevoked({ jti: 'a', iat: 0, [mine]: 1002, [other]: 1001 })).toBe(false);
+      expect(index.isRevoked({ jti: 'a', iat: 0, personId: null, userId: null })).toBe(false);
+    },
+  );
+
+  it('reads the offset of a revocation date', () => {
+    const index = indexOf(['svc-personid', '1', '2026-03-01T14:00:00.123456+02:00']);
+    expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND, personId: 1 })).toBe(true);
+    expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND + 1, personId: 1 })).toBe(false);
+  });
+
+  it('ends with the latest revocation of a person, in whatever order they come', () => {
+    const dates = ['2026-03-01T12:00:05Z', '2026-03-01T12:00:09Z', '2026-03-01T12:00:01Z'];
+    const index = indexOf(
+      ...dates.map((date) => ['svc-personid', '7', date] as [RevocationDomain, string, string]),
+    );
+    expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND + 9, personId: 7 })).toBe(true);
+    expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND + 10, personId: 7 })).toBe(false);
+    expect(index.size).toBe(1);
+  });
+
+  it('ignores identifiers that no person or user can have', () => {
+    const index = indexOf(['svc-personid', '007'], ['svc-personid', '1e3'], ['internal-legacy', '-1']);
+    expect(index.size).toBe(0);
+    expect(index.isRevoked({ jti: 'a', iat: 0, personId: 7, userId: 1000 })).toBe(false);
+  });
+
+  it('keeps a token id apart from the person that its digits spell', () => {
+    const index = indexOf(['jti', '00000001-0000-0000-0000-03e900000000'], ['jti', '1001']);
+    expect(index.isRevoked({ jti: 'x', iat: 0, personId: 1001 })).toBe(false);
+  });
+
+  it('agrees with a plain map for any revocations', () => {
+    const entry = fc.record({
+      domain: fc.constantFrom<RevocationDomain>('jti', 'svc-personid', 'internal-legacy'),
+      identifier: fc.oneof(fc.uuid(), fc.nat({ max: 50 }).map(String), fc.string({ maxLength: 5 })),
+      second: fc.integer({ min: 1, max: 100 }),
+    });
+    const probe = fc.record({
+      jti: fc.oneof(fc.uuid(), fc.string({ maxLength: 5 })),
+      iat: fc.nat(100),
+      personId: fc.nat(60),
+    });
+    fc.assert(
+      fc.property(fc.array(entry, { maxLength: 200 }), fc.array(probe), (entries, probes) => {
+        const index = new RevocationIndex();
+        const plain = new Map<string, number>();
+        for (const { domain, identifier, second } of entries) {
+          index.add({
+            domain,
+            identifier,
+            revocationDate: new Date(second * 1_000).toISOString(),
+          } as Revocation);
+          const name = `${domain} ${identifier}`;
+          plain.set(name, Math.max(plain.get(name) ?? 0, second));
+        }
+        for (const { jti, iat, personId } of probes) {
+          const expected = plain.has(`jti ${jti}`) || iat <= (plain.get(`svc-personid ${personId}`) ?? -1);
+          expect(index.isRevoked({ jti, iat, personId })).toBe(expected);
+        }
+      }),
+    );
+  });
+
+  it('holds a million token revocations in less than 100 MB and finds each', () => {
+    const index = new RevocationIndex();
+    const jtis = Array.from({ length: 1_000 }, () => randomUUID());
+    for (let count = 0; count < 1_000_000; count += 1) {
+      const jti = `${(jtis[count % 1_000] as string).slice(0, 28)}${count.toString(16).padStart(8, '0')}`;
+      index.add({ domain: 'jti', identifier: jti, revocationDate: NOON });
+    }
+    expect(index.size).toBe(1_000_000);
+    expect(index.byteLength).toBeLessThan(100_000_000);
+    const last = `${(jtis[999] as string).slice(0, 28)}${(999_999).toString(16).padStart(8, '0')}`;
+    expect(index.isRevoked({ jti: last, iat: 0 })).toBe(true);
+    expect(index.isRevoked({ jti: randomUUID(), iat: 0 })).toBe(false);
+  });
+});

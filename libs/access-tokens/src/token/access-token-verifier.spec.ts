@@ -1,0 +1,215 @@
+import {
+  AUDIENCE,
+  CLAIMS,
+  HMAC_SECRET,
+  ISSUED_AT_SECONDS,
+  LEGACY_ISSUER,
+  LEGACY_SECRET,
+  es256Token,
+  hs256,
+  rs256Token,
+  token,
+} from '../../test/token-builder';
+import { testKeys, testVerifier } from '../../test/verifier-builder';
+import { createVerificationKey } from '../keys/verification-key';
+import type { RevocableToken } from '../revocations/revocation';
+import { TokenVerificationUnavailableError } from './access-token-error';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+const TOLERANCE_MS = 30_000;
+
+describe('AccessTokenVerifier', () => {
+  it.each([
+    ['HS256', token()],
+    ['RS256', rs256Token()],
+    ['ES256', es256Token()],
+  ])('turns an %s token into its caller', async (_alg, text) => {
+    const { verifier } = testVerifier();
+    expect(await verifier.verify(text)).toEqual({
+      token: text,
+      subject: 'personid:1001',
+      tokenId: CLAIMS.jti,
+      issuedAt: new Date(CLAIMS.iat * 1_000),
+      expiresAt: new Date(CLAIMS.exp * 1_000),
+      authTime: new Date(CLAIMS.auth_time * 1_000),
+      clientId: 'demo-backend',
+      identityType: 'svc-personid',
+      personId: 1001,
+      userId: null,
+      name: 'Carl Customer',
+      personas: 2,
+      roles: ['Reader'],
+      facilities: [501, 502],
+      groups: ['Dispatch'],
+      overflow: [],
+    });
+  });
+
+  it('reads an audience list and names the claims that did not fit', async () => {
+    const { verifier } = testVerifier();
+    const claims = { aud: ['other', AUDIENCE], groups: undefined, overflow: ['groups'] };
+    expect(await verifier.verify(token({ claims }))).toMatchObject({ groups: [], overflow: ['groups'] });
+  });
+
+  it('ignores key material in the header of a token that is good without it', async () => {
+    const { verifier } = testVerifier();
+    const header = {
+      jku: 'https://evil.test/',
+      x5u: 'https://evil.test/',
+      jwk: { kty: 'oct' },
+      x5c: ['AA=='],
+    };
+    await expect(verifier.verify(token({ header }))).resolves.toMatchObject({ personId: 1001 });
+  });
+
+  it('grants 30 s of clock difference at both ends and no more', async () => {
+    const early = testVerifier();
+    const claims = { iat: ISSUED_AT_SECONDS + 30, nbf: ISSUED_AT_SECONDS + 30 };
+    await expect(early.verifier.verify(token({ claims }))).resolves.toBeDefined();
+
+    const late = testVerifier();
+    late.clock.advance(DAY_MS + TOLERANCE_MS - 1);
+    await expect(late.verifier.verify(token())).resolves.toBeDefined();
+    late.clock.advance(1);
+    await expect(late.verifier.verify(token())).rejects.toMatchObject({ reason: 'expired' });
+  });
+
+  describe('of a legacy issuer', () => {
+    const legacy = (claims: Record<string, unknown>, header: Record<string, unknown> = {}): string =>
+      token({
+        header: { kid: undefined, typ: undefined, ...header },
+        claims: {
+          iss: LEGACY_ISSUER,
+          aud: 'legacy-audience',
+          identityType: undefined,
+          auth_time: undefined,
+          ...claims,
+        },
+        signature: hs256(LEGACY_SECRET),
+      });
+
+    it.each([undefined, 'JWT'])('accepts a symmetric token with typ %p', async (typ) => {
+      const { verifier } = testVerifier();
+      const caller = await verifier.verify(legacy({}, { typ }));
+      expect(caller).toMatchObject({
+        identityType: 'svc-personid',
+        personId: 1001,
+        authTime: caller.issuedAt,
+      });
+    });
+
+    it('reads what the token does not say as nothing granted', async () => {
+      const { verifier } = testVerifier();
+      const claims = { personId: undefined, userId: 9001, personas: undefined, facilities: undefined };
+      expect(await verifier.verify(legacy(claims))).toMatchObject({
+        identityType: 'internal-legacy',
+        personas: 0,
+        facilities: [],
+      });
+    });
+
+    it("refuses our own audience, a token of nobody's, and a token that is not the configured issuer's", async () => {
+      const { verifier } = testVerifier();
+      await expect(verifier.verify(legacy({ aud: AUDIENCE }))).rejects.toMatchObject({
+        reason: 'wrong-audience',
+      });
+      await expect(verifier.verify(legacy({ personId: undefined }))).rejects.toMatchObject({
+        reason: 'invalid-claims',
+      });
+      const strict = testVerifier({ legacyIssuers: [] }).verifier;
+      await expect(strict.verify(legacy({}))).rejects.toMatchObject({ reason: 'unknown-issuer' });
+    });
+  });
+
+  describe('once it knows a token', () => {
+    it('gives the same frozen caller again without looking for the key', async () => {
+      const { verifier, keys } = testVerifier();
+      const caller = await verifier.verify(es256Token());
+      const text = caller.token;
+      const findKey = jest.spyOn(keys, 'findKey');
+      expect(verifier.recall(text)).toBe(caller);
+      expect(await verifier.verify(text)).toBe(caller);
+      expect(findKey).not.toHaveBeenCalled();
+      expect(Object.isFrozen(caller) && Object.isFrozen(caller.facilities)).toBe(true);
+    });
+
+    it('refuses it from the moment it expires', async () => {
+      const { verifier, clock } = testVerifier();
+      const text = token();
+      await verifier.verify(text);
+      clock.advance(DAY_MS + TOLERANCE_MS);
+      await expect(verifier.verify(text)).rejects.toMatchObject({ reason: 'expired' });
+    });
+
+    it('refuses it from the moment its key is removed, and when the key id gets another key', async () => {
+      const { verifier, keys } = testVerifier();
+      const text = token();
+      await verifier.verify(text);
+      keys.replace(testKeys().filter(({ kid }) => kid !== 'hs-1'));
+      await expect(verifier.verify(text)).rejects.toMatchObject({ reason: 'unknown-key' });
+
+      keys.replace(testKeys());
+      await verifier.verify(text);
+      const other = createVerificationKey({ kid: 'hs-1', alg: 'HS256', secret: Buffer.alloc(32, 1) });
+      keys.replace([other]);
+      await expect(verifier.verify(text)).rejects.toMatchObject({ reason: 'bad-signature' });
+    });
+
+    it('does not remember a token whose key was removed while it was being verified', async () => {
+      const { verifier, keys } = testVerifier();
+      const prepared = await verifier.prepare(token());
+      keys.replace([]);
+      verifier.complete(prepared);
+      expect(verifier.recall(token())).toBeNull();
+    });
+
+    it('refuses it from the moment it is revoked, and when revocations are out of reach', async () => {
+      let check = (_: RevocableToken): boolean => false;
+      const { verifier } = testVerifier({ revocations: { isRevoked: (revocable) => check(revocable) } });
+      const text = token();
+      await verifier.verify(text);
+      check = ({ jti, iat, personId }) => jti === CLAIMS.jti && iat === CLAIMS.iat && personId === 1001;
+      await expect(verifier.verify(text)).rejects.toMatchObject({ reason: 'revoked' });
+      check = () => {
+        throw new TokenVerificationUnavailableError('revocations');
+      };
+      await expect(verifier.verify(text)).rejects.toBeInstanceOf(TokenVerificationUnavailableError);
+    });
+
+    it('remembers nothing for a key source that cannot tell when its keys change', async () => {
+      const keys = testKeys();
+      const findKey = jest.fn(() => keys[0] ?? null);
+      const { verifier } = testVerifier({ keys: { findKey } });
+      const text = token();
+      await verifier.verify(text);
+      await verifier.verify(text);
+      expect(findKey).toHaveBeenCalledTimes(2);
+    });
+
+    it('forgets tokens seen once before those in use when there are too many', async () => {
+      const { verifier } = testVerifier({ rememberedTokens: 3 });
+      const numbered = (jti: string): string => token({ claims: { jti } });
+      await verifier.verify(numbered('busy'));
+      for (const jti of ['a', 'b', 'c', 'd', 'e']) {
+        verifier.recall(numbered('busy'));
+        await verifier.verify(numbered(jti));
+      }
+      expect(verifier.recall(numbered('busy'))).not.toBeNull();
+      expect(verifier.recall(numbered('a'))).toBeNull();
+      expect(verifier.recall(numbered('e'))).not.toBeNull();
+    });
+  });
+
+  it('does not trust a key source that answers with a key of another algorithm, id or issuer', async () => {
+    const [hmac, rsa] = testKeys() as [
+      ReturnType<typeof createVerificationKey>,
+      ReturnType<typeof createVerificationKey>,
+    ];
+    for (const wrong of [rsa, { ...hmac, kid: 'hs-2' }, { ...hmac, issuer: LEGACY_ISSUER }]) {
+      const { verifier } = testVerifier({ keys: { findKey: () => wrong } });
+      await expect(verifier.verify(token({ signature: hs256(HMAC_SECRET) }))).rejects.toMatchObject({
+        reason: 'unknown-key',
+      });
+    }
+  });
+});
