@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto';
+import { type INestApplicationContext, Injectable } from '@nestjs/common';
+import {
+  BusinessUnitChangeV1,
+  ScheduleCreatedNotification,
+  TaskInstanceCompletedEvent,
+} from '@platform/contracts';
+import { HealthRegistry } from '@platform/service-defaults';
+import { createTestBroker, eventually, type TestBroker, type TestDatabase } from '@platform/testing';
+import {
+  type ConsumeContext,
+  Consume,
+  connectBus,
+  createEnvelope,
+  MessagePublisher,
+  type PlainBus,
+} from '../src/index';
+import { BrokerProbe } from './broker-probe';
+import { businessUnitChange, completedEvent } from './messages';
+import {
+  createInboxDatabase,
+  effects,
+  NAMESPACE,
+  SILENT,
+  startMessagingApp,
+  stopGracefully,
+} from './messaging-app';
+
+const COMPLETED_EXCHANGE = `${NAMESPACE}:TaskInstanceCompletedEvent`;
+const QUEUE = 'suite.events';
+
+let release: () => void = () => undefined;
+let held = Promise.resolve();
+let inProcess = 0;
+
+/** Two message types of one bus share a queue; the third comes over the other bus. */
+@Injectable()
+class Recorder {
+  @Consume(TaskInstanceCompletedEvent, { queue: QUEUE })
+  async onCompleted(
+    event: TaskInstanceCompletedEvent,
+    { transaction, messageId }: ConsumeContext,
+  ): Promise<void> {
+    await transaction.query('INSERT INTO effects (note) VALUES ($1)', [`completed ${event.facilityId}`]);
+    if (event.facilityId === 666) throw new Error(`no such facility in ${messageId}`);
+    inProcess += 1;
+    await held;
+  }
+
+  @Consume(BusinessUnitChangeV1, { queue: QUEUE })
+  async onChange(change: BusinessUnitChangeV1, { transaction }: ConsumeContext): Promise<void> {
+    await transaction.query('INSERT INTO effects (note) VALUES ($1)', [
+      `${change.changeType} ${change.businessUnitId}`,
+    ]);
+  }
+
+  @Consume(ScheduleCreatedNotification, { queue: 'suite.schedules' })
+  async onSchedule(created: ScheduleCreatedNotification, { transaction }: ConsumeContext): Promise<void> {
+    await transaction.query('INSERT INTO effects (note) VALUES ($1)', [`scheduled ${created.name}`]);
+  }
+}
+
+describe('consuming', () => {
+  let main: TestBroker;
+  let scheduling: TestBroker;
+  let database: TestDatabase;
+  let app: INestApplicationContext;
+  let neighbour: PlainBus;
+  let probe: BrokerProbe;
+
+  beforeAll(async () => {
+    [main, scheduling, database] = await Promise.all([
+      createTestBroker(),
+      createTestBroker(),
+      createInboxDatabase(),
+    ]);
+    neighbour = await connectBus({ url: main.url, name: 'neighbour', logger: SILENT });
+    probe = await BrokerProbe.connect(main.url);
+  });
+
+  beforeEach(async () => {
+    await database.query('TRUNCATE messaging.effects, messaging.inbox');
+    app = await startMessagingApp({
+      databaseUrl: database.url,
+      mainUrl: main.url,
+      schedulingUrl: scheduling.url,
+      handlers: [Recorder],
+    });
+    await eventually(ready);
+  });
+
+  afterEach(async () => {
+    release();
+    await stopGracefully(app);
+  });
+
+  afterAll(async () => {
+    await Promise.all([neighbour.close(), probe.close()]);
+    await Promise.all([main.drop(), scheduling.drop(), database.drop()]);
+  });
+
+  const ready = (): Promise<unknown> =>
+    Promise.all(app.get(HealthRegistry).readinessChecks.map(({ check }) => check()));
+
+  const noted = (expected: string[]): Promise<void> =>
+    eventually(async () => expect((await effects(database)).toSorted()).toEqual(expected.toSorted()));
+
+  it('hands each message of a shared queue to its own handler', async () => {
+    await neighbour.publish(TaskInstanceCompletedEvent, completedEvent());
+    await neighbour.publish(BusinessUnitChangeV1, businessUnitChange());
+    await noted(['completed 501', 'Activated 77']);
+    await eventually(async () => expect(await probe.queue(QUEUE)).toMatchObject({ ready: 0 }));
+  });
+
+  it('keeps the two buses apart, also on two brokers', async () => {
+    await app.get(MessagePublisher).publish(ScheduleCreatedNotification, {
+      scheduleId: randomUUID(),
+      facilityId: 501,
+      name: 'Mow the lawn',
+      schedule: '0 6 * * 1',
+      timeZone: 'Europe/Berlin',
+      createdAtUtc: '2026-01-05T10:00:00Z',
+      createdBy: { personId: null, name: 'Ivy', persona: 1 },
+    });
+    await noted(['scheduled Mow the lawn']);
+    expect(await main.management.queues()).not.toContain('suite.schedules');
+    expect(await scheduling.management.queues()).not.toContain(QUEUE);
+  });
+
+  it('applies a message once, however often and however concurrently it comes', async () => {
+    const { body } = createEnvelope(TaskInstanceCompletedEvent, completedEvent(), {
+      namespace: NAMESPACE,
+      messageId: randomUUID(),
+      sentAt: new Date('2026-01-05T10:00:00Z'),
+    });
+    const properties = { content_type: 'application/vnd.masstransit+json' };
+    const copies = Array.from({ length: 5 }, () =>
+      main.management.publish(COMPLETED_EXCHANGE, { body, properties }),
+    );
+    await Promise.all(copies);
+    await neighbour.publish(BusinessUnitChangeV1, businessUnitChange({ businessUnitId: 1 }));
+    await noted(['completed 501', 'Activated 1']);
+    await eventually(async () => expect(await probe.queue(QUEUE)).toMatchObject({ ready: 0 }));
+    expect(await probe.queue(`${QUEUE}_error`)).toMatchObject({ ready: 0 });
+    expect(await effects(database)).toHaveLength(2);
+  });
+
+  it('undoes what a failing handler wrote, and its inbox row', async () => {
+    await neighbour.publish(TaskInstanceCompletedEvent, completedEvent({ facilityId: 666 }));
+    await eventually(async () => expect(await main.management.get(`${QUEUE}_error`, 1)).toHaveLength(1));
+    expect(await effects(database)).toEqual([]);
+    expect(await database.query('SELECT 1 FROM messaging.inbox')).toEqual([]);
+  });
+
+  it('understands raw JSON, by its exchange at a shared queue', async () => {
+    const message = {
+      body: JSON.stringify(completedEvent({ facilityId: 502 })),
+      properties: { content_type: 'application/json' },
+    };
+    await main.management.publish(COMPLETED_EXCHANGE, message);
+    await noted(['completed 502']);
+  });
+
+  it('finishes what is in process before it stops, and takes nothing new', async () => {
+    inProcess = 0;
+    held = new Promise((resolve) => {
+      release = resolve;
+    });
+    await neighbour.publish(TaskInstanceCompletedEvent, completedEvent());
+    await eventually(() => expect(inProcess).toBe(1));
+    const stopping = stopGracefully(app);
+    await eventually(() => expect(ready()).rejects.toThrow(`queue ${QUEUE} is not consumed`));
+    await neighbour.publish(BusinessUnitChangeV1, businessUnitChange());
+    release();
+    await stopping;
+    expect(await effects(database)).toEqual(['completed 501']);
+    await eventually(async () => expect(await probe.queue(QUEUE)).toMatchObject({ ready: 1 }));
+  });
+});

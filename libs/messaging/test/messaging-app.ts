@@ -1,0 +1,86 @@
+import type { INestApplicationContext, Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { DatabaseModule, runMigrations } from '@platform/database';
+import { ServiceDefaultsModule, ShutdownRegistry } from '@platform/service-defaults';
+import { createTestDatabase, type TestDatabase } from '@platform/testing';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { inboxMigrations, MessagingModule } from '../src/index';
+
+/** Outages are caused on purpose here and need not fill the report. */
+export const SILENT = { log: () => undefined, warn: () => undefined, error: () => undefined };
+
+export const NAMESPACE = 'Platform.Contracts';
+const SCHEMA = 'messaging';
+
+/** Where handlers of these suites note what they did, in their message's transaction. */
+class CreateEffects1767225600001 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(
+      `CREATE TABLE ${SCHEMA}.effects (id bigint GENERATED ALWAYS AS IDENTITY, note text NOT NULL)`,
+    );
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query(`DROP TABLE ${SCHEMA}.effects`);
+  }
+}
+
+const MIGRATIONS = [...inboxMigrations(SCHEMA), CreateEffects1767225600001];
+
+/** A database with the inbox and the effects. */
+export function createInboxDatabase(): Promise<TestDatabase> {
+  return createTestDatabase({
+    migrate: async (url) => {
+      await runMigrations({ url, schema: SCHEMA, applicationName: 'messaging-test', migrations: MIGRATIONS });
+    },
+  });
+}
+
+/** The notes that committed handlers left, in order. */
+export async function effects(database: TestDatabase): Promise<string[]> {
+  const rows = await database.query<{ note: string }>(`SELECT note FROM ${SCHEMA}.effects ORDER BY id`);
+  return rows.map(({ note }) => note);
+}
+
+export interface MessagingAppOptions {
+  databaseUrl: string;
+  mainUrl: string;
+  schedulingUrl?: string;
+  handlers: Type[];
+}
+
+/** A service with messaging and nothing else. */
+export function startMessagingApp(options: MessagingAppOptions): Promise<INestApplicationContext> {
+  const { databaseUrl, mainUrl, schedulingUrl = mainUrl, handlers } = options;
+  class RootModule {}
+  const root = {
+    module: RootModule,
+    imports: [
+      ServiceDefaultsModule.forRoot({ config: { LOG_LEVEL: 'fatal' }, name: 'messaging-test' }),
+      DatabaseModule.forRoot({
+        url: databaseUrl,
+        schema: SCHEMA,
+        applicationName: 'messaging-test',
+        entities: [],
+        migrations: MIGRATIONS,
+        poolSize: 10,
+      }),
+      MessagingModule.forRootAsync({
+        useFactory: () => ({
+          service: 'messaging-test',
+          namespace: NAMESPACE,
+          main: { url: mainUrl },
+          scheduling: { url: schedulingUrl },
+        }),
+      }),
+    ],
+    providers: handlers,
+  };
+  return NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
+}
+
+/** What a service does on SIGTERM. */
+export async function stopGracefully(app: INestApplicationContext): Promise<void> {
+  await Promise.all(app.get(ShutdownRegistry).drainHooks.map((hook) => hook.drain()));
+  await app.close();
+}

@@ -1,0 +1,264 @@
+import { randomUUID } from 'node:crypto';
+import { type INestApplicationContext, Injectable } from '@nestjs/common';
+import { type ChannelModel, connect, type ConsumeMessage } from 'amqplib';
+import {
+  ScheduleRecurringTaskInstanceGenerationRequest as ScheduleRequest,
+  UnscheduleRecurringTaskInstanceGenerationRequest as UnscheduleRequest,
+} from '@platform/contracts';
+import { createTestBroker, eventually, type TestBroker, type TestDatabase } from '@platform/testing';
+import {
+  Answer,
+  type ConsumeContext,
+  connectBus,
+  MessageReturnedError,
+  type PlainBus,
+  RequestClient,
+  RequestFaultedError,
+  type RequestOutcome,
+  RequestTimeoutError,
+} from '../src/index';
+import {
+  createInboxDatabase,
+  effects,
+  NAMESPACE,
+  SILENT,
+  startMessagingApp,
+  stopGracefully,
+} from './messaging-app';
+
+const EXCHANGE = `${NAMESPACE}:IUnscheduleRecurringTaskInstanceGenerationRequest`;
+const URN = `urn:message:${EXCHANGE}`;
+const SUCCEEDED_URN = `urn:message:${NAMESPACE}:UnscheduleRecurringTaskInstanceGenerationSucceeded`;
+
+type Outcome = RequestOutcome<
+  { facilityId: number; removed: boolean },
+  { facilityId: number; code: string; reason: string }
+>;
+
+@Injectable()
+class Unscheduler {
+  @Answer(UnscheduleRequest, { queue: 'suite.unschedule' })
+  async unschedule({ facilityId }: UnscheduleRequest, { transaction }: ConsumeContext): Promise<Outcome> {
+    await transaction.query('INSERT INTO effects (note) VALUES ($1)', [`unscheduled ${facilityId}`]);
+    if (facilityId === 666) throw new Error('the trigger store is broken');
+    if (facilityId < 0)
+      return { failed: { facilityId, code: 'UnknownFacility', reason: 'there is no such facility' } };
+    return { succeeded: { facilityId, removed: true } };
+  }
+}
+
+/** Another client of the broker, with nothing of ours in it. */
+class ForeignClient {
+  private constructor(
+    private readonly connection: ChannelModel,
+    readonly received: ConsumeMessage[],
+  ) {}
+
+  static async connect(url: string): Promise<ForeignClient> {
+    const connection = await connect(url);
+    connection.on('error', () => undefined);
+    return new ForeignClient(connection, []);
+  }
+
+  async listen(queue: string, exchange?: string): Promise<void> {
+    const channel = await this.connection.createChannel();
+    await channel.assertQueue(queue, { exclusive: true });
+    if (exchange !== undefined) {
+      await channel.assertExchange(exchange, 'fanout', { durable: false, autoDelete: true });
+      await channel.bindQueue(queue, exchange, '');
+    }
+    await channel.consume(queue, (message) => message && this.received.push(message), { noAck: true });
+  }
+
+  async publish(body: object, properties: object): Promise<void> {
+    const channel = await this.connection.createConfirmChannel();
+    channel.publish(EXCHANGE, '', Buffer.from(JSON.stringify(body)), properties);
+    await channel.waitForConfirms();
+  }
+
+  /** The next answer, read. */
+  async answer(): Promise<{ properties: ConsumeMessage['properties']; envelope: Record<string, unknown> }> {
+    const message = await eventually(() => {
+      const next = this.received.shift();
+      if (next === undefined) throw new Error('no answer yet');
+      return next;
+    });
+    return {
+      properties: message.properties,
+      envelope: JSON.parse(message.content.toString()) as Record<string, unknown>,
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.connection.close();
+  }
+}
+
+describe('requests', () => {
+  let broker: TestBroker;
+  let database: TestDatabase;
+  let app: INestApplicationContext;
+  let neighbour: PlainBus;
+  let foreign: ForeignClient;
+
+  beforeAll(async () => {
+    [broker, database] = await Promise.all([createTestBroker(), createInboxDatabase()]);
+    app = await startMessagingApp({
+      databaseUrl: database.url,
+      mainUrl: broker.url,
+      handlers: [Unscheduler],
+    });
+    neighbour = await connectBus({ url: broker.url, name: 'neighbour', logger: SILENT });
+  });
+
+  beforeEach(async () => {
+    await database.query('TRUNCATE messaging.effects, messaging.inbox');
+    foreign = await ForeignClient.connect(broker.url);
+  });
+
+  afterEach(() => foreign.close());
+
+  afterAll(async () => {
+    await neighbour.close();
+    await stopGracefully(app);
+    await Promise.all([broker.drop(), database.drop()]);
+  });
+
+  it('are answered Succeeded or Failed, from this process and from others', async () => {
+    const client = app.get(RequestClient);
+    await expect(
+      client.request(UnscheduleRequest, { facilityId: 501 }, { timeoutMs: 5_000 }),
+    ).resolves.toEqual({
+      succeeded: { facilityId: 501, removed: true },
+    });
+    await expect(
+      neighbour.request(UnscheduleRequest, { facilityId: -1 }, { timeoutMs: 5_000 }),
+    ).resolves.toEqual({
+      failed: { facilityId: -1, code: 'UnknownFacility', reason: 'there is no such facility' },
+    });
+    expect(await effects(database)).toEqual(['unscheduled 501', 'unscheduled -1']);
+  });
+
+  it('get each its own answer when many are under way', async () => {
+    const facilityIds = Array.from({ length: 30 }, (_, index) => index + 1);
+    const outcomes = await Promise.all(
+      facilityIds.map((facilityId) =>
+        neighbour.request(UnscheduleRequest, { facilityId }, { timeoutMs: 10_000 }),
+      ),
+    );
+    expect(outcomes).toEqual(facilityIds.map((facilityId) => ({ succeeded: { facilityId, removed: true } })));
+  });
+
+  it('are told when the receiver broke down, and leave nothing behind', async () => {
+    const requested = neighbour.request(UnscheduleRequest, { facilityId: 666 }, { timeoutMs: 5_000 });
+    await expect(requested).rejects.toThrow(RequestFaultedError);
+    expect(await effects(database)).toEqual([]);
+    await eventually(async () =>
+      expect(await broker.management.get('suite.unschedule_error', 1)).toHaveLength(1),
+    );
+  });
+
+  it('fail fast when nobody takes them', async () => {
+    const requested = neighbour.request(ScheduleRequest, { facilityId: 501 }, { timeoutMs: 20_000 });
+    await expect(requested).rejects.toThrow(MessageReturnedError);
+  });
+
+  it('time out when nobody answers', async () => {
+    await broker.management.bindQueue(`${NAMESPACE}:${ScheduleRequest.name}`, 'suite.silent');
+    const requested = neighbour.request(ScheduleRequest, { facilityId: 501 }, { timeoutMs: 300 });
+    await expect(requested).rejects.toThrow(RequestTimeoutError);
+  });
+
+  it('of a MassTransit client are answered at the exchange of its responseAddress', async () => {
+    await foreign.listen('customers_bus_x1', 'customers_bus_x1');
+    const request = masstransitRequest(`rabbitmq://localhost/vhost/customers_bus_x1?temporary=true`);
+    await foreign.publish(request, { contentType: 'application/vnd.masstransit+json' });
+    const { properties, envelope } = await foreign.answer();
+    expect(properties.contentType).toBe('application/vnd.masstransit+json');
+    expect(envelope).toMatchObject({
+      requestId: request.requestId,
+      conversationId: request.conversationId,
+      messageType: [SUCCEEDED_URN],
+      message: { facilityId: 501, removed: true },
+    });
+  });
+
+  it.each([
+    ['a queue: address', 'queue:plain-replies', {}],
+    ['an address that only a queue answers to', 'rabbitmq://localhost/vhost/plain-replies', {}],
+    ['AMQP reply-to', null, { replyTo: 'plain-replies' }],
+  ])('are answered at %s', async (_what, responseAddress, properties) => {
+    await foreign.listen('plain-replies');
+    const request = masstransitRequest(responseAddress);
+    await foreign.publish(request, {
+      ...properties,
+      contentType: 'application/vnd.masstransit+json',
+      correlationId: 'c-1',
+    });
+    const answer = await foreign.answer();
+    expect(answer.properties.correlationId).toBe('c-1');
+    expect(answer.envelope).toMatchObject({ message: { facilityId: 501, removed: true } });
+  });
+
+  it('in raw JSON are answered at AMQP’s direct reply-to', async () => {
+    const connection = await connect(broker.url);
+    const channel = await connection.createChannel();
+    const answered = new Promise<ConsumeMessage>((resolve) => {
+      void channel.consume('amq.rabbitmq.reply-to', (message) => message && resolve(message), {
+        noAck: true,
+      });
+    });
+    const properties = {
+      contentType: 'application/json',
+      replyTo: 'amq.rabbitmq.reply-to',
+      correlationId: 'raw-1',
+    };
+    channel.publish(EXCHANGE, '', Buffer.from('{"facilityId":7}'), properties);
+    const { properties: answerProperties, content } = await answered;
+    await connection.close();
+    expect(answerProperties.correlationId).toBe('raw-1');
+    expect(JSON.parse(content.toString())).toMatchObject({
+      messageType: [SUCCEEDED_URN],
+      message: { facilityId: 7 },
+    });
+  });
+
+  it('are carried out once but answered each time they come', async () => {
+    await foreign.listen('impatient');
+    const request = masstransitRequest('queue:impatient');
+    for (let copy = 0; copy < 3; copy += 1) await foreign.publish(request, {});
+    for (let copy = 0; copy < 3; copy += 1) {
+      expect((await foreign.answer()).envelope).toMatchObject({
+        requestId: request.requestId,
+        message: { removed: true },
+      });
+    }
+    expect(await effects(database)).toEqual(['unscheduled 501']);
+  });
+
+  it('whose sender has gone are carried out all the same and harm nobody', async () => {
+    await foreign.publish(masstransitRequest('rabbitmq://localhost/vhost/gone?temporary=true'), {});
+    await eventually(async () => expect(await effects(database)).toEqual(['unscheduled 501']));
+    await expect(
+      neighbour.request(UnscheduleRequest, { facilityId: 1 }, { timeoutMs: 5_000 }),
+    ).resolves.toHaveProperty('succeeded');
+  });
+});
+
+/** What MassTransit's request client writes. */
+function masstransitRequest(responseAddress: string | null): { requestId: string; conversationId: string } {
+  const envelope = {
+    messageId: randomUUID(),
+    requestId: randomUUID(),
+    conversationId: randomUUID(),
+    sourceAddress: 'rabbitmq://localhost/vhost/customers_bus_x1?temporary=true',
+    destinationAddress: `rabbitmq://localhost/vhost/${EXCHANGE}`,
+    responseAddress,
+    messageType: [URN],
+    message: { facilityId: 501, requestedBy: null },
+    sentTime: '2026-01-05T10:00:00.1234567Z',
+    headers: {},
+    host: { machineName: 'customers-1', massTransitVersion: '8.3.4.0' },
+  };
+  return envelope;
+}
