@@ -7,6 +7,7 @@ import { pathOf } from '../logging/log-safe';
 import { defaultProblem } from '../problems/http-problem';
 import { PROBLEM_JSON, renderProblem } from '../problems/render-problem';
 import { newTraceId, traceIdOf } from '../tracing/trace-context';
+import { routableUrl } from './routable-url';
 
 const MEBIBYTE = 1024 * 1024;
 /** Room for the largest token accepted (16 KiB) and the other headers. */
@@ -27,6 +28,7 @@ export function fastifyOptions(bodyLimitBytes = MEBIBYTE): AdapterOptions {
     return503OnClosing: false,
     http: { maxHeaderSize: MAX_HEADER_BYTES },
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, maxParamLength: MAX_PARAM_LENGTH },
+    rewriteUrl: (request: IncomingMessage) => routableUrl(request.url ?? '/'),
     genReqId: (request: IncomingMessage) => traceIdOf(request.headers.traceparent) ?? newTraceId(),
     frameworkErrors: answerFrameworkError,
     clientErrorHandler: answerClientError,

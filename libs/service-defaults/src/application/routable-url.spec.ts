@@ -1,0 +1,24 @@
+import { routableUrl } from './routable-url';
+
+describe('routableUrl', () => {
+  it('leaves ordinary targets alone', () => {
+    for (const target of ['/', '/a/b%2Fc?d=%C4%B0&e=\u00e4', '*', '/%C3%B6', '/%25C4%25B0']) {
+      expect(routableUrl(target)).toBe(target);
+    }
+  });
+
+  it('writes the dotted capital I so that folding its case keeps its length', () => {
+    const decoded = decodeURIComponent(routableUrl('/%c4%B0stanbul/%C4%B0?q=%C4%B0').split('?')[0] ?? '');
+    expect(decoded).toHaveLength(decoded.toLowerCase().length);
+    expect(decoded.normalize('NFC')).toBe('/İstanbul/İ');
+  });
+
+  it('is needed for no other character', () => {
+    const shifting: string[] = [];
+    for (let codePoint = 0; codePoint <= 0x10ffff; codePoint += 1) {
+      const character = String.fromCodePoint(codePoint);
+      if (character.toLowerCase().length !== character.length) shifting.push(character);
+    }
+    expect(shifting).toEqual(['İ']);
+  });
+});

@@ -1,0 +1,13 @@
+/**
+ * A request target that the router can match without regard to case.
+ *
+ * find-my-way decodes the path, folds a copy of it with `toLowerCase()` and cuts parameters out of the original by the copy's
+ * positions. "İ" (U+0130) folds to two characters and shifts them; written as the canonically equal "I" and combining dot it
+ * keeps its length. It is the only character that does this, so parameters come out the same in Unicode normal form C.
+ */
+export function routableUrl(target: string): string {
+  const queryAt = target.indexOf('?');
+  const path = queryAt === -1 ? target : target.slice(0, queryAt);
+  const query = queryAt === -1 ? '' : target.slice(queryAt);
+  return path.replace(/%c4%b0/gi, 'I%CC%87') + query;
+}
