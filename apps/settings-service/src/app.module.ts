@@ -53,6 +53,9 @@ function accessTokens(config: Readonly<SettingsServiceConfig>): AccessTokensOpti
     revocations: httpRevocationSource({
       authServiceUrl: config.AUTH_SERVICE_URL,
       bearerToken: () => tokens.getToken(),
+      onTokenRefused: (token) => {
+        tokens.invalidate(token);
+      },
     }),
   };
 }

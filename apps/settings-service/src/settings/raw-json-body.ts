@@ -7,12 +7,13 @@ export function keepJsonBodiesRaw(app: NestFastifyApplication): void {
   const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
   fastify.removeContentTypeParser('application/json');
   fastify.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    const coding = contentCoding(request);
-    if (coding === 'identity') done(null, body);
-    else done(problems.unsupportedMediaType(`A body in content coding ${coding} is not understood.`));
+    if (isPlainUtf8(request)) done(null, body);
+    else done(problems.unsupportedMediaType('The body must be uncompressed UTF-8.'));
   });
 }
 
-function contentCoding(request: FastifyRequest): string {
-  return request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+function isPlainUtf8({ headers }: FastifyRequest): boolean {
+  const coding = headers['content-encoding']?.trim() ?? 'identity';
+  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8';
+  return /^identity$/i.test(coding) && /^(utf-?8|us-ascii)$/i.test(charset);
 }

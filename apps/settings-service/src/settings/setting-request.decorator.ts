@@ -1,6 +1,6 @@
 import { createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
-import { currentTraceId, problems } from '@platform/service-defaults';
+import { problems } from '@platform/service-defaults';
 import type { FastifyRequest } from 'fastify';
 import { parseEntityTags } from './entity-tag';
 import type { EntityTags, Preconditions } from './entity-tag';
@@ -52,7 +52,7 @@ export const HeadersOfWrite = createParamDecorator(
     return {
       conditions: conditionsOf(request),
       idempotencyKey: isWellFormed ? idempotencyKey : null,
-      requestId: currentTraceId() ?? request.id,
+      requestId: request.id,
     };
   },
 );

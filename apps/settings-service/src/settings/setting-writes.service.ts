@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { ContentionError, inTransaction, isUniqueViolation } from '@platform/database';
+import { inTransaction, isUniqueViolation } from '@platform/database';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
@@ -10,7 +10,6 @@ import type { AuditTrail } from './audit-trail';
 import type { Preconditions } from './entity-tag';
 import { findWriteByDigest } from './find-recorded-write.query';
 import type { RecordedWrite } from './history-entry';
-import { KeyedQueue } from './keyed-queue';
 import { SettingError } from './setting-errors';
 import { settingKeyText } from './setting-key';
 import type { SettingKey } from './setting-key';
@@ -37,8 +36,6 @@ const MAX_ATTEMPTS = 10;
 /** Runs writes: each in one REPEATABLE READ transaction, repeated as a whole when PostgreSQL refuses to serialise it. */
 @Injectable()
 export class SettingWrites {
-  private readonly queue = new KeyedQueue();
-
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(CLOCK) private readonly clock: Clock,
@@ -46,20 +43,6 @@ export class SettingWrites {
 
   /** @throws {SettingError} what the operation throws, or `idempotency-key-reused` @throws {ContentionError} when time runs out */
   async run(request: WriteRequest, operation: WriteOperation): Promise<RecordedWrite> {
-    const startedAtMs = this.clock.monotonicMs();
-    // Writes of one key collide for certain: queueing them here leaves collisions to other replicas only.
-    return this.queue.run(settingKeyText(request.key), () => {
-      const deadlineMs = DEADLINE_MS - (this.clock.monotonicMs() - startedAtMs);
-      if (deadlineMs <= 0) throw new ContentionError('too many writes of one setting are waiting');
-      return this.transact(request, operation, deadlineMs);
-    });
-  }
-
-  private async transact(
-    request: WriteRequest,
-    operation: WriteOperation,
-    deadlineMs: number,
-  ): Promise<RecordedWrite> {
     const digest = idempotencyDigest(request.trail);
     const attempt = async (manager: EntityManager): Promise<RecordedWrite> => {
       const earlier = digest === null ? null : await findWriteByDigest(manager, digest);
@@ -68,8 +51,13 @@ export class SettingWrites {
       throw new SettingError('idempotency-key-reused');
     };
     try {
-      const limits = { maxAttempts: MAX_ATTEMPTS, deadlineMs, clock: this.clock };
-      return await inTransaction(this.dataSource, 'REPEATABLE READ', attempt, limits);
+      return await inTransaction(this.dataSource, 'REPEATABLE READ', attempt, {
+        maxAttempts: MAX_ATTEMPTS,
+        deadlineMs: DEADLINE_MS,
+        clock: this.clock,
+        // Writes of one setting collide for certain: in turn, they collide with other replicas only.
+        serializeOn: settingKeyText(request.key),
+      });
     } catch (error) {
       // The same key in use for another setting at this moment; for the same setting the row lock came first.
       if (isUniqueViolation(error, 'setting_history_idempotency'))

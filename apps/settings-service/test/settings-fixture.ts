@@ -1,0 +1,99 @@
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { runMigrations } from '@platform/database';
+import { Persona } from '@platform/personas';
+import { createServiceApplication } from '@platform/service-defaults';
+import { TEST_TOKEN_CONFIG, createTestDatabase, testAccessToken } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import request from 'supertest';
+import { loadSettingsServiceConfig } from '../src/config';
+import { MIGRATIONS, SCHEMA, appRoleGrants } from '../src/database-layout';
+import { settingsService } from '../src/service-definition';
+import { startAuthServiceDouble } from './auth-service-double';
+import type { AuthServiceDouble } from './auth-service-double';
+
+/** A settings service, or several replicas of it, on a database of its own and as the role it has in production. */
+export interface SettingsFixture {
+  database: TestDatabase;
+  auth: AuthServiceDouble;
+  replicas: NestFastifyApplication[];
+  /** A request to the first replica. */
+  api: ReturnType<typeof request>;
+  /** Base URL of each replica. */
+  urls: string[];
+  close(): Promise<void>;
+}
+
+const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('base64url');
+const migrate = (url: string): Promise<unknown> => runMigrations(migrationSettings(url));
+
+/** Authorization headers by persona. */
+export const PARTNER = bearer({
+  sub: 'userid:9001',
+  identityType: 'internal-legacy',
+  userId: 9001,
+  personId: undefined,
+  name: 'Ivy Internal',
+  personas: Persona.InternalPartner,
+});
+export const CUSTOMER = bearer({ personas: Persona.Customer });
+export const OWNER = bearer({ personas: Persona.Owner });
+export const RESIDENT = bearer({ personas: Persona.Resident });
+export const SERVICE_PROVIDER = bearer({ personas: Persona.ServiceProvider });
+export const NOBODY = bearer({ personas: Persona.None });
+
+/** An Authorization header with the claims of `testAccessToken`. */
+export function bearer(claims: Record<string, unknown>): { authorization: string } {
+  return { authorization: `Bearer ${testAccessToken(claims)}` };
+}
+
+export async function startSettings({
+  replicas: count = 1,
+  databaseUrl = (url: string): string => url,
+} = {}): Promise<SettingsFixture> {
+  const database = await createTestDatabase({ migrate });
+  const app = await database.createRole();
+  await runMigrations(migrationSettings(database.ownerUrl), { appRole: app.role, appRoleGrants });
+  const auth = await startAuthServiceDouble();
+  const environment = environmentFor(databaseUrl(app.url), auth.url);
+  const replicas: NestFastifyApplication[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const replica = await createServiceApplication(settingsService(loadSettingsServiceConfig(environment)));
+    await replica.listen(0, '127.0.0.1');
+    replicas.push(replica);
+  }
+  const urls = await Promise.all(replicas.map((replica) => replica.getUrl()));
+  return {
+    ...{ database, auth, replicas, urls, api: request(urls[0] ?? '') },
+    close: async () => {
+      for (const replica of replicas) await replica.close();
+      await auth.close();
+      await database.drop();
+    },
+  };
+}
+
+/** The path of a setting. */
+export function settingPath(subsystemName: string, settingName: string): string {
+  const [subsystem, setting] = [subsystemName, settingName].map(encodeURIComponent);
+  return `/platform/v1/subsystems/${String(subsystem)}/settings/${String(setting)}`;
+}
+
+function migrationSettings(url: string): Parameters<typeof runMigrations>[0] {
+  return { url, schema: SCHEMA, applicationName: 'settings-test', migrations: MIGRATIONS };
+}
+
+function environmentFor(databaseUrl: string, authServiceUrl: string): NodeJS.ProcessEnv {
+  return {
+    ...{ NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'silent' },
+    DATABASE_URL: databaseUrl,
+    TOKEN_ISSUER: TEST_TOKEN_CONFIG.issuer,
+    TOKEN_AUDIENCE: TEST_TOKEN_CONFIG.audience,
+    ACCESS_TOKEN_HMAC_KEY: TEST_TOKEN_CONFIG.hmacKey.toString('base64url'),
+    ACCESS_TOKEN_HMAC_KEY_ID: TEST_TOKEN_CONFIG.hmacKeyId,
+    AUTH_SERVICE_URL: authServiceUrl,
+    SERVICE_APPLICATION_KEY: 'platform-services',
+    SERVICE_SHARED_SECRET: SECRET,
+    SERVICE_USER_NAME: 'svc.platform',
+    CURSOR_HMAC_KEY: SECRET,
+  };
+}
