@@ -24,6 +24,19 @@ export function localUrl(port: number): string {
   return `http://127.0.0.1:${port}`;
 }
 
+/** Where every program answers, by the variables that the tour and other callers read. */
+export function addressVariables(ports: PortTable): Variables {
+  return {
+    AUTH_URL: localUrl(ports.auth),
+    SETTINGS_URL: localUrl(ports.settings),
+    TASK_URL: localUrl(ports.task),
+    CUSTOMERS_URL: localUrl(ports.customers),
+    SCHEDULING_URL: localUrl(ports.scheduling),
+    RECEIVER_URL: localUrl(ports.completions),
+    IDENTITY_PROVIDER_URL: localUrl(ports.openid),
+  };
+}
+
 /** Environment of a service's main program. */
 export function serviceEnvironment(service: Service, settings: PlatformSettings): Variables {
   return {

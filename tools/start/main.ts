@@ -1,12 +1,14 @@
 /** `npm start`: brings the whole platform up, keeps it until Ctrl-C, and takes it down in order. */
 import { join } from 'node:path';
 import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { saveRunningAddresses } from '#infrastructure/running-addresses.ts';
 import { openStateFolder } from '#infrastructure/state-folder.ts';
 import { endedEarly, Supervisor } from '#infrastructure/supervisor.ts';
 import { ArgumentsError, parseStartArguments, USAGE, type StartArguments } from './arguments.ts';
 import { openSecrets } from './context.ts';
 import { DETACHED_VARIABLE, startDetached } from './detach.ts';
 import { readExternalServers } from './external-servers.ts';
+import { addressVariables } from './environments.ts';
 import { followLogs } from './follow-logs.ts';
 import { guide } from './guide.ts';
 import { startPlatform } from './platform.ts';
@@ -79,7 +81,10 @@ function endOnSignals(
 }
 
 function announce(args: StartArguments, stateFolder: string, progress: Progress): void {
-  if (!args.infrastructureOnly) progress.line(guide(args.ports, stateFolder));
+  if (!args.infrastructureOnly) {
+    saveRunningAddresses(stateFolder, addressVariables(args.ports));
+    progress.line(guide(args.ports, stateFolder));
+  }
   const how = args.detach ? 'Stop it with: npm run stop' : 'Ctrl-C stops it.';
   progress.line(`Ready after ${progress.total()}. ${how}`);
   // Held open by the children's handles; the launcher of a detached start waits for this word.

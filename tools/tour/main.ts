@@ -5,6 +5,9 @@
  * Usage: npm run tour    (AUTH_URL, SETTINGS_URL, TASK_URL, CUSTOMERS_URL, SCHEDULING_URL, RECEIVER_URL name other addresses)
  */
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { readRunningAddresses } from '#infrastructure/running-addresses.ts';
+import { openStateFolder } from '#infrastructure/state-folder.ts';
 import { readTourSettings, type TourSettings } from './addresses.ts';
 import { activationChapter } from './chapters/activation.chapter.ts';
 import { completionChapter } from './chapters/completion.chapter.ts';
@@ -17,6 +20,8 @@ import { tokensChapter } from './chapters/tokens.chapter.ts';
 import { Difference } from './difference.ts';
 import { Narrator, terminalScreen } from './narrator.ts';
 import { Walk } from './walk.ts';
+
+const WORKSPACE = join(import.meta.dirname, '../..');
 
 async function tour(walk: Walk, settings: TourSettings): Promise<void> {
   // Fresh names on every run, so that the tour can be walked again on the same data.
@@ -36,7 +41,7 @@ async function main(): Promise<number> {
   const walk = new Walk(narrator);
   const startedAtMs = performance.now();
   try {
-    await tour(walk, readTourSettings(process.env));
+    await tour(walk, readTourSettings(process.env, readRunningAddresses(openStateFolder(WORKSPACE))));
   } catch (error) {
     if (!(error instanceof Difference)) throw error;
     narrator.difference(error);
