@@ -1,0 +1,4 @@
+/** What a sealed application secret is bound to. */
+export function applicationSecretPurpose(applicationKey: string): string {
+  return `application:${applicationKey}`;
+}

@@ -1,0 +1,59 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Personas } from '@platform/personas';
+import type { TokenFlow } from '../token/rejection';
+
+/** A registered caller of the token endpoints. */
+export interface Application {
+  applicationKey: string;
+  /** Persona bits it may ask for. */
+  allowedPersonas: Personas;
+  /** Whether it is an "authorized application" in the spec's words: may hold refresh tokens. */
+  allowRefresh: boolean;
+  allowedFlows: readonly string[];
+}
+
+/** An application with its live secrets, newest first. */
+export interface ApplicationWithSecrets extends Application {
+  secrets: readonly Buffer[];
+}
+
+/** How far a request's timestamp may lie in the past or the future. */
+export const TRUST_MAX_AGE_SECONDS = 300;
+
+/** How many live secrets count, so that one can be replaced without an outage. */
+export const LIVE_SECRETS = 2;
+
+/** Stands in for the secrets of an unknown application, so that being unknown takes as long as being wrong. */
+const DUMMY_SECRETS: readonly Buffer[] = [Buffer.alloc(44, 'dummy')];
+
+/** The secrets to compare with: of the application, or dummies of equal cost. */
+export function comparableSecrets(application: ApplicationWithSecrets | null): readonly Buffer[] {
+  return application !== null && application.secrets.length > 0 ? application.secrets : DUMMY_SECRETS;
+}
+
+/** True when one of `candidates` equals `given`. Every candidate is compared, and by digest, so that the time depends
+ *  neither on which one matches, nor on where they differ, nor on their lengths. */
+export function matchesAny(given: Buffer, candidates: readonly Buffer[]): boolean {
+  const digest = sha256(given);
+  return candidates.reduce((found, candidate) => timingSafeEqual(sha256(candidate), digest) || found, false);
+}
+
+function sha256(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}
+
+/** The bytes of standard, padded base64; null for any other spelling, so that one code has one spelling. */
+export function decodeAuthenticationCode(code: string): Buffer | null {
+  const bytes = Buffer.from(code, 'base64');
+  return bytes.toString('base64') === code ? bytes : null;
+}
+
+/** True when a request made at `timestamp` is at most 300 s from `now`, in either direction. */
+export function isFreshTimestamp(timestamp: Date, now: Date): boolean {
+  return Math.abs(now.getTime() - timestamp.getTime()) <= TRUST_MAX_AGE_SECONDS * 1_000;
+}
+
+/** True when the application may use this flow. */
+export function mayUseFlow(application: Application, flow: TokenFlow): boolean {
+  return application.allowedFlows.includes(flow);
+}

@@ -1,0 +1,80 @@
+import { createHmac } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { trustSignedText } from '@platform/auth-client';
+import type { UnsignedTrustRequest } from '@platform/auth-client';
+import { CLOCK } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import type { DataSource } from 'typeorm';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
+import { openSecret } from '../keys/secret-box';
+import { TokenRejected, TokenRejectionReason } from '../token/rejection';
+import type { Application, ApplicationWithSecrets } from './application';
+import { comparableSecrets, decodeAuthenticationCode, isFreshTimestamp, matchesAny } from './application';
+import { applicationSecretPurpose } from './application-secret';
+import { findApplication } from './find-application.query';
+import { recordAuthenticationCode } from './record-authentication-code.query';
+
+/** Registered applications: who they are, and whether a request really comes from one. */
+@Injectable()
+export class ApplicationsService {
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  async find(applicationKey: string): Promise<ApplicationWithSecrets | null> {
+    const row = await findApplication(this.dataSource, applicationKey);
+    if (row === null) return null;
+    const { sealedSecrets, ...application } = row;
+    const purpose = applicationSecretPurpose(applicationKey);
+    const secrets = sealedSecrets.map((sealed) =>
+      openSecret(this.config.SECRET_ENCRYPTION_KEY, purpose, sealed),
+    );
+    return { ...application, secrets };
+  }
+
+  /** The application that signed `request`. The order of the checks is fixed: an unproven caller learns nothing of age or
+   *  replay, and only a proven, fresh request takes a replay row.
+   *  @throws {TokenRejected} AuthenticationFailed */
+  async authenticateSigned(
+    request: UnsignedTrustRequest & { authenticationCode: string },
+  ): Promise<Application> {
+    const application = await this.find(request.applicationKey);
+    const code = decodeAuthenticationCode(request.authenticationCode) ?? Buffer.alloc(0);
+    const signedText = trustSignedText(request);
+    const expected = comparableSecrets(application).map((secret) =>
+      createHmac('sha256', secret).update(signedText, 'utf8').digest(),
+    );
+    const proven = matchesAny(code, expected);
+    if (application === null || !proven)
+      throw proofFailed(application === null ? 'unknown application' : 'wrong code');
+    if (!isFreshTimestamp(new Date(request.requestTimestampUtc), this.clock.now()))
+      throw proofFailed('stale timestamp');
+    const isFirstUse = await recordAuthenticationCode(this.dataSource, application.applicationKey, code);
+    if (!isFirstUse) throw proofFailed('replayed');
+    return application;
+  }
+
+  /** The application that knows `sharedSecret`. @throws {TokenRejected} AuthenticationFailed */
+  async authenticateSecret(applicationKey: string, sharedSecret: string): Promise<Application> {
+    const application = await this.find(applicationKey);
+    const proven = matchesAny(Buffer.from(sharedSecret), comparableSecrets(application));
+    if (application === null || !proven)
+      throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
+    return application;
+  }
+}
+
+function proofFailed(privateDetail: string): TokenRejected {
+  return new TokenRejected(
+    TokenRejectionReason.AuthenticationFailed,
+    'The application could not be authenticated.',
+    {
+      stage: 'proof',
+      privateDetail,
+    },
+  );
+}

@@ -1,0 +1,65 @@
+import { availableParallelism } from 'node:os';
+import { flag, secret, serviceConfigShape } from '@platform/service-defaults';
+import { z } from 'zod';
+
+/** Injection token of the service's configuration. */
+export const AUTH_CONFIG = Symbol('auth-service configuration');
+
+const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
+const seconds = z.coerce.number().int().positive();
+const keyId = z.string().regex(/^[\w.-]{1,64}$/, 'must match [A-Za-z0-9_.-]{1,64}');
+
+const YEAR_SECONDS = 365 * 24 * 60 * 60;
+
+/** Everything this service reads from its environment. Keys and secrets have no defaults: boot fails without them. */
+export const authConfigSchema = z
+  .object({
+    ...serviceConfigShape,
+    PORT: serviceConfigShape.PORT.default(3001),
+    METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9101),
+    TOKEN_ISSUER: z.string().min(1).max(500),
+    TOKEN_AUDIENCE: z.string().min(1).max(500),
+    ACCESS_TOKEN_HMAC_KEY: secret({ minBytes: 32 }),
+    ACCESS_TOKEN_HMAC_KEY_ID: keyId,
+    REFRESH_TOKEN_HMAC_KEY: secret({ minBytes: 32 }),
+    REFRESH_TOKEN_HMAC_KEY_ID: keyId,
+    /** AES-256-GCM key for application secrets and private signing keys. */
+    SECRET_ENCRYPTION_KEY: secret({ minBytes: 32 }),
+    /** Seals the cursors of the revocation list. */
+    CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
+    /** Each identity store may live elsewhere; by default all are schemas in the service's own database. */
+    PERSON_DIRECTORY_DATABASE_URL: postgresUrl.optional(),
+    INTERNAL_LEGACY_DATABASE_URL: postgresUrl.optional(),
+    SERVICE_PROVIDERS_DATABASE_URL: postgresUrl.optional(),
+    CUSTOMERS_SERVICE_URL: z.url({ protocol: /^https?$/ }),
+    CUSTOMERS_SERVICE_TIMEOUT_MS: z.coerce.number().int().min(10).max(60_000).default(2_000),
+    /** Lets the query of POST /auth/token/bearer replace the header. For tests; refused in production. */
+    BEARER_TOKEN_OVERRIDE_ENABLED: flag().default(false),
+    /** Longest time since the user proved who they are for which a bearer token is exchanged, in seconds. */
+    BEARER_MAX_AGE: seconds.default(YEAR_SECONDS),
+    /** The same for refreshing, in seconds. */
+    REFRESH_MAX_AGE: seconds.default(YEAR_SECONDS),
+    /** Longest time for which a refresh token may lie unused, in seconds; off unless given. */
+    REFRESH_IDLE: seconds.optional(),
+    REVOCATION_WRITE_POLICY: z.enum(['any-token', 'self-or-admin']).default('any-token'),
+    /** The application of password logins that send no X-Application-Key; without one they get no refresh token. */
+    USER_FLOW_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
+    /** Password hashes computed at once. */
+    PASSWORD_HASH_CONCURRENCY: z.coerce.number().int().min(1).max(64).default(availableParallelism()),
+    /** Logins that may wait for a hash; more get 503. */
+    PASSWORD_HASH_QUEUE: z.coerce.number().int().min(0).max(10_000).default(100),
+  })
+  .refine((config) => config.SECRET_ENCRYPTION_KEY.length === 32, {
+    path: ['SECRET_ENCRYPTION_KEY'],
+    message: 'must hold exactly 32 bytes',
+  })
+  .refine((config) => !(config.BEARER_TOKEN_OVERRIDE_ENABLED && config.NODE_ENV === 'production'), {
+    path: ['BEARER_TOKEN_OVERRIDE_ENABLED'],
+    message: 'must not be enabled in production',
+  })
+  .refine((config) => !config.ACCESS_TOKEN_HMAC_KEY.equals(config.REFRESH_TOKEN_HMAC_KEY), {
+    path: ['REFRESH_TOKEN_HMAC_KEY'],
+    message: 'must not be the key of access tokens',
+  });
+
+export type AuthConfig = Readonly<z.output<typeof authConfigSchema>>;

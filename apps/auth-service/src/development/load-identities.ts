@@ -1,0 +1,72 @@
+import { secret } from '@platform/service-defaults';
+import { Client } from 'pg';
+import { z } from 'zod';
+import { developmentApplications } from './development-identities';
+import { writeDevelopmentApplications } from './write-development-applications.query';
+import type { SqlConnection } from './write-development-identities.query';
+import {
+  writeInternalLegacy,
+  writePersonDirectory,
+  writeServiceProviders,
+} from './write-development-identities.query';
+
+const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
+
+/** What loading needs; it writes as the role that owns the tables. */
+export const developmentConfigSchema = z.object({
+  NODE_ENV: z
+    .enum(['development', 'test'], 'development identities are never loaded in production')
+    .default('development'),
+  DATABASE_URL: postgresUrl,
+  MIGRATION_DATABASE_URL: postgresUrl.optional(),
+  PERSON_DIRECTORY_DATABASE_URL: postgresUrl.optional(),
+  PERSON_DIRECTORY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+  INTERNAL_LEGACY_DATABASE_URL: postgresUrl.optional(),
+  INTERNAL_LEGACY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+  SERVICE_PROVIDERS_DATABASE_URL: postgresUrl.optional(),
+  SERVICE_PROVIDERS_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+  SECRET_ENCRYPTION_KEY: secret({ minBytes: 32 }),
+  DEVELOPMENT_SERVICE_SECRET: z.string().min(16),
+});
+
+/** Loads the development identities and applications. Repeating it changes nothing. */
+export async function loadDevelopmentIdentities(
+  config: z.output<typeof developmentConfigSchema>,
+): Promise<void> {
+  const ownUrl = config.MIGRATION_DATABASE_URL ?? config.DATABASE_URL;
+  const applications = developmentApplications(config.DEVELOPMENT_SERVICE_SECRET);
+  await inOneTransaction(
+    config.PERSON_DIRECTORY_MIGRATION_DATABASE_URL ?? config.PERSON_DIRECTORY_DATABASE_URL ?? ownUrl,
+    writePersonDirectory,
+  );
+  await inOneTransaction(
+    config.INTERNAL_LEGACY_MIGRATION_DATABASE_URL ?? config.INTERNAL_LEGACY_DATABASE_URL ?? ownUrl,
+    writeInternalLegacy,
+  );
+  await inOneTransaction(
+    config.SERVICE_PROVIDERS_MIGRATION_DATABASE_URL ?? config.SERVICE_PROVIDERS_DATABASE_URL ?? ownUrl,
+    writeServiceProviders,
+  );
+  await inOneTransaction(ownUrl, (connection) =>
+    writeDevelopmentApplications(connection, applications, config.SECRET_ENCRYPTION_KEY),
+  );
+}
+
+async function inOneTransaction(
+  url: string,
+  write: (connection: SqlConnection) => Promise<void>,
+): Promise<void> {
+  const client = new Client({
+    connectionString: url,
+    application_name: 'auth-service-development-identities',
+  });
+  await client.connect();
+  try {
+    await client.query('BEGIN');
+    await write(client);
+    await client.query('COMMIT');
+  } finally {
+    // Without a COMMIT before it, ending the connection rolls back.
+    await client.end();
+  }
+}

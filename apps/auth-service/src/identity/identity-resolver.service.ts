@@ -1,0 +1,70 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { Persona } from '@platform/personas';
+import type {
+  Identity,
+  IdentityQuery,
+  IdentityRecord,
+  IdentityStore,
+  IdentityStoreName,
+  Resolution,
+} from './identity';
+import { IDENTITY_STORES } from './identity-stores';
+import type { ExplicitIdentifiers } from './merge-identities';
+import { mergeIdentities, technicianName } from './merge-identities';
+import { ServiceProvidersStore } from './service-providers.store';
+
+/** Finds out who a user is by asking all stores. An outage of any store throws: half an identity is never issued. */
+@Injectable()
+export class IdentityResolver {
+  constructor(
+    @Inject(IDENTITY_STORES) private readonly stores: readonly IdentityStore[],
+    private readonly serviceProviders: ServiceProvidersStore,
+  ) {}
+
+  async resolve(query: IdentityQuery, explicit: ExplicitIdentifiers = {}): Promise<Resolution> {
+    const found = await this.ask(this.stores, query);
+    return mergeIdentities([...found, ...(await this.followLinks(found))], explicit);
+  }
+
+  /** A technician known only by provider and name; null when there is no such provider. */
+  async findTechnician(providerId: number, name: string): Promise<Identity | null> {
+    if (!(await this.serviceProviders.hasProvider(providerId))) return null;
+    return {
+      ...technicianName(providerId, name),
+      personId: null,
+      userId: null,
+      providerId,
+      name,
+      personas: Persona.ServiceProvider,
+      roles: [],
+      facilities: [],
+      groups: [],
+    };
+  }
+
+  private async ask(stores: readonly IdentityStore[], query: IdentityQuery): Promise<IdentityRecord[]> {
+    const answers = await Promise.all(stores.map((store) => store.find(query)));
+    return answers.flat();
+  }
+
+  /** Asks the stores that a link points to and that did not know the user by the first query. Most users have no such
+   *  link and cost no second round. */
+  private async followLinks(found: readonly IdentityRecord[]): Promise<IdentityRecord[]> {
+    const personId = found.find((record) => record.personId !== null)?.personId ?? null;
+    const userId = found.find((record) => record.userId !== null)?.userId ?? null;
+    const links: [IdentityStoreName, IdentityQuery | null][] = [
+      ['person-directory', personId === null ? null : { by: 'person', personId }],
+      ['internal-legacy', userId === null ? null : { by: 'user', userId }],
+    ];
+    const answers = await Promise.all(
+      links.map(([storeName, query]) => {
+        if (query === null || found.some((record) => record.store === storeName)) return [];
+        return this.ask(
+          this.stores.filter((store) => store.name === storeName),
+          query,
+        );
+      }),
+    );
+    return answers.flat();
+  }
+}

@@ -1,0 +1,85 @@
+import { Module } from '@nestjs/common';
+import type { DynamicModule, FactoryProvider, Type } from '@nestjs/common';
+import { getDataSourceToken } from '@nestjs/typeorm';
+import { DatabaseModule } from '@platform/database';
+import type { DataSource } from 'typeorm';
+import type { AuthConfig } from '../config';
+import type { ServiceSchema } from '../migrations/schemas';
+import {
+  INTERNAL_LEGACY_SCHEMA,
+  PERSON_DIRECTORY_SCHEMA,
+  SERVICE_PROVIDERS_SCHEMA,
+} from '../migrations/schemas';
+import type { IdentityStore } from './identity';
+import { IdentityResolver } from './identity-resolver.service';
+import { IDENTITY_STORES } from './identity-stores';
+import { InternalLegacyStore } from './internal-legacy.store';
+import { PasswordAuthenticator } from './passwords/password-authenticator.service';
+import { PasswordHasher } from './passwords/password-hasher.service';
+import { PersonDirectoryStore } from './person-directory.store';
+import { ServiceProvidersStore } from './service-providers.store';
+
+interface StoreConnection {
+  store: Type<IdentityStore>;
+  schema: ServiceSchema;
+  url: (config: AuthConfig) => string | undefined;
+}
+
+/** The stores in the order in which they are asked. A further store is one line here. */
+const STORES: readonly StoreConnection[] = [
+  {
+    store: PersonDirectoryStore,
+    schema: PERSON_DIRECTORY_SCHEMA,
+    url: (config) => config.PERSON_DIRECTORY_DATABASE_URL,
+  },
+  {
+    store: InternalLegacyStore,
+    schema: INTERNAL_LEGACY_SCHEMA,
+    url: (config) => config.INTERNAL_LEGACY_DATABASE_URL,
+  },
+  {
+    store: ServiceProvidersStore,
+    schema: SERVICE_PROVIDERS_SCHEMA,
+    url: (config) => config.SERVICE_PROVIDERS_DATABASE_URL,
+  },
+];
+
+@Module({})
+export class IdentityModule {
+  static forRoot(config: AuthConfig): DynamicModule {
+    const connected = STORES.map((connection) => connectStore(connection, config));
+    return {
+      module: IdentityModule,
+      imports: connected.flatMap(({ imports }) => imports),
+      providers: [
+        ...connected.map(({ provider }) => provider),
+        {
+          provide: IDENTITY_STORES,
+          inject: STORES.map(({ store }) => store),
+          useFactory: (...stores: IdentityStore[]) => stores,
+        },
+        IdentityResolver,
+        PasswordHasher,
+        PasswordAuthenticator,
+      ],
+      exports: [IDENTITY_STORES, IdentityResolver, PasswordAuthenticator],
+    };
+  }
+}
+
+/** A store in the service's own database uses its pool; one that lives elsewhere gets a pool of its own. */
+function connectStore(
+  { store, schema, url }: StoreConnection,
+  config: AuthConfig,
+): { imports: DynamicModule[]; provider: FactoryProvider<IdentityStore> } {
+  const storeUrl = url(config) ?? config.DATABASE_URL;
+  const name = storeUrl === config.DATABASE_URL ? undefined : schema.settings.schema;
+  const provider: FactoryProvider<IdentityStore> = {
+    provide: store,
+    inject: [getDataSourceToken(name)],
+    useFactory: (dataSource: DataSource) => new store(dataSource),
+  };
+  if (name === undefined) return { imports: [], provider };
+  const database = { ...schema.settings, url: storeUrl, poolSize: config.DATABASE_POOL_SIZE, name };
+  return { imports: [DatabaseModule.forRoot(database)], provider };
+}

@@ -1,0 +1,41 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { OnModuleInit } from '@nestjs/common';
+import { hash as argon2 } from '@node-rs/argon2';
+import { randomUUID } from 'node:crypto';
+import { AUTH_CONFIG } from '../../config';
+import type { AuthConfig } from '../../config';
+import { BoundedWork } from './bounded-work';
+import { ARGON2ID_COST, needsUpgrade, readPasswordHash, verifyPassword } from './password-hash';
+
+/** Verifies and makes password hashes, a bounded number at a time: hashing takes a core for tens of milliseconds, and a flood
+ *  of logins must not take the rest of the service with it. */
+@Injectable()
+export class PasswordHasher implements OnModuleInit {
+  private readonly work: BoundedWork;
+  private dummyHash = '';
+
+  constructor(@Inject(AUTH_CONFIG) config: AuthConfig) {
+    this.work = new BoundedWork(config.PASSWORD_HASH_CONCURRENCY, config.PASSWORD_HASH_QUEUE);
+  }
+
+  async onModuleInit(): Promise<void> {
+    this.dummyHash = await argon2(randomUUID(), ARGON2ID_COST);
+  }
+
+  /** Verifies a password at the price of one argon2id hash, whatever is stored: nothing at all costs a dummy, and a cheap legacy
+   *  scheme pays on top. `upgradedHash` is set when the password is right and its hash should be replaced.
+   *  @throws {TooMuchWorkError} when too many hashes are waiting already */
+  verify(
+    stored: string | null,
+    password: string,
+  ): Promise<{ verified: boolean; upgradedHash: string | null }> {
+    return this.work.run(async () => {
+      const hash = readPasswordHash(stored ?? this.dummyHash);
+      const verified = (await verifyPassword(hash, password)) && stored !== null;
+      if (!needsUpgrade(hash)) return { verified, upgradedHash: null };
+      // A wrong legacy password pays for the hash too, or its quick answer would tell that the account exists.
+      const upgradedHash = await argon2(password, ARGON2ID_COST);
+      return { verified, upgradedHash: verified ? upgradedHash : null };
+    });
+  }
+}

@@ -1,0 +1,17 @@
+import { Controller, Get, Header } from '@nestjs/common';
+import { Public } from '@platform/access-tokens';
+import type { PublishedKey } from './signing-keys.service';
+import { SigningKeys } from './signing-keys.service';
+
+/** The public keys, for services that validate asymmetrically signed tokens. Additive to the specification. */
+@Public()
+@Controller('auth/.well-known')
+export class JwksController {
+  constructor(private readonly signingKeys: SigningKeys) {}
+
+  @Get('jwks.json')
+  @Header('Cache-Control', 'public, max-age=30')
+  keys(): { keys: readonly PublishedKey[] } {
+    return { keys: this.signingKeys.published };
+  }
+}

@@ -1,0 +1,5 @@
+import { loadConfig, runService } from '@platform/service-defaults';
+import { authConfigSchema } from './config';
+import { authService } from './service-definition';
+
+void runService(authService(loadConfig(authConfigSchema)));

@@ -1,0 +1,13 @@
+import type { Application } from '../applications/application';
+import { mayUseFlow } from '../applications/application';
+import type { TokenFlow } from './rejection';
+import { TokenRejected, TokenRejectionReason } from './rejection';
+
+/** Refuses a flow that is not among the application's. @throws {TokenRejected} InvalidGrant */
+export function authoriseFlow(application: Application, flow: TokenFlow): void {
+  if (mayUseFlow(application, flow)) return;
+  throw new TokenRejected(
+    TokenRejectionReason.InvalidGrant,
+    'This flow is not permitted to this application.',
+  );
+}

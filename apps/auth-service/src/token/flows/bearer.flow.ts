@@ -1,0 +1,59 @@
+import { Headers, Inject, Query } from '@nestjs/common';
+import { AccessTokenError, AccessTokenVerifier, bearerToken } from '@platform/access-tokens';
+import type { Caller } from '@platform/access-tokens';
+import { CLOCK } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import { createZodDto } from 'nestjs-zod';
+import { z } from 'zod';
+import { AUTH_CONFIG } from '../../config';
+import type { AuthConfig } from '../../config';
+import { BearerExchange } from '../bearer-exchange.service';
+import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import type { TokenResponse } from '../token-response';
+
+export class BearerQueryDto extends createZodDto(
+  z.object({ bearerTokenOverride: z.string().max(16_384).optional() }),
+) {}
+
+/** A valid access token for a fresh one. */
+@TokenFlowController()
+export class BearerFlow {
+  constructor(
+    private readonly verifier: AccessTokenVerifier,
+    private readonly exchange: BearerExchange,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+  ) {}
+
+  @TokenPost('bearer')
+  async issue(
+    @Headers('authorization') authorization: string | undefined,
+    @Query() { bearerTokenOverride }: BearerQueryDto,
+  ): Promise<TokenResponse> {
+    const override = this.config.BEARER_TOKEN_OVERRIDE_ENABLED ? bearerTokenOverride : undefined;
+    const caller = await this.verify(override ?? bearerToken(authorization));
+    // Exchanging again and again must not keep one sign-in alive for ever.
+    const ageMs = this.clock.now().getTime() - caller.authTime.getTime();
+    if (ageMs > this.config.BEARER_MAX_AGE * 1_000) throw notValid('the sign-in is too long ago');
+    return this.exchange.issueFor(caller);
+  }
+
+  private async verify(token: string | null): Promise<Caller> {
+    if (token === null) throw notValid('no readable token');
+    try {
+      return await this.verifier.verify(token);
+    } catch (error) {
+      if (!(error instanceof AccessTokenError)) throw error;
+      if (error.reason !== 'revoked') throw notValid(error.reason, error);
+      throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.', {
+        cause: error,
+      });
+    }
+  }
+}
+
+function notValid(privateDetail: string, cause?: unknown): TokenRejected {
+  const detail = 'The access token is not valid.';
+  return new TokenRejected(TokenRejectionReason.AccessTokenIsNotValid, detail, { privateDetail, cause });
+}

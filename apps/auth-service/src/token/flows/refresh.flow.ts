@@ -1,0 +1,75 @@
+import { Body } from '@nestjs/common';
+import { createZodDto } from 'nestjs-zod';
+import { z } from 'zod';
+import type { Resolution } from '../../identity/identity';
+import { IdentityResolver } from '../../identity/identity-resolver.service';
+import type { Subject } from '../../identity/subject';
+import { parseSubject } from '../../identity/subject';
+import type { RefreshSession } from '../find-refresh-session.query';
+import { RefreshSessions } from '../refresh-sessions.service';
+import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
+import type { TokenResponse } from '../token-response';
+import { TokenSigner } from '../token-signer.service';
+
+export class RefreshRequestDto extends createZodDto(
+  z.strictObject({ refreshToken: z.string().min(1).max(16_384), hmacSigning: z.boolean().default(true) }),
+) {}
+
+/** A refresh token for the next pair of tokens. */
+@TokenFlowController()
+export class RefreshFlow {
+  constructor(
+    private readonly signer: TokenSigner,
+    private readonly sessions: RefreshSessions,
+    private readonly identities: IdentityResolver,
+    private readonly tokens: TokenIssuer,
+  ) {}
+
+  @TokenPost('refresh')
+  async issue(@Body() { refreshToken, hmacSigning }: RefreshRequestDto): Promise<TokenResponse> {
+    const claims = this.signer.readRefreshToken(refreshToken);
+    const subject = parseSubject(claims.sub);
+    // The token itself names the user, so both look-ups run at once; what they say is judged in order.
+    const [session, resolution] = await Promise.all([this.sessions.get(claims.jti), this.resolve(subject)]);
+    await this.sessions.admit(session);
+    if (resolution === null) {
+      throw new TokenRejected(
+        TokenRejectionReason.UnsupportedRefreshIdentity,
+        'This kind of identity cannot be refreshed.',
+      );
+    }
+    return this.tokens.issue({
+      flow: 'refresh',
+      application: refreshableApplication(session),
+      resolution,
+      personas: { kind: 'within', personas: session.personaLimit },
+      authTime: session.authTime,
+      hmacSigning,
+      renews: session,
+    });
+  }
+
+  /** The user as the stores know them now; null for a technician without an account, whom no store can find again. */
+  private resolve(subject: Subject | null): Promise<Resolution | null> {
+    switch (subject?.kind) {
+      case 'person':
+        return this.identities.resolve({ by: 'person', personId: subject.personId });
+      case 'user':
+        return this.identities.resolve({ by: 'user', userId: subject.userId });
+      case 'technician':
+      case undefined:
+        return Promise.resolve(null);
+    }
+  }
+}
+
+/** The permission may have been withdrawn since the token was issued. */
+function refreshableApplication({ application }: RefreshSession): NonNullable<RefreshSession['application']> {
+  if (application?.allowRefresh === true && application.allowedFlows.includes('refresh')) return application;
+  throw new TokenRejected(
+    TokenRejectionReason.InvalidGrant,
+    'Refresh tokens are not permitted to this application.',
+  );
+}

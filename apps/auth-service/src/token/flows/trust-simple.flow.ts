@@ -1,0 +1,45 @@
+import { Body } from '@nestjs/common';
+import { createZodDto } from 'nestjs-zod';
+import { z } from 'zod';
+import { ApplicationsService } from '../../applications/applications.service';
+import { authoriseFlow } from '../authorise-flow';
+import { authorisePersonas } from '../grant-personas';
+import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
+import type { TokenResponse } from '../token-response';
+import { plainText, trustedUserFields } from './request-fields';
+import { TrustedSubjects } from './trusted-subjects.service';
+
+export class TrustSimpleRequestDto extends createZodDto(
+  z.strictObject({
+    applicationKey: plainText(200),
+    sharedSecret: z.string().min(1).max(1_024),
+    ...trustedUserFields,
+  }),
+) {}
+
+/** Service to service: an application that sends its secret names a user. */
+@TokenFlowController()
+export class TrustSimpleFlow {
+  constructor(
+    private readonly applications: ApplicationsService,
+    private readonly subjects: TrustedSubjects,
+    private readonly tokens: TokenIssuer,
+  ) {}
+
+  @TokenPost('trust-simple')
+  async issue(@Body() request: TrustSimpleRequestDto): Promise<TokenResponse> {
+    const application = await this.applications.authenticateSecret(
+      request.applicationKey,
+      request.sharedSecret,
+    );
+    authoriseFlow(application, 'trust-simple');
+    authorisePersonas(application, request.persona);
+    return this.tokens.issue({
+      flow: 'trust-simple',
+      application,
+      resolution: await this.subjects.resolve(request),
+      personas: { kind: 'exactly', personas: request.persona },
+    });
+  }
+}

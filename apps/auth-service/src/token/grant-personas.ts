@@ -1,0 +1,71 @@
+import { Persona, hasPersona } from '@platform/personas';
+import type { Personas } from '@platform/personas';
+import type { Application } from '../applications/application';
+import type { Identity } from '../identity/identity';
+import { TokenRejected, TokenRejectionReason } from './rejection';
+
+/** Which personas a flow asks for.
+ *  - `exactly`: these, all of them (trust flows);
+ *  - `within`: whatever the user still holds of these (refresh, bearer: never more than before);
+ *  - `login`: what the user holds; InternalPartner that comes from a linked account only when asked for. */
+export type PersonaRequest =
+  | { kind: 'exactly'; personas: Personas }
+  | { kind: 'within'; personas: Personas }
+  | { kind: 'login'; grantAsInternalPartner: boolean };
+
+/** The personas that go into the token.
+ *  @throws {TokenRejected} AuthenticationFailed when the user does not hold what was asked for, InvalidGrant when the application may
+ *    have none of it */
+export function grantPersonas(
+  identity: Identity,
+  request: PersonaRequest,
+  application: Application | null,
+): Personas {
+  switch (request.kind) {
+    case 'exactly':
+      if (!hasPersona(identity.personas, request.personas)) throw notHeld('persona not held');
+      return request.personas;
+    case 'within': {
+      const granted = identity.personas & request.personas;
+      if (granted === Persona.None && request.personas !== Persona.None) throw notHeld('no persona left');
+      return granted;
+    }
+    case 'login':
+      return withinApplication(loginPersonas(identity, request.grantAsInternalPartner), application);
+  }
+}
+
+/** A person who is also an internal user acts as a customer unless they ask for more; an internal user is nothing else. */
+function loginPersonas(identity: Identity, grantAsInternalPartner: boolean): Personas {
+  const isInternalUser = identity.identityType === 'internal-legacy';
+  return isInternalUser || grantAsInternalPartner
+    ? identity.personas
+    : identity.personas & ~Persona.InternalPartner;
+}
+
+function withinApplication(personas: Personas, application: Application | null): Personas {
+  if (application === null) return personas;
+  const granted = personas & application.allowedPersonas;
+  if (granted === Persona.None && personas !== Persona.None) throw personaNotPermitted();
+  return granted;
+}
+
+/** Refuses personas that the application may not ask for. Checked before the user is looked up, so that the answer tells nothing
+ *  about the user. @throws {TokenRejected} InvalidGrant */
+export function authorisePersonas(application: Application, personas: Personas): void {
+  if (!hasPersona(application.allowedPersonas, personas)) throw personaNotPermitted();
+}
+
+function personaNotPermitted(): TokenRejected {
+  return new TokenRejected(
+    TokenRejectionReason.InvalidGrant,
+    'The requested persona is not permitted to this application.',
+  );
+}
+
+function notHeld(privateDetail: string): TokenRejected {
+  return new TokenRejected(TokenRejectionReason.AuthenticationFailed, 'Authentication failed.', {
+    stage: 'resolution',
+    privateDetail,
+  });
+}

@@ -1,0 +1,78 @@
+import { SECOND_MS } from '@platform/time';
+import { TokenRejectionReason } from './rejection';
+
+/** How long a rotated refresh token may be presented again by a caller that did not get the answer. */
+export const REFRESH_GRACE_SECONDS = 30;
+
+/** A refresh token as its row, its family and the revocations tell it, at one instant of the database's clock. */
+export interface RefreshState {
+  now: Date;
+  issuedAt: Date;
+  authTime: Date;
+  rotatedAt: Date | null;
+  successorRotatedAt: Date | null;
+  familyRevokedAt: Date | null;
+  /** The newest revocation of the person or user behind the token. */
+  userRevokedAt: Date | null;
+}
+
+/** Limits on refreshing, in seconds; null: no limit. */
+export interface RefreshPolicy {
+  maxAgeSeconds: number;
+  idleSeconds: number | null;
+}
+
+/** What to do with a genuine, unexpired refresh token. `reused` means: revoke the family, then reject as revoked. */
+export type RefreshDecision =
+  | { action: 'rotate' }
+  | { action: 'repeat-successor' }
+  | { action: 'reused' }
+  | {
+      action: 'reject';
+      reason:
+        | TokenRejectionReason.TokenRevoked
+        | TokenRejectionReason.RefreshTokenIsNotValid
+        | TokenRejectionReason.RefreshThresholdExceeded;
+    };
+
+/** Decides a refresh. Revocation goes before everything; an already rotated token is told by the time since its rotation
+ *  and by whether its successor has been used. Source: design decisions, Refresh. */
+export function decideRefresh(state: RefreshState, policy: RefreshPolicy): RefreshDecision {
+  if (state.familyRevokedAt !== null || isRevokedByUser(state.issuedAt, state.userRevokedAt))
+    return { action: 'reject', reason: TokenRejectionReason.TokenRevoked };
+  if (state.rotatedAt !== null) return decideRepeat(state, state.rotatedAt);
+  const tooOld = secondsBetween(state.authTime, state.now) > policy.maxAgeSeconds;
+  const idle = policy.idleSeconds !== null && secondsBetween(state.issuedAt, state.now) > policy.idleSeconds;
+  if (tooOld || idle) return { action: 'reject', reason: TokenRejectionReason.RefreshThresholdExceeded };
+  return { action: 'rotate' };
+}
+
+function decideRepeat(state: RefreshState, rotatedAt: Date): RefreshDecision {
+  if (secondsBetween(rotatedAt, state.now) > REFRESH_GRACE_SECONDS) return { action: 'reused' };
+  // Two holders inside the window look like one impatient caller until the successor is used as well.
+  if (state.successorRotatedAt !== null)
+    return { action: 'reject', reason: TokenRejectionReason.RefreshTokenIsNotValid };
+  return { action: 'repeat-successor' };
+}
+
+/** True when a revocation of the user covers a token issued at `issuedAt`: at or before the revocation's second. */
+export function isRevokedByUser(issuedAt: Date, userRevokedAt: Date | null): boolean {
+  return userRevokedAt !== null && epochSecond(issuedAt) <= epochSecond(userRevokedAt);
+}
+
+/** The `iat` of a token issued at `now`: one second after the newest revocation of its user if that is later, so that a
+ *  login right after a revocation works at once. Whole seconds. */
+export function issueInstant(now: Date, userRevokedAt: Date | null): Date {
+  const nowSecond = epochSecond(now);
+  const second = userRevokedAt === null ? nowSecond : Math.max(nowSecond, epochSecond(userRevokedAt) + 1);
+  return new Date(second * SECOND_MS);
+}
+
+/** Whole seconds since 1970, rounded down. */
+export function epochSecond(instant: Date): number {
+  return Math.floor(instant.getTime() / SECOND_MS);
+}
+
+function secondsBetween(earlier: Date, later: Date): number {
+  return (later.getTime() - earlier.getTime()) / SECOND_MS;
+}

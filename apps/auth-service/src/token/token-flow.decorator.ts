@@ -1,0 +1,12 @@
+import { Controller, Header, HttpCode, Post, applyDecorators } from '@nestjs/common';
+import { Public } from '@platform/access-tokens';
+
+/** Marks a token flow: an anonymous controller under /auth/token. */
+export function TokenFlowController(): ClassDecorator {
+  return applyDecorators(Controller('auth/token'), Public());
+}
+
+/** The route of a token flow: POST, 200, never stored by a cache. */
+export function TokenPost(path: string): MethodDecorator {
+  return applyDecorators(Post(path), HttpCode(200), Header('Cache-Control', 'no-store'));
+}

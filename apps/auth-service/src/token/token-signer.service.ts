@@ -1,0 +1,77 @@
+import { createSecretKey, randomUUID } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { ACCESS_TOKEN_TYP } from '@platform/access-tokens';
+import { CLOCK } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
+import { SigningKeys } from '../keys/signing-keys.service';
+import type { AccessGrant } from './claims';
+import { accessTokenClaimsOf, fitClaims } from './claims';
+import type { SigningKey } from './compact-jws';
+import { SIGNATURE_CHARACTERS, signCompact, signingKey } from './compact-jws';
+import { epochSecond } from './refresh-state';
+import type { RefreshTokenClaims } from './refresh-token';
+import {
+  REFRESH_TOKEN_LIFETIME_SECONDS,
+  REFRESH_TOKEN_TYP,
+  isRefreshTokenExpired,
+  readRefreshToken,
+  signRefreshToken,
+} from './refresh-token';
+import { TokenRejected, TokenRejectionReason } from './rejection';
+
+/** Turns decided grants into signed tokens, and reads refresh tokens back. */
+@Injectable()
+export class TokenSigner {
+  private readonly hmacKey: SigningKey;
+  private readonly refreshKey: SigningKey;
+
+  constructor(
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    @Inject(CLOCK) private readonly clock: Clock,
+    private readonly signingKeys: SigningKeys,
+  ) {
+    const {
+      ACCESS_TOKEN_HMAC_KEY,
+      ACCESS_TOKEN_HMAC_KEY_ID,
+      REFRESH_TOKEN_HMAC_KEY,
+      REFRESH_TOKEN_HMAC_KEY_ID,
+    } = config;
+    const accessSecret = createSecretKey(ACCESS_TOKEN_HMAC_KEY);
+    const refreshSecret = createSecretKey(REFRESH_TOKEN_HMAC_KEY);
+    this.hmacKey = signingKey('HS256', ACCESS_TOKEN_HMAC_KEY_ID, accessSecret, ACCESS_TOKEN_TYP);
+    this.refreshKey = signingKey('HS256', REFRESH_TOKEN_HMAC_KEY_ID, refreshSecret, REFRESH_TOKEN_TYP);
+  }
+
+  /** @param hmacSigning false: sign with the active asymmetric key */
+  signAccessToken(grant: Omit<AccessGrant, 'tokenId'>, hmacSigning: boolean): string {
+    const key = hmacSigning ? this.hmacKey : this.signingKeys.active(ACCESS_TOKEN_TYP);
+    const { TOKEN_ISSUER, TOKEN_AUDIENCE } = this.config;
+    const claims = accessTokenClaimsOf({ ...grant, tokenId: randomUUID() }, TOKEN_ISSUER, TOKEN_AUDIENCE);
+    const fixedCharacters = key.encodedHeader.length + SIGNATURE_CHARACTERS[key.algorithm];
+    return signCompact(key, fitClaims(claims, fixedCharacters));
+  }
+
+  signRefreshToken(token: { jti: string; subject: string; clientId: string; issuedAt: Date }): string {
+    const iat = epochSecond(token.issuedAt);
+    return signRefreshToken(this.refreshKey, {
+      iss: this.config.TOKEN_ISSUER,
+      aud: this.config.TOKEN_ISSUER,
+      sub: token.subject,
+      jti: token.jti,
+      iat,
+      exp: iat + REFRESH_TOKEN_LIFETIME_SECONDS,
+      client_id: token.clientId,
+    });
+  }
+
+  /** @throws {TokenRejected} RefreshTokenIsNotValid for anything but an unexpired refresh token of ours */
+  readRefreshToken(token: string): RefreshTokenClaims {
+    const claims = readRefreshToken(token, [this.refreshKey], this.config.TOKEN_ISSUER);
+    if (claims !== null && !isRefreshTokenExpired(claims, this.clock.now())) return claims;
+    throw new TokenRejected(TokenRejectionReason.RefreshTokenIsNotValid, 'The refresh token is not valid.', {
+      privateDetail: claims === null ? 'not ours' : 'expired',
+    });
+  }
+}

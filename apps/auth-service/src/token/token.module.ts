@@ -1,0 +1,35 @@
+import { Module } from '@nestjs/common';
+import type { DynamicModule } from '@nestjs/common';
+import { ApplicationsModule } from '../applications/applications.module';
+import { KeysModule } from '../keys/keys.module';
+import { BearerExchange } from './bearer-exchange.service';
+import { BearerFlow } from './flows/bearer.flow';
+import { PasswordFlow } from './flows/password.flow';
+import { RefreshFlow } from './flows/refresh.flow';
+import { TrustSimpleFlow } from './flows/trust-simple.flow';
+import { TrustFlow } from './flows/trust.flow';
+import { TrustedSubjects } from './flows/trusted-subjects.service';
+import { PurgeExpiredJob } from './purge-expired.job';
+import { RefreshSessions } from './refresh-sessions.service';
+import { TokenIssuer } from './token-issuer.service';
+import { TokenSigner } from './token-signer.service';
+
+@Module({})
+export class TokenModule {
+  /** @param imports the modules that know identities and verify access tokens; both depend on configuration */
+  static forRoot(...imports: DynamicModule[]): DynamicModule {
+    return {
+      module: TokenModule,
+      imports: [...imports, ApplicationsModule, KeysModule],
+      controllers: [RefreshFlow, PasswordFlow, TrustFlow, TrustSimpleFlow, BearerFlow],
+      providers: [
+        TokenIssuer,
+        TokenSigner,
+        RefreshSessions,
+        BearerExchange,
+        TrustedSubjects,
+        PurgeExpiredJob,
+      ],
+    };
+  }
+}

@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { createServiceApplication, loadConfig } from '@platform/service-defaults';
+import { runMigrations } from '@platform/database';
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import type { Clock } from '@platform/time';
+import request from 'supertest';
+import type { Test } from 'supertest';
+import { authConfigSchema } from '../src/config';
+import { loadDevelopmentIdentities } from '../src/development/load-identities';
+import {
+  AUTH_SCHEMA,
+  INTERNAL_LEGACY_SCHEMA,
+  PERSON_DIRECTORY_SCHEMA,
+  SERVICE_PROVIDERS_SCHEMA,
+} from '../src/migrations/schemas';
+import { authService } from '../src/service-definition';
+
+export const PASSWORD = 'Demo-Passw0rd!';
+export const BACKEND = {
+  applicationKey: 'demo-backend',
+  sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
+};
+export const REPORTS = {
+  applicationKey: 'demo-reports',
+  sharedSecret: 'demo-reports-secret-for-local-use-only-000002',
+};
+
+const key = (): string => randomBytes(32).toString('base64url');
+
+const KEYS = {
+  ACCESS_TOKEN_HMAC_KEY: key(),
+  ACCESS_TOKEN_HMAC_KEY_ID: 'access-test',
+  REFRESH_TOKEN_HMAC_KEY: key(),
+  REFRESH_TOKEN_HMAC_KEY_ID: 'refresh-test',
+  SECRET_ENCRYPTION_KEY: key(),
+  CURSOR_HMAC_KEY: key(),
+};
+
+/** One replica's environment on this database. */
+export function testEnvironment(databaseUrl: string, overrides: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
+  return {
+    NODE_ENV: 'test',
+    LOG_LEVEL: 'silent',
+    PORT: '0',
+    METRICS_PORT: '0',
+    DATABASE_URL: databaseUrl,
+    DATABASE_POOL_SIZE: '5',
+    TOKEN_ISSUER: 'https://auth.platform.test',
+    TOKEN_AUDIENCE: 'platform-test',
+    CUSTOMERS_SERVICE_URL: 'http://127.0.0.1:9',
+    USER_FLOW_DEFAULT_APPLICATION: 'demo-backend',
+    ...KEYS,
+    ...overrides,
+  };
+}
+
+/** Every schema of the service and the development identities. */
+export async function migrateWithIdentities(url: string): Promise<void> {
+  const schemas = [PERSON_DIRECTORY_SCHEMA, INTERNAL_LEGACY_SCHEMA, SERVICE_PROVIDERS_SCHEMA, AUTH_SCHEMA];
+  for (const { settings } of schemas) await runMigrations({ ...settings, url });
+  await loadIdentities(url);
+}
+
+export async function loadIdentities(url: string): Promise<void> {
+  await loadDevelopmentIdentities({
+    NODE_ENV: 'test',
+    DATABASE_URL: url,
+    SECRET_ENCRYPTION_KEY: Buffer.from(KEYS.SECRET_ENCRYPTION_KEY, 'base64url'),
+    DEVELOPMENT_SERVICE_SECRET: 'platform-services-secret-for-tests',
+  });
+}
+
+/** One replica of the service, listening on a port of its own. */
+export async function startReplica(
+  databaseUrl: string,
+  options: { environment?: NodeJS.ProcessEnv; clock?: Clock } = {},
+): Promise<NestFastifyApplication> {
+  const config = loadConfig(authConfigSchema, testEnvironment(databaseUrl, options.environment));
+  const app = await createServiceApplication({
+    ...authService(config),
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
+  });
+  await app.listen(0, '127.0.0.1');
+  return app;
+}
+
+export interface AuthFixture {
+  app: NestFastifyApplication;
+  database: TestDatabase;
+  post: (path: string, body?: object) => Test;
+  stop: () => Promise<void>;
+}
+
+/** A database with the development identities, and one replica. */
+export async function startAuthService(
+  options: { environment?: NodeJS.ProcessEnv; clock?: Clock } = {},
+): Promise<AuthFixture> {
+  const database = await createTestDatabase({ migrate: migrateWithIdentities });
+  const app = await startReplica(database.url, options);
+  return {
+    app,
+    database,
+    post: (path, body) => {
+      const sent = request(app.getHttpServer()).post(path);
+      return body === undefined ? sent : sent.send(body);
+    },
+    stop: async () => {
+      await app.close();
+      await database.drop();
+    },
+  };
+}
+
+/** The payload of a token, unverified. */
+export function claimsOf(token: string): Record<string, unknown> {
+  return part(token, 1);
+}
+
+/** The header of a token, unverified. */
+export function headerOf(token: string): Record<string, unknown> {
+  return part(token, 0);
+}
+
+function part(token: string, index: number): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split('.')[index]!, 'base64url').toString()) as Record<string, unknown>;
+}
