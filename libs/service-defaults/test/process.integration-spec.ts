@@ -1,0 +1,115 @@
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { eventually, runProcess } from '@platform/testing';
+import type { RunningProcess } from '@platform/testing';
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise<void>((resolve) => server.once('listening', () => resolve()));
+  const { port } = server.address() as AddressInfo;
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  return port;
+}
+
+describe('a service process', () => {
+  let running: RunningProcess;
+  let origin: string;
+  let metricsOrigin: string;
+
+  async function start(env: Record<string, string> = {}): Promise<void> {
+    const [port, metricsPort] = [await freePort(), await freePort()];
+    origin = `http://127.0.0.1:${port}`;
+    metricsOrigin = `http://127.0.0.1:${metricsPort}`;
+    running = await runProcess({
+      entry: join(__dirname, 'service-process.cjs'),
+      env: { PORT: String(port), METRICS_PORT: String(metricsPort), LOG_LEVEL: 'info', ...env },
+      readyUrl: `${origin}/health/ready`,
+    });
+  }
+
+  afterEach(async () => {
+    if (running.child.exitCode === null) await running.stop('SIGKILL');
+  });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'answers what is in flight and ends with code 0 after %s',
+    async (signal) => {
+      await start();
+      const inFlight = fetch(`${origin}/held`);
+      await eventually(() => expect(running.output()).toContain('"begun"'));
+      const exited = running.stop(signal);
+      await eventually(() => expect(running.output()).toContain(`${signal} received`));
+      expect((await inFlight).status).toBe(200);
+      expect(await exited).toBe(0);
+      expect(running.output().trim().split('\n').at(-1)).toContain('"stopped"');
+    },
+  );
+
+  it('writes one line per request, with the trace and without the query', async () => {
+    await start();
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const headers = { traceparent: `00-${traceId}-00f067aa0ba902b7-01`, authorization: 'Bearer sesame' };
+    await fetch(`${origin}/quick?bearerTokenOverride=open-sesame&pageSize=5`, { headers });
+    await fetch(`${origin}/nowhere/eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl`);
+    await running.stop();
+    const lines = running
+      .output()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ msg }) => msg === 'request');
+    expect(lines).toMatchObject([
+      {
+        method: 'GET',
+        url: '/quick?bearerTokenOverride&pageSize',
+        status: 200,
+        traceId,
+        service: 'stopping',
+        level: 'info',
+      },
+      { method: 'GET', url: '/nowhere/[redacted]', status: 404 },
+    ]);
+    expect(running.output()).not.toContain('sesame');
+  });
+
+  it('serves metrics by route template, on their own port only', async () => {
+    await start({ LOG_LEVEL: 'warn' });
+    await fetch(`${origin}/quick/`);
+    await fetch(`${origin}/nowhere/1`);
+    const text = await (await fetch(`${metricsOrigin}/metrics`)).text();
+    expect(text).toContain('http_request_duration_seconds_count{method="GET",route="/quick",status="200"} 1');
+    expect(text).toContain(
+      'http_request_duration_seconds_count{method="*",route="unmatched",status="404"} 1',
+    );
+    expect(text).toContain(
+      'http_request_duration_seconds_bucket{le="+Inf",method="GET",route="/quick",status="200"} 1',
+    );
+    expect(text).toContain('process_resident_memory_bytes');
+    expect((await fetch(`${origin}/metrics`)).status).toBe(404);
+    expect(running.output()).toBe('');
+  });
+
+  it('says why and ends with code 1 when its port is taken', async () => {
+    await start();
+    const second = await runProcess({
+      entry: join(__dirname, 'service-process.cjs'),
+      env: { PORT: new URL(origin).port, METRICS_PORT: '0', LOG_LEVEL: 'info' },
+    });
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toContain('EADDRINUSE');
+  });
+
+  it('serves the OpenAPI document outside production', async () => {
+    await start();
+    const document = (await (await fetch(`${origin}/openapi.json`)).json()) as {
+      openapi: string;
+      paths: object;
+    };
+    expect(document.openapi).toMatch(/^3\.1/);
+    expect(Object.keys(document.paths)).toEqual(['/quick', '/held']);
+    await running.stop();
+    await start({ NODE_ENV: 'production', HOST: '127.0.0.1', SHUTDOWN_GRACE_MS: '0' });
+    expect((await fetch(`${origin}/openapi.json`)).status).toBe(404);
+  });
+});
