@@ -42,9 +42,14 @@ export async function startPostgresql(supervisor: Supervisor, options: Postgresq
     signal: 'SIGINT', // "fast shutdown": ends sessions, writes a checkpoint
     graceMs: 15_000,
   });
-  const url = `postgres://postgres:${options.password}@127.0.0.1:${options.port}/postgres`;
+  const url = superuserUrl(options.port, options.password);
   await waitUntilReady(server, () => acceptsConnections(url, server), START_TIMEOUT_MS);
   return url;
+}
+
+/** The address of a private server's superuser. */
+export function superuserUrl(port: number, password: string): string {
+  return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
 }
 
 function serverSettings(durable: boolean): string[] {

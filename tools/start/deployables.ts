@@ -26,14 +26,18 @@ export const PROJECT_ROOTS = [
   'tools/neighbours',
 ];
 
-export const SERVICES: readonly Service[] = (['auth', 'settings', 'task'] as const).map((service) => ({
-  service,
-  name: `${service}-service`,
-  bundle: `dist/apps/${service}-service/main.js`,
-  migrate: `dist/apps/${service}-service/migrate.js`,
-  port: service,
-  metricsPort: `${service}-metrics` as const,
-}));
+function service(name: ServiceName): Service {
+  return {
+    service: name,
+    name: `${name}-service`,
+    bundle: `dist/apps/${name}-service/main.js`,
+    migrate: `dist/apps/${name}-service/migrate.js`,
+    port: name,
+    metricsPort: `${name}-metrics`,
+  };
+}
+
+export const SERVICES = [service('auth'), service('settings'), service('task')] as const;
 
 /** Loads ivy, carl and the others into the auth service's database. */
 export const LOAD_IDENTITIES = 'dist/apps/auth-service/load-development-identities.js';

@@ -25,14 +25,14 @@ Try it in another terminal:
     -d '{"user":"ivy.internal","password":"${DEVELOPMENT_PASSWORD}"}' | sed 's/.*"accessToken":"\\([^"]*\\)".*/\\1/')
 
   # she writes a setting and reads its bare value
-  curl -s -X PUT ${settings}/platform/v1/subsystems/billing/settings/currency \\
+  curl -sw '\\n' -X PUT ${settings}/platform/v1/subsystems/billing/settings/currency \\
     -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"settingValue":"EUR"}'
-  curl -s ${settings}/platform/v1/subsystems/billing/settings/currency/value -H "Authorization: Bearer $TOKEN"
+  curl -sw '\\n' ${settings}/platform/v1/subsystems/billing/settings/currency/value -H "Authorization: Bearer $TOKEN"
 
-  # every weekday at seven at facility 501: a schedule, and the task instances made from it
-  curl -s ${task}/Schedules -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\
+  # every weekday at seven at facility 501: a schedule; its event goes round over both buses, then there are task instances
+  curl -sw '\\n' ${task}/Schedules -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\
     -d '{"facilityId":501,"name":"Check the lift","schedule":"0 7 * * 1-5","timeZone":"Europe/Berlin"}'
-  curl -s "${task}/Instances?facilityId=501" -H "Authorization: Bearer $TOKEN"
+  sleep 1; curl -sw '\\n' "${task}/Instances?facilityId=501" -H "Authorization: Bearer $TOKEN"
 
   # the whole story, narrated and checked
   npm run tour

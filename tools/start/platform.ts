@@ -10,7 +10,7 @@ import { localUrl, neighbourEnvironment, ownerEnvironment, serviceEnvironment } 
 import type { PlatformSettings, Variables } from './environments.ts';
 import { secretFileName } from './external-servers.ts';
 import { describeTakenPorts, portsToOpen } from './ports.ts';
-import { openBroker, openDatabases } from './servers.ts';
+import { chooseBroker, chooseDatabases, openBroker, openDatabases } from './servers.ts';
 
 /** Stages after the private servers' (0 PostgreSQL and epmd, 1 RabbitMQ); the highest stops first. */
 const NEIGHBOUR_STAGE = 2;
@@ -19,26 +19,49 @@ const READY_TIMEOUT_MS = 90_000;
 /** A service ends its own shutdown after 25 s (SHUTDOWN_TIMEOUT_MS). */
 const GRACE_MS = 30_000;
 
+const [AUTH, SETTINGS, TASK] = SERVICES;
+
 /** Brings the platform up step by step. @throws {FriendlyError} as soon as one step fails. */
 export async function startPlatform(context: StartContext): Promise<void> {
-  const { args, external } = context;
   await checkPorts(context);
-  if (args.reset) reset(context);
-  const [databases, rabbitmqUrl] = await Promise.all([
-    openDatabases(context),
-    openBroker(context),
-    args.infrastructureOnly ? undefined : build(context),
+  if (context.args.reset) reset(context);
+  if (context.args.infrastructureOnly) {
+    await Promise.all([openDatabases(context), openBroker(context)]);
+  } else {
+    await startEverything(context, platformSettings(context));
+  }
+}
+
+/** Each step begins as soon as what it needs is there: the broker takes the longest to boot, and half the rest can do without. */
+async function startEverything(context: StartContext, settings: PlatformSettings): Promise<void> {
+  const startService = (service: Service): Promise<void> =>
+    startProgram(context, service, SERVICE_STAGE, serviceEnvironment(service, settings));
+  const startNeighbour = (neighbour: Deployable): Promise<void> =>
+    startProgram(context, neighbour, NEIGHBOUR_STAGE, neighbourEnvironment(neighbour, settings));
+
+  const built = build(context);
+  const broker = openBroker(context);
+  const prepared = Promise.all([openDatabases(context), built]).then(() =>
+    prepareDatabases(context, settings),
+  );
+  const auth = prepared.then(() => startService(AUTH));
+  await Promise.all([
+    Promise.all([broker, built]).then(() => Promise.all(NEIGHBOURS.map(startNeighbour))),
+    // The other two are not ready before they have read the auth service's revocation feed.
+    auth.then(() => startService(SETTINGS)),
+    Promise.all([auth, broker]).then(() => startService(TASK)),
   ]);
-  if (args.infrastructureOnly) return;
-  const settings: PlatformSettings = {
+}
+
+function platformSettings(context: StartContext): PlatformSettings {
+  const { args, external, stateFolder } = context;
+  return {
     ports: args.ports,
-    databases,
-    rabbitmqUrl,
+    databases: chooseDatabases(context),
+    rabbitmqUrl: chooseBroker(context),
     secret: (name) => context.secrets(secretFileName(external.databaseUrl)).get(name),
-    neighboursFolder: join(context.stateFolder, 'neighbours'),
+    neighboursFolder: join(stateFolder, 'neighbours'),
   };
-  await prepareDatabases(context, settings);
-  await startPrograms(context, settings);
 }
 
 async function checkPorts({ args, external }: StartContext): Promise<void> {
@@ -82,24 +105,9 @@ async function prepareDatabases(context: StartContext, settings: PlatformSetting
       ),
     ),
   );
-  const [auth] = SERVICES as [Service];
   await context.progress.step('Development identities loaded', () =>
-    runBundle(context, 'load-development-identities', LOAD_IDENTITIES, ownerEnvironment(auth, settings)),
+    runBundle(context, 'load-development-identities', LOAD_IDENTITIES, ownerEnvironment(AUTH, settings)),
   );
-}
-
-async function startPrograms(context: StartContext, settings: PlatformSettings): Promise<void> {
-  const [auth, ...others] = SERVICES as [Service, ...Service[]];
-  const startService = (service: Service): Promise<void> =>
-    startProgram(context, service, SERVICE_STAGE, serviceEnvironment(service, settings));
-  await Promise.all([
-    ...NEIGHBOURS.map((neighbour) =>
-      startProgram(context, neighbour, NEIGHBOUR_STAGE, neighbourEnvironment(neighbour, settings)),
-    ),
-    startService(auth),
-  ]);
-  // Not ready before they have read the auth service's revocation feed.
-  await Promise.all(others.map(startService));
 }
 
 function startProgram(

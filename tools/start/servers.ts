@@ -1,68 +1,88 @@
 import { join } from 'node:path';
-import { createDatabases, databaseUrls, type ServiceDatabase } from '#infrastructure/databases.ts';
+import { createDatabases, databaseUrls } from '#infrastructure/databases.ts';
+import type { DatabaseUrls, ServiceDatabase } from '#infrastructure/databases.ts';
 import { findPostgresqlBinaries } from '#infrastructure/postgresql-binaries.ts';
-import { startPostgresql } from '#infrastructure/postgresql.ts';
-import { startRabbitmq, type StartedRabbitmq } from '#infrastructure/rabbitmq.ts';
+import { startPostgresql, superuserUrl } from '#infrastructure/postgresql.ts';
+import { rabbitmqUrls, type RabbitmqOptions } from '#infrastructure/rabbitmq-node.ts';
+import { startRabbitmq } from '#infrastructure/rabbitmq.ts';
 import { findRunAs } from '#infrastructure/run-as.ts';
 import { PRIVATE_SECRETS, type StartContext } from './context.ts';
 import { SERVICES } from './deployables.ts';
 import type { PlatformSettings } from './environments.ts';
 import { checkBroker, checkDatabase, withoutCredentials } from './external-servers.ts';
 
-/** The services' databases: in the one that DATABASE_URL names, else each its own on a private server. */
-export async function openDatabases(context: StartContext): Promise<PlatformSettings['databases']> {
+/** Where the services find their databases: all in the one that DATABASE_URL names, else each its own on the private server. */
+export function chooseDatabases(context: StartContext): PlatformSettings['databases'] {
+  const { databaseUrl } = context.external;
+  const urls = serviceDatabases(context).map((database): [string, DatabaseUrls] => [
+    database.service,
+    databaseUrl === null
+      ? databaseUrls(adminUrl(context), database)
+      : { owner: databaseUrl, app: databaseUrl },
+  ]);
+  return Object.fromEntries(urls) as PlatformSettings['databases'];
+}
+
+/** Checks the server that DATABASE_URL names, or starts a private one with roles and databases. */
+export async function openDatabases(context: StartContext): Promise<void> {
   const { databaseUrl } = context.external;
   if (databaseUrl !== null) {
     const title = `PostgreSQL at ${withoutCredentials(databaseUrl)}`;
-    await context.progress.step(title, () => checkDatabase(databaseUrl));
-    const both = { owner: databaseUrl, app: databaseUrl };
-    return { auth: both, settings: both, task: both };
+    return context.progress.step(title, () => checkDatabase(databaseUrl));
   }
-  return context.progress.step(`PostgreSQL on port ${context.args.ports.postgresql}`, () =>
-    startPrivateDatabases(context),
-  );
+  await context.progress.step(`PostgreSQL on port ${context.args.ports.postgresql}`, async () => {
+    const runAs = findRunAs();
+    await startPostgresql(context.supervisor, {
+      binaries: findPostgresqlBinaries(context.workspace, join(context.stateFolder, 'cache'), runAs),
+      folder: join(context.stateFolder, 'postgresql'),
+      port: context.args.ports.postgresql,
+      password: superuserPassword(context),
+      runAs,
+      durable: true,
+    });
+    await createDatabases(adminUrl(context), serviceDatabases(context));
+  });
 }
 
-async function startPrivateDatabases(context: StartContext): Promise<PlatformSettings['databases']> {
-  const runAs = findRunAs();
+function serviceDatabases(context: StartContext): ServiceDatabase[] {
   const secrets = context.secrets(PRIVATE_SECRETS);
-  const adminUrl = await startPostgresql(context.supervisor, {
-    binaries: findPostgresqlBinaries(context.workspace, join(context.stateFolder, 'cache'), runAs),
-    folder: join(context.stateFolder, 'postgresql'),
-    port: context.args.ports.postgresql,
-    password: secrets.get('postgresql-superuser'),
-    runAs,
-    durable: true,
-  });
-  const databases: ServiceDatabase[] = SERVICES.map(({ service }) => ({
+  return SERVICES.map(({ service }) => ({
     service,
     ownerPassword: secrets.get(`postgresql-${service}-owner`),
     appPassword: secrets.get(`postgresql-${service}-app`),
   }));
-  await createDatabases(adminUrl, databases);
-  const urls = databases.map((database) => [database.service, databaseUrls(adminUrl, database)]);
-  return Object.fromEntries(urls) as PlatformSettings['databases'];
 }
 
-/** The broker's AMQP address: what RABBITMQ_URL says, else a private node. */
-export async function openBroker(context: StartContext): Promise<string> {
+function adminUrl(context: StartContext): string {
+  return superuserUrl(context.args.ports.postgresql, superuserPassword(context));
+}
+
+function superuserPassword(context: StartContext): string {
+  return context.secrets(PRIVATE_SECRETS).get('postgresql-superuser');
+}
+
+/** The broker's AMQP address: what RABBITMQ_URL says, else the private node's. */
+export function chooseBroker(context: StartContext): string {
+  return context.external.rabbitmqUrl ?? rabbitmqUrls(brokerOptions(context)).amqp;
+}
+
+/** Checks the broker that RABBITMQ_URL names, or starts a private node. */
+export async function openBroker(context: StartContext): Promise<void> {
   const { rabbitmqUrl } = context.external;
   if (rabbitmqUrl !== null) {
     const title = `RabbitMQ at ${withoutCredentials(rabbitmqUrl)}`;
-    await context.progress.step(title, () => checkBroker(rabbitmqUrl));
-    return rabbitmqUrl;
+    return context.progress.step(title, () => checkBroker(rabbitmqUrl));
   }
-  const broker = await context.progress.step(
+  await context.progress.step(
     `RabbitMQ on port ${context.args.ports.rabbitmq}`,
-    () => startPrivateBroker(context),
+    () => startRabbitmq(context.supervisor, brokerOptions(context)),
     ({ origin }) => `from ${origin}`,
   );
-  return broker.amqp;
 }
 
-function startPrivateBroker(context: StartContext): Promise<StartedRabbitmq> {
+function brokerOptions(context: StartContext): RabbitmqOptions & { readonly cacheFolder: string } {
   const { ports } = context.args;
-  return startRabbitmq(context.supervisor, {
+  return {
     folder: join(context.stateFolder, 'rabbitmq'),
     cacheFolder: join(context.stateFolder, 'cache'),
     ports: {
@@ -73,5 +93,5 @@ function startPrivateBroker(context: StartContext): Promise<StartedRabbitmq> {
     },
     password: context.secrets(PRIVATE_SECRETS).get('rabbitmq'),
     runAs: findRunAs(),
-  });
+  };
 }
