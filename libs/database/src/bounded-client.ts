@@ -11,7 +11,7 @@ type Callback = (error: Error | null | undefined, result: unknown) => void;
  */
 export class BoundedClient extends Client {
   static {
-    const send = Client.prototype.query as unknown as Query;
+    const { query: send } = Client.prototype as unknown as { query: Query };
     const prototype = BoundedClient.prototype as unknown as { query: Query };
     prototype.query = function query(this: BoundedClient, ...args: unknown[]): unknown {
       const callback = args.at(-1);

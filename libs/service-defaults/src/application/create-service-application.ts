@@ -34,7 +34,7 @@ export async function createServiceApplication(
     { bufferLogs: true, bodyParser: false, abortOnError: false, forceCloseConnections: false },
   );
   app.useLogger(app.get(ServiceLogger));
-  const instance = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
+  const instance = app.getHttpAdapter().getInstance();
   prepare(app, instance, definition);
   if (config.OPENAPI_ENABLED ?? config.NODE_ENV !== 'production') {
     addOpenApiRoute(app, instance, { title, version: config.SERVICE_VERSION });

@@ -54,7 +54,7 @@ export function addRequestHooks(
 
 function hooksOf(route: RouteOptions): ResponseHook[] {
   const hooks = route.onResponse ?? [];
-  return (Array.isArray(hooks) ? hooks : [hooks]) as ResponseHook[];
+  return Array.isArray(hooks) ? hooks : [hooks];
 }
 
 function requestLine(request: FastifyRequest, reply: FastifyReply): object {

@@ -6,6 +6,7 @@
  * keeps its length. It is the only character that does this, so parameters come out the same in Unicode normal form C.
  */
 export function routableUrl(target: string): string {
+  if (!target.includes('%')) return target;
   const queryAt = target.indexOf('?');
   const path = queryAt === -1 ? target : target.slice(0, queryAt);
   const query = queryAt === -1 ? '' : target.slice(queryAt);

@@ -48,7 +48,5 @@ export const serviceConfigShape = {
   OPENAPI_ENABLED: flag().optional(),
 } as const;
 
-const serviceConfig = z.object(serviceConfigShape);
-
 /** What `serviceConfigShape` yields. */
-export type ServiceConfig = z.output<typeof serviceConfig>;
+export type ServiceConfig = z.output<z.ZodObject<typeof serviceConfigShape>>;

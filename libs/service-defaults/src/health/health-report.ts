@@ -57,13 +57,13 @@ export class HealthReporter {
     return { healthy: states.every(([, state]) => state === 'ok'), checks: Object.fromEntries(states) };
   }
 
-  private async stateOf({ name, check }: HealthCheck): Promise<CheckState> {
+  private async stateOf(condition: HealthCheck): Promise<CheckState> {
     const limit = new AbortController();
     try {
-      await Promise.race([check(), expire(limit.signal)]);
+      await Promise.race([condition.check(), expire(limit.signal)]);
       return 'ok';
     } catch (error) {
-      this.onFailure(name, error);
+      this.onFailure(condition.name, error);
       return 'failed';
     } finally {
       limit.abort();

@@ -1,0 +1,55 @@
+import { Client } from 'pg';
+import { createTestBroker, createTestDatabase, eventually } from '../src';
+
+const migrate = async (url: string): Promise<void> => {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query('CREATE TABLE note (text text)');
+  await client.end();
+};
+
+describe('createTestDatabase', () => {
+  it('gives migrated databases that do not see each other, and leaves nothing behind', async () => {
+    const [one, two] = await Promise.all([createTestDatabase({ migrate }), createTestDatabase({ migrate })]);
+    await one.query('INSERT INTO note VALUES ($1)', ['mine']);
+    expect(await one.query('SELECT text FROM note')).toEqual([{ text: 'mine' }]);
+    expect(await two.query('SELECT text FROM note')).toEqual([]);
+    const { role } = await one.createRole();
+    const watcher = await createTestDatabase({ migrate: () => Promise.resolve() });
+    await one.drop();
+    await two.drop();
+    const names = [one.url, two.url].map((url) => new URL(url).pathname.slice(1));
+    const left =
+      'SELECT datname AS name FROM pg_database WHERE datname = ANY($1) UNION SELECT rolname FROM pg_roles WHERE rolname = $2';
+    expect(await watcher.query(left, [names, role])).toEqual([]);
+    await watcher.drop();
+  });
+});
+
+describe('createTestBroker', () => {
+  it('gives a virtual host to publish to and to look into', async () => {
+    const broker = await createTestBroker();
+    const { management } = broker;
+    await management.bindQueue('Platform.Contracts:Test', 'probe');
+    expect(await management.exchange('Platform.Contracts:Test')).toMatchObject({
+      type: 'fanout',
+      durable: true,
+    });
+    const message = {
+      body: '{"a":"ü"}',
+      properties: { content_type: 'application/json', headers: { reason: 'test' } },
+    };
+    expect(await management.publish('Platform.Contracts:Test', message)).toBe(true);
+    expect(await management.publish('', { body: 'lost', routingKey: 'nowhere' })).toBe(false);
+    const [received] = await eventually(async () => {
+      const messages = await management.get('probe', 10);
+      expect(messages).toHaveLength(1);
+      return messages;
+    });
+    expect(received).toMatchObject({ body: '{"a":"ü"}', headers: { reason: 'test' }, redelivered: false });
+    expect(await management.queue('nowhere')).toBeNull();
+    expect(await management.queues()).toEqual(['probe']);
+    await broker.drop();
+    await expect(management.queues()).rejects.toThrow('404');
+  });
+});
