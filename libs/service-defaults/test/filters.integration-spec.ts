@@ -1,5 +1,4 @@
 import { Catch, Controller, Get, Module } from '@nestjs/common';
-import type { ArgumentsHost } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { ExternalContextCreator } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
