@@ -56,15 +56,18 @@ export class IdentityResolver {
       ['person-directory', personId === null ? null : { by: 'person', personId }],
       ['internal-legacy', userId === null ? null : { by: 'user', userId }],
     ];
-    const answers = await Promise.all(
-      links.map(([storeName, query]) => {
-        if (query === null || found.some((record) => record.store === storeName)) return [];
-        return this.ask(
-          this.stores.filter((store) => store.name === storeName),
-          query,
-        );
-      }),
-    );
+    const answers = await Promise.all(links.map((link) => this.followLink(link, found)));
     return answers.flat();
+  }
+
+  private async followLink(
+    [storeName, query]: [IdentityStoreName, IdentityQuery | null],
+    found: readonly IdentityRecord[],
+  ): Promise<IdentityRecord[]> {
+    if (query === null || found.some((record) => record.store === storeName)) return [];
+    return this.ask(
+      this.stores.filter((store) => store.name === storeName),
+      query,
+    );
   }
 }

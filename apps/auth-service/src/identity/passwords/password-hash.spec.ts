@@ -6,7 +6,8 @@ import { ARGON2ID_COST, needsUpgrade, readPasswordHash, verifyPassword } from '.
 // The vectors are other people's and are not copied here; they lie beside the checkout where they exist.
 const VECTORS = join(__dirname, '../../../../../../shared/vectors');
 const vectorsPresent = existsSync(VECTORS);
-if (!vectorsPresent) console.warn(`password-hash vectors are absent (${VECTORS}): their tests are skipped`);
+if (!vectorsPresent)
+  process.stderr.write(`password-hash vectors are absent (${VECTORS}): their tests are skipped\n`);
 const withVectors = vectorsPresent ? describe : describe.skip;
 
 function vectors<T>(file: string): T {

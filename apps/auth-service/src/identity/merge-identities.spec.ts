@@ -1,0 +1,111 @@
+import { Persona } from '@platform/personas';
+import type { IdentityRecord } from './identity';
+import { mergeIdentities } from './merge-identities';
+
+function record(store: IdentityRecord['store'], overrides: Partial<IdentityRecord> = {}): IdentityRecord {
+  return {
+    store,
+    personId: null,
+    userId: null,
+    providerId: null,
+    name: null,
+    personas: Persona.None,
+    roles: [],
+    facilities: [],
+    groups: [],
+    disabled: false,
+    ...overrides,
+  };
+}
+
+const person = (overrides: Partial<IdentityRecord> = {}): IdentityRecord =>
+  record('person-directory', {
+    personId: 1,
+    name: 'Pat',
+    personas: Persona.Customer,
+    facilities: [2, 1],
+    ...overrides,
+  });
+const internal = (overrides: Partial<IdentityRecord> = {}): IdentityRecord =>
+  record('internal-legacy', {
+    userId: 9,
+    name: 'P.',
+    personas: Persona.InternalPartner,
+    groups: ['B', 'A'],
+    ...overrides,
+  });
+const technician = (overrides: Partial<IdentityRecord> = {}): IdentityRecord =>
+  record('service-providers', {
+    providerId: 815,
+    name: 'Pat T.',
+    personas: Persona.ServiceProvider,
+    facilities: [3, 1],
+    ...overrides,
+  });
+
+describe('mergeIdentities', () => {
+  it('knows nobody when no store does', () => {
+    expect(mergeIdentities([])).toEqual({ outcome: 'absent' });
+  });
+
+  it('names a person before a user before a technician', () => {
+    const subjectOf = (...records: IdentityRecord[]): unknown => {
+      const merged = mergeIdentities(records);
+      return merged.outcome === 'resolved' ? [merged.identity.identityType, merged.identity.subject] : merged;
+    };
+    expect(subjectOf(person())).toEqual(['svc-personid', 'personid:1']);
+    expect(subjectOf(internal())).toEqual(['internal-legacy', 'userid:9']);
+    expect(subjectOf(technician())).toEqual(['service-provider', 'technician:815:Pat T.']);
+    expect(subjectOf(internal({ personId: 1 }))).toEqual(['svc-personid', 'personid:1']);
+  });
+
+  it('unites what linked records hold', () => {
+    const merged = mergeIdentities([person({ userId: 9 }), internal(), technician({ personId: 1 })]);
+    expect(merged).toEqual({
+      outcome: 'resolved',
+      identity: {
+        identityType: 'svc-personid',
+        subject: 'personid:1',
+        personId: 1,
+        userId: 9,
+        providerId: 815,
+        name: 'Pat',
+        personas: Persona.Customer | Persona.InternalPartner | Persona.ServiceProvider,
+        roles: [],
+        facilities: [1, 2, 3],
+        groups: ['A', 'B'],
+      },
+    });
+  });
+
+  it.each<[string, IdentityRecord[]]>([
+    ['two records without a link', [person(), internal()]],
+    ['two records of one store', [technician({ personId: 1 }), technician({ personId: 1 })]],
+    ['links that disagree', [person({ userId: 9 }), internal({ personId: 2 })]],
+    ['two of three linked', [person({ userId: 9 }), internal(), technician()]],
+  ])('fails closed for %s', (_, records) => {
+    expect(mergeIdentities(records)).toEqual({ outcome: 'ambiguous' });
+  });
+
+  it('is disabled as soon as one record is', () => {
+    expect(mergeIdentities([person({ userId: 9 }), internal({ disabled: true })])).toEqual({
+      outcome: 'disabled',
+    });
+  });
+
+  it('lets an explicit identifier pick among namesakes', () => {
+    const namesakes = [person(), internal({ personId: 2 })];
+    expect(mergeIdentities(namesakes)).toEqual({ outcome: 'ambiguous' });
+    expect(mergeIdentities(namesakes, { personId: 1 })).toMatchObject({
+      identity: { subject: 'personid:1' },
+    });
+    expect(mergeIdentities(namesakes, { personId: 2 })).toMatchObject({
+      identity: { subject: 'personid:2', userId: 9 },
+    });
+  });
+
+  it('knows nobody when an explicit identifier is not theirs', () => {
+    expect(mergeIdentities([person()], { personId: 7 })).toEqual({ outcome: 'absent' });
+    expect(mergeIdentities([person()], { userId: 9 })).toEqual({ outcome: 'absent' });
+  });
+});

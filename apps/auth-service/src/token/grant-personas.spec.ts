@@ -1,0 +1,68 @@
+import { Persona } from '@platform/personas';
+import type { Application } from '../applications/application';
+import type { Identity } from '../identity/identity';
+import { authorisePersonas, grantPersonas } from './grant-personas';
+import { TokenRejectionReason } from './rejection';
+
+const { InternalPartner, Customer, ServiceProvider, Owner } = Persona;
+
+function holder(personas: number, identityType: Identity['identityType'] = 'svc-personid'): Identity {
+  return { personas, identityType } as Identity;
+}
+
+function application(allowedPersonas: number): Application {
+  return { applicationKey: 'app', allowedPersonas, allowRefresh: true, allowedFlows: [] };
+}
+
+const login = (grantAsInternalPartner: boolean) => ({ kind: 'login' as const, grantAsInternalPartner });
+
+describe('grantPersonas', () => {
+  it('grants exactly what a trusted application asks for, if the user holds all of it', () => {
+    const request = { kind: 'exactly' as const, personas: Customer | Owner };
+    expect(grantPersonas(holder(Customer | Owner | ServiceProvider), request, null)).toBe(Customer | Owner);
+    expect(() => grantPersonas(holder(Customer), request, null)).toThrow(
+      expect.objectContaining({ reason: TokenRejectionReason.AuthenticationFailed, stage: 'resolution' }),
+    );
+  });
+
+  it('never grants more on renewal than before, and nothing that was lost since', () => {
+    const request = { kind: 'within' as const, personas: Customer | Owner };
+    expect(grantPersonas(holder(Customer | InternalPartner), request, null)).toBe(Customer);
+    expect(() => grantPersonas(holder(InternalPartner), request, null)).toThrow(
+      expect.objectContaining({ reason: TokenRejectionReason.AuthenticationFailed }),
+    );
+    expect(grantPersonas(holder(Customer), { kind: 'within', personas: 0 }, null)).toBe(0);
+  });
+
+  it('grants internal users InternalPartner at login without being asked', () => {
+    expect(grantPersonas(holder(InternalPartner, 'internal-legacy'), login(false), null)).toBe(
+      InternalPartner,
+    );
+  });
+
+  it('grants a person with a linked internal account InternalPartner only when asked', () => {
+    const linked = holder(Customer | InternalPartner);
+    expect(grantPersonas(linked, login(false), null)).toBe(Customer);
+    expect(grantPersonas(linked, login(true), null)).toBe(Customer | InternalPartner);
+  });
+
+  it('ignores the wish of somebody who is not eligible', () => {
+    expect(grantPersonas(holder(Customer), login(true), null)).toBe(Customer);
+  });
+
+  it('limits a login to what the application may have', () => {
+    expect(grantPersonas(holder(Customer | Owner), login(false), application(Customer))).toBe(Customer);
+    expect(() => grantPersonas(holder(Owner), login(false), application(Customer))).toThrow(
+      expect.objectContaining({ reason: TokenRejectionReason.InvalidGrant }),
+    );
+  });
+});
+
+describe('authorisePersonas', () => {
+  it('refuses a request that goes beyond the application in any bit', () => {
+    expect(() => authorisePersonas(application(Customer), Customer)).not.toThrow();
+    expect(() => authorisePersonas(application(Customer), Customer | Owner)).toThrow(
+      expect.objectContaining({ reason: TokenRejectionReason.InvalidGrant }),
+    );
+  });
+});

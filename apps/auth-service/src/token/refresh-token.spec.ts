@@ -1,0 +1,58 @@
+import { createSecretKey, randomUUID } from 'node:crypto';
+import { signCompact, signingKey } from './compact-jws';
+import {
+  REFRESH_TOKEN_TYP,
+  isRefreshTokenExpired,
+  readRefreshToken,
+  signRefreshToken,
+} from './refresh-token';
+
+const ISSUER = 'https://auth.example';
+const secret = createSecretKey(Buffer.alloc(32, 7));
+const key = signingKey('HS256', 'r1', secret, REFRESH_TOKEN_TYP);
+const claims = {
+  iss: ISSUER,
+  aud: ISSUER,
+  sub: 'personid:1001',
+  jti: randomUUID(),
+  iat: 1_000,
+  exp: 2_000,
+  client_id: 'billing-api',
+};
+
+describe('refresh tokens', () => {
+  it('read back as signed, and are the same text each time', () => {
+    const token = signRefreshToken(key, claims);
+    expect(readRefreshToken(token, [key], ISSUER)).toEqual(claims);
+    expect(signRefreshToken(key, { ...claims })).toBe(token);
+  });
+
+  const token = signRefreshToken(key, claims);
+  const [header, payload, signature] = token.split('.') as [string, string, string];
+  const otherHeader = Buffer.from('{"alg":"none","kid":"r1","typ":"rt+jwt"}').toString('base64url');
+  it.each([
+    ['nothing', ''],
+    ['two parts', `${header}.${payload}`],
+    ['four parts', `${token}.`],
+    ['another header', `${otherHeader}.${payload}.${signature}`],
+    ['no signature', `${header}.${payload}.`],
+    ['a padded signature', `${token}=`],
+    [
+      'stray bits in the last character',
+      token.slice(0, -1) + String.fromCharCode(token.charCodeAt(token.length - 1) + 1),
+    ],
+    ['another payload', `${header}.${Buffer.from('{}').toString('base64url')}.${signature}`],
+    ['non-ASCII text', `${header}.${payload}.${'ü'.repeat(43)}`],
+    ['an endless token', 'a'.repeat(20_000)],
+    ['an access token', signCompact(signingKey('HS256', 'r1', secret, 'at+jwt'), JSON.stringify(claims))],
+    ['another issuer', signRefreshToken(key, { ...claims, iss: 'https://other.example' })],
+    ['another audience', signRefreshToken(key, { ...claims, aud: 'platform' })],
+  ])('refuses %s', (_, text) => {
+    expect(readRefreshToken(text, [key], ISSUER)).toBeNull();
+  });
+
+  it('expire, with half a minute of tolerance', () => {
+    expect(isRefreshTokenExpired(claims, new Date(2_030_000))).toBe(false);
+    expect(isRefreshTokenExpired(claims, new Date(2_030_001))).toBe(true);
+  });
+});

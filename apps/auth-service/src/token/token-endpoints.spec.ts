@@ -1,0 +1,21 @@
+import { findTokenFlow } from './token-endpoints';
+
+describe('findTokenFlow', () => {
+  it.each([
+    ['/auth/token/refresh', 'refresh'],
+    ['/AUTH/Token/User/?grantAsInternalPartner=true', 'password'],
+    ['/auth/token/trust', 'trust'],
+    ['/auth/token/trust-simple/', 'trust-simple'],
+    ['/auth/token/bearer?bearerTokenOverride=x', 'bearer'],
+  ])('knows %s as %s', (url, flow) => {
+    expect(findTokenFlow('POST', url)).toBe(flow);
+  });
+
+  it.each([
+    ['GET', '/auth/token/refresh'],
+    ['POST', '/auth/token/unknown'],
+    ['POST', '/auth/revocations'],
+  ])('knows nothing of %s %s', (method, url) => {
+    expect(findTokenFlow(method, url)).toBeNull();
+  });
+});
