@@ -1,4 +1,3 @@
-import { isJsonWithinDepth } from './json-depth';
 import { facilityIdQuery, text } from './request-fields';
 
 describe('request fields', () => {
@@ -15,20 +14,5 @@ describe('request fields', () => {
     expect(facilityIdQuery.parse(undefined)).toBeUndefined();
     for (const value of ['0', '-1', '1.5', '1e3', '9007199254740993', ' 1', 'x'])
       expect(facilityIdQuery.safeParse(value).success).toBe(false);
-  });
-});
-
-describe('the depth of a JSON value', () => {
-  const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth));
-
-  it('counts arrays and objects', () => {
-    expect(isJsonWithinDepth(1, 0)).toBe(true);
-    expect(isJsonWithinDepth(nested(3), 3)).toBe(true);
-    expect(isJsonWithinDepth(nested(4), 3)).toBe(false);
-    expect(isJsonWithinDepth({ a: { b: [null, 1] } }, 3)).toBe(true);
-  });
-
-  it('survives depths that break recursion', () => {
-    expect(isJsonWithinDepth(nested(200_000), 32)).toBe(false);
   });
 });

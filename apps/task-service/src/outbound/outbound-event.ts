@@ -18,5 +18,5 @@ export function outboundEvent<T>(
   facilityId: number,
   cause: { messageId?: string; conversationId?: string } = {},
 ): OutboundEvent {
-  return { contract, message, facilityId, ...cause } as OutboundEvent;
+  return { contract, message, facilityId, ...cause };
 }

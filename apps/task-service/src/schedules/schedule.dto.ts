@@ -1,14 +1,12 @@
 import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
-import { isJsonWithinDepth } from '../access/json-depth';
 import { facilityIdQuery, text } from '../access/request-fields';
 import { CronExpressionError, parseCronExpression } from './cron-expression';
 import { SCHEDULE_STATUSES } from './schedule';
 import { TimeZoneError, timeZone } from './time-zone';
 
 const TEMPLATE_MAX_LENGTH = 16 * 1_024;
-const TEMPLATE_MAX_DEPTH = 32;
 
 const cronField = z.string().superRefine((value, context) => {
   try {
@@ -43,10 +41,6 @@ export const createScheduleBody = z.strictObject({
     .transform((value) => value ?? null),
   template: z
     .record(z.string(), z.unknown())
-    .refine((value) => isJsonWithinDepth(value, TEMPLATE_MAX_DEPTH), {
-      message: 'nests too deeply',
-      abort: true,
-    })
     .refine((value) => JSON.stringify(value).length <= TEMPLATE_MAX_LENGTH, 'is too large')
     .nullish()
     .transform((value) => value ?? null),

@@ -1,0 +1,25 @@
+import { inboxMigrations } from '@platform/messaging';
+import { Tasks1800000000000 } from './migrations/1800000000000-tasks';
+import { Scheduler1800000000001 } from './migrations/1800000000001-scheduler';
+import { Outbox1800000000002 } from './migrations/1800000000002-outbox';
+
+/** The schema that holds every table of this service. */
+export const SCHEMA = 'task';
+
+/** In the order they apply; listed one by one, because a bundle has no folder to search. */
+export const MIGRATIONS = [
+  ...inboxMigrations(SCHEMA),
+  Tasks1800000000000,
+  Scheduler1800000000001,
+  Outbox1800000000002,
+];
+
+/** What the service's own role may do: no more than its statements need. Fires are never rewritten. */
+export function appRoleGrants(quotedRole: string): string[] {
+  return [
+    `GRANT USAGE ON SCHEMA task TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON task.outbox, task.inbox, task.triggers TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, UPDATE ON task.schedules, task.instances, task.business_unit_changes TO ${quotedRole}`,
+    `GRANT SELECT, INSERT ON task.trigger_fires TO ${quotedRole}`,
+  ];
+}

@@ -1,0 +1,5 @@
+import { runService } from '@platform/service-defaults';
+import { loadTaskServiceConfig } from './config';
+import { taskService } from './service-definition';
+
+void runService(taskService(loadTaskServiceConfig()));

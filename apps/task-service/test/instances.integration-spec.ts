@@ -1,0 +1,202 @@
+import { randomUUID } from 'node:crypto';
+import { TaskInstanceCompletedEvent } from '@platform/contracts';
+import { eventually } from '@platform/testing';
+import {
+  CUSTOMER,
+  NOBODY,
+  OWNER,
+  PARTNER,
+  RESIDENT,
+  SERVICE_PROVIDER,
+  startTaskService,
+} from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+describe('task instances', () => {
+  let service: TaskFixture;
+  let scheduleId = '';
+
+  /** Puts an instance into the store, as generation would. */
+  const instance = async (
+    overrides: { facilityId?: number; status?: string; dueAt?: string } = {},
+  ): Promise<string> => {
+    const {
+      facilityId = 501,
+      status = 'Pending',
+      dueAt = new Date(1_780_000_000_000 + Math.random() * 1e10).toISOString(),
+    } = overrides;
+    const taskInstanceId = randomUUID();
+    await service.database.query(
+      `INSERT INTO task.instances (task_instance_id, schedule_id, facility_id, name, due_at, status)
+       VALUES ($1, $2, $3, 'Fire drill', $4, $5)`,
+      [taskInstanceId, scheduleId, facilityId, dueAt, status],
+    );
+    return taskInstanceId;
+  };
+  const complete = (id: string, token = CUSTOMER) =>
+    service.api.post(`/Instances/${id}/commands/complete`).set(token);
+  const completedEvents = async (taskInstanceId: string) => {
+    await eventually(async () => {
+      expect(await service.database.query('SELECT 1 FROM task.outbox')).toHaveLength(0);
+    });
+    return (await service.received(TaskInstanceCompletedEvent, 0)).filter(
+      ({ message }) => message.taskInstanceId === taskInstanceId,
+    );
+  };
+
+  beforeAll(async () => {
+    service = await startTaskService();
+    await service.watch(TaskInstanceCompletedEvent);
+    const body = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
+    const created = await service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
+    scheduleId = created.body.scheduleId;
+    // Nobody listens to this event here; it would only be returned again and again.
+    await service.database.query('DELETE FROM task.outbox');
+  });
+  afterAll(() => service.close());
+
+  it('are completed with their event', async () => {
+    const id = await instance({ dueAt: '2026-03-02T08:00:00Z' });
+    const answer = await complete(id)
+      .send({ completedAt: '2026-03-02T08:30:00+01:00', notes: 'all out in 4 min' })
+      .expect(200);
+    const completedBy = { personId: 1001, name: 'Carl Customer', persona: 2 };
+    expect(answer.body).toEqual({
+      taskInstanceId: id,
+      scheduleId,
+      facilityId: 501,
+      name: 'Fire drill',
+      dueAtUtc: '2026-03-02T08:00:00.000Z',
+      status: 'Completed',
+      completedAtUtc: '2026-03-02T07:30:00.000Z',
+      completedBy,
+      notes: 'all out in 4 min',
+    });
+    expect((await service.api.get(`/Instances/${id}`).set(CUSTOMER).expect(200)).body).toEqual(answer.body);
+    const [event, ...others] = await completedEvents(id);
+    expect(others).toEqual([]);
+    expect(event?.message).toEqual({
+      taskInstanceId: id,
+      scheduleId,
+      facilityId: 501,
+      dueAtUtc: '2026-03-02T08:00:00.000Z',
+      completedAtUtc: '2026-03-02T07:30:00.000Z',
+      completedBy,
+    });
+  });
+
+  it('are completed now when nothing is said, with or without a body', async () => {
+    for (const body of [undefined, {}]) {
+      const answer = await complete(await instance())
+        .send(body)
+        .expect(200);
+      const ageMs = Date.now() - Date.parse(answer.body.completedAtUtc);
+      expect(Math.abs(ageMs)).toBeLessThan(60_000);
+      expect(answer.body.notes).toBeNull();
+    }
+  });
+
+  it('answer a repeated completion with the first one, and send no second event', async () => {
+    const id = await instance();
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, index) =>
+        complete(id)
+          .send({ notes: `try ${String(index)}` })
+          .expect(200),
+      ),
+    );
+    const again = await complete(id, PARTNER).send({ notes: 'later' }).expect(200);
+    for (const answer of answers) expect(answer.body).toEqual(again.body);
+    expect(await completedEvents(id)).toHaveLength(1);
+  });
+
+  it('that are cancelled cannot be completed', async () => {
+    const id = await instance({ status: 'Cancelled' });
+    await complete(id).send({}).expect(409);
+    expect(await completedEvents(id)).toHaveLength(0);
+  });
+
+  it('are 404 when there is none and 400 when the identifier is none', async () => {
+    const unknown = randomUUID();
+    await complete(unknown).send({}).expect(404);
+    await service.api.get(`/Instances/${unknown}`).set(CUSTOMER).expect(404);
+    await complete('none').send({}).expect(400);
+  });
+
+  it.each([
+    { completedAt: 'yesterday' },
+    { completedAt: '2026-03-02T08:00:00' },
+    { completedAt: new Date(Date.now() + 3_600_000).toISOString() },
+    { notes: 7 },
+    { note: 'misspelt' },
+    [],
+    'text',
+  ])('refuse %j as a completion', async (body) => {
+    const id = await instance();
+    await complete(id).set('content-type', 'application/json').send(JSON.stringify(body)).expect(400);
+    expect((await service.api.get(`/Instances/${id}`).set(CUSTOMER)).body.status).toBe('Pending');
+  });
+
+  it.each([
+    { who: 'InternalPartner', token: PARTNER, facilityId: 999, status: 200 },
+    { who: 'Customer', token: CUSTOMER, facilityId: 502, status: 200 },
+    { who: 'Customer', token: CUSTOMER, facilityId: 503, status: 403 },
+    { who: 'Owner', token: OWNER, facilityId: 501, status: 200 },
+    { who: 'Owner', token: OWNER, facilityId: 502, status: 403 },
+    { who: 'ServiceProvider', token: SERVICE_PROVIDER, facilityId: 501, status: 200 },
+    { who: 'ServiceProvider', token: SERVICE_PROVIDER, facilityId: 503, status: 403 },
+    { who: 'Resident', token: RESIDENT, facilityId: 501, status: 403 },
+    { who: 'nobody', token: NOBODY, facilityId: 501, status: 403 },
+  ])(
+    'completed or read by $who at facility $facilityId answer $status',
+    async ({ token, facilityId, status }) => {
+      const id = await instance({ facilityId });
+      await service.api.get(`/Instances/${id}`).set(token).expect(status);
+      await complete(id, token).send({}).expect(status);
+    },
+  );
+
+  it('need a token', async () => {
+    await service.api.post(`/Instances/${randomUUID()}/commands/complete`).expect(401);
+    await service.api.get('/Instances').expect(401);
+  });
+
+  it('are listed by due time, filtered and paged', async () => {
+    for (const day of ['03', '01', '02', '04'])
+      await instance({ facilityId: 502, dueAt: `2031-01-${day}T00:00:00Z` });
+    const query = {
+      facilityId: 502,
+      status: 'Pending',
+      dueFrom: '2031-01-01T00:00:00Z',
+      dueTo: '2031-01-04T00:00:00Z',
+    };
+    const due: string[] = [];
+    const read = async (pageKey?: string): Promise<void> => {
+      const { body } = await service.api
+        .get('/Instances')
+        .query({ ...query, pageSize: 2, ...(pageKey === undefined ? {} : { pageKey }) })
+        .set(CUSTOMER)
+        .expect(200);
+      due.push(...body.instances.map((each: { dueAtUtc: string }) => each.dueAtUtc.slice(0, 10)));
+      if (body.nextPageKey !== null) await read(body.nextPageKey);
+    };
+    await read();
+    expect(due).toEqual(['2031-01-01', '2031-01-02', '2031-01-03']);
+    const ours = await service.api.get('/Instances').query({ pageSize: 1000 }).set(OWNER).expect(200);
+    expect(new Set(ours.body.instances.map((each: { facilityId: number }) => each.facilityId))).toEqual(
+      new Set([501]),
+    );
+    await service.api.get('/Instances').query({ facilityId: 502 }).set(OWNER).expect(403);
+  });
+
+  it.each([
+    { status: 'Open' },
+    { facilityId: 'x' },
+    { dueFrom: 'today' },
+    { pageSize: 1001 },
+    { pageSize: 0 },
+    { pageKey: 'x' },
+  ])('refuse %j as a query', async (query) => {
+    await service.api.get('/Instances').query(query).set(PARTNER).expect(400);
+  });
+});

@@ -1,0 +1,173 @@
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { MessageContract } from '@platform/contracts';
+import { runMigrations } from '@platform/database';
+import { connectBus, exchangeName } from '@platform/messaging';
+import type { PlainBus } from '@platform/messaging';
+import { Persona } from '@platform/personas';
+import { createServiceApplication } from '@platform/service-defaults';
+import {
+  TEST_TOKEN_CONFIG,
+  createTestBroker,
+  createTestDatabase,
+  eventually,
+  testAccessToken,
+} from '@platform/testing';
+import type { TestBroker, TestDatabase } from '@platform/testing';
+import request from 'supertest';
+import { loadTaskServiceConfig } from '../src/config';
+import { MIGRATIONS, SCHEMA, appRoleGrants } from '../src/database-layout';
+import { taskService } from '../src/service-definition';
+import { startAuthServiceDouble } from './auth-service-double';
+import type { AuthServiceDouble } from './auth-service-double';
+
+export const NAMESPACE = 'Platform.Contracts';
+const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('base64url');
+
+/** A task service on a database and virtual hosts of its own, as the role it has in production. */
+export interface TaskFixture {
+  database: TestDatabase;
+  /** The two buses are two virtual hosts, as they may be two brokers. */
+  brokers: { main: TestBroker; scheduling: TestBroker };
+  auth: AuthServiceDouble;
+  app: NestFastifyApplication;
+  api: ReturnType<typeof request>;
+  /** Declares a queue for a message type and returns its name, so that what is published there is routed and can be read. */
+  watch(contract: MessageContract<unknown>): Promise<string>;
+  /** Messages published since `watch`, oldest first, once there are `count`. */
+  received<T>(contract: MessageContract<T>, count: number): Promise<ReceivedEnvelope<T>[]>;
+  /** Another participant of a bus. */
+  connect(bus: 'main' | 'scheduling'): Promise<PlainBus>;
+  close(): Promise<void>;
+}
+
+export interface ReceivedEnvelope<T> {
+  messageId: string;
+  messageType: string[];
+  message: T;
+}
+
+export interface TaskFixtureOptions {
+  /** Replaces the address that the service reaches its database by. */
+  databaseUrl?: (url: string) => string | Promise<string>;
+  mainUrl?: (url: string) => string | Promise<string>;
+  schedulingUrl?: (url: string) => string | Promise<string>;
+  env?: NodeJS.ProcessEnv;
+}
+
+const same = (url: string): string => url;
+
+export const migrate = (url: string): Promise<unknown> => runMigrations(migrationSettings(url));
+
+export async function startTaskService(options: TaskFixtureOptions = {}): Promise<TaskFixture> {
+  const database = await createTestDatabase({ migrate });
+  const role = await database.createRole();
+  await runMigrations(migrationSettings(database.ownerUrl), { appRole: role.role, appRoleGrants });
+  const [main, scheduling] = await Promise.all([createTestBroker(), createTestBroker()]);
+  const auth = await startAuthServiceDouble();
+  const config = loadTaskServiceConfig({
+    ...environment(auth.url),
+    DATABASE_URL: await (options.databaseUrl ?? same)(role.url),
+    RABBITMQ_MAIN_URL: await (options.mainUrl ?? same)(main.url),
+    RABBITMQ_SCHEDULING_URL: await (options.schedulingUrl ?? same)(scheduling.url),
+    ...options.env,
+  });
+  const app = await createServiceApplication(taskService(config));
+  await app.listen(0, '127.0.0.1');
+  const api = request(await app.getUrl());
+  await eventually(() => api.get('/health/ready').expect(200), { timeoutMs: 20_000 });
+  const brokers = { main, scheduling };
+  const buses: PlainBus[] = [];
+  return {
+    ...{ database, brokers, auth, app, api },
+    ...observer(brokers),
+    connect: async (bus) => {
+      const connected = await connectBus({ url: brokers[bus].url, name: 'neighbour', bus });
+      buses.push(connected);
+      return connected;
+    },
+    close: async () => {
+      await Promise.all(buses.map((bus) => bus.close()));
+      await app.close();
+      await Promise.all([auth.close(), main.drop(), scheduling.drop()]);
+      await database.drop();
+    },
+  };
+}
+
+function observer(brokers: TaskFixture['brokers']): Pick<TaskFixture, 'watch' | 'received'> {
+  const queueOf = ({ name }: MessageContract<unknown>): string => `test.${name}`;
+  const seen = new Map<string, ReceivedEnvelope<unknown>[]>();
+  return {
+    watch: async (contract) => {
+      const queue = queueOf(contract);
+      await brokers[contract.bus].management.bindQueue(exchangeName(NAMESPACE, contract.name), queue);
+      seen.set(queue, []);
+      return queue;
+    },
+    received: async <T>(contract: MessageContract<T>, count: number) => {
+      const queue = queueOf(contract);
+      const messages = seen.get(queue) ?? [];
+      return eventually(
+        async () => {
+          const fresh = await brokers[contract.bus].management.get(queue, 100_000);
+          messages.push(...fresh.map(({ body }) => JSON.parse(body) as ReceivedEnvelope<unknown>));
+          if (messages.length < count)
+            throw new Error(`${String(messages.length)} of ${String(count)} messages`);
+          return messages as ReceivedEnvelope<T>[];
+        },
+        { timeoutMs: 20_000 },
+      );
+    },
+  };
+}
+
+/** An Authorization header with the claims of `testAccessToken`. */
+export function bearer(claims: Record<string, unknown>): { authorization: string } {
+  return { authorization: `Bearer ${testAccessToken(claims)}` };
+}
+
+/** Authorization headers by persona; facilities 501 and 502 unless said otherwise. */
+export const PARTNER = bearer({
+  sub: 'userid:9001',
+  identityType: 'internal-legacy',
+  userId: 9001,
+  personId: undefined,
+  name: 'Ivy Internal',
+  personas: Persona.InternalPartner,
+  facilities: [],
+});
+export const CUSTOMER = bearer({ personas: Persona.Customer });
+export const OWNER = bearer({
+  sub: 'personid:1002',
+  personId: 1002,
+  personas: Persona.Owner,
+  facilities: [501],
+});
+export const RESIDENT = bearer({ personas: Persona.Resident });
+export const SERVICE_PROVIDER = bearer({ personas: Persona.ServiceProvider });
+export const NOBODY = bearer({ personas: Persona.None });
+
+export function migrationSettings(url: string): Parameters<typeof runMigrations>[0] {
+  return { url, schema: SCHEMA, applicationName: 'task-test', migrations: MIGRATIONS };
+}
+
+function environment(authServiceUrl: string): NodeJS.ProcessEnv {
+  return {
+    ...{
+      NODE_ENV: 'test',
+      PORT: '0',
+      METRICS_PORT: '0',
+      LOG_LEVEL: process.env['TEST_LOG_LEVEL'] ?? 'silent',
+    },
+    TOKEN_ISSUER: TEST_TOKEN_CONFIG.issuer,
+    TOKEN_AUDIENCE: TEST_TOKEN_CONFIG.audience,
+    ACCESS_TOKEN_HMAC_KEY: TEST_TOKEN_CONFIG.hmacKey.toString('base64url'),
+    ACCESS_TOKEN_HMAC_KEY_ID: TEST_TOKEN_CONFIG.hmacKeyId,
+    AUTH_SERVICE_URL: authServiceUrl,
+    SERVICE_APPLICATION_KEY: 'platform-services',
+    SERVICE_SHARED_SECRET: SECRET,
+    SERVICE_USER_NAME: 'svc.platform',
+    CURSOR_HMAC_KEY: SECRET,
+    REQUEST_TIMEOUT_MS: '5000',
+  };
+}
