@@ -40,13 +40,13 @@ const MAX_BACKOFF_MS = { unavailable: 5_000, aborted: 5_000, rejected: 30_000 } 
  * callers get the last error at once until the backoff (250 ms doubling to 5 s, to 30 s when refused; jitter) is over.
  */
 export class TokenProvider {
-  private held: HeldToken | null = null;
   private renewing: Promise<HeldToken> | null = null;
   private failures = 0;
   private retryAtMs = 0;
   private lastError: TokenRequestError | null = null;
-  /** Private by nature, not only by type, so that printing or serialising a provider shows no secret. */
+  /** Private by nature, not only by type, so that printing or serialising a provider shows no secret and no token. */
   readonly #options: TokenProviderOptions;
+  #held: HeldToken | null = null;
 
   constructor(options: TokenProviderOptions) {
     this.#options = options;
@@ -58,7 +58,7 @@ export class TokenProvider {
    */
   async getToken(signal?: AbortSignal): Promise<string> {
     const nowMs = this.monotonicMs();
-    const { held } = this;
+    const held = this.#held;
     if (held && nowMs < held.renewAtMs) return held.accessToken;
     if (held && nowMs < held.endsAtMs) {
       // Still good: renew behind the caller's back, and let its failure wait for somebody who needs the result.
@@ -70,7 +70,7 @@ export class TokenProvider {
 
   /** Call it when a service refused the token with 401: the next `getToken` brings another. Old tokens are ignored. */
   invalidate(token: string): void {
-    if (this.held?.accessToken === token) this.held = null;
+    if (this.#held?.accessToken === token) this.#held = null;
   }
 
   private renew(): Promise<HeldToken> {
@@ -90,7 +90,7 @@ export class TokenProvider {
   private async request(): Promise<{ accessToken: string; lifetimeMs: number; askedAtMs: number }> {
     const { applicationKey, sharedSecret, persona, userName, ...options } = this.#options;
     const askedAtMs = this.monotonicMs();
-    // eslint-disable-next-line house/no-wall-clock -- published without dependencies, so without libs/time
+    // Published without dependencies, so without a Clock of libs/time.
     const now = options.now?.() ?? new Date();
     const body = createTrustRequest({ applicationKey, persona, userName }, sharedSecret, now);
     const response = await (options.fetch ?? globalThis.fetch)(tokenAddress(options.authServiceUrl), {
@@ -107,10 +107,10 @@ export class TokenProvider {
     const { accessToken, lifetimeMs, askedAtMs } = token;
     const marginMs = Math.min(this.#options.renewBeforeMs ?? DEFAULT_RENEW_BEFORE_MS, lifetimeMs / 5);
     const endsAtMs = askedAtMs + lifetimeMs;
-    this.held = { accessToken, endsAtMs, renewAtMs: endsAtMs - marginMs };
+    this.#held = { accessToken, endsAtMs, renewAtMs: endsAtMs - marginMs };
     this.failures = 0;
     this.lastError = null;
-    return this.held;
+    return this.#held;
   }
 
   private backOff(error: unknown): never {

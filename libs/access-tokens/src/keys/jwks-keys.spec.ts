@@ -40,7 +40,7 @@ describe('jwksKeys', () => {
 
   it('reads the set once for many tokens, however many wait for it', async () => {
     const keys = jwksKeys({ url, clock });
-    const found = await Promise.all(Array.from({ length: 20 }, () => keys.findKey(es1)));
+    const found = await Promise.all(Array.from({ length: 20 }, async () => keys.findKey(es1)));
     expect(found.every((key) => key?.key.equals(ec.publicKey))).toBe(true);
     expect(requests).toBe(1);
   });

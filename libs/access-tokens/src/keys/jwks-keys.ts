@@ -120,7 +120,7 @@ class JwksKeys implements KeySource {
 async function boundedText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.byteLength;
     if (bytes > MAX_DOCUMENT_BYTES) throw new Error(`the JWK Set is over ${MAX_DOCUMENT_BYTES} bytes`);
     chunks.push(chunk);

@@ -38,7 +38,7 @@ export class RouteAccess {
     const controller = context.getClass();
     const handler = context.getHandler();
     let ofController = this.rules.get(controller);
-    if (!ofController) this.rules.set(controller, (ofController = new Map()));
+    if (!ofController) this.rules.set(controller, (ofController = new Map<Handler, AccessRule>()));
     let rule = ofController.get(handler);
     if (!rule) ofController.set(handler, (rule = this.readRule(handler, controller)));
     return rule;

@@ -22,7 +22,7 @@ async function readAll(options: Partial<HttpRevocationSourceOptions>): Promise<R
 }
 
 /** Answers the given responses in turn and keeps what was asked. */
-function answering(...answers: Response[]): { fetch: typeof fetch; asked: [URL, RequestInit][] } {
+function answering(...answers: Response[]): { fetch: typeof globalThis.fetch; asked: [URL, RequestInit][] } {
   const asked: [URL, RequestInit][] = [];
   const fetch = (address: URL, init: RequestInit): Promise<Response> => {
     asked.push([address, init]);

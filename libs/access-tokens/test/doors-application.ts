@@ -1,0 +1,100 @@
+import { Controller, Get, Module } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { Persona } from '@platform/personas';
+import { createServiceApplication, loadConfig, serviceConfigShape } from '@platform/service-defaults';
+import { z } from 'zod';
+import {
+  AccessTokensModule,
+  CurrentCaller,
+  KeyRing,
+  Public,
+  RequireInternalAdministrator,
+  RequirePersona,
+} from '../src';
+import type { Caller, Revocation } from '../src';
+import { AUDIENCE, ISSUER } from './token-builder';
+import { testKeys } from './verifier-builder';
+
+@Controller('doors')
+class DoorsController {
+  @Get('any')
+  any(@CurrentCaller() caller: Caller): unknown {
+    return { subject: caller.subject, personas: caller.personas };
+  }
+
+  @Public()
+  @Get('open')
+  open(): unknown {
+    return { open: true };
+  }
+
+  @RequirePersona(Persona.Customer, Persona.Owner)
+  @Get('customers-and-owners')
+  customersAndOwners(): unknown {
+    return {};
+  }
+
+  @RequireInternalAdministrator()
+  @Get('administrators')
+  administrators(): unknown {
+    return {};
+  }
+}
+
+@Public()
+@Controller('lobby')
+class LobbyController {
+  @Get()
+  enter(): unknown {
+    return {};
+  }
+
+  @RequirePersona(Persona.InternalPartner)
+  @Get('office')
+  office(): unknown {
+    return {};
+  }
+}
+
+/** One application, and the keys and revocations behind it, which the test changes. */
+export interface DoorsApplication {
+  app: NestFastifyApplication;
+  keys: KeyRing;
+  revocations: Revocation[];
+  source: { down: boolean };
+}
+
+/** A small service whose routes show every kind of rule. Revocations are polled every 10 ms and too old after 300 ms. */
+export async function startDoorsApplication(): Promise<DoorsApplication> {
+  const keys = new KeyRing(testKeys());
+  const revocations: Revocation[] = [];
+  const source = { down: false };
+  const accessTokens = AccessTokensModule.forRootAsync({
+    useFactory: () => ({
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      keys,
+      revocations: {
+        changesSince: () =>
+          source.down ? Promise.reject(new Error('down')) : Promise.resolve([...revocations]),
+      },
+      revocationFeed: { pollIntervalMs: 10, maxAgeMs: 300 },
+    }),
+  });
+  @Module({ imports: [accessTokens], controllers: [DoorsController, LobbyController] })
+  class RootModule {}
+  const config = loadConfig(z.object(serviceConfigShape), {
+    NODE_ENV: 'test',
+    PORT: '0',
+    METRICS_PORT: '0',
+    LOG_LEVEL: 'silent',
+    DATABASE_URL: 'postgres://localhost/unused',
+  });
+  const app = await createServiceApplication({
+    name: 'doors',
+    title: 'Doors',
+    config,
+    rootModule: RootModule,
+  });
+  return { app, keys, revocations, source };
+}
