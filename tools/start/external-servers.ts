@@ -29,8 +29,8 @@ export function secretFileName(databaseUrl: string | null): string {
 
 /** An address as it may be shown: without user and password. */
 export function withoutCredentials(address: string): string {
-  const url = URL.canParse(address) ? new URL(address) : null;
-  return url === null ? '(not a URL)' : `${url.protocol}//${url.host}${url.pathname}`;
+  const { protocol, host, pathname } = new URL(address);
+  return `${protocol}//${host}${pathname}`;
 }
 
 /** @throws {FriendlyError} when no session can be opened at DATABASE_URL. */

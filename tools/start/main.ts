@@ -32,6 +32,7 @@ async function main(): Promise<void> {
 }
 
 async function run(args: StartArguments, stateFolder: string): Promise<void> {
+  const external = readExternalServers(process.env);
   const progress = new Progress();
   const logFolder = join(stateFolder, 'logs');
   const supervisor = await Supervisor.open({ recordFile: join(stateFolder, 'run.json'), logFolder });
@@ -46,7 +47,6 @@ async function run(args: StartArguments, stateFolder: string): Promise<void> {
     complain(endedEarly(child, how));
     void end(1);
   };
-  const external = readExternalServers(process.env);
   try {
     await startPlatform({
       workspace: WORKSPACE,
