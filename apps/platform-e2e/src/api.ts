@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto';
+
+const PASSWORD = 'Demo-Passw0rd!';
+
+/** An access token of a development identity, by its password. */
+export async function logIn(authUrl: string, user: string): Promise<string> {
+  const answer = await fetch(`${authUrl}/auth/token/user`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ user, password: PASSWORD }),
+  });
+  const { accessToken } = (await answer.json()) as { accessToken: string | null };
+  if (accessToken === null) throw new Error(`${user} cannot log in: ${String(answer.status)}`);
+  return accessToken;
+}
+
+/** A task instance, in as far as journeys look at it. */
+export interface Instance {
+  taskInstanceId: string;
+  scheduleId: string;
+  dueAtUtc: string;
+  status: string;
+}
+
+/** The task service at one address, for one caller. */
+export class TaskApi {
+  constructor(
+    private readonly url: string,
+    private readonly token: string,
+  ) {}
+
+  /** Creates a daily schedule for facility 501 and gives its id. */
+  async createSchedule(idempotencyKey: string = randomUUID()): Promise<string> {
+    const answer = await this.send('POST', '/Schedules', {
+      body: { facilityId: 501, name: 'Journey', schedule: '0 6 * * *', timeZone: 'UTC' },
+      headers: { 'idempotency-key': idempotencyKey },
+    });
+    if (answer.status !== 201) throw new Error(`POST /Schedules answered ${String(answer.status)}`);
+    return ((await answer.json()) as { scheduleId: string }).scheduleId;
+  }
+
+  async instances(scheduleId: string): Promise<Instance[]> {
+    const answer = await this.send('GET', `/Instances?scheduleId=${scheduleId}&pageSize=1000`);
+    return ((await answer.json()) as { instances: Instance[] }).instances;
+  }
+
+  complete(taskInstanceId: string): Promise<Response> {
+    return this.send('POST', `/Instances/${taskInstanceId}/commands/complete`);
+  }
+
+  private send(
+    method: string,
+    path: string,
+    { body, headers = {} }: { body?: unknown; headers?: Record<string, string> } = {},
+  ): Promise<Response> {
+    return fetch(`${this.url}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+}

@@ -1,0 +1,114 @@
+import { eventually } from '@platform/testing';
+import { TaskApi, logIn } from '../src/api';
+import type { Instance } from '../src/api';
+import { SERVICE_NAMES, SHUTDOWN_GRACE_MS } from '../src/environments';
+import { Platform } from '../src/platform';
+import type { Replica } from '../src/platform';
+
+const JOURNEY_TIMEOUT_MS = 90_000;
+/** For the work after the grace: closing connections on a busy machine. */
+const CLOSING_MS = 4_000;
+
+describe('two replicas', () => {
+  let platform: Platform;
+  let carl: string;
+
+  beforeAll(async () => {
+    platform = await Platform.start();
+    carl = await logIn(platform.url('auth'), 'carl.customer');
+  }, JOURNEY_TIMEOUT_MS);
+
+  afterAll(() => platform.stop(), JOURNEY_TIMEOUT_MS);
+
+  function task(replica: { url: string }): TaskApi {
+    return new TaskApi(replica.url, carl);
+  }
+
+  function dueInstants(instances: readonly Instance[]): string[] {
+    return instances.map(({ dueAtUtc }) => dueAtUtc);
+  }
+
+  describe('of the task service', () => {
+    const replicas: Replica[] = [];
+
+    beforeAll(async () => {
+      replicas.push(platform.replicaAt(platform.url('task')), await platform.addReplica('task'));
+    }, JOURNEY_TIMEOUT_MS);
+
+    it('apply the event of each schedule once, whichever of them took it', async () => {
+      const created = await Promise.all(
+        Array.from({ length: 10 }, async (_, index) => {
+          const [here, there] = index % 2 === 0 ? replicas : replicas.toReversed();
+          if (here === undefined || there === undefined) throw new Error('two replicas are running');
+          return { scheduleId: await task(here).createSchedule(), there };
+        }),
+      );
+      for (const { scheduleId, there } of created) {
+        const instances = await eventually(async () => {
+          const found = await task(there).instances(scheduleId);
+          expect(found.length).toBeGreaterThanOrEqual(29);
+          return found;
+        });
+        expect(new Set(dueInstants(instances)).size).toBe(instances.length);
+      }
+      const queues = await platform.broker.management.queues();
+      for (const queue of queues.filter((name) => /_(error|skipped)$/.test(name)))
+        expect(await platform.broker.management.get(queue, 1)).toEqual([]);
+    });
+
+    it('create one schedule for one Idempotency-Key used on both at once', async () => {
+      const key = `both-${String(process.pid)}`;
+      const ids = await Promise.all(
+        [...replicas, ...replicas].map((replica) => task(replica).createSchedule(key)),
+      );
+      expect(new Set(ids).size).toBe(1);
+    });
+
+    it('complete an instance once when both are asked at the same time', async () => {
+      const [first, second] = replicas as [Replica, Replica];
+      const scheduleId = await task(first).createSchedule();
+      const [instance] = await eventually(async () => {
+        const found = await task(second).instances(scheduleId);
+        expect(found).not.toHaveLength(0);
+        return found;
+      });
+      const { taskInstanceId } = instance as Instance;
+      const answers = await Promise.all(
+        [first, second, first, second].map((replica) => task(replica).complete(taskInstanceId)),
+      );
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      await eventually(async () => {
+        const heard = await fetch(
+          `${platform.url('completion-receiver')}/completions?taskInstanceId=${taskInstanceId}`,
+        );
+        expect(((await heard.json()) as { completions: unknown[] }).completions).toHaveLength(1);
+      });
+    });
+
+    it('carry on when one of them is killed', async () => {
+      const [survivor, victim] = replicas as [Replica, Replica];
+      const scheduleId = await task(victim).createSchedule();
+      await victim.stop('SIGKILL');
+      await eventually(async () => expect(await task(survivor).instances(scheduleId)).not.toHaveLength(0));
+    });
+  });
+
+  it.each(SERVICE_NAMES)(
+    'let one %s service go on SIGTERM: unready at once, then an orderly end',
+    async (name) => {
+      const replica = await platform.addReplica(name);
+      const signalledAtMs = performance.now();
+      replica.child.kill('SIGTERM');
+      await eventually(async () => expect((await fetch(`${replica.url}/health/ready`)).status).toBe(503), {
+        timeoutMs: SHUTDOWN_GRACE_MS,
+        intervalMs: 20,
+      });
+      expect((await fetch(`${replica.url}/health/live`)).status).toBe(200);
+      expect(await replica.exited).toBe(0);
+      const tookMs = performance.now() - signalledAtMs;
+      expect(tookMs).toBeGreaterThanOrEqual(SHUTDOWN_GRACE_MS);
+      expect(tookMs).toBeLessThan(SHUTDOWN_GRACE_MS + CLOSING_MS);
+      expect((await fetch(`${platform.url(name)}/health/ready`)).status).toBe(200);
+    },
+  );
+});
