@@ -48,13 +48,13 @@ export function bearer(claims: Record<string, unknown>): { authorization: string
 
 export async function startSettings({
   replicas: count = 1,
-  databaseUrl = (url: string): string => url,
+  databaseUrl = (url: string): string | Promise<string> => url,
 } = {}): Promise<SettingsFixture> {
   const database = await createTestDatabase({ migrate });
   const app = await database.createRole();
   await runMigrations(migrationSettings(database.ownerUrl), { appRole: app.role, appRoleGrants });
   const auth = await startAuthServiceDouble();
-  const environment = environmentFor(databaseUrl(app.url), auth.url);
+  const environment = environmentFor(await databaseUrl(app.url), auth.url);
   const replicas: NestFastifyApplication[] = [];
   for (let index = 0; index < count; index += 1) {
     const replica = await createServiceApplication(settingsService(loadSettingsServiceConfig(environment)));
