@@ -89,6 +89,8 @@ export async function startReplica(
 export interface AuthFixture {
   app: NestFastifyApplication;
   database: TestDatabase;
+  get: (path: string, token?: string) => Test;
+  put: (path: string, token?: string) => Test;
   post: (path: string, body?: object) => Test;
   stop: () => Promise<void>;
 }
@@ -99,18 +101,29 @@ export async function startAuthService(
 ): Promise<AuthFixture> {
   const database = await createTestDatabase({ migrate: migrateWithIdentities });
   const app = await startReplica(database.url, options);
+  const agent = request(app.getHttpServer());
   return {
     app,
     database,
-    post: (path, body) => {
-      const sent = request(app.getHttpServer()).post(path);
-      return body === undefined ? sent : sent.send(body);
-    },
+    get: (path, token) => bearerOf(agent.get(path), token),
+    put: (path, token) => bearerOf(agent.put(path), token),
+    post: (path, body) => postTo(app, path, body),
     stop: async () => {
       await app.close();
       await database.drop();
     },
   };
+}
+
+/** A POST to one replica. */
+export function postTo(app: NestFastifyApplication, path: string, body?: object): Test {
+  const sent = request(app.getHttpServer()).post(path);
+  return body === undefined ? sent : sent.send(body);
+}
+
+/** The request with a bearer token, if there is one. */
+export function bearerOf(sent: Test, token: string | undefined): Test {
+  return token === undefined ? sent : sent.set('Authorization', `Bearer ${token}`);
 }
 
 /** The payload of a token, unverified. */

@@ -11,13 +11,22 @@ export interface ServiceSchema {
   grants: (role: string) => string[];
 }
 
+/** A token endpoint answers within seconds even when the database hangs. */
+const STATEMENT_TIMEOUT_MS = 5_000;
+
 function schema(
   name: string,
   migrations: PostgresSettings['migrations'],
   grants: ServiceSchema['grants'],
 ): ServiceSchema {
   return {
-    settings: { schema: name, applicationName: 'auth-service', entities: [], migrations },
+    settings: {
+      schema: name,
+      applicationName: 'auth-service',
+      entities: [],
+      migrations,
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    },
     grants: (role) => [`GRANT USAGE ON SCHEMA ${name} TO ${role}`, ...grants(role)],
   };
 }

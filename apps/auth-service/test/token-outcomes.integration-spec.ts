@@ -1,0 +1,299 @@
+import type { TokenResponse } from '../src/token/token-response';
+import { BACKEND, PASSWORD, REPORTS, bearerOf, claimsOf, headerOf, startAuthService } from './auth-fixture';
+import type { AuthFixture } from './auth-fixture';
+
+interface Outcome {
+  status: number;
+  reason: number;
+}
+
+describe('token endpoints: every outcome', () => {
+  let service: AuthFixture;
+  beforeAll(async () => {
+    service = await startAuthService();
+  });
+  afterAll(() => service.stop());
+
+  async function expectOutcome(
+    sent: Promise<{ status: number; body: unknown; headers: unknown }>,
+    outcome: Outcome,
+  ): Promise<void> {
+    const { status, body, headers } = await sent;
+    expect({ status, reason: (body as TokenResponse).rejectionReason }).toEqual(outcome);
+    const successful = outcome.reason === 0;
+    expect(body).toEqual({
+      accessToken: successful ? expect.any(String) : null,
+      refreshToken: successful ? (body as TokenResponse).refreshToken : null,
+      rejectionReason: outcome.reason,
+      rejectionDetails: successful ? null : expect.any(String),
+      wasSuccessful: successful,
+    });
+    expect(headers).toMatchObject({
+      'cache-control': 'no-store',
+      'content-type': 'application/json; charset=utf-8',
+    });
+  }
+
+  const simple = (overrides: object = {}): object => ({
+    ...BACKEND,
+    persona: 2,
+    userName: 'carl.customer',
+    ...overrides,
+  });
+
+  it.each<[string, object, Outcome]>([
+    ['a customer', simple(), { status: 200, reason: 0 }],
+    ['a user name in another case', simple({ userName: 'CARL.Customer' }), { status: 200, reason: 0 }],
+    ['explicit identifiers that are theirs', simple({ personID: 1001 }), { status: 200, reason: 0 }],
+    [
+      'null for what is optional',
+      simple({ name: null, serviceProviderID: null, userAccountID: null, personID: null }),
+      { status: 200, reason: 0 },
+    ],
+    [
+      'an internal user',
+      simple({ persona: 1, userName: 'ivy.internal', userAccountID: 9001 }),
+      { status: 200, reason: 0 },
+    ],
+    [
+      'a technician with an account',
+      simple({ persona: 4, userName: 'tess.tech', serviceProviderID: 815 }),
+      { status: 200, reason: 0 },
+    ],
+    [
+      'a technician without one',
+      simple({ persona: 4, userName: 'x', serviceProviderID: 815, name: 'Jörg Müller' }),
+      { status: 200, reason: 0 },
+    ],
+    [
+      'an unknown provider',
+      simple({ persona: 4, userName: 'x', serviceProviderID: 816, name: 'Jörg' }),
+      { status: 422, reason: 1 },
+    ],
+    [
+      'a provider that is not theirs',
+      simple({ persona: 4, userName: 'tess.tech', serviceProviderID: 816 }),
+      { status: 422, reason: 1 },
+    ],
+    [
+      'more than a technician holds',
+      simple({ persona: 6, userName: 'x', serviceProviderID: 815, name: 'J' }),
+      { status: 422, reason: 1 },
+    ],
+    ['an unknown user', simple({ userName: 'nobody' }), { status: 422, reason: 1 }],
+    ['a disabled user', simple({ userName: 'dora.disabled' }), { status: 422, reason: 1 }],
+    ['a persona not held', simple({ persona: 1 }), { status: 422, reason: 1 }],
+    ['a persona held only in part', simple({ persona: 3 }), { status: 422, reason: 1 }],
+    ['another person id', simple({ personID: 1002 }), { status: 422, reason: 1 }],
+    ['another user id', simple({ userAccountID: 9001 }), { status: 422, reason: 1 }],
+    ['a wrong secret', simple({ sharedSecret: 'wrong' }), { status: 401, reason: 1 }],
+    ['an unknown application', simple({ applicationKey: 'nobody' }), { status: 401, reason: 1 }],
+    [
+      'a persona the application may not have',
+      { ...REPORTS, persona: 1, userName: 'ivy.internal' },
+      { status: 422, reason: 8 },
+    ],
+    [
+      'the same for an unknown user',
+      { ...REPORTS, persona: 1, userName: 'nobody' },
+      { status: 422, reason: 8 },
+    ],
+    ['persona 0', simple({ persona: 0 }), { status: 400, reason: 7 }],
+    ['unknown persona bits', simple({ persona: 32 }), { status: 400, reason: 7 }],
+    ['a persona that is not a number', simple({ persona: '2' }), { status: 400, reason: 7 }],
+    ['a huge persona', simple({ persona: 4294967298 }), { status: 400, reason: 7 }],
+    ['a missing field', { ...BACKEND, persona: 2 }, { status: 400, reason: 7 }],
+    ['an unknown field', simple({ role: 'admin' }), { status: 400, reason: 7 }],
+    ['a control character', simple({ userName: 'carl\u0000' }), { status: 400, reason: 7 }],
+    ['a lone surrogate', simple({ userName: 'carl\ud800' }), { status: 400, reason: 7 }],
+    ['an integer out of range', simple({ personID: 2 ** 53 }), { status: 400, reason: 7 }],
+    ['an array', [], { status: 400, reason: 7 }],
+  ])('trust-simple with %s', async (_, body, outcome) => {
+    await expectOutcome(service.post('/auth/token/trust-simple', body), outcome);
+  });
+
+  it('trust-simple gives a refresh token only to an authorized application', async () => {
+    const reports = await service.post('/auth/token/trust-simple', {
+      ...REPORTS,
+      persona: 2,
+      userName: 'carl.customer',
+    });
+    expect(reports.body).toMatchObject({ wasSuccessful: true, refreshToken: null });
+    const backend = await service.post('/auth/token/trust-simple', simple());
+    expect(headerOf(backend.body.refreshToken)).toEqual({ alg: 'HS256', kid: 'refresh-test', typ: 'rt+jwt' });
+  });
+
+  it('trust-simple grants exactly the persona asked for', async () => {
+    const { body } = await service.post(
+      '/auth/token/trust-simple',
+      simple({ persona: 4, userName: 'tess.tech' }),
+    );
+    expect(claimsOf(body.accessToken)).toMatchObject({
+      sub: 'personid:1004',
+      identityType: 'svc-personid',
+      personId: 1004,
+      personas: 4,
+      client_id: 'demo-backend',
+    });
+  });
+
+  const login = (overrides: object = {}): object => ({
+    user: 'ivy.internal',
+    password: PASSWORD,
+    ...overrides,
+  });
+
+  it.each<[string, string, object, Outcome]>([
+    ['the right password', '', login(), { status: 200, reason: 0 }],
+    ['a wrong password', '', login({ password: 'wrong' }), { status: 401, reason: 1 }],
+    ['an unknown user', '', login({ user: 'nobody' }), { status: 401, reason: 1 }],
+    ['a disabled user', '', login({ user: 'dora.disabled' }), { status: 401, reason: 1 }],
+    ['a user without a password', '', login({ user: 'svc.platform' }), { status: 401, reason: 1 }],
+    ['a wish for InternalPartner', '?grantAsInternalPartner=true', login(), { status: 200, reason: 0 }],
+    ['a wish that cannot be read', '?grantAsInternalPartner=perhaps', login(), { status: 400, reason: 7 }],
+    [
+      'a wish made twice',
+      '?grantAsInternalPartner=true&grantAsInternalPartner=false',
+      login(),
+      { status: 400, reason: 7 },
+    ],
+    ['no password', '', { user: 'ivy.internal' }, { status: 400, reason: 7 }],
+    ['an unknown field', '', login({ admin: true }), { status: 400, reason: 7 }],
+    ['a number for a password', '', login({ password: 1 }), { status: 400, reason: 7 }],
+    ['a control character', '', login({ user: 'ivy\u0000' }), { status: 400, reason: 7 }],
+  ])('user with %s', async (_, query, body, outcome) => {
+    await expectOutcome(service.post(`/auth/token/user${query}`, body), outcome);
+  });
+
+  it.each<[string, string, Outcome]>([
+    ['an application that may not have the persona', 'demo-reports', { status: 422, reason: 8 }],
+    ['an unknown application', 'nobody', { status: 422, reason: 8 }],
+    ['an authorized application', 'demo-backend', { status: 200, reason: 0 }],
+  ])('user through %s', async (_, key, outcome) => {
+    await expectOutcome(service.post('/auth/token/user', login()).set('X-Application-Key', key), outcome);
+  });
+
+  it('answers unknown, wrong, disabled and passwordless users with the very same body', async () => {
+    const users = [
+      { user: 'nobody' },
+      { password: 'wrong-again' },
+      { user: 'dora.disabled' },
+      { user: 'svc.platform' },
+    ];
+    const bodies = await Promise.all(
+      users.map(async (user) => (await service.post('/auth/token/user', login(user))).text),
+    );
+    expect(new Set(bodies).size).toBe(1);
+  });
+
+  it('does not grant InternalPartner to somebody who is not eligible', async () => {
+    const { status, body } = await service.post(
+      '/auth/token/user?grantAsInternalPartner=true',
+      login({ user: 'carl.customer' }),
+    );
+    expect(status).toBe(200);
+    expect(claimsOf(body.accessToken)).toMatchObject({
+      sub: 'personid:1001',
+      personas: 2,
+      facilities: [501, 502],
+    });
+  });
+
+  it('puts groups, inherited ones included, and roles into the claims', async () => {
+    const ivy = await service.post('/auth/token/user', login());
+    expect(claimsOf(ivy.body.accessToken)).toMatchObject({
+      sub: 'userid:9001',
+      identityType: 'internal-legacy',
+      userId: 9001,
+      personas: 1,
+      groups: ['Dispatch', 'NightShift', 'Operations'],
+    });
+    const gina = await service.post('/auth/token/user', login({ user: 'gina.global' }));
+    expect(claimsOf(gina.body.accessToken)).toMatchObject({
+      roles: ['CustomerGlobalAdministrator'],
+      personas: 2,
+    });
+  });
+
+  it.each<[string, string | undefined]>([
+    ['no header', undefined],
+    ['another scheme', 'Basic aXZ5OnB3'],
+    ['no token', 'Bearer '],
+    ['rubbish', 'Bearer rubbish'],
+    ['two tokens', 'Bearer a b'],
+  ])('bearer with %s is reason 2', async (_, authorization) => {
+    const sent = service.post('/auth/token/bearer');
+    if (authorization !== undefined) void sent.set('Authorization', authorization);
+    await expectOutcome(sent, { status: 401, reason: 2 });
+  });
+
+  it('bearer exchanges a token, keeps auth_time and never adds personas', async () => {
+    const first = await service.post('/auth/token/trust-simple', simple());
+    const sent = bearerOf(service.post('/auth/token/bearer'), first.body.accessToken);
+    const { status, body } = await sent;
+    expect(status).toBe(200);
+    const [before, after] = [claimsOf(first.body.accessToken), claimsOf(body.accessToken)];
+    expect(after).toMatchObject({
+      sub: before.sub,
+      personas: 2,
+      auth_time: before.auth_time,
+      client_id: 'demo-backend',
+    });
+    expect(after.jti).not.toBe(before.jti);
+    expect(body.refreshToken).toEqual(expect.any(String));
+  });
+
+  it('bearer exchanges the token of a technician without an account', async () => {
+    const first = await service.post(
+      '/auth/token/trust-simple',
+      simple({ persona: 4, userName: 'x', serviceProviderID: 815, name: 'Jörg: Müller' }),
+    );
+    const { status, body } = await bearerOf(service.post('/auth/token/bearer'), first.body.accessToken);
+    expect(status).toBe(200);
+    expect(claimsOf(body.accessToken)).toMatchObject({
+      sub: 'technician:815:Jörg: Müller',
+      identityType: 'service-provider',
+      name: 'Jörg: Müller',
+      personas: 4,
+    });
+  });
+
+  it('bearer does not take a refresh token, nor the override unless enabled', async () => {
+    const { body } = await service.post('/auth/token/trust-simple', simple());
+    await expectOutcome(bearerOf(service.post('/auth/token/bearer'), body.refreshToken), {
+      status: 401,
+      reason: 2,
+    });
+    await expectOutcome(
+      service.post(`/auth/token/bearer?bearerTokenOverride=${body.accessToken as string}`),
+      { status: 401, reason: 2 },
+    );
+  });
+
+  it.each<[string, number]>([
+    ['refresh', 400],
+    ['user', 400],
+    ['trust', 400],
+    ['trust-simple', 400],
+    ['bearer', 401],
+  ])('%s answers an unreadable request as a TokenResponse with %i', async (path, status) => {
+    const outcome = { status, reason: 7 };
+    const send = (type: string, body: string): Promise<never> =>
+      service.post(`/auth/token/${path}`).set('Content-Type', type).send(body) as unknown as Promise<never>;
+    await expectOutcome(send('application/json', '{"user":'), outcome);
+    await expectOutcome(send('application/json', '\u00ff'.repeat(70_000)), outcome);
+    await expectOutcome(send('text/plain', 'hello'), outcome);
+    await expectOutcome(send('application/json', `${'['.repeat(5_000)}${']'.repeat(5_000)}`), outcome);
+  });
+
+  it('answers unknown routes and methods below /auth/token as problems', async () => {
+    const unknown = await service.post('/auth/token/unknown', {});
+    expect([unknown.status, unknown.type]).toEqual([404, 'application/problem+json']);
+    const wrongMethod = await service.get('/auth/token/user');
+    expect([wrongMethod.status, wrongMethod.headers.allow]).toEqual([405, 'POST']);
+  });
+
+  it('matches routes in any case and with a trailing slash', async () => {
+    await expectOutcome(service.post('/Auth/Token/Trust-Simple/', simple()), { status: 200, reason: 0 });
+  });
+});
