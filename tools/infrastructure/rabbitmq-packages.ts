@@ -27,6 +27,7 @@ export async function unpackRabbitmq(cacheFolder: string): Promise<RabbitmqInsta
     await unpack(partial, root);
     rmSync(root, { recursive: true, force: true });
     renameSync(partial, root);
+    rmSync(join(cacheFolder, 'apt'), { recursive: true, force: true });
   }
   return describe(root);
 }
@@ -114,6 +115,8 @@ function privateApt(aptFolder: string): string[] {
   const settings = [
     `Dir::State=${join(aptFolder, 'state')}`,
     `Dir::Cache=${join(aptFolder, 'cache')}`,
+    `Dir::Cache::archives=${join(aptFolder, 'cache/archives')}`,
+    `Dir::State::lists=${join(aptFolder, 'state/lists')}`,
     'Dir::State::status=/var/lib/dpkg/status',
     'APT::Sandbox::User=', // the account _apt cannot write here
     'Debug::NoLocking=1',

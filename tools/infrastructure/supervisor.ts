@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { FriendlyError } from './friendly-error.ts';
@@ -138,10 +139,15 @@ export class Supervisor {
 
   /** Stops everything in order and gives the lock back. Safe to call again. */
   stop(): Promise<void> {
-    this.#stopping ??= endRun(this.#options.recordFile, this.#record).then(() => {
-      this.#reaper.stdin?.destroy();
-    });
+    this.#stopping ??= endRun(this.#options.recordFile, this.#record).then(() => this.#dismissReaper());
     return this.#stopping;
+  }
+
+  async #dismissReaper(): Promise<void> {
+    if (isOver(this.#reaper)) return;
+    const ended = once(this.#reaper, 'exit');
+    this.#reaper.stdin?.destroy();
+    await ended;
   }
 
   #remember(entry: RecordedProcess): void {

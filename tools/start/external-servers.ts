@@ -9,12 +9,31 @@ export interface ExternalServers {
   readonly rabbitmqUrl: string | null;
 }
 
-/** Reads DATABASE_URL and RABBITMQ_URL; an empty variable names nothing. */
+/**
+ * Reads DATABASE_URL and RABBITMQ_URL; an empty variable names nothing.
+ * @throws {FriendlyError} when one of them is no address of its kind (the message does not repeat it: it may hold a password).
+ */
 export function readExternalServers(environment: NodeJS.ProcessEnv): ExternalServers {
-  return {
-    databaseUrl: environment['DATABASE_URL'] || null,
-    rabbitmqUrl: environment['RABBITMQ_URL'] || null,
-  };
+  const { DATABASE_URL, RABBITMQ_URL } = environment;
+  requireProtocol(
+    'DATABASE_URL',
+    DATABASE_URL,
+    /^postgres(ql)?:$/,
+    'postgres://user:password@host:5432/name',
+  );
+  requireProtocol('RABBITMQ_URL', RABBITMQ_URL, /^amqps?:$/, 'amqp://user:password@host:5672');
+  return { databaseUrl: DATABASE_URL || null, rabbitmqUrl: RABBITMQ_URL || null };
+}
+
+function requireProtocol(
+  variable: string,
+  address: string | undefined,
+  protocol: RegExp,
+  example: string,
+): void {
+  if (address && !(URL.canParse(address) && protocol.test(new URL(address).protocol))) {
+    throw new FriendlyError(`${variable} must look like ${example}`);
+  }
 }
 
 /**
