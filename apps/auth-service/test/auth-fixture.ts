@@ -27,6 +27,9 @@ export const REPORTS = {
   sharedSecret: 'demo-reports-secret-for-local-use-only-000002',
 };
 
+/** Key of the sealed secrets in the fixture's databases. */
+export const SECRET_KEY = randomBytes(32);
+
 const key = (): string => randomBytes(32).toString('base64url');
 
 const KEYS = {
@@ -34,7 +37,7 @@ const KEYS = {
   ACCESS_TOKEN_HMAC_KEY_ID: 'access-test',
   REFRESH_TOKEN_HMAC_KEY: key(),
   REFRESH_TOKEN_HMAC_KEY_ID: 'refresh-test',
-  SECRET_ENCRYPTION_KEY: key(),
+  SECRET_ENCRYPTION_KEY: SECRET_KEY.toString('base64url'),
   CURSOR_HMAC_KEY: key(),
 };
 
@@ -67,7 +70,7 @@ export async function loadIdentities(url: string): Promise<void> {
   await loadDevelopmentIdentities({
     NODE_ENV: 'test',
     DATABASE_URL: url,
-    SECRET_ENCRYPTION_KEY: Buffer.from(KEYS.SECRET_ENCRYPTION_KEY, 'base64url'),
+    SECRET_ENCRYPTION_KEY: SECRET_KEY,
     DEVELOPMENT_SERVICE_SECRET: 'platform-services-secret-for-tests',
   });
 }

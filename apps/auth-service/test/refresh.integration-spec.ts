@@ -1,0 +1,233 @@
+import { randomUUID } from 'node:crypto';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import {
+  BACKEND,
+  bearerOf,
+  claimsOf,
+  headerOf,
+  postTo,
+  startAuthService,
+  startReplica,
+} from './auth-fixture';
+import type { AuthFixture } from './auth-fixture';
+
+interface Tokens {
+  accessToken: string;
+  refreshToken: string;
+}
+
+describe('refresh', () => {
+  let service: AuthFixture;
+  let secondReplica: NestFastifyApplication;
+  beforeAll(async () => {
+    service = await startAuthService();
+    secondReplica = await startReplica(service.database.url);
+  });
+  afterAll(async () => {
+    await secondReplica.close();
+    await service.stop();
+  });
+
+  async function signIn(user: object = { persona: 2, userName: 'carl.customer' }): Promise<Tokens> {
+    const { body } = await service.post('/auth/token/trust-simple', { ...BACKEND, ...user });
+    expect(body.wasSuccessful).toBe(true);
+    return body as Tokens;
+  }
+
+  async function refresh(
+    refreshToken: string,
+    app = service.app,
+  ): Promise<{ status: number; reason: number } & Tokens> {
+    const { status, body } = await postTo(app, '/auth/token/refresh', { refreshToken });
+    return { status, reason: body.rejectionReason, ...body };
+  }
+
+  const rotatedEarlier = (token: string, seconds: number): Promise<unknown> =>
+    service.database.query(
+      `UPDATE auth.refresh_token SET rotated_at = now() - $2 * interval '1 second' WHERE jti = $1`,
+      [claimsOf(token).jti, seconds],
+    );
+  const outcome = (status: number, reason: number): unknown => expect.objectContaining({ status, reason });
+
+  it('gives a new pair, with the identity as it is now and the sign-in as it was', async () => {
+    const first = await signIn();
+    await service.database.query('INSERT INTO person_directory.person_facility VALUES (1001, 777)');
+    const next = await refresh(first.refreshToken);
+    await service.database.query('DELETE FROM person_directory.person_facility WHERE facility_id = 777');
+    expect(next.refreshToken).not.toBe(first.refreshToken);
+    const [before, after] = [claimsOf(first.accessToken), claimsOf(next.accessToken)];
+    expect(after).toMatchObject({
+      sub: 'personid:1001',
+      facilities: [501, 502, 777],
+      auth_time: before.auth_time,
+      personas: 2,
+    });
+    expect((await refresh(next.refreshToken)).status).toBe(200);
+  });
+
+  it('signs with the asymmetric key when asked to, and the key is published', async () => {
+    const { refreshToken } = await signIn({ persona: 1, userName: 'ivy.internal' });
+    const { body } = await service.post('/auth/token/refresh', { refreshToken, hmacSigning: false });
+    const jwks = await service.get('/auth/.well-known/jwks.json');
+    const [key] = jwks.body.keys as Record<string, unknown>[];
+    expect(headerOf(body.accessToken)).toEqual({ alg: 'ES256', kid: key?.kid, typ: 'at+jwt' });
+    expect(key).toEqual({
+      kty: 'EC',
+      crv: 'P-256',
+      use: 'sig',
+      alg: 'ES256',
+      kid: key?.kid,
+      x: key?.x,
+      y: key?.y,
+    });
+    const list = await bearerOf(service.get('/auth/revocations'), body.accessToken);
+    expect(list.status).toBe(200);
+  });
+
+  it('repeats the same successor for a retry, on any replica, while it is unused', async () => {
+    const first = await signIn();
+    const next = await refresh(first.refreshToken);
+    const retried = await refresh(first.refreshToken, secondReplica);
+    expect(retried).toMatchObject({ status: 200, refreshToken: next.refreshToken });
+    expect(retried.accessToken).not.toBe(next.accessToken);
+  });
+
+  it('refuses a retry in the window once the successor was used, and leaves the family alone', async () => {
+    const first = await signIn();
+    const second = await refresh(first.refreshToken);
+    const third = await refresh(second.refreshToken);
+    expect(await refresh(first.refreshToken)).toEqual(outcome(401, 4));
+    expect(await refresh(third.refreshToken)).toEqual(outcome(200, 0));
+  });
+
+  it('revokes the family when a token is used again after the window', async () => {
+    const first = await signIn();
+    const second = await refresh(first.refreshToken);
+    await rotatedEarlier(first.refreshToken, 31);
+    expect(await refresh(first.refreshToken, secondReplica)).toEqual(outcome(401, 6));
+    expect(await refresh(second.refreshToken)).toEqual(outcome(401, 6));
+  });
+
+  it('never forks a family, however many refreshes race on two replicas', async () => {
+    const first = await signIn();
+    const racing = Array.from({ length: 20 }, (_, n) =>
+      refresh(first.refreshToken, n % 2 === 0 ? service.app : secondReplica),
+    );
+    const answers = await Promise.all(racing);
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(new Set(answers.map(({ refreshToken }) => refreshToken)).size).toBe(1);
+    const rows = await service.database.query(
+      'SELECT 1 FROM auth.refresh_token WHERE family_id = (SELECT family_id FROM auth.refresh_token WHERE jti = $1)',
+      [claimsOf(first.refreshToken).jti],
+    );
+    expect(rows).toHaveLength(2);
+  });
+
+  it('refuses with 3 when the sign-in is older than allowed', async () => {
+    const { refreshToken } = await signIn();
+    await service.database.query(
+      `UPDATE auth.refresh_family SET auth_time = now() - interval '366 days'
+       WHERE family_id = (SELECT family_id FROM auth.refresh_token WHERE jti = $1)`,
+      [claimsOf(refreshToken).jti],
+    );
+    expect(await refresh(refreshToken)).toEqual(outcome(422, 3));
+  });
+
+  it('refuses with 5 a technician whom no store can find again', async () => {
+    const technician = { persona: 4, userName: 'x', serviceProviderID: 815, name: 'Jörg Müller' };
+    const { refreshToken } = await signIn(technician);
+    expect(await refresh(refreshToken)).toEqual(outcome(422, 5));
+  });
+
+  it('refuses with 1 a user who was disabled since, without using the token up', async () => {
+    const { refreshToken } = await signIn({ persona: 8, userName: 'rita.resident' });
+    const disable = (disabled: boolean): Promise<unknown> =>
+      service.database.query('UPDATE person_directory.person SET disabled = $1 WHERE person_id = 1003', [
+        disabled,
+      ]);
+    await disable(true);
+    expect(await refresh(refreshToken)).toEqual(outcome(401, 1));
+    await disable(false);
+    expect(await refresh(refreshToken)).toEqual(outcome(200, 0));
+  });
+
+  it('refuses with 1 a user who lost the persona', async () => {
+    const { refreshToken } = await signIn({ persona: 16, userName: 'olga.owner' });
+    await service.database.query('UPDATE person_directory.person SET personas = 2 WHERE person_id = 1002');
+    expect(await refresh(refreshToken)).toEqual(outcome(401, 1));
+    await service.database.query('UPDATE person_directory.person SET personas = 16 WHERE person_id = 1002');
+  });
+
+  it('refuses with 8 when the application lost its permission', async () => {
+    const { refreshToken } = await signIn();
+    const allow = (allowed: boolean): Promise<unknown> =>
+      service.database.query(
+        `UPDATE auth.application SET allow_refresh = $1 WHERE application_key = 'demo-backend'`,
+        [allowed],
+      );
+    await allow(false);
+    expect(await refresh(refreshToken)).toEqual(outcome(422, 8));
+    await allow(true);
+    expect(await refresh(refreshToken)).toEqual(outcome(200, 0));
+  });
+
+  it('refuses with 4 what is not one of our refresh tokens', async () => {
+    const { accessToken, refreshToken } = await signIn();
+    const [header, , signature] = refreshToken.split('.') as [string, string, string];
+    const forged = Buffer.from(JSON.stringify({ ...claimsOf(refreshToken), sub: 'userid:9001' })).toString(
+      'base64url',
+    );
+    for (const token of ['rubbish', accessToken, `${header}.${forged}.${signature}`, `${refreshToken}A`]) {
+      expect(await refresh(token)).toEqual(outcome(401, 4));
+    }
+    await service.database.query('DELETE FROM auth.refresh_token WHERE jti = $1', [
+      claimsOf(refreshToken).jti,
+    ]);
+    expect(await refresh(refreshToken)).toEqual(outcome(401, 4));
+  });
+
+  it.each<[string, object]>([
+    ['no token', {}],
+    ['a number', { refreshToken: 1 }],
+    ['an unknown field', { refreshToken: 'x', scope: 'all' }],
+    ['a flag that is text', { refreshToken: 'x', hmacSigning: 'true' }],
+  ])('refuses with 7 a request with %s', async (_, body) => {
+    const { status, body: answer } = await service.post('/auth/token/refresh', body);
+    expect([status, answer.rejectionReason]).toEqual([400, 7]);
+  });
+
+  it('refuses with 6 a family whose token was revoked, by anybody with a token', async () => {
+    const first = await signIn();
+    const second = await refresh(first.refreshToken);
+    const put = await service.put(
+      `/auth/revocations/token/${String(claimsOf(first.refreshToken).jti)}`,
+      first.accessToken,
+    );
+    expect([put.status, put.text]).toEqual([200, '']);
+    expect(await refresh(second.refreshToken)).toEqual(outcome(401, 6));
+  });
+
+  it('refuses with 6 after the person was revoked, and lets them sign in again at once', async () => {
+    const { accessToken, refreshToken } = await signIn({ persona: 2, userName: 'gina.global' });
+    await service.put('/auth/revocations/svc-personid/1005', accessToken);
+    expect(await refresh(refreshToken)).toEqual(outcome(401, 6));
+    const again = await signIn({ persona: 2, userName: 'gina.global' });
+    expect(await refresh(again.refreshToken)).toEqual(outcome(200, 0));
+  });
+
+  it('puts revocation before a disabled user and an old sign-in', async () => {
+    const { accessToken, refreshToken } = await signIn();
+    await service.put(`/auth/revocations/jti/${String(claimsOf(refreshToken).jti)}`, accessToken);
+    await service.database.query('UPDATE person_directory.person SET disabled = true WHERE person_id = 1001');
+    expect(await refresh(refreshToken)).toEqual(outcome(401, 6));
+    await service.database.query(
+      'UPDATE person_directory.person SET disabled = false WHERE person_id = 1001',
+    );
+  });
+
+  it('revokes nothing for a token id that is not a refresh token', async () => {
+    const { accessToken, refreshToken } = await signIn();
+    await service.put(`/auth/revocations/jti/${randomUUID()}`, accessToken);
+    expect(await refresh(refreshToken)).toEqual(outcome(200, 0));
+  });
+});

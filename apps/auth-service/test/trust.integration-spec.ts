@@ -1,0 +1,165 @@
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { signTrustRequest } from '@platform/auth-client';
+import type { UnsignedTrustRequest } from '@platform/auth-client';
+import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
+import { applicationSecretPurpose } from '../src/applications/application-secret';
+import { sealSecret } from '../src/keys/secret-box';
+import { BACKEND, SECRET_KEY, claimsOf, postTo, startAuthService, startReplica } from './auth-fixture';
+import type { AuthFixture } from './auth-fixture';
+
+describe('trust', () => {
+  const clock = new ManualClock(SYSTEM_CLOCK.now());
+  let service: AuthFixture;
+  let secondReplica: NestFastifyApplication;
+  let used = 0;
+  beforeAll(async () => {
+    service = await startAuthService({ clock });
+    secondReplica = await startReplica(service.database.url, { clock });
+  });
+  afterAll(async () => {
+    await secondReplica.close();
+    await service.stop();
+  });
+
+  function request(overrides: Partial<UnsignedTrustRequest> = {}, offsetMs = 0): UnsignedTrustRequest {
+    // A millisecond apart each time: a signature is good for one use.
+    used += 1;
+    return {
+      requestTimestampUtc: new Date(
+        clock.now().getTime() + offsetMs - (offsetMs === 0 ? used : 0),
+      ).toISOString(),
+      applicationKey: BACKEND.applicationKey,
+      persona: 2,
+      userName: 'carl.customer',
+      ...overrides,
+    };
+  }
+
+  const signed = (unsigned: UnsignedTrustRequest, secret = BACKEND.sharedSecret): object => ({
+    ...unsigned,
+    authenticationCode: signTrustRequest(unsigned, secret),
+  });
+
+  async function outcomeOf(body: object, app = service.app): Promise<[number, number]> {
+    const { status, body: answer } = await postTo(app, '/auth/token/trust', body);
+    return [status, answer.rejectionReason as number];
+  }
+
+  it('issues a token for the user that a signed request names', async () => {
+    const { status, body } = await service.post('/auth/token/trust', signed(request()));
+    expect(status).toBe(200);
+    expect(claimsOf(body.accessToken)).toMatchObject({
+      sub: 'personid:1001',
+      personas: 2,
+      client_id: 'demo-backend',
+    });
+  });
+
+  it('issues a token for a technician named only by provider and name', async () => {
+    const technician = { persona: 4, userName: 'tech.4711', serviceProviderID: 815, name: 'Jörg Müller' };
+    const { body } = await service.post('/auth/token/trust', signed(request(technician)));
+    expect(claimsOf(body.accessToken)).toMatchObject({ sub: 'technician:815:Jörg Müller', personas: 4 });
+  });
+
+  it.each<[string, object]>([
+    ['persona', { persona: 1 }],
+    ['userName', { userName: 'ivy.internal' }],
+    ['personID', { personID: 1001 }],
+    ['userAccountID', { userAccountID: 0 }],
+    ['name', { name: 'x' }],
+    ['serviceProviderID', { serviceProviderID: 815 }],
+    ['authenticationCode', { authenticationCode: 'AAAA' }],
+  ])('refuses a request whose %s was changed after signing', async (_, change) => {
+    expect(await outcomeOf({ ...signed(request()), ...change })).toEqual([401, 1]);
+  });
+
+  it('refuses a wrong secret, an unknown application and another spelling of the code alike', async () => {
+    expect(await outcomeOf(signed(request(), 'wrong'))).toEqual([401, 1]);
+    expect(await outcomeOf(signed(request({ applicationKey: 'nobody' })))).toEqual([401, 1]);
+    const body = signed(request()) as { authenticationCode: string };
+    expect(
+      await outcomeOf({ ...body, authenticationCode: body.authenticationCode.replace('=', '') }),
+    ).toEqual([401, 1]);
+  });
+
+  it('accepts a signature once, on whichever replica', async () => {
+    const body = signed(request());
+    expect(await outcomeOf(body)).toEqual([200, 0]);
+    expect(await outcomeOf(body)).toEqual([401, 1]);
+    expect(await outcomeOf(body, secondReplica)).toEqual([401, 1]);
+  });
+
+  it('lets exactly one of many simultaneous copies through', async () => {
+    const body = signed(request());
+    const copies = Array.from({ length: 10 }, (_, n) =>
+      outcomeOf(body, n % 2 === 0 ? service.app : secondReplica),
+    );
+    const statuses = (await Promise.all(copies)).map(([status]) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+  });
+
+  it.each<[string, number, [number, number]]>([
+    ['300 s old', -300_000, [200, 0]],
+    ['300 s ahead', 300_000, [200, 0]],
+    ['over 300 s old', -300_001, [401, 1]],
+    ['over 300 s ahead', 300_001, [401, 1]],
+  ])('judges a request %s', async (_, offsetMs, expected) => {
+    expect(await outcomeOf(signed(request({}, offsetMs)))).toEqual(expected);
+  });
+
+  it('takes no replay row for a request that is not proven or too old', async () => {
+    const count = async (): Promise<unknown> =>
+      service.database.query('SELECT count(*)::int FROM auth.trust_replay');
+    const before = await count();
+    await outcomeOf(signed(request(), 'wrong'));
+    await outcomeOf(signed(request({}, -301_000)));
+    expect(await count()).toEqual(before);
+  });
+
+  it('tells a proven request for an unknown user from an unproven one', async () => {
+    expect(await outcomeOf(signed(request({ userName: 'nobody' })))).toEqual([422, 1]);
+    expect(await outcomeOf(signed(request({ persona: 1 })))).toEqual([422, 1]);
+  });
+
+  it.each<[string, object]>([
+    ['a local time', { requestTimestampUtc: '2026-01-05T10:00:00+02:00' }],
+    ['no time zone', { requestTimestampUtc: '2026-01-05T10:00:00' }],
+    ['an impossible day', { requestTimestampUtc: '2026-02-30T10:00:00Z' }],
+    ['a line feed in the user name', { userName: 'carl\ncustomer' }],
+    ['a fraction for an identifier', { personID: 1.5 }],
+    ['an identifier outside the safe range', { personID: 2 ** 60 }],
+    ['persona 0', { persona: 0 }],
+    ['an unknown field', { scope: 'all' }],
+  ])('refuses %s as invalid', async (_, change) => {
+    expect(await outcomeOf({ ...signed(request()), ...change })).toEqual([400, 7]);
+  });
+
+  it('accepts the two newest secrets of an application, while they live', async () => {
+    const addSecret = (version: number, secret: string, expires: string): Promise<unknown> =>
+      service.database.query(
+        `INSERT INTO auth.application_secret (application_key, version, ciphertext, expires_at)
+         VALUES ($1, $2, $3, now() + $4::interval)`,
+        [
+          BACKEND.applicationKey,
+          version,
+          sealSecret(SECRET_KEY, applicationSecretPurpose(BACKEND.applicationKey), Buffer.from(secret)),
+          expires,
+        ],
+      );
+    await addSecret(2, 'the-second-secret', '1 day');
+    expect(await outcomeOf(signed(request()))).toEqual([200, 0]);
+    expect(await outcomeOf(signed(request(), 'the-second-secret'))).toEqual([200, 0]);
+    await addSecret(3, 'the-third-secret', '1 day');
+    expect(await outcomeOf(signed(request()))).toEqual([401, 1]);
+    await service.database.query(`UPDATE auth.application_secret SET expires_at = now() WHERE version = 3`);
+    expect(await outcomeOf(signed(request(), 'the-third-secret'))).toEqual([401, 1]);
+    expect(await outcomeOf(signed(request()))).toEqual([200, 0]);
+  });
+
+  it('keeps no secret in readable form', async () => {
+    const rows = await service.database.query<{ text: string }>(
+      `SELECT encode(ciphertext, 'escape') AS text FROM auth.application_secret`,
+    );
+    expect(rows.some(({ text }) => text.includes('demo-backend-secret'))).toBe(false);
+  });
+});
