@@ -2,13 +2,18 @@ import { type ChannelModel, connect } from 'amqplib';
 
 /** Exact figures from the broker itself; the management API's lag by seconds. */
 export class BrokerProbe {
-  private constructor(private readonly connection: ChannelModel) {}
+  private isOpen = true;
 
-  static async connect(url: string): Promise<BrokerProbe> {
-    const connection = await connect(url);
+  private constructor(private readonly connection: ChannelModel) {
     // Suites close connections on purpose.
     connection.on('error', () => undefined);
-    return new BrokerProbe(connection);
+    connection.on('close', () => {
+      this.isOpen = false;
+    });
+  }
+
+  static async connect(url: string): Promise<BrokerProbe> {
+    return new BrokerProbe(await connect(url));
   }
 
   /** Messages ready for delivery and consumers of a queue; null when there is no such queue. */
@@ -27,6 +32,6 @@ export class BrokerProbe {
   }
 
   async close(): Promise<void> {
-    await this.connection.close();
+    if (this.isOpen) await this.connection.close();
   }
 }

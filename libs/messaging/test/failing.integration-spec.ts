@@ -3,7 +3,7 @@ import { connect } from 'amqplib';
 import { BusinessUnitChangeV1, TaskInstanceCompletedEvent } from '@platform/contracts';
 import { createTestBroker, eventually, type ReceivedMessage, type TestBroker } from '@platform/testing';
 import { connectBus, createEnvelope, type PlainBus, retryQueue } from '../src/index';
-import { workQueueOptions } from '../src/bus/queue-topology';
+import { declareEndpoint } from '../src/bus/queue-topology';
 import { BrokerProbe } from './broker-probe';
 import { businessUnitChange, completedEvent } from './messages';
 import { NAMESPACE, SILENT } from './messaging-app';
@@ -146,15 +146,22 @@ describe('a message that cannot be processed', () => {
     expect(skipped.headers).toMatchObject({ 'x-error-reason': 'unknown-type', 'MT-Reason': 'dead-letter' });
   });
 
-  it('is given up by the broker to the error queue when its consumer dies over it again and again', async () => {
+  it('is given up by the broker to the error queue when its consumers die over it again and again', async () => {
     const queue = 'failing.crashing';
-    await receiver.consume(BusinessUnitChangeV1, { queue }, async () => undefined);
-    const { arguments: queueArguments } = workQueueOptions(queue);
-    expect(queueArguments).toMatchObject({
-      'x-delivery-limit': 100,
-      'x-dead-letter-routing-key': `${queue}_error`,
-      'x-dead-letter-strategy': 'at-least-once',
+    const connection = await connect(broker.url);
+    const channel = await connection.createChannel();
+    await declareEndpoint(channel, { queue, exchanges: [], delaysMs: [] });
+    let deliveries = 0;
+    await channel.consume(queue, (message) => {
+      deliveries += 1;
+      // For the broker the same as losing the consumer, but quicker.
+      if (message !== null) channel.reject(message, true);
     });
+    channel.sendToQueue(queue, Buffer.from('{}'));
+    const parked = await take(`${queue}_error`);
+    expect(parked.body).toBe('{}');
+    expect(deliveries).toBe(101);
+    await connection.close();
   });
 
   it('does not stop the messages behind it', async () => {

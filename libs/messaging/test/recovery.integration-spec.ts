@@ -1,0 +1,206 @@
+import { type INestApplicationContext, Injectable } from '@nestjs/common';
+import { connect } from 'amqplib';
+import {
+  TaskInstanceCompletedEvent,
+  TaskInstanceGenerationRequested,
+  UnscheduleRecurringTaskInstanceGenerationRequest as UnscheduleRequest,
+} from '@platform/contracts';
+import { DatabaseUnavailableError } from '@platform/database';
+import { HealthRegistry } from '@platform/service-defaults';
+import { createTestBroker, eventually, type TestBroker, type TestDatabase } from '@platform/testing';
+import {
+  BusUnavailableError,
+  type ConsumeContext,
+  Consume,
+  connectBus,
+  MessagePublisher,
+  MessageReturnedError,
+  type PlainBus,
+  PublishTimeoutError,
+  RequestClient,
+  retryQueue,
+} from '../src/index';
+import { BrokerProbe } from './broker-probe';
+import { completedEvent } from './messages';
+import { createInboxDatabase, effects, SILENT, startMessagingApp, stopGracefully } from './messaging-app';
+import { TcpProxy } from './tcp-proxy';
+
+const QUEUE = 'recovery.completed';
+const DATABASE_GONE = -1;
+
+@Injectable()
+class Recorder {
+  @Consume(TaskInstanceCompletedEvent, { queue: QUEUE })
+  async onCompleted(
+    { facilityId }: TaskInstanceCompletedEvent,
+    { transaction }: ConsumeContext,
+  ): Promise<void> {
+    if (facilityId === DATABASE_GONE) throw new DatabaseUnavailableError('no database');
+    await transaction.query('INSERT INTO effects (note) VALUES ($1)', [String(facilityId)]);
+  }
+}
+
+describe('recovery', () => {
+  let broker: TestBroker;
+  let database: TestDatabase;
+  let proxy: TcpProxy;
+  let app: INestApplicationContext;
+  let neighbour: PlainBus;
+  let probe: BrokerProbe;
+
+  const ready = (): Promise<unknown> =>
+    Promise.all(app.get(HealthRegistry).readinessChecks.map(({ check }) => check()));
+  const publish = (facilityId: number): Promise<void> =>
+    app.get(MessagePublisher).publish(TaskInstanceCompletedEvent, completedEvent({ facilityId }));
+
+  beforeEach(async () => {
+    [broker, database] = await Promise.all([createTestBroker(), createInboxDatabase()]);
+    proxy = await TcpProxy.inFrontOf(broker.url);
+    app = await startMessagingApp({ databaseUrl: database.url, mainUrl: proxy.url, handlers: [Recorder] });
+    neighbour = await connectBus({ url: broker.url, name: 'neighbour', logger: SILENT });
+    probe = await BrokerProbe.connect(broker.url);
+    await eventually(ready);
+  });
+
+  afterEach(async () => {
+    await stopGracefully(app);
+    await Promise.all([neighbour.close(), probe.close(), proxy.cut()]);
+    await Promise.all([broker.drop(), database.drop()]);
+  });
+
+  it('loses and doubles nothing when every connection is closed while messages flow', async () => {
+    const downs: string[] = [];
+    const sender = await connectBus({
+      url: broker.url,
+      name: 'sender',
+      logger: { ...SILENT, warn: (line: string) => downs.push(line) },
+    });
+    let sent = 0;
+    while (downs.length < 2 || sent < 300) {
+      const event = completedEvent({ facilityId: sent });
+      const options = { messageId: event.taskInstanceId };
+      // What is not confirmed is sent again as the same message, as an outbox does.
+      await eventually(() => sender.publish(TaskInstanceCompletedEvent, event, options), {
+        timeoutMs: 20_000,
+      });
+      if (sent % 50 === 0) await broker.management.closeConnections();
+      sent += 1;
+    }
+    await sender.close();
+    const expected = Array.from({ length: sent }, (_, facilityId) => String(facilityId)).toSorted();
+    await eventually(async () => expect((await effects(database)).toSorted()).toEqual(expected), {
+      timeoutMs: 20_000,
+    });
+    await eventually(ready);
+  });
+
+  it('subscribes again after its queue was deleted', async () => {
+    const connection = await connect(broker.url);
+    const channel = await connection.createChannel();
+    await channel.deleteQueue(QUEUE);
+    await eventually(async () => expect(await probe.queue(QUEUE)).toEqual({ ready: 0, consumers: 1 }));
+    await connection.close();
+    await publish(1);
+    await eventually(async () => expect(await effects(database)).toEqual(['1']));
+  });
+
+  it('keeps trying while its queue cannot be declared, and publishing goes on', async () => {
+    const connection = await connect(broker.url);
+    const channel = await connection.createChannel();
+    await channel.deleteQueue(QUEUE);
+    // Somebody else declares it, differently: declaring it as ours now ends the channel that tries.
+    await channel.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'classic' } });
+    await eventually(() => expect(ready()).rejects.toThrow(/is not consumed/));
+    await expect(publish(1)).rejects.toThrow(MessageReturnedError);
+    await channel.deleteQueue(QUEUE);
+    await connection.close();
+    await eventually(ready);
+    await publish(2);
+    await eventually(async () => expect(await effects(database)).toEqual(['2']));
+  });
+
+  it('refuses to publish and to request at once while the broker is away, and works again when it is back', async () => {
+    await publish(1);
+    await proxy.cut();
+    await eventually(() => expect(ready()).rejects.toThrow(/not connected/));
+    const startedAtMs = performance.now();
+    await expect(publish(2)).rejects.toThrow(BusUnavailableError);
+    const requested = app
+      .get(RequestClient)
+      .request(UnscheduleRequest, { facilityId: 1 }, { timeoutMs: 5_000 });
+    await expect(requested).rejects.toThrow(BusUnavailableError);
+    expect(performance.now() - startedAtMs).toBeLessThan(1_000);
+    await neighbour.publish(TaskInstanceCompletedEvent, completedEvent({ facilityId: 3 }));
+    await proxy.restore();
+    await eventually(ready);
+    await eventually(() => publish(4));
+    await eventually(async () => expect((await effects(database)).toSorted()).toEqual(['1', '3', '4']));
+  });
+
+  it('gives up on a silent broker in time', async () => {
+    await publish(1);
+    proxy.fallSilent();
+    const options = { timeoutMs: 300 };
+    const published = app
+      .get(MessagePublisher)
+      .publish(TaskInstanceCompletedEvent, completedEvent(), options);
+    await expect(published).rejects.toThrow(PublishTimeoutError);
+    await proxy.cut();
+    await proxy.restore();
+    await eventually(ready);
+  });
+
+  it('starts without a broker and consumes as soon as there is one', async () => {
+    await stopGracefully(app);
+    await proxy.cut();
+    app = await startMessagingApp({ databaseUrl: database.url, mainUrl: proxy.url, handlers: [Recorder] });
+    await expect(ready()).rejects.toThrow(/not connected/);
+    await neighbour.publish(TaskInstanceCompletedEvent, completedEvent({ facilityId: 7 }));
+    await proxy.restore();
+    await eventually(async () => expect(await effects(database)).toEqual(['7']));
+  });
+
+  it('gets an answer that was given while its connection was lost', async () => {
+    let answer: () => void = () => undefined;
+    const mayAnswer = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await neighbour.answer(UnscheduleRequest, { queue: 'recovery.unschedule' }, async ({ facilityId }) => {
+      await mayAnswer;
+      return { succeeded: { facilityId, removed: true } };
+    });
+    const requested = app
+      .get(RequestClient)
+      .request(UnscheduleRequest, { facilityId: 5 }, { timeoutMs: 15_000 });
+    await eventually(async () =>
+      expect(await probe.queue('recovery.unschedule')).toMatchObject({ ready: 0 }),
+    );
+    await eventually(() => expect(neighbour.isReady()).toBe(true));
+    await proxy.cut();
+    answer();
+    await proxy.restore();
+    await expect(requested).resolves.toEqual({ succeeded: { facilityId: 5, removed: true } });
+  });
+
+  it('says so when no queue wants a message', async () => {
+    const requested = {
+      facilityId: 1,
+      scheduledFireTimeUtc: '2026-01-05T10:00:00Z',
+      fireTimeUtc: '2026-01-05T10:00:00Z',
+      misfired: false,
+      missedCount: 0,
+    };
+    const published = app.get(MessagePublisher).publish(TaskInstanceGenerationRequested, requested);
+    await expect(published).rejects.toThrow(MessageReturnedError);
+  });
+
+  it('puts a message off, uncounted, while the database is away', async () => {
+    await publish(DATABASE_GONE);
+    await eventually(async () =>
+      expect(await probe.queue(retryQueue(QUEUE, 15_000))).toMatchObject({ ready: 1 }),
+    );
+    const [postponed] = await broker.management.get(retryQueue(QUEUE, 15_000), 1);
+    expect(postponed?.headers).toMatchObject({ 'x-retry-attempts': 0 });
+    expect(await probe.queue(`${QUEUE}_error`)).toMatchObject({ ready: 0 });
+  });
+});
