@@ -29,6 +29,9 @@ export interface TaskFixture {
   /** The two buses are two virtual hosts, as they may be two brokers. */
   brokers: { main: TestBroker; scheduling: TestBroker };
   auth: AuthServiceDouble;
+  /** The replicas, and requests to each of them; `app` and `api` are the first. */
+  apps: NestFastifyApplication[];
+  apis: ReturnType<typeof request>[];
   app: NestFastifyApplication;
   api: ReturnType<typeof request>;
   /** Declares a queue for a message type and returns its name, so that what is published there is routed and can be read. */
@@ -52,6 +55,7 @@ export interface TaskFixtureOptions {
   mainUrl?: (url: string) => string | Promise<string>;
   schedulingUrl?: (url: string) => string | Promise<string>;
   env?: NodeJS.ProcessEnv;
+  replicas?: number;
 }
 
 const same = (url: string): string => url;
@@ -71,14 +75,20 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
     RABBITMQ_SCHEDULING_URL: await (options.schedulingUrl ?? same)(scheduling.url),
     ...options.env,
   });
-  const app = await createServiceApplication(taskService(config));
-  await app.listen(0, '127.0.0.1');
-  const api = request(await app.getUrl());
-  await eventually(() => api.get('/health/ready').expect(200), { timeoutMs: 20_000 });
+  const apps: NestFastifyApplication[] = [];
+  for (let index = 0; index < (options.replicas ?? 1); index += 1) {
+    const replica = await createServiceApplication(taskService(config));
+    await replica.listen(0, '127.0.0.1');
+    apps.push(replica);
+  }
+  const apis = await Promise.all(apps.map(async (replica) => request(await replica.getUrl())));
+  for (const replica of apis)
+    await eventually(() => replica.get('/health/ready').expect(200), { timeoutMs: 20_000 });
+  const [app, api] = [apps[0] as NestFastifyApplication, apis[0] as ReturnType<typeof request>];
   const brokers = { main, scheduling };
   const buses: PlainBus[] = [];
   return {
-    ...{ database, brokers, auth, app, api },
+    ...{ database, brokers, auth, apps, apis, app, api },
     ...observer(brokers),
     connect: async (bus) => {
       const connected = await connectBus({ url: brokers[bus].url, name: 'neighbour', bus });
@@ -87,7 +97,7 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
     },
     close: async () => {
       await Promise.all(buses.map((bus) => bus.close()));
-      await app.close();
+      for (const replica of apps) await replica.close();
       await Promise.all([auth.close(), main.drop(), scheduling.drop()]);
       await database.drop();
     },

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { BusUnavailableError, MessagePublisher, PublishTimeoutError } from '@platform/messaging';
+import { MessagePublisher } from '@platform/messaging';
 import { CLOCK } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
@@ -10,6 +10,7 @@ import { acquireLane } from './acquire-lane.query';
 import { BusPauses } from './bus-pauses';
 import { publishBatch } from './publish-batch';
 import type { BatchOutcome } from './publish-batch';
+import { isBusOutage } from './publish-failure';
 import { selectLaneBatch } from './select-lane-batch.query';
 import { settleLaneBatch } from './settle-lane-batch.query';
 
@@ -59,7 +60,7 @@ export class RelayLane {
         await this.publisher.publishEnvelope(envelope, { timeoutMs: CONFIRM_TIMEOUT_MS });
         this.pauses.reportSuccess(envelope.bus);
       },
-      isOutage: (error) => error instanceof BusUnavailableError || error instanceof PublishTimeoutError,
+      isOutage: isBusOutage,
       isTimeUp: () => this.clock.monotonicMs() >= endsAtMs,
     });
     await settleLaneBatch(manager, lane, outcome.sent, outcome.refused);

@@ -1,0 +1,181 @@
+import { ScheduleCreatedEvent, ScheduledMessageEvent } from '@platform/contracts';
+import { Metrics } from '@platform/service-defaults';
+import { TcpProxy, eventually } from '@platform/testing';
+import { outboundEvent } from '../src/outbound/outbound-event';
+import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
+import { PARTNER, startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+const BODY = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
+
+describe('the outbound proxy', () => {
+  let service: TaskFixture;
+  let database: TcpProxy;
+  let mainBus: TcpProxy;
+
+  const post = async (body: object, replica = 0): Promise<string> => {
+    const answer = await service.apis[replica]?.post('/Schedules').set(PARTNER).send(body).expect(201);
+    return answer?.body.scheduleId;
+  };
+  const stored = () =>
+    service.database.query<{ attempts: number; last_error: string | null; parked_at: Date | null }>(
+      'SELECT attempts, last_error, parked_at FROM task.outbox ORDER BY sequence',
+    );
+  const isDrained = () => eventually(async () => expect(await stored()).toEqual([]), { timeoutMs: 25_000 });
+  const publishedFor = async (facilityId: number, count: number): Promise<string[]> =>
+    eventually(
+      async () => {
+        const events = await service.received(ScheduleCreatedEvent, 0);
+        const ours = events.filter(({ message }) => message.facilityId === facilityId);
+        expect(ours.length).toBeGreaterThanOrEqual(count);
+        return ours.map(({ message }) => message.scheduleId);
+      },
+      { timeoutMs: 25_000 },
+    );
+
+  beforeAll(async () => {
+    service = await startTaskService({
+      replicas: 2,
+      databaseUrl: async (url) => (database = await TcpProxy.start(url)).url,
+      mainUrl: async (url) => (mainBus = await TcpProxy.start(url)).url,
+    });
+  });
+  afterAll(async () => {
+    await service.close();
+    await Promise.all([database.stop(), mainBus.stop()]);
+  });
+
+  it('keeps an event that no queue wants, says why, and publishes it once one does', async () => {
+    const first = await post({ ...BODY, facilityId: 400 });
+    const second = await post({ ...BODY, facilityId: 400 });
+    await eventually(async () => {
+      const [head, follower] = await stored();
+      expect(head).toMatchObject({ last_error: expect.stringContaining('MessageReturnedError') });
+      // What follows it for the same facility and exchange is held back, not tried.
+      expect(follower).toMatchObject({ attempts: 0 });
+    });
+    await service.watch(ScheduleCreatedEvent);
+    expect(await publishedFor(400, 2)).toEqual([first, second]);
+    await isDrained();
+  });
+
+  it('keeps the order of a facility although both replicas publish', async () => {
+    const created: Record<number, string[]> = { 410: [], 411: [] };
+    for (let index = 0; index < 30; index += 1) {
+      for (const facilityId of [410, 411])
+        created[facilityId]?.push(await post({ ...BODY, facilityId }, index % 2));
+    }
+    for (const facilityId of [410, 411])
+      expect(await publishedFor(facilityId, 30)).toEqual(created[facilityId]);
+    await isDrained();
+  });
+
+  it('answers 201 while the broker is away, and drains in order when it is back', async () => {
+    await mainBus.refuse();
+    const created: string[] = [];
+    for (let index = 0; index < 20; index += 1)
+      created.push(await post({ ...BODY, facilityId: 420 }, index % 2));
+    const waiting = await stored();
+    expect(waiting).toHaveLength(20);
+    await service.api.get('/health/ready').expect(503);
+    await service.api.get('/health/live').expect(200);
+    await mainBus.restore();
+    const published = await publishedFor(420, 20);
+    // An event whose confirm was lost may come twice; the order of their first coming is the order of creation.
+    expect([...new Set(published)]).toEqual(created);
+    await isDrained();
+    // An outage is nobody's refusal.
+    expect(waiting.every(({ attempts }) => attempts === 0)).toBe(true);
+  });
+
+  it('drains after the broker closed its connections', async () => {
+    await service.brokers.main.management.closeConnections();
+    const created = [await post({ ...BODY, facilityId: 430 }), await post({ ...BODY, facilityId: 430 }, 1)];
+    expect([...new Set(await publishedFor(430, 2))]).toEqual(created);
+    await isDrained();
+  });
+
+  it('parks an event at its twentieth refusal, counts it, and lets the others go', async () => {
+    const parkedBefore = await parkedTotal(service);
+    const insert = `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body, attempts)
+      VALUES (3, 440, gen_random_uuid(), 'main', $1, '{}', '{}', 19)`;
+    await service.database.query(insert, ['amq.topic']);
+    await eventually(async () => {
+      expect(await stored()).toMatchObject([{ attempts: 20, parked_at: expect.any(Date) }]);
+      expect(await parkedTotal(service)).toBe(parkedBefore + 1);
+    });
+    const created = await post({ ...BODY, facilityId: 440 });
+    expect(await publishedFor(440, 1)).toEqual([created]);
+    await service.database.query('DELETE FROM task.outbox');
+  });
+
+  it('answers 503 in bounded time while the database is away, and recovers by itself', async () => {
+    await database.refuse();
+    const startedAt = performance.now();
+    const answer = await service.api.post('/Schedules').set(PARTNER).send(BODY).expect(503);
+    expect(performance.now() - startedAt).toBeLessThan(10_500);
+    expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+    expect(answer.headers['retry-after']).toBeDefined();
+    await database.restore();
+    await eventually(() => service.api.post('/Schedules').set(PARTNER).send(BODY).expect(201));
+    await isDrained();
+  });
+
+  it('lets a short outage of the database pass unnoticed', async () => {
+    await database.refuse();
+    const answer = service.api
+      .post('/Schedules')
+      .set(PARTNER)
+      .send({ ...BODY, facilityId: 450 })
+      .expect(201);
+    const [created] = await Promise.all([answer, database.restore()]);
+    expect(await publishedFor(450, 1)).toEqual([created.body.scheduleId]);
+  });
+
+  describe('with an event that no state is tied to', () => {
+    const announcement = outboundEvent(
+      ScheduledMessageEvent,
+      { subsystemName: 'Tests', messageName: 'M', description: 'd', schedule: '* * * * *' },
+      460,
+    );
+
+    it('publishes it directly while the store is away', async () => {
+      await service.watch(ScheduledMessageEvent);
+      const proxy = service.app.get(OutboundProxy);
+      await proxy.announce(announcement);
+      expect(await service.received(ScheduledMessageEvent, 1)).toHaveLength(1);
+      await database.refuse();
+      await proxy.announce(announcement);
+      expect(await service.received(ScheduledMessageEvent, 2)).toHaveLength(2);
+      await database.restore();
+    });
+
+    it('tells the caller when that fails too', async () => {
+      const unheard = outboundEvent(
+        ScheduleCreatedEvent,
+        {
+          scheduleId: '00000000-0000-4000-8000-000000000000',
+          facilityId: 460,
+          name: 'n',
+          schedule: '* * * * *',
+          timeZone: 'UTC',
+          createdAtUtc: '2026-01-01T00:00:00.000Z',
+          createdBy: { personId: null, name: null, persona: 1 },
+        },
+        460,
+      );
+      await Promise.all([database.refuse(), mainBus.refuse()]);
+      await expect(service.app.get(OutboundProxy).announce(unheard)).rejects.toMatchObject({
+        name: expect.stringMatching(/BusUnavailableError|PublishTimeoutError/),
+      });
+      await Promise.all([database.restore(), mainBus.restore()]);
+    });
+  });
+});
+
+async function parkedTotal({ apps }: TaskFixture): Promise<number> {
+  const totals = await Promise.all(
+    apps.map((app) => app.get(Metrics).counter('task_outbox_parked_total', '').get()),
+  );
+  return totals.reduce((sum, { values }) => sum + (values[0]?.value ?? 0), 0);
+}

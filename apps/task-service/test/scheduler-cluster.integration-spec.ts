@@ -1,0 +1,160 @@
+import { MessagePublisher } from '@platform/messaging';
+import { postgresOptions } from '@platform/database';
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { SYSTEM_CLOCK } from '@platform/time';
+import { DataSource } from 'typeorm';
+import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
+import { FireDueTriggers } from '../src/scheduler/fire-due-triggers.handler';
+import type { FiredBatch } from '../src/scheduler/fire-due-triggers.handler';
+import { NAMESPACE, migrate, migrationSettings } from './task-fixture';
+
+/** Replicas as the scheduler sees them: each with connections of its own, nothing between them but the database. */
+describe('schedulers on one trigger store', () => {
+  let database: TestDatabase;
+  const dataSources: DataSource[] = [];
+  const replicas: FireDueTriggers[] = [];
+
+  const addTriggers = (
+    first: number,
+    count: number,
+    values: { schedule: string; dueAt: string; state?: string },
+  ) =>
+    database.query(
+      `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
+       SELECT id, 'facility-' || id, 'TaskInstanceGeneration', 'GenerateTaskInstancesSchedule', $3, 'UTC', $4, ${values.dueAt}
+       FROM generate_series($1::bigint, $1::bigint + $2::bigint - 1) AS id`,
+      [first, count, values.schedule, values.state ?? 'WAITING'],
+    );
+  const fireAll = async (replica: FireDueTriggers): Promise<FiredBatch[]> => {
+    const batches: FiredBatch[] = [];
+    for (;;) {
+      const batch = await replica.execute();
+      if (batch.acquired === 0) return batches;
+      batches.push(batch);
+    }
+  };
+  const messages = async () => {
+    const rows = await database.query<{ body: string }>('SELECT body FROM task.outbox ORDER BY sequence');
+    return rows.map(({ body }) => JSON.parse(body).message);
+  };
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate });
+    for (let index = 0; index < 3; index += 1) {
+      const dataSource = await new DataSource(
+        postgresOptions({ ...migrationSettings(database.url), entities: [], poolSize: 2 }),
+      ).initialize();
+      dataSources.push(dataSource);
+      // The scheduler only stores; nothing of the publisher or the relay is used.
+      const unused = { nudge: () => undefined };
+      const proxy = new OutboundProxy(
+        dataSource,
+        undefined as unknown as MessagePublisher,
+        NAMESPACE,
+        SYSTEM_CLOCK,
+        unused,
+      );
+      replicas.push(new FireDueTriggers(dataSource, proxy));
+    }
+  });
+  afterEach(() => database.query('TRUNCATE task.triggers, task.trigger_fires, task.outbox'));
+  afterAll(async () => {
+    await Promise.all(dataSources.map((dataSource) => dataSource.destroy()));
+    await database.drop();
+  });
+
+  it('fire every due trigger exactly once, in batches of at most ten', async () => {
+    await addTriggers(1, 500, { schedule: '0 2 * * *', dueAt: `now() - interval '1 minute'` });
+    const batches = (await Promise.all(replicas.map(fireAll))).flat();
+    expect(Math.max(...batches.map(({ acquired }) => acquired))).toBe(10);
+    expect(batches.reduce((sum, { fired }) => sum + fired, 0)).toBe(500);
+    const [fires] = await database.query<{ fires: string; facilities: string }>(
+      'SELECT count(*) AS fires, count(DISTINCT facility_id) AS facilities FROM task.trigger_fires',
+    );
+    expect(fires).toEqual({ fires: '500', facilities: '500' });
+    const facilities = (await messages()).map(({ facilityId }) => facilityId);
+    expect(facilities).toHaveLength(500);
+    expect(new Set(facilities).size).toBe(500);
+    expect(await database.query('SELECT 1 FROM task.triggers WHERE next_fire_at <= now()')).toHaveLength(0);
+  });
+
+  it('tell the fire, its scheduled instant and that it is no misfire', async () => {
+    await addTriggers(501, 1, { schedule: '* * * * *', dueAt: `date_trunc('minute', now())` });
+    await replicas[0]?.execute();
+    const [message] = await messages();
+    expect(message).toEqual({
+      facilityId: 501,
+      scheduledFireTimeUtc: expect.stringMatching(/:00\.000Z$/),
+      fireTimeUtc: expect.any(String),
+      misfired: false,
+      missedCount: 0,
+    });
+  });
+
+  it('fire every missed occurrence, oldest first, up to 5,400 s late', async () => {
+    // Due 90 minutes before the current minute: at most 5,459 s ago, at least 5,400 s.
+    await addTriggers(1, 1, {
+      schedule: '*/10 * * * *',
+      dueAt: `date_bin('10 minutes', now() - interval '80 minutes', '2000-01-01')`,
+    });
+    const batches = (await Promise.all(replicas.slice(0, 2).map(fireAll))).flat();
+    expect(batches.every(({ misfired }) => misfired === 0)).toBe(true);
+    const instants = (await messages()).map(({ scheduledFireTimeUtc }) => Date.parse(scheduledFireTimeUtc));
+    expect(instants.length).toBeGreaterThanOrEqual(8);
+    expect(instants).toEqual([...instants].sort((left, right) => left - right));
+    expect(new Set(instants.slice(1).map((instant, index) => instant - (instants[index] ?? 0)))).toEqual(
+      new Set([600_000]),
+    );
+  });
+
+  it('fire once, as a misfire for the latest missed occurrence, beyond', async () => {
+    await addTriggers(1, 1, {
+      schedule: '0 * * * *',
+      dueAt: `date_trunc('hour', now()) - interval '5 hours'`,
+    });
+    await fireAll(replicas[0] as FireDueTriggers);
+    const [message, ...others] = await messages();
+    expect(others).toEqual([]);
+    expect(message).toMatchObject({ misfired: true, missedCount: 6 });
+    expect(Date.now() - Date.parse(message.scheduledFireTimeUtc)).toBeLessThan(3_600_000 + 60_000);
+  });
+
+  it('leave paused triggers alone', async () => {
+    await addTriggers(1, 3, { schedule: '* * * * *', dueAt: 'now()', state: 'PAUSED' });
+    expect(await replicas[0]?.execute()).toEqual({ acquired: 0, fired: 0, misfired: 0 });
+  });
+
+  it('set a trigger aside that cannot be evaluated, and fire the others of its batch', async () => {
+    await addTriggers(1, 1, { schedule: 'nonsense', dueAt: `now() - interval '2 minutes'` });
+    await addTriggers(2, 2, { schedule: '0 2 * * *', dueAt: `now() - interval '1 minute'` });
+    expect(await replicas[0]?.execute()).toEqual({ acquired: 3, fired: 2, misfired: 0 });
+    const [failed] = await database.query('SELECT state, error FROM task.triggers WHERE facility_id = 1');
+    expect(failed).toMatchObject({ state: 'ERROR', error: expect.stringContaining('CronExpressionError') });
+  });
+
+  it('do not fire an occurrence again that has a fire already', async () => {
+    await addTriggers(1, 1, { schedule: '0 2 * * *', dueAt: `date_trunc('minute', now())` });
+    await replicas[0]?.execute();
+    await database.query(`UPDATE task.triggers SET next_fire_at = previous_fire_at`);
+    expect(await replicas[1]?.execute()).toEqual({ acquired: 1, fired: 0, misfired: 0 });
+    expect(await messages()).toHaveLength(1);
+  });
+
+  it('pass over what a stopped replica holds, and take it over when its connection ends', async () => {
+    await addTriggers(1, 15, { schedule: '0 2 * * *', dueAt: `now() - interval '1 minute'` });
+    const runner = (dataSources[2] as DataSource).createQueryRunner();
+    await runner.startTransaction();
+    await runner.query(
+      'SELECT 1 FROM task.triggers ORDER BY next_fire_at, facility_id LIMIT 10 FOR UPDATE SKIP LOCKED',
+    );
+    expect((await fireAll(replicas[0] as FireDueTriggers)).reduce((sum, { fired }) => sum + fired, 0)).toBe(
+      5,
+    );
+    await runner.rollbackTransaction();
+    await runner.release();
+    expect((await fireAll(replicas[1] as FireDueTriggers)).reduce((sum, { fired }) => sum + fired, 0)).toBe(
+      10,
+    );
+  });
+});
