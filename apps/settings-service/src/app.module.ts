@@ -1,7 +1,13 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { AccessTokensModule, httpRevocationSource, staticKeys } from '@platform/access-tokens';
+import {
+  AccessTokensModule,
+  authServiceKeys,
+  combineKeys,
+  httpRevocationSource,
+  staticKeys,
+} from '@platform/access-tokens';
 import type { AccessTokensOptions } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
@@ -47,9 +53,12 @@ function accessTokens(config: Readonly<SettingsServiceConfig>): AccessTokensOpti
   return {
     issuer: config.TOKEN_ISSUER,
     audience: config.TOKEN_AUDIENCE,
-    keys: staticKeys([
-      { kid: config.ACCESS_TOKEN_HMAC_KEY_ID, alg: 'HS256', secret: config.ACCESS_TOKEN_HMAC_KEY },
-    ]),
+    keys: combineKeys(
+      staticKeys([
+        { kid: config.ACCESS_TOKEN_HMAC_KEY_ID, alg: 'HS256', secret: config.ACCESS_TOKEN_HMAC_KEY },
+      ]),
+      authServiceKeys({ authServiceUrl: config.AUTH_SERVICE_URL }),
+    ),
     revocations: httpRevocationSource({
       authServiceUrl: config.AUTH_SERVICE_URL,
       bearerToken: () => tokens.getToken(),

@@ -32,7 +32,7 @@ export type { SigningAlgorithm } from './token/parse-token';
 export { combineKeys } from './keys/key-source';
 export type { KeyQuery, KeySource } from './keys/key-source';
 export { KeyRing, staticKeys } from './keys/key-ring';
-export { jwksKeys } from './keys/jwks-keys';
+export { authServiceKeys, jwksKeys } from './keys/jwks-keys';
 export type { JwksKeysOptions } from './keys/jwks-keys';
 export { createVerificationKey } from './keys/verification-key';
 export type { KeyMaterial, VerificationKey } from './keys/verification-key';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { ManualClock } from '@platform/time';
 import { ISSUER, ec, rsa } from '../../test/token-builder';
 import { TokenVerificationUnavailableError } from '../token/access-token-error';
-import { jwksKeys } from './jwks-keys';
+import { authServiceKeys, jwksKeys } from './jwks-keys';
 import type { KeyQuery } from './key-source';
 
 const ecJwk = { ...ec.publicKey.export({ format: 'jwk' }), kid: 'es-1', alg: 'ES256', use: 'sig' };
@@ -16,6 +16,7 @@ describe('jwksKeys', () => {
   let server: Server;
   let url: string;
   let requests: number;
+  let asked: (string | undefined)[];
   let answer: { status: number; body: string } | 'silence';
   const clock = new ManualClock('2026-03-01T12:00:00Z');
   const publish = (...keys: unknown[]): void => {
@@ -24,9 +25,11 @@ describe('jwksKeys', () => {
 
   beforeEach(async () => {
     requests = 0;
+    asked = [];
     publish(ecJwk);
-    server = createServer((_request, response) => {
+    server = createServer((request, response) => {
       requests += 1;
+      asked.push(request.url);
       if (answer !== 'silence') response.writeHead(answer.status).end(answer.body);
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -43,6 +46,12 @@ describe('jwksKeys', () => {
     const found = await Promise.all(Array.from({ length: 20 }, async () => keys.findKey(es1)));
     expect(found.every((key) => key?.key.equals(ec.publicKey))).toBe(true);
     expect(requests).toBe(1);
+  });
+
+  it("finds auth-service's set below the path that the service is published under", async () => {
+    const authServiceUrl = url.replace('/jwks.json', '/identity');
+    expect(await authServiceKeys({ authServiceUrl, clock }).findKey(es1)).not.toBeNull();
+    expect(asked).toEqual(['/identity/auth/.well-known/jwks.json']);
   });
 
   it('leaves out keys that must not verify tokens', async () => {
@@ -125,7 +134,7 @@ describe('jwksKeys', () => {
     ['nothing', 'silence' as const],
   ])('is out of reach when the address answers %s', async (_title, given) => {
     answer = given;
-    const keys = jwksKeys({ url, clock: new ManualClock(0 as never), timeoutMs: 200 });
+    const keys = jwksKeys({ url, clock: new ManualClock(new Date(0)), timeoutMs: 200 });
     await expect(keys.findKey(es1)).rejects.toBeInstanceOf(TokenVerificationUnavailableError);
   });
 });

@@ -1,5 +1,6 @@
 import type { Clock } from '@platform/time';
 import { SYSTEM_CLOCK } from '@platform/time';
+import { authServiceAddress } from '../auth-service-address';
 import { TokenVerificationUnavailableError } from '../token/access-token-error';
 import { keysFromJwks } from './jwks-document';
 import { KeyRing } from './key-ring';
@@ -36,6 +37,14 @@ const MAX_DOCUMENT_BYTES = 256 * 1024;
  *  request at a time, bounded wait). RS256 and ES256 only: a published key is never a shared secret. */
 export function jwksKeys(options: JwksKeysOptions): KeySource {
   return new JwksKeys(options);
+}
+
+/** The asymmetric keys that auth-service publishes at `/auth/.well-known/jwks.json`; see `jwksKeys`. */
+export function authServiceKeys({
+  authServiceUrl,
+  ...options
+}: { authServiceUrl: string } & Omit<JwksKeysOptions, 'url'>): KeySource {
+  return jwksKeys({ ...options, url: authServiceAddress(authServiceUrl, 'auth/.well-known/jwks.json').href });
 }
 
 class JwksKeys implements KeySource {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { authServiceAddress } from '../auth-service-address';
 import { revocation } from './revocation';
 import type { Revocation, RevocationSource } from './revocation';
 
@@ -45,10 +46,7 @@ async function* readPages(
 }
 
 function firstPage({ authServiceUrl, pageSize = 10_000 }: HttpRevocationSourceOptions, since: Date): URL {
-  const address = new URL(
-    'auth/revocations',
-    authServiceUrl.endsWith('/') ? authServiceUrl : `${authServiceUrl}/`,
-  );
+  const address = authServiceAddress(authServiceUrl, 'auth/revocations');
   address.searchParams.set('minDate', since.toISOString());
   address.searchParams.set('limit', String(pageSize));
   return address;
