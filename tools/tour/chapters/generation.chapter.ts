@@ -13,11 +13,15 @@ export async function generationChapter(
   { ivy, carl }: Travellers,
 ): Promise<void> {
   walk.chapter('A request over the bus');
-  const url = `${settings.task}/commands/scheduleRecurringTaskInstanceGeneration`;
-  const body = { facilityId: FACILITY, schedule: SCHEDULE, timeZone: 'America/New_York' };
+  const command = {
+    method: 'POST',
+    url: `${settings.task}/commands/scheduleRecurringTaskInstanceGeneration`,
+    token: ivy,
+    body: { facilityId: FACILITY, schedule: SCHEDULE, timeZone: 'America/New_York' },
+  } as const;
   await walk.step(
     `Ivy wants instances for facility ${FACILITY} generated every day at 5:15 in New York`,
-    { method: 'POST', url, token: ivy, body },
+    command,
     (answer) => {
       same('the status', answer.status, 200);
       const result = answer.json as Record<string, unknown>;
@@ -26,22 +30,29 @@ export async function generationChapter(
       return 'Asked over the scheduling bus; the consumer answered Succeeded.';
     },
   );
-  await walk.step(
-    'The scheduler shows the trigger',
-    { method: 'GET', url: `${settings.task}/Triggers?facilityId=${FACILITY}`, token: ivy },
-    (answer) => {
-      same('the status', answer.status, 200);
-      const { triggers } = answer.json as { triggers: { schedule: string; nextFireAtUtc: string }[] };
-      same(
-        'its cron expressions',
-        triggers.map(({ schedule }) => schedule),
-        [SCHEDULE],
-      );
-      return `One trigger per facility; it fires next at ${triggers[0]?.nextFireAtUtc}.`;
-    },
-  );
-  await walk.step('Carl may not ask for this', { method: 'POST', url, token: carl, body }, (answer) => {
+  const impossible = { ...command, body: { ...command.body, schedule: '15 25 * * *' } };
+  await walk.step('She mistypes the hour', impossible, (answer) => {
+    same('the status', answer.status, 422);
+    same('result', (answer.json as Record<string, unknown>)['result'], 'Failed');
+    return 'The consumer answered Failed, with the reason.';
+  });
+  await triggerShown(walk, settings, ivy);
+  await walk.step('Carl may not ask for this', { ...command, token: carl }, (answer) => {
     same('the status', answer.status, 403);
     return 'Scheduling commands are for internal partners.';
   });
+}
+
+async function triggerShown(walk: Walk, settings: TourSettings, token: string): Promise<void> {
+  await walk.step(
+    'The scheduler shows the trigger',
+    { method: 'GET', url: `${settings.task}/Triggers?facilityId=${FACILITY}`, token },
+    (answer) => {
+      same('the status', answer.status, 200);
+      const { triggers } = answer.json as { triggers: { schedule: string; nextFireAtUtc: string }[] };
+      const schedules = triggers.map(({ schedule }) => schedule);
+      same('its cron expressions', schedules, [SCHEDULE]);
+      return `One trigger per facility, unharmed by the failed request; next fire ${triggers[0]?.nextFireAtUtc}.`;
+    },
+  );
 }

@@ -2,6 +2,7 @@ import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { Provider } from 'oidc-provider';
 import type { Account, GrantContext, Grant } from 'oidc-provider';
 import { findAccountBySubject } from './accounts';
+import { MemoryStore } from './memory.store';
 
 /** The one relying party and where the provider lives. */
 export interface ProviderSettings {
@@ -15,6 +16,7 @@ export interface ProviderSettings {
  *  a restart signs everybody out and rotates the keys, which is what its relying parties must survive anyway. */
 export function createProvider(settings: ProviderSettings): Provider {
   return new Provider(settings.issuer, {
+    adapter: MemoryStore,
     clients: [
       {
         client_id: settings.clientId,

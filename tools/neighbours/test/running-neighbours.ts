@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTestBroker } from '@platform/testing';
+import type { TestBroker } from '@platform/testing';
+import {
+  completionReceiverConfig,
+  createCompletionReceiver,
+} from '../src/completions/completion-receiver.neighbour';
+import { createCustomers, customersConfig } from '../src/customers/customers.neighbour';
+import type { Neighbour } from '../src/neighbour/run-neighbour';
+import { createScheduling, schedulingConfig } from '../src/scheduling/scheduling.neighbour';
+
+/** A ledger's entry as the routes show it. */
+export interface Entry {
+  id: string;
+  record: unknown;
+}
+
+/** Name of a message type's exchange. */
+export function exchange(name: string): string {
+  return `Platform.Contracts:${name}`;
+}
+
+/** Neighbours in this process, on a virtual host and a state folder of their own. */
+export class RunningNeighbours {
+  private readonly running: Neighbour[] = [];
+
+  private constructor(
+    readonly broker: TestBroker,
+    readonly folder: string,
+  ) {}
+
+  static async open(): Promise<RunningNeighbours> {
+    return new RunningNeighbours(await createTestBroker(), await mkdtemp(join(tmpdir(), 'neighbours-')));
+  }
+
+  async customers(): Promise<Neighbour> {
+    return this.keep(await createCustomers(customersConfig.parse(this.variables)));
+  }
+
+  async scheduling(): Promise<Neighbour> {
+    return this.keep(await createScheduling(schedulingConfig.parse(this.variables)));
+  }
+
+  async receiver(): Promise<Neighbour> {
+    return this.keep(await createCompletionReceiver(completionReceiverConfig.parse(this.variables)));
+  }
+
+  async stop(neighbour: Neighbour): Promise<void> {
+    this.running.splice(this.running.indexOf(neighbour), 1);
+    neighbour.markStopping();
+    await neighbour.server.close();
+    await neighbour.release();
+  }
+
+  async close(): Promise<void> {
+    for (const neighbour of [...this.running]) await this.stop(neighbour);
+    await this.broker.drop();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  /** Body of a successful answer. */
+  async get<T = unknown>(neighbour: Neighbour, url: string): Promise<T> {
+    const answer = await neighbour.server.inject({ url, headers: { authorization: 'Bearer any' } });
+    expect(answer.statusCode).toBe(200);
+    return answer.json<T>();
+  }
+
+  /** Publishes raw JSON, as a client without the envelope would. */
+  publish(name: string, message: object, messageId: string): Promise<boolean> {
+    return this.broker.management.publish(exchange(name), {
+      body: JSON.stringify(message),
+      properties: { content_type: 'application/json', message_id: messageId },
+    });
+  }
+
+  private get variables(): Record<string, string> {
+    return {
+      LOG_LEVEL: 'silent',
+      RABBITMQ_MAIN_URL: this.broker.url,
+      RABBITMQ_SCHEDULING_URL: this.broker.url,
+      STATE_DIRECTORY: this.folder,
+    };
+  }
+
+  private keep(neighbour: Neighbour): Neighbour {
+    this.running.push(neighbour);
+    return neighbour;
+  }
+}
