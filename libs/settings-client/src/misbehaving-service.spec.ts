@@ -1,0 +1,142 @@
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { REAL_TIME } from './passing-time';
+import { SettingsClient } from './settings-client';
+
+type Behaviour = (request: IncomingMessage, response: ServerResponse) => void;
+
+const VALUE = '{"a":1.0}';
+const answer: Behaviour = (_request, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(VALUE);
+};
+const fail =
+  (status: number, headers: Record<string, string> = {}): Behaviour =>
+  (_request, response) => {
+    response
+      .writeHead(status, { 'content-type': 'application/problem+json', ...headers })
+      .end('{"type":"about:blank"}');
+  };
+
+describe('SettingsClient and a service that misbehaves', () => {
+  let server: Server;
+  let script: Behaviour[] = [];
+  let requests: { method: string | undefined; key: string | undefined }[] = [];
+  let waits: number[] = [];
+  // Waits before retries are skipped and written down; time limits of attempts are real.
+  const time = {
+    ...REAL_TIME,
+    random: () => 0,
+    sleep: (durationMs: number, signal?: AbortSignal) => {
+      if (durationMs === LIMIT_MS) return REAL_TIME.sleep(durationMs, signal);
+      waits.push(durationMs);
+      return Promise.resolve();
+    },
+  };
+  const LIMIT_MS = 150;
+  const newClient = (port = (server.address() as AddressInfo).port) =>
+    new SettingsClient({
+      baseUrl: `http://127.0.0.1:${String(port)}`,
+      token: 't',
+      attemptTimeoutMs: LIMIT_MS,
+      time,
+    });
+
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      const key = request.headers['idempotency-key'] as string | undefined;
+      requests.push({ method: request.method, key });
+      request.resume();
+      const behaviour = script.length > 1 ? script.shift() : script[0];
+      behaviour?.(request, response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+  beforeEach(() => {
+    [script, requests, waits] = [[], [], []];
+  });
+  afterAll(
+    () =>
+      new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      }),
+  );
+
+  it.each<[string, Behaviour]>([
+    ['resets the connection', (request) => request.socket.resetAndDestroy()],
+    ['closes without an answer', (request) => request.socket.destroy()],
+    ['never answers', () => undefined],
+    [
+      'answers the head and then nothing',
+      (_request, response) => response.writeHead(200, { 'content-length': '9' }).flushHeaders(),
+    ],
+    [
+      'breaks off in the middle of the body',
+      (_request, response) => {
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
+        response.write(VALUE, () => response.destroy());
+      },
+    ],
+    [
+      'dribbles the body',
+      (_request, response) => {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        const dribble = setInterval(() => response.write(' '), 20);
+        response.on('close', () => clearInterval(dribble));
+      },
+    ],
+    ['speaks something else than HTTP', (request) => request.socket.end('SSH-2.0\r\n\r\n')],
+    ['answers 503', fail(503)],
+    ['answers 429', fail(429)],
+  ])('gets the value from one that %s twice', async (_case, behaviour) => {
+    script = [behaviour, behaviour, answer];
+    expect(await newClient().getValueText('S', 'n')).toBe(VALUE);
+    expect(requests).toHaveLength(3);
+    expect(waits).toEqual([100, 200]);
+  });
+
+  it('waits as long as the service asks', async () => {
+    script = [fail(429, { 'retry-after': '2' }), answer];
+    await newClient().getValue('S', 'n');
+    expect(waits).toEqual([2_000]);
+  });
+
+  it('repeats a PUT that may have been done under the same idempotency key', async () => {
+    const setting = '{"subsystemName":"S","settingName":"n","settingValue":1}';
+    script = [
+      (request) => request.socket.destroy(),
+      (_request, response) =>
+        response.writeHead(200, { 'content-type': 'application/json', etag: '"1"' }).end(setting),
+    ];
+    await newClient().putSetting('S', 'n', 1);
+    expect(requests.map(({ method }) => method)).toEqual(['PUT', 'PUT']);
+    expect(requests[0]?.key).toBe(requests[1]?.key);
+  });
+
+  it('gives up after six attempts on a port where nobody listens', async () => {
+    const nobody = createServer();
+    await new Promise<void>((resolve) => nobody.listen(0, '127.0.0.1', resolve));
+    const { port } = nobody.address() as AddressInfo;
+    await new Promise((resolve) => nobody.close(resolve));
+    await expect(newClient(port).getValueOrNull('S', 'n')).rejects.toMatchObject({
+      name: 'SettingsUnavailableError',
+      attempts: 6,
+    });
+    expect(waits).toEqual([100, 200, 400, 800, 1_600]);
+  });
+
+  it('does not take a wrong base URL for a missing setting', async () => {
+    script = [fail(404)];
+    await expect(newClient().getValueOrNull('S', 'n')).rejects.toMatchObject({
+      name: 'SettingsHttpError',
+      status: 404,
+    });
+    script = [
+      (_request, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Welcome'),
+    ];
+    await expect(newClient().getValueOrNull('S', 'n')).rejects.toMatchObject({
+      name: 'SettingsProtocolError',
+    });
+  });
+});
