@@ -1,4 +1,4 @@
-import { MessagePublisher } from '@platform/messaging';
+import type { MessagePublisher } from '@platform/messaging';
 import { postgresOptions } from '@platform/database';
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';

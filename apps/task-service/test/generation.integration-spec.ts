@@ -1,0 +1,130 @@
+import {
+  ScheduleCreatedNotification,
+  ScheduleRecurringTaskInstanceGenerationRequest,
+  TaskInstanceGenerationRequested,
+} from '@platform/contracts';
+import type { PlainBus } from '@platform/messaging';
+import { eventually } from '@platform/testing';
+import { PARTNER, startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+const HOUR_MS = 3_600_000;
+
+describe('generation of instances', () => {
+  let service: TaskFixture;
+  let scheduling: PlainBus;
+
+  const triggers = async (facilityId: number) => {
+    const { body } = await service.api.get('/Triggers').query({ facilityId }).set(PARTNER).expect(200);
+    return body.triggers;
+  };
+  const instances = (facilityId: number) =>
+    service.database.query<{ due_at: Date; schedule_id: string }>(
+      'SELECT due_at, schedule_id FROM task.instances WHERE facility_id = $1 ORDER BY due_at',
+      [facilityId],
+    );
+  const createSchedule = async (facilityId: number, schedule = '0 9 * * *') => {
+    const body = { facilityId, name: 'Round', schedule };
+    const created = await service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
+    return created.body;
+  };
+
+  beforeAll(async () => {
+    service = await startTaskService();
+    scheduling = await service.connect('scheduling');
+  });
+  afterAll(() => service.close());
+
+  it('happens for a schedule when the scheduling service tells of it', async () => {
+    const { scheduleId, facilityId, name, schedule, timeZone, createdAtUtc, createdBy } =
+      await createSchedule(801);
+    const other = await createSchedule(801, '0 10 * * *');
+    const event = { scheduleId, facilityId, name, schedule, timeZone, createdAtUtc, createdBy };
+    await scheduling.publish(ScheduleCreatedNotification, event);
+    const generated = await eventually(async () => {
+      const rows = await instances(801);
+      expect(rows).toHaveLength(30);
+      return rows;
+    });
+    expect(generated.every(({ due_at: dueAt }) => dueAt.toISOString().endsWith('T09:00:00.000Z'))).toBe(true);
+    expect(generated.some((row) => row.schedule_id === other.scheduleId)).toBe(false);
+  });
+
+  it('happens for all Active schedules of a facility when its trigger fires, and is idempotent', async () => {
+    await createSchedule(802);
+    await createSchedule(802, '0 10 * * *');
+    const paused = await createSchedule(802, '0 11 * * *');
+    await service.database.query(`UPDATE task.schedules SET status = 'Paused' WHERE schedule_id = $1`, [
+      paused.scheduleId,
+    ]);
+    const request = (): TaskInstanceGenerationRequested => ({
+      facilityId: 802,
+      scheduledFireTimeUtc: new Date().toISOString(),
+      fireTimeUtc: new Date().toISOString(),
+      misfired: false,
+      missedCount: 0,
+    });
+    await scheduling.publish(TaskInstanceGenerationRequested, request());
+    await eventually(async () => expect(await instances(802)).toHaveLength(60));
+    // As if it had never been noted how far generation went: the unique key alone must do.
+    await service.database.query(
+      `UPDATE task.schedules SET generated_until = now() - interval '1 hour' WHERE facility_id = 802`,
+    );
+    await Promise.all(
+      Array.from({ length: 6 }, () => scheduling.publish(TaskInstanceGenerationRequested, request())),
+    );
+    await eventually(async () => {
+      const done = await service.database.query(
+        `SELECT 1 FROM task.inbox WHERE queue = 'task-service.task-instance-generation'`,
+      );
+      expect(done).toHaveLength(7);
+    });
+    const rows = await instances(802);
+    expect(rows.length).toBeGreaterThanOrEqual(60);
+    expect(rows.length).toBeLessThanOrEqual(62);
+    const keys = rows.map((row) => `${row.schedule_id} ${row.due_at.toISOString()}`);
+    expect(new Set(keys).size).toBe(rows.length);
+  });
+
+  it('starts no earlier than the start date', async () => {
+    const startDate = new Date(Date.now() + 10 * 24 * HOUR_MS).toISOString().slice(0, 10);
+    const body = { facilityId: 803, name: 'Round', schedule: '0 0 * * *', startDate };
+    const created = await service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
+    const { scheduleId, name, schedule, timeZone, createdAtUtc, createdBy } = created.body;
+    await scheduling.publish(ScheduleCreatedNotification, {
+      ...{ scheduleId, facilityId: 803, name, schedule, timeZone, createdAtUtc, createdBy },
+    });
+    const rows = await eventually(async () => {
+      const found = await instances(803);
+      expect(found.length).toBeGreaterThan(0);
+      return found;
+    });
+    expect(rows[0]?.due_at.toISOString()).toBe(`${startDate}T00:00:00.000Z`);
+  });
+
+  it('comes from the scheduler: a due trigger fires, its message generates', async () => {
+    await createSchedule(804);
+    await scheduling.request(
+      ScheduleRecurringTaskInstanceGenerationRequest,
+      { facilityId: 804 },
+      { timeoutMs: 5_000 },
+    );
+    await service.database.query(
+      `UPDATE task.triggers SET next_fire_at = date_trunc('minute', now()) WHERE facility_id = 804`,
+    );
+    // Any change of a trigger wakes the scheduler; otherwise it looks within 15 s.
+    await scheduling.request(
+      ScheduleRecurringTaskInstanceGenerationRequest,
+      { facilityId: 805 },
+      { timeoutMs: 5_000 },
+    );
+    await eventually(async () => expect(await instances(804)).toHaveLength(30));
+    const [trigger] = await triggers(804);
+    expect(Date.parse(trigger.nextFireAtUtc)).toBeGreaterThan(Date.now());
+    expect(trigger.previousFireAtUtc).not.toBeNull();
+    const fires = await service.database.query(
+      'SELECT misfired FROM task.trigger_fires WHERE facility_id = 804',
+    );
+    expect(fires).toEqual([{ misfired: false }]);
+  });
+});
