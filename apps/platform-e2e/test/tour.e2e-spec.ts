@@ -1,3 +1,4 @@
+import { NEIGHBOUR_NAMES } from '../src/environments';
 import { Platform } from '../src/platform';
 
 /** Starting seven processes, and walking, on a machine with two cores. */
@@ -44,6 +45,12 @@ describe('the tour', () => {
     expect(exitCode).toBe(1);
     expect(output).toContain('signs a request');
     expect(output).toMatch(/expected +200\s+actual +401/);
+  });
+
+  it('lets every neighbour go on SIGTERM with exit code 0', async () => {
+    // The last walk's events are delivered by then; nobody after this needs a neighbour.
+    const neighbours = NEIGHBOUR_NAMES.map((name) => platform.replicaAt(platform.url(name)));
+    expect(await Promise.all(neighbours.map((neighbour) => neighbour.stop()))).toEqual([0, 0, 0, 0]);
   });
 
   it('fails and names the address when a service has been stopped', async () => {

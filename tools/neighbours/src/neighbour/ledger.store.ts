@@ -39,13 +39,13 @@ export class Ledger<T> {
     await mkdir(dirname(path), { recursive: true });
     const file = await open(path, 'a+');
     const ledger = new Ledger<T>(file, clock);
-    const bytes = await readFile(path);
-    const completeLength = bytes.lastIndexOf('\n') + 1;
-    if (completeLength < bytes.length) await file.truncate(completeLength);
-    for (const line of bytes.subarray(0, completeLength).toString('utf8').split('\n').slice(0, -1)) {
-      ledger.remember(JSON.parse(line) as LedgerEntry<T>, Promise.resolve());
+    try {
+      await ledger.readBack(path);
+      return ledger;
+    } catch (error) {
+      await file.close();
+      throw error;
     }
-    return ledger;
   }
 
   /** How often something already recorded was appended again since this process started. */
@@ -109,6 +109,15 @@ export class Ledger<T> {
   async close(): Promise<void> {
     await this.flushing;
     await this.file.close();
+  }
+
+  private async readBack(path: string): Promise<void> {
+    const bytes = await readFile(path);
+    const completeLength = bytes.lastIndexOf('\n') + 1;
+    if (completeLength < bytes.length) await this.file.truncate(completeLength);
+    for (const line of bytes.subarray(0, completeLength).toString('utf8').split('\n').slice(0, -1)) {
+      this.remember(JSON.parse(line) as LedgerEntry<T>, Promise.resolve());
+    }
   }
 
   private remember(entry: LedgerEntry<T>, onDisk: Promise<void>): void {

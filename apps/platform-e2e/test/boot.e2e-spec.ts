@@ -1,0 +1,45 @@
+import { join } from 'node:path';
+import { runProcess } from '@platform/testing';
+import { SERVICE_NAMES } from '../src/environments';
+
+const DIST = join(__dirname, '../../../dist');
+
+/** Runs a deployable that cannot start, to its end. */
+async function failToStart(entry: string, env: Record<string, string> = {}) {
+  const running = await runProcess({ entry: join(DIST, entry), env });
+  return { exitCode: await running.exited, output: running.output() };
+}
+
+describe('a deployable without its configuration', () => {
+  it.each(SERVICE_NAMES)(
+    '%s ends with a failure that names every variable and shows no value',
+    async (name) => {
+      const { exitCode, output } = await failToStart(`apps/${name}-service/main.js`, {
+        DATABASE_URL: 'mysql://root:hunter2@127.0.0.1/db',
+        ACCESS_TOKEN_HMAC_KEY: 'short-secret',
+      });
+      expect(exitCode).toBe(1);
+      for (const variable of ['DATABASE_URL', 'TOKEN_ISSUER', 'ACCESS_TOKEN_HMAC_KEY', 'CURSOR_HMAC_KEY'])
+        expect(output).toContain(variable);
+      expect(output).not.toMatch(/hunter2|short-secret/);
+    },
+  );
+
+  it.each(SERVICE_NAMES)('%s does not migrate', async (name) => {
+    const { exitCode, output } = await failToStart(`apps/${name}-service/migrate.js`);
+    expect(exitCode).not.toBe(0);
+    expect(output).toContain('DATABASE_URL');
+  });
+
+  it.each([
+    ['customers', 'RABBITMQ_MAIN_URL'],
+    ['scheduling', 'RABBITMQ_SCHEDULING_URL'],
+    ['completion-receiver', 'RABBITMQ_MAIN_URL'],
+    ['identity-provider', 'CLIENT_SECRET'],
+  ])('neighbour %s ends with a failure that names %s and not its value', async (name, variable) => {
+    const { exitCode, output } = await failToStart(`tools/neighbours/${name}.js`, { [variable]: 'hunter2' });
+    expect(exitCode).toBe(1);
+    expect(output).toContain(variable);
+    expect(output).not.toContain('hunter2');
+  });
+});

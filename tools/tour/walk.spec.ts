@@ -1,0 +1,101 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Difference, same } from './difference.ts';
+import { Narrator } from './narrator.ts';
+import { Walk, type Answer } from './walk.ts';
+
+describe('Walk', () => {
+  let server: Server | undefined;
+  let shown: string;
+  let walk: Walk;
+
+  beforeEach(() => {
+    shown = '';
+    walk = new Walk(new Narrator({ write: (text) => void (shown += text), width: 100, colour: false }));
+  });
+
+  afterEach(() => server?.close());
+
+  function serve(listener: RequestListener): Promise<string> {
+    const listening = (server = createServer(listener));
+    return new Promise((resolve) => {
+      listening.listen(0, '127.0.0.1', () => {
+        resolve(`http://127.0.0.1:${(listening.address() as AddressInfo).port}`);
+      });
+    });
+  }
+
+  const isOk = (answer: Answer): string => {
+    same('the status', answer.status, 200);
+    return 'As it should be.';
+  };
+
+  it('shows request, answer and explanation of a step', async () => {
+    const url = await serve((request, response) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(`{"method":"${request.method}"}`);
+    });
+    const answer = await walk.step('Ask', { method: 'POST', url, token: 'secret', body: { a: 1 } }, isOk);
+    expect(answer.json).toEqual({ method: 'POST' });
+    expect(shown.replace(/\d+ ms/, 'N ms')).toBe(`
+  1  Ask
+     POST   ${url}
+            authorization: Bearer secret
+            {"a":1}
+     200    N ms
+            {"method":"POST"}
+     ✓      As it should be.
+`);
+  });
+
+  it('stops at an answer that is not as it should be', async () => {
+    const url = await serve((_request, response) => response.writeHead(500).end());
+    await expect(walk.step('Ask', { method: 'GET', url }, isOk)).rejects.toMatchObject({
+      what: 'the status',
+      expected: '200',
+      actual: '500',
+    });
+    expect(shown).not.toContain('✓');
+  });
+
+  it('asks again until the answer is right and says how often', async () => {
+    let asked = 0;
+    const url = await serve((_request, response) => response.writeHead(++asked < 3 ? 404 : 200).end());
+    await walk.stepUntil('Wait', { method: 'GET', url }, isOk, 5_000);
+    expect(shown).toContain('asked 3 times');
+  });
+
+  it('gives up when the time is over, with the last difference', async () => {
+    const url = await serve((_request, response) => response.writeHead(404).end());
+    await expect(walk.stepUntil('Wait', { method: 'GET', url }, isOk, 150)).rejects.toMatchObject({
+      actual: '404',
+    });
+    expect(shown).toContain('150 ms were allowed');
+  });
+
+  it('names the address and the reason when nobody answers', async () => {
+    const url = await serve((_request, response) => response.end());
+    await new Promise((resolve) => server?.close(resolve));
+    const refused = walk.step('Ask', { method: 'GET', url }, isOk);
+    await expect(refused).rejects.toBeInstanceOf(Difference);
+    await expect(refused).rejects.toMatchObject({ what: url, expected: 'an answer' });
+  });
+});
+
+describe('Narrator', () => {
+  it('keeps every line within the width and colours only when told to', () => {
+    const lines: string[] = [];
+    const screen = { write: (text: string) => void lines.push(text), width: 60, colour: true };
+    new Narrator(screen).explanation('yes');
+    expect(lines.join('')).toContain('\u001b[32m');
+    lines.length = 0;
+    new Narrator({ ...screen, colour: false }).request(
+      'GET',
+      'http://x'.padEnd(200, 'y'),
+      {},
+      'b'.repeat(200),
+    );
+    expect(lines.join('')).not.toContain('\u001b');
+    for (const line of lines) expect(line.trimEnd().length).toBeLessThanOrEqual(60);
+  });
+});
