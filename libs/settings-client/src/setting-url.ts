@@ -3,7 +3,8 @@ const LONE_SURROGATE = /\p{Cs}/u;
 
 /** Checks a base URL and takes off what would double a slash. @throws {TypeError} unless it is an http(s) URL without query or fragment */
 export function normaliseBaseUrl(baseUrl: string): string {
-  const url = URL.parse(baseUrl);
+  // Not URL.parse: Node 20 has none.
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   const isUsable = url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
   if (!isUsable || url.username !== '' || url.password !== '')
     throw new TypeError('baseUrl must be an http or https URL without credentials, query and fragment');
