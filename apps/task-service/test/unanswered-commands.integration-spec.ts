@@ -1,0 +1,48 @@
+import { ShutdownRegistry } from '@platform/service-defaults';
+import { TcpProxy, eventually } from '@platform/testing';
+import { PARTNER, startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+describe('a command over the bus', () => {
+  let service: TaskFixture;
+  let bus: TcpProxy;
+  const command = () =>
+    service.api
+      .post('/task/commands/scheduleRecurringTaskInstanceGeneration')
+      .set(PARTNER)
+      .send({ facilityId: 501 });
+
+  beforeAll(async () => {
+    service = await startTaskService({
+      env: { REQUEST_TIMEOUT_MS: '400', TASK_BASE_PATH: '/task' },
+      schedulingUrl: async (url) => (bus = await TcpProxy.start(url)).url,
+    });
+      (post) => (path: string) =>
+        post(`/task${path}`)
+    )(service.api.post.bind(service.api));
+  });
+  afterAll(async () => {
+    await service.close();
+    await bus.stop();
+  });
+
+  it('answers 200 while all is well', async () => {
+    await eventually(() => command().expect(200));
+  });
+
+  it('answers 503 while the broker is away, and 200 when it is back', async () => {
+    await bus.refuse();
+    const answer = await command().expect(503);
+    expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+    expect(answer.headers['retry-after']).toBeDefined();
+    await bus.restore();
+    await eventually(() => command().expect(200), { timeoutMs: 20_000 });
+  });
+
+  it('answers 504 when nobody answers in time', async () => {
+    // The queue stays and takes the request, but no replica consumes any more.
+    for (const hook of service.app.get(ShutdownRegistry).drainHooks) await hook.drain();
+    const answer = await command().expect(504);
+    expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+  });
+});
