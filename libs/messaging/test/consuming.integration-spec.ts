@@ -100,7 +100,7 @@ describe('consuming', () => {
   });
 
   const ready = (): Promise<unknown> =>
-    Promise.all(app.get(HealthRegistry).readinessChecks.map(({ check }) => check()));
+    Promise.all(app.get(HealthRegistry).readinessChecks.map((readiness) => readiness.check()));
 
   const noted = (expected: string[]): Promise<void> =>
     eventually(async () => expect((await effects(database)).toSorted()).toEqual(expected.toSorted()));

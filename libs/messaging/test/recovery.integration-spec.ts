@@ -49,7 +49,7 @@ describe('recovery', () => {
   let probe: BrokerProbe;
 
   const ready = (): Promise<unknown> =>
-    Promise.all(app.get(HealthRegistry).readinessChecks.map(({ check }) => check()));
+    Promise.all(app.get(HealthRegistry).readinessChecks.map((readiness) => readiness.check()));
   const publish = (facilityId: number): Promise<void> =>
     app.get(MessagePublisher).publish(TaskInstanceCompletedEvent, completedEvent({ facilityId }));
 
