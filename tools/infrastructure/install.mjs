@@ -38,6 +38,12 @@ export function ensureInstalled() {
   console.log(`✔ Packages installed (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`);
 }
 
+/** Installs only when there is no runtime at all: for programs that need nothing but Node and must not replace the packages of
+ *  processes that are running. */
+export function ensureRuntime() {
+  if (!runtimeWorks()) ensureInstalled();
+}
+
 function describeInstallation() {
   const lock = readFileSync(join(WORKSPACE, 'package-lock.json'));
   return `${process.platform}-${process.arch} ${createHash('sha256').update(lock).digest('hex')}\n`;
