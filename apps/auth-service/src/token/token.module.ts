@@ -12,6 +12,7 @@ import { TrustedSubjects } from './flows/trusted-subjects.service';
 import { PurgeExpiredJob } from './purge-expired.job';
 import { RefreshSessions } from './refresh-sessions.service';
 import { TokenIssuer } from './token-issuer.service';
+import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 
 @Module({})
@@ -24,12 +25,14 @@ export class TokenModule {
       controllers: [RefreshFlow, PasswordFlow, TrustFlow, TrustSimpleFlow, BearerFlow],
       providers: [
         TokenIssuer,
+        TokenMetrics,
         TokenSigner,
         RefreshSessions,
         BearerExchange,
         TrustedSubjects,
         PurgeExpiredJob,
       ],
+      exports: [TokenMetrics],
     };
   }
 }
