@@ -27,6 +27,7 @@ const FIND = `
 const FIND_BY_USER_NAME = `${FIND} WHERE u.user_name_key = $1`;
 const FIND_BY_PERSON = `${FIND} WHERE u.person_id = $1`;
 const FIND_BY_USER = `${FIND} WHERE u.user_id = $1`;
+const FIND_BY_WINDOWS_ACCOUNT = `${FIND} WHERE u.windows_account_key = $1`;
 
 const FIND_PASSWORD = `
   SELECT json_build_object('store', 'internal-legacy', 'accountId', user_id, 'hash', password_hash) AS password
@@ -65,6 +66,8 @@ export class InternalLegacyStore implements IdentityStore {
         return this.dataSource.query(FIND_BY_PERSON, [query.personId]);
       case 'user':
         return this.dataSource.query(FIND_BY_USER, [query.userId]);
+      case 'windows-account':
+        return this.dataSource.query(FIND_BY_WINDOWS_ACCOUNT, [query.accountKey]);
     }
   }
 }

@@ -56,6 +56,9 @@ export class PersonDirectoryStore implements IdentityStore {
         return this.dataSource.query(FIND_BY_PERSON, [query.personId]);
       case 'user':
         return this.dataSource.query(FIND_BY_USER, [query.userId]);
+      case 'windows-account':
+        // Windows accounts are internal users; a person is found by the link from there.
+        return Promise.resolve([]);
     }
   }
 }

@@ -64,6 +64,7 @@ export class ServiceProvidersStore implements IdentityStore {
       case 'person':
         return this.dataSource.query(FIND_BY_PERSON, [query.personId]);
       case 'user':
+      case 'windows-account':
         // This store does not know internal users.
         return Promise.resolve([]);
     }

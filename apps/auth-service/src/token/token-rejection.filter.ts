@@ -7,6 +7,7 @@ import { TooMuchWorkError } from '../identity/passwords/bounded-work';
 import type { TokenFlow } from './rejection';
 import { TokenRejected, TokenRejectionReason, rejectionStatus } from './rejection';
 import { findTokenFlow } from './token-endpoints';
+import { KerberosUnavailableError } from './windows/kerberos-acceptor.service';
 import { rejectedTokenResponse } from './token-response';
 
 const TOO_MANY_REQUESTS = 429;
@@ -26,8 +27,11 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   }
 
   protected override toProblem(error: unknown): Problem | null {
-    if (!(error instanceof TooMuchWorkError)) return null;
-    return problems.serviceUnavailable('Too many sign-ins at the moment.').problem;
+    if (error instanceof TooMuchWorkError)
+      return problems.serviceUnavailable('Too many sign-ins at the moment.').problem;
+    if (error instanceof KerberosUnavailableError)
+      return problems.serviceUnavailable('Windows authentication is not available at the moment.').problem;
+    return null;
   }
 
   protected override send(problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
