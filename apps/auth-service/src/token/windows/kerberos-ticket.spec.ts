@@ -21,8 +21,7 @@ const NTLM = Buffer.from('060a2b06010401823702020a', 'hex');
 const integer = (value: number): Buffer => der(0x02, Buffer.from([value]));
 const CIPHER = Buffer.alloc(192, 7);
 
-const encrypted = (cipher: Buffer): Buffer =>
-  der(0x30, der(0xa0, integer(18)), der(0xa2, der(0x04, cipher)));
+const encrypted = (cipher: Buffer): Buffer => der(0x30, der(0xa0, integer(18)), der(0xa2, der(0x04, cipher)));
 const apRequest = (cipher: Buffer, ...surplus: Buffer[]): Buffer =>
   der(
     0x6e,
@@ -41,10 +40,7 @@ const spnego = (mechanismToken: Buffer, ...mechanisms: Buffer[]): Buffer =>
   der(
     0x60,
     SPNEGO,
-    der(
-      0xa0,
-      der(0x30, der(0xa0, der(0x30, KERBEROS, ...mechanisms)), der(0xa2, der(0x04, mechanismToken))),
-    ),
+    der(0xa0, der(0x30, der(0xa0, der(0x30, KERBEROS, ...mechanisms)), der(0xa2, der(0x04, mechanismToken)))),
   );
 
 describe('authenticatorOf', () => {
@@ -71,7 +67,10 @@ describe('authenticatorOf', () => {
     ['nothing', Buffer.alloc(0)],
     ['NTLM', Buffer.from('NTLMSSP\0\x01\0\0\0\0\0\0\0', 'latin1')],
     ['another mechanism', spnego(der(0x60, NTLM, Buffer.from([1, 0]), apRequest(CIPHER)))],
-    ['a negotiation without a ticket', der(0x60, SPNEGO, der(0xa0, der(0x30, der(0xa0, der(0x30, KERBEROS)))))],
+    [
+      'a negotiation without a ticket',
+      der(0x60, SPNEGO, der(0xa0, der(0x30, der(0xa0, der(0x30, KERBEROS))))),
+    ],
     ['bytes after the token', Buffer.concat([bare(apRequest(CIPHER)), Buffer.alloc(1)])],
     ['bytes after the AP-REQ', bare(Buffer.concat([apRequest(CIPHER), Buffer.alloc(2)]))],
     ['a sixth field', bare(apRequest(CIPHER, der(0xa5, integer(1))))],
