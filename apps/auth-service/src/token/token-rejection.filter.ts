@@ -1,4 +1,4 @@
-import { Catch } from '@nestjs/common';
+import { Catch, Inject, Logger } from '@nestjs/common';
 import type { ArgumentsHost } from '@nestjs/common';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
@@ -7,8 +7,9 @@ import { TooMuchWorkError } from '../identity/passwords/bounded-work';
 import type { TokenFlow } from './rejection';
 import { TokenRejected, TokenRejectionReason, rejectionStatus } from './rejection';
 import { findTokenFlow } from './token-endpoints';
-import { KerberosUnavailableError } from './windows/kerberos-acceptor.service';
+import { TokenMetrics } from './token-metrics.service';
 import { rejectedTokenResponse } from './token-response';
+import { KerberosUnavailableError } from './windows/kerberos-acceptor.service';
 
 const TOO_MANY_REQUESTS = 429;
 
@@ -16,6 +17,11 @@ const TOO_MANY_REQUESTS = 429;
  *  elsewhere, are problems. */
 @Catch()
 export class TokenRejectionFilter extends ProblemDetailsFilter {
+  @Inject(TokenMetrics)
+  private readonly metrics!: TokenMetrics;
+
+  private readonly rejections = new Logger('TokenRejection');
+
   override catch(error: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<FastifyRequest>();
     const flow = findTokenFlow(request.method, request.url);
@@ -45,6 +51,13 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
 
   private reject(reply: FastifyReply, flow: TokenFlow, rejection: TokenRejected): void {
     if (reply.sent) return;
+    this.metrics.count(flow, rejection.reason);
+    // The private detail is for us alone: it tells unknown from wrong.
+    const { reason, stage, privateDetail } = rejection;
+    this.rejections.log(
+      { flow, reason: TokenRejectionReason[reason], stage, detail: privateDetail },
+      'rejected',
+    );
     void reply
       .code(rejectionStatus(flow, rejection.reason, rejection.stage))
       .header('cache-control', 'no-store')

@@ -14,6 +14,7 @@ import { PurgeExpiredJob } from './purge-expired.job';
 import { RefreshSessions } from './refresh-sessions.service';
 import { SignInApplications } from './sign-in-applications.service';
 import { TokenIssuer } from './token-issuer.service';
+import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 import { WindowsSignInModule } from './windows/windows-sign-in.module';
 
@@ -27,6 +28,7 @@ export class TokenModule {
       controllers: [RefreshFlow, PasswordFlow, TrustFlow, TrustSimpleFlow, BearerFlow, WindowsFlow],
       providers: [
         TokenIssuer,
+        TokenMetrics,
         TokenSigner,
         RefreshSessions,
         BearerExchange,
@@ -34,6 +36,7 @@ export class TokenModule {
         TrustedSubjects,
         PurgeExpiredJob,
       ],
+      exports: [TokenMetrics],
     };
   }
 }

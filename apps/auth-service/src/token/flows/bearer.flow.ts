@@ -1,5 +1,5 @@
-import { Headers, Inject, Query } from '@nestjs/common';
-import { AccessTokenError, AccessTokenVerifier, bearerToken } from '@platform/access-tokens';
+import { Body, Header, Headers, Inject, Query } from '@nestjs/common';
+import { AccessTokenError, AccessTokenVerifier, accessProblem, bearerToken } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
@@ -7,6 +7,7 @@ import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
+import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
 import { BearerExchange } from '../bearer-exchange.service';
 import { TokenRejected, TokenRejectionReason } from '../rejection';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
@@ -14,6 +15,10 @@ import type { TokenResponse } from '../token-response';
 
 export class BearerQueryDto extends createZodDto(
   z.object({ bearerTokenOverride: z.string().max(16_384).optional() }),
+) {}
+
+export class TrustedTokenDto extends createZodDto(
+  z.strictObject({ token: z.string().max(16_384).optional() }).default({}),
 ) {}
 
 /** A valid access token for a fresh one. */
@@ -39,12 +44,26 @@ export class BearerFlow {
     return this.exchange.issueFor(caller);
   }
 
+  /** Obsolete second name of `bearer`, which also takes the token from the body. */
+  @TokenPost('trustedToken')
+  @Header('Deprecation', DEPRECATED_SINCE)
+  @Header('Link', successorLink('/auth/token/bearer'))
+  trustedToken(
+    @Headers('authorization') authorization: string | undefined,
+    @Query() query: BearerQueryDto,
+    @Body() body: TrustedTokenDto,
+  ): Promise<TokenResponse> {
+    const fromBody = body.token === undefined ? undefined : `Bearer ${body.token}`;
+    return this.issue(authorization ?? fromBody, query);
+  }
+
   private async verify(token: string | null): Promise<Caller> {
     if (token === null) throw notValid('no readable token');
     try {
       return await this.verifier.verify(token);
     } catch (error) {
-      if (!(error instanceof AccessTokenError)) throw error;
+      // Keys or revocations out of reach are an outage, not a verdict on the token.
+      if (!(error instanceof AccessTokenError)) throw accessProblem(error);
       if (error.reason !== 'revoked') throw notValid(error.reason, error);
       throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.', {
         cause: error,

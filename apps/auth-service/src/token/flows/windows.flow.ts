@@ -1,9 +1,9 @@
-import { Headers, Inject, Req, Res } from '@nestjs/common';
+import { Header, Headers, Inject, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
+import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
 import { IdentityResolver } from '../../identity/identity-resolver.service';
-import { ObsoleteEndpoint } from '../obsolete-endpoint.decorator';
 import { SignInApplications } from '../sign-in-applications.service';
 import { TokenFlowController, TokenGet } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
@@ -24,7 +24,8 @@ export class WindowsFlow {
   ) {}
 
   @TokenGet('user/winauth')
-  @ObsoleteEndpoint('/auth/token/sso/initiate')
+  @Header('Deprecation', DEPRECATED_SINCE)
+  @Header('Link', successorLink('/auth/token/sso/initiate'))
   async issue(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,

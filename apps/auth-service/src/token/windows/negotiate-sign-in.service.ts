@@ -34,7 +34,7 @@ export class NegotiateSignIn extends WindowsSignIn {
     try {
       return await this.acceptor.accept(ticket.toString('base64'));
     } catch (error) {
-      if (error instanceof TicketRefusedError) throw windowsSignInFailed('ticket refused', error);
+      if (error instanceof TicketRefusedError) throw windowsSignInFailed(`ticket refused: ${error.message}`, error);
       throw error;
     }
   }
