@@ -48,7 +48,7 @@ export class CustomersClient {
         return outcome.answer;
       }
       this.breaker.failed();
-      this.logger.warn({ err: outcome.cause, attempt }, 'the customers service did not answer');
+      this.logger.warn('the customers service did not answer', { err: outcome.cause, attempt });
       if (attempt === ATTEMPTS) throw outcome.failed;
       await sleep(fullJitterDelayMs(attempt, RETRY_WAIT));
     }

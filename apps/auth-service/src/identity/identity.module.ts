@@ -11,6 +11,7 @@ import {
   SERVICE_PROVIDERS_SCHEMA,
 } from '../migrations/schemas';
 import type { IdentityStore } from './identity';
+import { IdentityDirectory } from './identity-directory.service';
 import { IdentityResolver } from './identity-resolver.service';
 import { IDENTITY_STORES } from './identity-stores';
 import { InternalLegacyStore } from './internal-legacy.store';
@@ -67,18 +68,13 @@ export class IdentityModule {
           inject: [getDataSourceToken(dataSourceName(INTERNAL_LEGACY, config))],
           useFactory: (dataSource: DataSource) => new SecurityGroupsStore(dataSource),
         },
+        IdentityDirectory,
         IdentityResolver,
         CallerIdentities,
         PasswordHasher,
         PasswordAuthenticator,
       ],
-      exports: [
-        IDENTITY_STORES,
-        IdentityResolver,
-        CallerIdentities,
-        PasswordAuthenticator,
-        SecurityGroupsStore,
-      ],
+      exports: [IdentityResolver, CallerIdentities, PasswordAuthenticator, SecurityGroupsStore],
     };
   }
 }

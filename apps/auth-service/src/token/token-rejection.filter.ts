@@ -54,10 +54,12 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
     this.metrics.count(flow, rejection.reason);
     // The private detail is for us alone: it tells unknown from wrong.
     const { reason, stage, privateDetail } = rejection;
-    this.rejections.log(
-      { flow, reason: TokenRejectionReason[reason], stage, detail: privateDetail },
-      'rejected',
-    );
+    this.rejections.log('token request rejected', {
+      flow,
+      reason: TokenRejectionReason[reason],
+      stage,
+      detail: privateDetail,
+    });
     void reply
       .code(rejectionStatus(flow, rejection.reason, rejection.stage))
       .header('cache-control', 'no-store')
