@@ -34,7 +34,8 @@ export class NegotiateSignIn extends WindowsSignIn {
     try {
       return await this.acceptor.accept(ticket.toString('base64'));
     } catch (error) {
-      if (error instanceof TicketRefusedError) throw windowsSignInFailed(`ticket refused: ${error.message}`, error);
+      if (error instanceof TicketRefusedError)
+        throw windowsSignInFailed(`ticket refused: ${error.message}`, error);
       throw error;
     }
   }
