@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { flag, secret, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
+import { missingWindowsSettings, windowsSettings } from './token/windows/windows-settings';
 
 /** Injection token of the service's configuration. */
 export const AUTH_CONFIG = Symbol('auth-service configuration');
@@ -44,6 +45,7 @@ export const authConfigSchema = z
     REVOCATION_WRITE_POLICY: z.enum(['any-token', 'self-or-admin']).default('any-token'),
     /** The application of password logins that send no X-Application-Key; without one they get no refresh token. */
     USER_FLOW_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
+    ...windowsSettings,
     /** Password hashes computed at once. */
     PASSWORD_HASH_CONCURRENCY: z.coerce.number().int().min(1).max(64).default(availableParallelism()),
     /** Logins that may wait for a hash; more get 503. */
@@ -60,6 +62,10 @@ export const authConfigSchema = z
   .refine((config) => !config.ACCESS_TOKEN_HMAC_KEY.equals(config.REFRESH_TOKEN_HMAC_KEY), {
     path: ['REFRESH_TOKEN_HMAC_KEY'],
     message: 'must not be the key of access tokens',
+  })
+  .superRefine((config, context) => {
+    for (const name of missingWindowsSettings(config))
+      context.addIssue({ code: 'custom', path: [name], message: 'is required' });
   });
 
 export type AuthConfig = Readonly<z.output<typeof authConfigSchema>>;

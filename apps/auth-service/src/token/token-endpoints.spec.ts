@@ -11,8 +11,13 @@ describe('findTokenFlow', () => {
     expect(findTokenFlow('POST', url)).toBe(flow);
   });
 
+  it.each(['GET', 'HEAD'])('knows %s of the Windows flow', (method) => {
+    expect(findTokenFlow(method, '/auth/token/user/WinAuth/?x=1')).toBe('windows');
+  });
+
   it.each([
     ['GET', '/auth/token/refresh'],
+    ['POST', '/auth/token/user/winauth'],
     ['POST', '/auth/token/unknown'],
     ['POST', '/auth/revocations'],
   ])('knows nothing of %s %s', (method, url) => {

@@ -9,6 +9,7 @@ import { TokenRejected, TokenRejectionReason, rejectionStatus } from './rejectio
 import { findTokenFlow } from './token-endpoints';
 import { TokenMetrics } from './token-metrics.service';
 import { rejectedTokenResponse } from './token-response';
+import { KerberosUnavailableError } from './windows/kerberos-acceptor.service';
 
 const TOO_MANY_REQUESTS = 429;
 
@@ -32,8 +33,11 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   }
 
   protected override toProblem(error: unknown): Problem | null {
-    if (!(error instanceof TooMuchWorkError)) return null;
-    return problems.serviceUnavailable('Too many sign-ins at the moment.').problem;
+    if (error instanceof TooMuchWorkError)
+      return problems.serviceUnavailable('Too many sign-ins at the moment.').problem;
+    if (error instanceof KerberosUnavailableError)
+      return problems.serviceUnavailable('Windows authentication is not available at the moment.').problem;
+    return null;
   }
 
   protected override send(problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
