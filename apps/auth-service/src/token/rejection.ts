@@ -18,7 +18,7 @@ export type Rejection = Exclude<TokenRejectionReason, TokenRejectionReason.Succe
 export type RejectionStage = 'proof' | 'resolution';
 
 /** The token flows. Each has one endpoint and one column of REJECTION_STATUS. */
-export type TokenFlow = 'refresh' | 'password' | 'trust' | 'trust-simple' | 'bearer';
+export type TokenFlow = 'refresh' | 'password' | 'trust' | 'trust-simple' | 'bearer' | 'openid';
 
 type RejectionStatus = 400 | 401 | 422;
 /** `null`: this flow never rejects for this reason. */
@@ -67,6 +67,16 @@ export const REJECTION_STATUS = {
     [TokenRejectionReason.UnsupportedRefreshIdentity]: null,
     [TokenRejectionReason.TokenRevoked]: 401,
     [TokenRejectionReason.InvalidRequest]: 401,
+    [TokenRejectionReason.InvalidGrant]: 401,
+  },
+  openid: {
+    [TokenRejectionReason.AuthenticationFailed]: 401,
+    [TokenRejectionReason.AccessTokenIsNotValid]: null,
+    [TokenRejectionReason.RefreshThresholdExceeded]: null,
+    [TokenRejectionReason.RefreshTokenIsNotValid]: null,
+    [TokenRejectionReason.UnsupportedRefreshIdentity]: null,
+    [TokenRejectionReason.TokenRevoked]: null,
+    [TokenRejectionReason.InvalidRequest]: 400,
     [TokenRejectionReason.InvalidGrant]: 401,
   },
 } as const satisfies Record<TokenFlow, Record<Rejection, Cell>>;

@@ -3,9 +3,14 @@ import type { DynamicModule } from '@nestjs/common';
 import { ApplicationsModule } from '../applications/applications.module';
 import { KeysModule } from '../keys/keys.module';
 import { BearerExchange } from './bearer-exchange.service';
+import { ExternalIdentities } from '../openid/external-identities.service';
+import { OpenIdModule } from '../openid/openid.module';
 import { BearerFlow } from './flows/bearer.flow';
+import { LoginApplications } from './flows/login-applications.service';
+import { OpenIdFlow } from './flows/openid.flow';
 import { PasswordFlow } from './flows/password.flow';
 import { RefreshFlow } from './flows/refresh.flow';
+import { SsoInitiateFlow } from './flows/sso-initiate.flow';
 import { TrustSimpleFlow } from './flows/trust-simple.flow';
 import { TrustFlow } from './flows/trust.flow';
 import { TrustedSubjects } from './flows/trusted-subjects.service';
@@ -20,14 +25,24 @@ export class TokenModule {
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,
-      imports: [...imports, ApplicationsModule, KeysModule],
-      controllers: [RefreshFlow, PasswordFlow, TrustFlow, TrustSimpleFlow, BearerFlow],
+      imports: [...imports, ApplicationsModule, KeysModule, OpenIdModule],
+      controllers: [
+        RefreshFlow,
+        PasswordFlow,
+        TrustFlow,
+        TrustSimpleFlow,
+        BearerFlow,
+        SsoInitiateFlow,
+        OpenIdFlow,
+      ],
       providers: [
         TokenIssuer,
         TokenSigner,
         RefreshSessions,
         BearerExchange,
         TrustedSubjects,
+        LoginApplications,
+        ExternalIdentities,
         PurgeExpiredJob,
       ],
     };

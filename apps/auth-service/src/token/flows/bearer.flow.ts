@@ -1,4 +1,4 @@
-import { Headers, Inject, Query } from '@nestjs/common';
+import { Body, Headers, Inject, Query } from '@nestjs/common';
 import { AccessTokenError, AccessTokenVerifier, bearerToken } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { CLOCK } from '@platform/service-defaults';
@@ -14,6 +14,10 @@ import type { TokenResponse } from '../token-response';
 
 export class BearerQueryDto extends createZodDto(
   z.object({ bearerTokenOverride: z.string().max(16_384).optional() }),
+) {}
+
+export class TrustedTokenDto extends createZodDto(
+  z.object({ token: z.string().max(16_384).nullish() }).default({}),
 ) {}
 
 /** A valid access token for a fresh one. */
@@ -32,7 +36,22 @@ export class BearerFlow {
     @Query() { bearerTokenOverride }: BearerQueryDto,
   ): Promise<TokenResponse> {
     const override = this.config.BEARER_TOKEN_OVERRIDE_ENABLED ? bearerTokenOverride : undefined;
-    const caller = await this.verify(override ?? bearerToken(authorization));
+    return this.exchangeToken(override ?? bearerToken(authorization));
+  }
+
+  /** Obsolete. The payload is not specified: the token stands in the header, as on its successor, or in the body. */
+  @TokenPost('trustedToken')
+  issueObsolete(
+    @Headers('authorization') authorization: string | undefined,
+    @Query() query: BearerQueryDto,
+    @Body() { token }: TrustedTokenDto,
+  ): Promise<TokenResponse> {
+    const inBody = authorization === undefined && typeof token === 'string' ? `Bearer ${token}` : undefined;
+    return this.issue(inBody ?? authorization, query);
+  }
+
+  private async exchangeToken(token: string | null): Promise<TokenResponse> {
+    const caller = await this.verify(token);
     // Exchanging again and again must not keep one sign-in alive for ever.
     const ageMs = this.clock.now().getTime() - caller.authTime.getTime();
     if (ageMs > this.config.BEARER_MAX_AGE * 1_000) throw notValid('the sign-in is too long ago');
