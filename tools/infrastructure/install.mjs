@@ -38,6 +38,12 @@ export function ensureInstalled() {
   console.log(`✔ Packages installed (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`);
 }
 
+/** Installs only when there is no runtime at all: for programs that need nothing but Node and must not replace the packages of
+ *  processes that are running. */
+export function ensureRuntime() {
+  if (!runtimeWorks()) ensureInstalled();
+}
+
 function describeInstallation() {
   const lock = readFileSync(join(WORKSPACE, 'package-lock.json'));
   return `${process.platform}-${process.arch} ${createHash('sha256').update(lock).digest('hex')}\n`;
@@ -66,9 +72,9 @@ export function runProgram(script, args) {
   // Ctrl-C reaches the child by itself: it belongs to the same terminal group.
   process.on('SIGINT', () => {});
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
-  const parent = process.ppid;
+  const npm = findNpm();
   const watch = setInterval(() => {
-    if (process.ppid !== parent) child.kill('SIGTERM');
+    if (!isAlive(npm)) child.kill('SIGTERM');
   }, 500);
   watch.unref();
   child.once('error', (error) => fail(error.message));
@@ -76,6 +82,26 @@ export function runProgram(script, args) {
     clearInterval(watch);
     process.exitCode = code ?? (signal === 'SIGINT' ? 130 : 143);
   });
+}
+
+/** The process of npm that runs us: our parent, or the parent of the shell in between. Ourselves when npm does not. */
+function findNpm() {
+  if (!process.env.npm_lifecycle_event) return process.pid;
+  try {
+    const stat = readFileSync(`/proc/${process.ppid}/stat`, 'utf8');
+    const [, command, rest] = /\((.*)\) (.*)/s.exec(stat) ?? [];
+    return /^(ba|da)?sh$/.test(command) ? Number(rest.split(' ')[1]) : process.ppid;
+  } catch {
+    return process.ppid; // a system without /proc
+  }
+}
+
+function isAlive(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
 }
 
 function fail(message) {

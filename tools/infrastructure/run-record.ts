@@ -22,12 +22,21 @@ export interface RunRecord {
   readonly removeFolder: string | null;
 }
 
-/** The record at `file`, or null when nothing runs. A record cut short by a crash counts as empty. */
+/** Stands for a record that a power failure cut short: nobody's, and nothing is known to run. */
+const UNREADABLE: RunRecord = {
+  supervisor: { pid: 0, start: 'unreadable' },
+  processes: [],
+  containers: [],
+  removeFolder: null,
+};
+
+/** The record at `file`, or null when nothing runs. One that is not whole counts as that of a crashed run without processes. */
 export function findRunRecord(file: string): RunRecord | null {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as RunRecord;
   } catch (error) {
     if (isErrorCode(error, 'ENOENT')) return null;
+    if (error instanceof SyntaxError) return UNREADABLE;
     throw error;
   }
 }

@@ -146,6 +146,7 @@ export class Supervisor {
   async #dismissReaper(): Promise<void> {
     if (isOver(this.#reaper)) return;
     const ended = once(this.#reaper, 'exit');
+    this.#reaper.ref(); // or this process may run out of things to wait for, and end in the middle
     this.#reaper.stdin?.destroy();
     await ended;
   }

@@ -14,6 +14,7 @@ import { guide } from './guide.ts';
 import { startPlatform } from './platform.ts';
 import { Progress } from './progress.ts';
 
+const PARENT_POLL_MS = 500;
 const WORKSPACE = join(import.meta.dirname, '../..');
 
 async function main(): Promise<void> {
@@ -43,6 +44,7 @@ async function run(args: StartArguments, stateFolder: string): Promise<void> {
     process.exit(exitCode);
   };
   endOnSignals(supervisor, progress, end);
+  if (!args.detach) endWithParent(end);
   supervisor.onUnexpectedEnd = (child, how) => {
     complain(endedEarly(child, how));
     void end(1);
@@ -78,6 +80,17 @@ function endOnSignals(
       void end(0);
     });
   }
+}
+
+/** Whoever started us has seen to it that we live as long as they do: a killed parent cannot pass the signal on. */
+function endWithParent(end: (code: number) => Promise<void>): void {
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    void end(1);
+  }, PARENT_POLL_MS);
+  timer.unref();
 }
 
 function announce(args: StartArguments, stateFolder: string, progress: Progress): void {

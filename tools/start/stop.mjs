@@ -1,5 +1,5 @@
 // `npm run stop`: see stop.ts.
-import { ensureInstalled, runProgram } from '#infrastructure/install.mjs';
+import { ensureRuntime, runProgram } from '#infrastructure/install.mjs';
 
-ensureInstalled();
+ensureRuntime();
 runProgram('tools/start/stop.ts', process.argv.slice(2));

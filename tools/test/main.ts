@@ -14,6 +14,8 @@ const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true
 type Servers = TestInfrastructure | Error;
 
 async function main(): Promise<void> {
+  // Whatever ends this process before the count is printed must not look like success.
+  process.exitCode = 2;
   const steps = chooseSteps(process.argv.slice(2));
   rmSync(RESULTS, { recursive: true, force: true });
   mkdirSync(RESULTS);

@@ -54,4 +54,6 @@ async function main(): Promise<number> {
   return 0;
 }
 
+// Whoever read us has seen enough (`npm run tour | head`).
+process.stdout.once('error', () => process.exit(1));
 process.exitCode = await main();

@@ -14,7 +14,7 @@ export const NEIGHBOUR_NAMES = [
 ] as const satisfies readonly NeighbourName[];
 
 /** How long readiness says 503 before a service stops accepting. Long enough to be seen, short enough for a test. */
-export const SHUTDOWN_GRACE_MS = 1_000;
+export const SHUTDOWN_GRACE_MS = 2_000;
 
 /** What the environments of all processes of one platform are made from. */
 export interface PlatformFacts {
@@ -22,7 +22,9 @@ export interface PlatformFacts {
   metricsPorts: Readonly<Record<ServiceName, number>>;
   /** Database of each service, as the role the service runs under and as the role that owns the schema. */
   databases: Readonly<Record<ServiceName, { url: string; ownerUrl: string }>>;
-  brokerUrl: string;
+  /** Two virtual hosts: what is sent over the wrong bus gets lost and a journey fails. */
+  mainBusUrl: string;
+  schedulingBusUrl: string;
   stateDirectory: string;
   secrets: PlatformSecrets;
 }
@@ -131,10 +133,10 @@ function ownIdentity({ serviceSecret }: PlatformSecrets): Variables {
   };
 }
 
-function busVariables({ brokerUrl }: PlatformFacts): Variables {
+function busVariables({ mainBusUrl, schedulingBusUrl }: PlatformFacts): Variables {
   return {
-    RABBITMQ_MAIN_URL: brokerUrl,
-    RABBITMQ_SCHEDULING_URL: brokerUrl,
+    RABBITMQ_MAIN_URL: mainBusUrl,
+    RABBITMQ_SCHEDULING_URL: schedulingBusUrl,
     MESSAGE_NAMESPACE: 'Platform.Contracts',
   };
 }

@@ -31,23 +31,23 @@ export interface TourResult {
   output: string;
 }
 
-/** A whole platform of built deployables, each a process of its own, with its own databases and virtual host. */
+/** A whole platform of built deployables, each a process of its own, with its own databases and virtual hosts. */
 export class Platform {
   private readonly replicas: Replica[] = [];
 
   private constructor(
     readonly facts: PlatformFacts,
-    readonly broker: TestBroker,
+    private readonly buses: readonly TestBroker[],
     private readonly databases: readonly TestDatabase[],
   ) {}
 
   /** Migrates, loads the development identities and starts one process of everything. */
   static async start(): Promise<Platform> {
-    const broker = await createTestBroker();
+    const buses = [await createTestBroker(), await createTestBroker()] as const;
     const databases = await Promise.all(
       SERVICE_NAMES.map(() => createTestDatabase({ migrate: () => Promise.resolve() })),
     );
-    const platform = new Platform(await gatherFacts(broker, databases), broker, databases);
+    const platform = new Platform(await gatherFacts(buses, databases), buses, databases);
     try {
       await platform.prepareDatabases();
       await platform.startEverything();
@@ -76,6 +76,17 @@ export class Platform {
     return replica;
   }
 
+  /** Bodies of what lies in error and skipped queues: messages that somebody could not make sense of. */
+  async rejectedMessages(): Promise<string[]> {
+    const rejected: string[] = [];
+    for (const { management } of this.buses) {
+      for (const queue of await management.queues())
+        if (/_(error|skipped)$/.test(queue))
+          for (const { body } of await management.get(queue, 10)) rejected.push(`${queue}: ${body}`);
+    }
+    return rejected;
+  }
+
   /** Walks the tour against this platform. */
   async tour(overrides: Variables = {}): Promise<TourResult> {
     const walking = await runProcess({
@@ -91,7 +102,7 @@ export class Platform {
       this.replicas.map(async (replica) => [replica.url, await replica.stop(signal)] as const),
     );
     await Promise.all(this.databases.map((database) => database.drop()));
-    await this.broker.drop();
+    await Promise.all(this.buses.map((bus) => bus.drop()));
     await rm(this.facts.stateDirectory, { recursive: true, force: true });
     return new Map(exits);
   }
@@ -146,7 +157,10 @@ export class Platform {
   }
 }
 
-async function gatherFacts(broker: TestBroker, databases: readonly TestDatabase[]): Promise<PlatformFacts> {
+async function gatherFacts(
+  [main, scheduling]: readonly [TestBroker, TestBroker],
+  databases: readonly TestDatabase[],
+): Promise<PlatformFacts> {
   const names: readonly ProgramName[] = [...SERVICE_NAMES, ...NEIGHBOUR_NAMES];
   const ports = await findFreePorts(names.length + SERVICE_NAMES.length);
   const connections = await Promise.all(
@@ -159,7 +173,8 @@ async function gatherFacts(broker: TestBroker, databases: readonly TestDatabase[
     ports: byName(names, ports),
     metricsPorts: byName(SERVICE_NAMES, ports.slice(names.length)),
     databases: byName(SERVICE_NAMES, connections),
-    brokerUrl: broker.url,
+    mainBusUrl: main.url,
+    schedulingBusUrl: scheduling.url,
     stateDirectory: await mkdtemp(join(tmpdir(), 'platform-e2e-')),
     secrets: makeSecrets(),
   };

@@ -7,7 +7,7 @@ import type { Replica } from '../src/platform';
 
 const JOURNEY_TIMEOUT_MS = 90_000;
 /** For the work after the grace: closing connections on a busy machine. */
-const CLOSING_MS = 4_000;
+const CLOSING_MS = 8_000;
 
 describe('two replicas', () => {
   let platform: Platform;
@@ -51,9 +51,7 @@ describe('two replicas', () => {
         });
         expect(new Set(dueInstants(instances)).size).toBe(instances.length);
       }
-      const queues = await platform.broker.management.queues();
-      for (const queue of queues.filter((name) => /_(error|skipped)$/.test(name)))
-        expect(await platform.broker.management.get(queue, 1)).toEqual([]);
+      expect(await platform.rejectedMessages()).toEqual([]);
     });
 
     it('create one schedule for one Idempotency-Key used on both at once', async () => {
@@ -89,7 +87,10 @@ describe('two replicas', () => {
       const [survivor, victim] = replicas as [Replica, Replica];
       const scheduleId = await task(victim).createSchedule();
       await victim.stop('SIGKILL');
-      await eventually(async () => expect(await task(survivor).instances(scheduleId)).not.toHaveLength(0));
+      // What the victim held comes back once the broker and the database miss its connections.
+      await eventually(async () => expect(await task(survivor).instances(scheduleId)).not.toHaveLength(0), {
+        timeoutMs: 25_000,
+      });
     });
   });
 

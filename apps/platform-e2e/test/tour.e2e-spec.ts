@@ -19,6 +19,7 @@ describe('the tour', () => {
       for (let walk = 1; walk <= 2; walk += 1) {
         const { exitCode, output } = await platform.tour();
         expect({ walk, exitCode, output }).toMatchObject({ exitCode: 0 });
+        expect(await platform.rejectedMessages()).toEqual([]);
         expect(output).toMatch(/All \d+ steps went as the tour says, in \d+\.\d s\.\s*$/);
       }
     },

@@ -221,6 +221,21 @@ describe('diagnostics', () => {
     });
   });
 
+  it('describes its routes', async () => {
+    const { body } = await service.api.get('/openapi.json').expect(200);
+    const setting = body.paths['/platform/v1/subsystems/{subsystemName}/settings/{settingName}'];
+    expect(Object.keys(setting).sort()).toEqual(['delete', 'get', 'put']);
+    expect(setting.put.requestBody.content['application/json'].schema.required).toEqual(['settingValue']);
+    expect(setting.put.parameters.map((each: { name: string }) => each.name).sort()).toEqual([
+      'Idempotency-Key',
+      'If-Match',
+      'If-None-Match',
+      'settingName',
+      'subsystemName',
+    ]);
+    expect(Object.keys(body.paths)).toHaveLength(9);
+  });
+
   it('is ready', async () => {
     await service.api.get('/health/ready').expect(200);
     await service.api.get('/health/startup').expect(200);

@@ -11,16 +11,27 @@ import { settingsService } from '../src/service-definition';
 import { startAuthServiceDouble } from './auth-service-double';
 import type { AuthServiceDouble } from './auth-service-double';
 
-/** A settings service, or several replicas of it, on a database of its own and as the role it has in production. */
-export interface SettingsFixture {
+/** What a settings service needs around it: a database of its own, in which it has the role it has in production, and tokens. */
+export interface SettingsSurroundings {
   database: TestDatabase;
   auth: AuthServiceDouble;
+  /** The variables to start it with. */
+  environment: Record<string, string>;
+  close(): Promise<void>;
+}
+
+/** A settings service, or several replicas of it. */
+export interface SettingsFixture extends SettingsSurroundings {
   replicas: NestFastifyApplication[];
   /** A request to the first replica. */
   api: ReturnType<typeof request>;
   /** Base URL of each replica. */
   urls: string[];
-  close(): Promise<void>;
+}
+
+interface Options {
+  /** The database's address as the service gets it. */
+  databaseUrl?: (url: string) => string | Promise<string>;
 }
 
 const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('base64url');
@@ -46,28 +57,40 @@ export function bearer(claims: Record<string, unknown>): { authorization: string
   return { authorization: `Bearer ${testAccessToken(claims)}` };
 }
 
-export async function startSettings({
-  replicas: count = 1,
-  databaseUrl = (url: string): string | Promise<string> => url,
-} = {}): Promise<SettingsFixture> {
+/** Everything but the service. */
+export async function prepareSettings({
+  databaseUrl = (url) => url,
+}: Options = {}): Promise<SettingsSurroundings> {
   const database = await createTestDatabase({ migrate });
   const app = await database.createRole();
   await runMigrations(migrationSettings(database.ownerUrl), { appRole: app.role, appRoleGrants });
   const auth = await startAuthServiceDouble();
-  const environment = environmentFor(await databaseUrl(app.url), auth.url);
+  const close = async (): Promise<void> => {
+    await auth.close();
+    await database.drop();
+  };
+  return { database, auth, environment: environmentFor(await databaseUrl(app.url), auth.url), close };
+}
+
+/** Replicas in this process, listening on ports of their own. */
+export async function startSettings({
+  replicas: count = 1,
+  ...options
+}: Options & { replicas?: number } = {}): Promise<SettingsFixture> {
+  const surroundings = await prepareSettings(options);
+  const config = loadSettingsServiceConfig(surroundings.environment);
   const replicas: NestFastifyApplication[] = [];
   for (let index = 0; index < count; index += 1) {
-    const replica = await createServiceApplication(settingsService(loadSettingsServiceConfig(environment)));
+    const replica = await createServiceApplication(settingsService(config));
     await replica.listen(0, '127.0.0.1');
     replicas.push(replica);
   }
   const urls = await Promise.all(replicas.map((replica) => replica.getUrl()));
   return {
-    ...{ database, auth, replicas, urls, api: request(urls[0] ?? '') },
+    ...{ ...surroundings, replicas, urls, api: request(urls[0] ?? '') },
     close: async () => {
       for (const replica of replicas) await replica.close();
-      await auth.close();
-      await database.drop();
+      await surroundings.close();
     },
   };
 }
@@ -82,7 +105,7 @@ function migrationSettings(url: string): Parameters<typeof runMigrations>[0] {
   return { url, schema: SCHEMA, applicationName: 'settings-test', migrations: MIGRATIONS };
 }
 
-function environmentFor(databaseUrl: string, authServiceUrl: string): NodeJS.ProcessEnv {
+function environmentFor(databaseUrl: string, authServiceUrl: string): Record<string, string> {
   return {
     ...{ NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'silent' },
     DATABASE_URL: databaseUrl,

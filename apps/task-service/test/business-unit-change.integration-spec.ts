@@ -38,6 +38,7 @@ describe('recurring generation after a business-unit change', () => {
     await main.publish(
       BusinessUnitChangeV1,
       change({ facilityIds: [601, 602, 601], timeZone: 'Europe/Berlin' }),
+      { conversationId: 'c0ffee00-0000-4000-8000-000000000000' },
     );
     const [trigger] = await eventually(async () => {
       expect(await triggers(602)).toHaveLength(1);
@@ -59,6 +60,7 @@ describe('recurring generation after a business-unit change', () => {
       'GenerateTaskInstancesSchedule of facility 601',
       'GenerateTaskInstancesSchedule of facility 602',
     ]);
+    expect(announced[0]?.conversationId).toBe('c0ffee00-0000-4000-8000-000000000000');
     expect(announced[0]?.message).toMatchObject({
       messageName: 'ITaskInstanceGenerationRequested',
       schedule: '0 2 * * *',

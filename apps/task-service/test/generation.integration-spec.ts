@@ -5,7 +5,7 @@ import {
 } from '@platform/contracts';
 import type { PlainBus } from '@platform/messaging';
 import { eventually } from '@platform/testing';
-import { PARTNER, startTaskService } from './task-fixture';
+import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 const HOUR_MS = 3_600_000;
@@ -126,5 +126,43 @@ describe('generation of instances', () => {
       'SELECT misfired FROM task.trigger_fires WHERE facility_id = 804',
     );
     expect(fires).toEqual([{ misfired: false }]);
+  });
+
+  it('waits while the trigger is paused, and makes up for it when it is resumed', async () => {
+    await createSchedule(806);
+    const fires = () => service.database.query('SELECT 1 FROM task.trigger_fires WHERE facility_id = 806');
+    const command = (name: string, facilityId: number, token = PARTNER) =>
+      service.api.post(`/Triggers/${String(facilityId)}/commands/${name}`).set(token);
+    await command('pause', 806).expect(404);
+    await scheduling.request(
+      ScheduleRecurringTaskInstanceGenerationRequest,
+      { facilityId: 806 },
+      { timeoutMs: 5_000 },
+    );
+    for (const _ of ['once', 'repeated'])
+      expect((await command('pause', 806).expect(200)).body).toMatchObject({
+        facilityId: 806,
+        state: 'PAUSED',
+      });
+    await service.database.query(
+      `UPDATE task.triggers SET next_fire_at = date_trunc('minute', now()) WHERE facility_id = 806`,
+    );
+    // Another trigger fires in the meantime: the scheduler has looked.
+    await scheduling.request(
+      ScheduleRecurringTaskInstanceGenerationRequest,
+      { facilityId: 807 },
+      { timeoutMs: 5_000 },
+    );
+    await service.database.query(`UPDATE task.triggers SET next_fire_at = now() WHERE facility_id = 807`);
+    await command('resume', 807).expect(200);
+    await eventually(async () =>
+      expect(
+        await service.database.query('SELECT 1 FROM task.trigger_fires WHERE facility_id = 807'),
+      ).toHaveLength(1),
+    );
+    expect(await fires()).toHaveLength(0);
+    await command('resume', 806, CUSTOMER).expect(403);
+    expect((await command('resume', 806).expect(200)).body).toMatchObject({ state: 'WAITING' });
+    await eventually(async () => expect(await fires()).toHaveLength(1));
   });
 });

@@ -45,6 +45,7 @@ export interface TaskFixture {
 
 export interface ReceivedEnvelope<T> {
   messageId: string;
+  conversationId: string;
   messageType: string[];
   message: T;
 }

@@ -17,17 +17,21 @@ describe('a command over the bus', () => {
       env: { REQUEST_TIMEOUT_MS: '400', TASK_BASE_PATH: '/task' },
       schedulingUrl: async (url) => (bus = await TcpProxy.start(url)).url,
     });
-      (post) => (path: string) =>
-        post(`/task${path}`)
-    )(service.api.post.bind(service.api));
   });
   afterAll(async () => {
     await service.close();
     await bus.stop();
   });
 
-  it('answers 200 while all is well', async () => {
+  it('answers 200 while all is well, below the base path only', async () => {
     await eventually(() => command().expect(200));
+    await service.api.get('/Schedules').set(PARTNER).expect(404);
+    const body = { facilityId: 501, name: 'Round', schedule: '0 9 * * *' };
+    const created = await service.api.post('/task/Schedules').set(PARTNER).send(body).expect(201);
+    await service.api
+      .get(created.headers['location'] ?? '')
+      .set(PARTNER)
+      .expect(200);
   });
 
   it('answers 503 while the broker is away, and 200 when it is back', async () => {

@@ -37,7 +37,7 @@ function overviewRow({ name, bus, description }: MessageContract<unknown>): stri
 }
 
 function section(contract: MessageContract<unknown>): string {
-  const fields = rows(messageJsonSchema(contract) as FieldSchema, '');
+  const fields = rows(messageJsonSchema(contract), '');
   const answers = isRequest(contract)
     ? [`Answered with \`${contract.succeeded.name}\` or \`${contract.failed.name}\`.`, '']
     : [];

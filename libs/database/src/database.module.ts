@@ -22,7 +22,8 @@ export class DatabaseModule {
     const typeOrm = TypeOrmModule.forRootAsync({
       ...named,
       // Waiting is done here; whatever else fails is not worth a second attempt.
-      useFactory: () => ({ ...postgresOptions(settings), retryAttempts: 1 }),
+      // The name once more: on shutdown @nestjs/typeorm looks the data source up by these options.
+      useFactory: () => ({ ...postgresOptions(settings), ...named, retryAttempts: 1 }),
       dataSourceFactory: (options) =>
         waitForDatabase(() => new DataSource(options as DataSourceOptions).initialize()),
     });

@@ -7,6 +7,7 @@ import {
 } from '@platform/contracts';
 import { HealthRegistry } from '@platform/service-defaults';
 import { createTestBroker, eventually, type TestBroker, type TestDatabase } from '@platform/testing';
+import { DataSource } from 'typeorm';
 import {
   type ConsumeContext,
   Consume,
@@ -15,6 +16,7 @@ import {
   MessagePublisher,
   type PlainBus,
 } from '../src/index';
+import { Inbox } from '../src/nest/inbox';
 import { BrokerProbe } from './broker-probe';
 import { businessUnitChange, completedEvent } from './messages';
 import {
@@ -100,7 +102,7 @@ describe('consuming', () => {
   });
 
   const ready = (): Promise<unknown> =>
-    Promise.all(app.get(HealthRegistry).readinessChecks.map(({ check }) => check()));
+    Promise.all(app.get(HealthRegistry).readinessChecks.map((readiness) => readiness.check()));
 
   const noted = (expected: string[]): Promise<void> =>
     eventually(async () => expect((await effects(database)).toSorted()).toEqual(expected.toSorted()));
@@ -159,6 +161,16 @@ describe('consuming', () => {
     };
     await main.management.publish(COMPLETED_EXCHANGE, message);
     await noted(['completed 502']);
+  });
+
+  it('forgets messages that were applied long ago, and only those', async () => {
+    await database.query(`
+      INSERT INTO messaging.inbox (queue, message_id, message_name, applied_at)
+      VALUES ('q', 'old', 'm', now() - interval '31 days'), ('q', 'recent', 'm', now() - interval '29 days')`);
+    await new Inbox(app.get(DataSource)).purge(30);
+    expect(await database.query('SELECT message_id FROM messaging.inbox')).toEqual([
+      { message_id: 'recent' },
+    ]);
   });
 
   it('finishes what is in process before it stops, and takes nothing new', async () => {

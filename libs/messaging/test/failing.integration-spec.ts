@@ -47,14 +47,10 @@ describe('a message that cannot be processed', () => {
     const startedAtMs = performance.now();
     const attemptsAtMs: number[] = [];
     const retryDelaysMs = [200, 50, 400];
-    await receiver.consume(
-      TaskInstanceCompletedEvent,
-      { queue: 'failing.always', retryDelaysMs },
-      async () => {
-        attemptsAtMs.push(performance.now() - startedAtMs);
-        throw new RangeError('facility 501 is unknown');
-      },
-    );
+    await receiver.consume(TaskInstanceCompletedEvent, { queue: 'failing.always', retryDelaysMs }, () => {
+      attemptsAtMs.push(performance.now() - startedAtMs);
+      return Promise.reject(new RangeError('facility 501 is unknown'));
+    });
     const body = envelope();
     await broker.management.publish(`${NAMESPACE}:TaskInstanceCompletedEvent`, {
       body,
@@ -84,10 +80,8 @@ describe('a message that cannot be processed', () => {
 
   it('waits the spec’s 5 s, 30 s, 1 min, 3 min and 5 min in a durable quorum queue each', async () => {
     const retryDelaysMs = [5_000, 30_000, 60_000, 180_000, 300_000];
-    await receiver.consume(
-      BusinessUnitChangeV1,
-      { queue: 'failing.slow', retryDelaysMs },
-      async () => undefined,
+    await receiver.consume(BusinessUnitChangeV1, { queue: 'failing.slow', retryDelaysMs }, () =>
+      Promise.resolve(),
     );
     const connection = await connect(broker.url);
     const channel = await connection.createChannel();
@@ -123,8 +117,9 @@ describe('a message that cannot be processed', () => {
   ])('goes to the error queue at once: %s', async (_what, body, properties, reason, type) => {
     let handled = 0;
     const queue = `failing.${reason}.${randomUUID()}`;
-    await receiver.consume(BusinessUnitChangeV1, { queue, retryDelaysMs: [60_000] }, async () => {
+    await receiver.consume(BusinessUnitChangeV1, { queue, retryDelaysMs: [60_000] }, () => {
       handled += 1;
+      return Promise.resolve();
     });
     await broker.management.publish('', { body, properties, routingKey: queue });
     const parked = await take(`${queue}_error`);
@@ -138,7 +133,7 @@ describe('a message that cannot be processed', () => {
   });
 
   it('goes to the skipped queue when nobody there handles its type', async () => {
-    await receiver.consume(BusinessUnitChangeV1, { queue: 'failing.skipped' }, async () => undefined);
+    await receiver.consume(BusinessUnitChangeV1, { queue: 'failing.skipped' }, () => Promise.resolve());
     const body = envelope();
     await broker.management.publish('', { body, properties: ENVELOPE, routingKey: 'failing.skipped' });
     const skipped = await take('failing.skipped_skipped');
@@ -167,14 +162,11 @@ describe('a message that cannot be processed', () => {
   it('does not stop the messages behind it', async () => {
     const queue = 'failing.mixed';
     const received: number[] = [];
-    await receiver.consume(
-      BusinessUnitChangeV1,
-      { queue, retryDelaysMs: [60_000] },
-      async ({ businessUnitId }) => {
-        if (businessUnitId === 1) throw new Error('poison');
-        received.push(businessUnitId);
-      },
-    );
+    await receiver.consume(BusinessUnitChangeV1, { queue, retryDelaysMs: [60_000] }, ({ businessUnitId }) => {
+      if (businessUnitId === 1) return Promise.reject(new Error('poison'));
+      received.push(businessUnitId);
+      return Promise.resolve();
+    });
     await sender.publish(BusinessUnitChangeV1, businessUnitChange({ businessUnitId: 1 }));
     await sender.publish(BusinessUnitChangeV1, businessUnitChange({ businessUnitId: 2 }));
     await eventually(() => expect(received).toEqual([2]));

@@ -49,7 +49,7 @@ describe('recovery', () => {
   let probe: BrokerProbe;
 
   const ready = (): Promise<unknown> =>
-    Promise.all(app.get(HealthRegistry).readinessChecks.map(({ check }) => check()));
+    Promise.all(app.get(HealthRegistry).readinessChecks.map((readiness) => readiness.check()));
   const publish = (facilityId: number): Promise<void> =>
     app.get(MessagePublisher).publish(TaskInstanceCompletedEvent, completedEvent({ facilityId }));
 
@@ -76,7 +76,7 @@ describe('recovery', () => {
       logger: { ...SILENT, warn: (line: string) => downs.push(line) },
     });
     let sent = 0;
-    while (downs.length < 2 || sent < 300) {
+    while (downs.length < 1 || sent < 300) {
       const event = completedEvent({ facilityId: sent });
       const options = { messageId: event.taskInstanceId };
       // What is not confirmed is sent again as the same message, as an outbox does.
@@ -84,6 +84,10 @@ describe('recovery', () => {
         timeoutMs: 20_000,
       });
       if (sent % 50 === 0) await broker.management.closeConnections();
+      if (sent % 100 === 99) {
+        await proxy.cut();
+        await proxy.restore();
+      }
       sent += 1;
     }
     await sender.close();
@@ -135,6 +139,16 @@ describe('recovery', () => {
     await eventually(ready);
     await eventually(() => publish(4));
     await eventually(async () => expect((await effects(database)).toSorted()).toEqual(['1', '3', '4']));
+  });
+
+  it('does not publish while the broker blocks the connection for want of memory or disk', async () => {
+    await publish(1);
+    proxy.inject(connectionFrame(60, 'low on memory'));
+    await eventually(() => expect(publish(2)).rejects.toThrow(/blocked, low on memory/));
+    await expect(ready()).rejects.toThrow(/not connected/);
+    proxy.inject(connectionFrame(61));
+    await eventually(() => publish(3));
+    await eventually(async () => expect(await effects(database)).toContain('3'));
   });
 
   it('gives up on a silent broker in time', async () => {
@@ -204,3 +218,10 @@ describe('recovery', () => {
     expect(await probe.queue(`${QUEUE}_error`)).toMatchObject({ ready: 0 });
   });
 });
+
+/** A frame of AMQP's class 10 (connection): method 60 is `blocked`, with the reason, and 61 `unblocked`. */
+function connectionFrame(method: number, reason?: string): Buffer {
+  const text = reason === undefined ? [] : [reason.length, ...Buffer.from(reason)];
+  const payload = [0, 10, 0, method, ...text];
+  return Buffer.from([1, 0, 0, 0, 0, 0, payload.length, ...payload, 0xce]);
+}

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type INestApplicationContext, Injectable } from '@nestjs/common';
-import { type ChannelModel, connect, type ConsumeMessage } from 'amqplib';
+import { connect, type ConsumeMessage } from 'amqplib';
 import {
   ScheduleRecurringTaskInstanceGenerationRequest as ScheduleRequest,
   UnscheduleRecurringTaskInstanceGenerationRequest as UnscheduleRequest,
@@ -17,6 +17,7 @@ import {
   type RequestOutcome,
   RequestTimeoutError,
 } from '../src/index';
+import { ForeignClient } from './foreign-client';
 import {
   createInboxDatabase,
   effects,
@@ -47,53 +48,6 @@ class Unscheduler {
   }
 }
 
-/** Another client of the broker, with nothing of ours in it. */
-class ForeignClient {
-  private constructor(
-    private readonly connection: ChannelModel,
-    readonly received: ConsumeMessage[],
-  ) {}
-
-  static async connect(url: string): Promise<ForeignClient> {
-    const connection = await connect(url);
-    connection.on('error', () => undefined);
-    return new ForeignClient(connection, []);
-  }
-
-  async listen(queue: string, exchange?: string): Promise<void> {
-    const channel = await this.connection.createChannel();
-    await channel.assertQueue(queue, { exclusive: true });
-    if (exchange !== undefined) {
-      await channel.assertExchange(exchange, 'fanout', { durable: false, autoDelete: true });
-      await channel.bindQueue(queue, exchange, '');
-    }
-    await channel.consume(queue, (message) => message && this.received.push(message), { noAck: true });
-  }
-
-  async publish(body: object, properties: object): Promise<void> {
-    const channel = await this.connection.createConfirmChannel();
-    channel.publish(EXCHANGE, '', Buffer.from(JSON.stringify(body)), properties);
-    await channel.waitForConfirms();
-  }
-
-  /** The next answer, read. */
-  async answer(): Promise<{ properties: ConsumeMessage['properties']; envelope: Record<string, unknown> }> {
-    const message = await eventually(() => {
-      const next = this.received.shift();
-      if (next === undefined) throw new Error('no answer yet');
-      return next;
-    });
-    return {
-      properties: message.properties,
-      envelope: JSON.parse(message.content.toString()) as Record<string, unknown>,
-    };
-  }
-
-  async close(): Promise<void> {
-    await this.connection.close();
-  }
-}
-
 describe('requests', () => {
   let broker: TestBroker;
   let database: TestDatabase;
@@ -113,7 +67,7 @@ describe('requests', () => {
 
   beforeEach(async () => {
     await database.query('TRUNCATE messaging.effects, messaging.inbox');
-    foreign = await ForeignClient.connect(broker.url);
+    foreign = await ForeignClient.connect(broker.url, EXCHANGE);
   });
 
   afterEach(() => foreign.close());

@@ -3,6 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 /** A broker's network, to be cut: everything it carries is closed, or silently held back. */
 export class TcpProxy {
   private readonly sockets = new Set<Socket>();
+  private readonly clients = new Set<Socket>();
   private server: Server | null = null;
   private port = 0;
   private silent = false;
@@ -44,7 +45,14 @@ export class TcpProxy {
     this.silent = true;
   }
 
+  /** Sends `frame` to every client, as if the target had; only between two of its own frames, so while nothing else is going on. */
+  inject(frame: Buffer): void {
+    this.clients.forEach((client) => client.write(frame));
+  }
+
   private carry(client: Socket): void {
+    this.clients.add(client);
+    client.on('close', () => this.clients.delete(client));
     const upstream = connect(Number(this.target.port), this.target.hostname);
     for (const [from, to] of [
       [client, upstream],

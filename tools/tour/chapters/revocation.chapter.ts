@@ -7,7 +7,7 @@ import type { Travellers } from './tokens.chapter.ts';
 
 const CUSTOMER = 2;
 /** The promise is 2 s; the rest is for a machine that is busy with something else. */
-const EFFECT_TIMEOUT_MS = 4_000;
+const EFFECT_TIMEOUT_MS = 5_000;
 
 /** A token is revoked and, within moments, refused by all three services. */
 export async function revocationChapter(

@@ -1,4 +1,5 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
+import { ApiBearerAuth, ApiOperation } from '@nestjs/swagger';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Public } from '@platform/access-tokens';
 import { CLOCK, jsonStringReply, sendJsonText } from '@platform/service-defaults';
@@ -17,12 +18,14 @@ export class DiagnosticsController {
 
   /** Liveness only: says nothing about the database, and needs no body. */
   @Get('health-check')
+  @ApiOperation({ summary: 'Says that the service runs' })
   @Public()
   healthCheck(): void {
     // Answering is the check.
   }
 
   @Get('ping')
+  @ApiOperation({ summary: 'Answers "pong"' })
   @Public()
   ping(@Res() reply: FastifyReply): void {
     jsonStringReply(reply, 'pong');
@@ -30,6 +33,8 @@ export class DiagnosticsController {
 
   /** For any valid token, whatever its personas. */
   @Get('database')
+  @ApiBearerAuth()
+  @ApiOperation({ summary: 'Whether the database answers: 200 or 503 with status, latencyMs and checkedAt' })
   async database(@Res() reply: FastifyReply): Promise<void> {
     const status = await probeDatabase(this.dataSource, this.clock);
     void reply.header('cache-control', 'no-store');

@@ -13,8 +13,11 @@ import type { SettingKey } from './setting-key';
 import { sendPage, sendWritten } from './setting-reply';
 import { HeadersOfWrite, KeyOfSetting } from './setting-request.decorator';
 import type { WriteHeaders } from './setting-request.decorator';
+import { Documented } from './settings-docs.decorator';
 import { HistoryEntryParams, PageQuery } from './settings.dto';
 import { writeRequest } from './write-request';
+
+const ONE = { names: ['subsystemName', 'settingName'] } as const;
 
 /** The audit history of a setting; additive to the specification. */
 @Controller('platform/v1/subsystems/:subsystemName/settings/:settingName/history')
@@ -27,6 +30,12 @@ export class SettingsHistoryController {
   ) {}
 
   @Get()
+  @Documented({
+    summary: 'The audit history of a setting, newest first',
+    answers: 'history',
+    ...ONE,
+    otherwise: [400],
+  })
   async list(
     @KeyOfSetting() key: SettingKey,
     @Query() query: PageQuery,
@@ -40,6 +49,13 @@ export class SettingsHistoryController {
   }
 
   @Post(':historyId/restore')
+  @Documented({
+    summary: 'Write a value of the past again',
+    answers: 'setting',
+    ...ONE,
+    headers: ['If-Match', 'If-None-Match', 'Idempotency-Key'],
+    otherwise: [400, 404, 412, 422],
+  })
   @HttpCode(200)
   async restore(
     @KeyOfSetting() key: SettingKey,

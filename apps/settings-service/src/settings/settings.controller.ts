@@ -19,11 +19,14 @@ import { Conditions, HeadersOfWrite, KeyOfSetting, Subsystem, ValueText } from '
 import type { WriteHeaders } from './setting-request.decorator';
 import type { JsonText } from './setting-value';
 import type { Preconditions } from './entity-tag';
+import { Documented } from './settings-docs.decorator';
 import { PageQuery } from './settings.dto';
 import { writeRequest } from './write-request';
 
 const LIST_OF_ALL = 'settings';
 const SETTING = 'subsystems/:subsystemName/settings/:settingName';
+const ONE = { names: ['subsystemName', 'settingName'] } as const;
+const WRITE_HEADERS = ['If-Match', 'If-None-Match', 'Idempotency-Key'] as const;
 
 /** The settings resource. Source: settings spec, Endpoints. */
 @Controller('platform/v1')
@@ -36,6 +39,7 @@ export class SettingsController {
   ) {}
 
   @Get('settings')
+  @Documented({ summary: 'All settings of all subsystems', answers: 'settings', otherwise: [400] })
   @RequirePersona(Persona.InternalPartner)
   async listAll(@Query() query: PageQuery, @Res() reply: FastifyReply): Promise<void> {
     const after = query.pageKey === undefined ? null : this.cursors.decode(LIST_OF_ALL, query.pageKey);
@@ -46,6 +50,12 @@ export class SettingsController {
   }
 
   @Get('subsystems/:subsystemName/settings')
+  @Documented({
+    summary: 'Settings of one subsystem',
+    answers: 'settings',
+    names: ['subsystemName'],
+    otherwise: [400],
+  })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async listSubsystem(
     @Subsystem() subsystem: SettingName,
@@ -60,6 +70,13 @@ export class SettingsController {
   }
 
   @Get(SETTING)
+  @Documented({
+    summary: 'One setting',
+    answers: 'setting',
+    ...ONE,
+    headers: ['If-None-Match'],
+    otherwise: [304, 400, 404],
+  })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async get(
     @KeyOfSetting() key: SettingKey,
@@ -70,6 +87,13 @@ export class SettingsController {
   }
 
   @Get(`${SETTING}/value`)
+  @Documented({
+    summary: 'The bare value',
+    answers: 'value',
+    ...ONE,
+    headers: ['If-None-Match'],
+    otherwise: [304, 400, 404],
+  })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async getValue(
     @KeyOfSetting() key: SettingKey,
@@ -80,6 +104,14 @@ export class SettingsController {
   }
 
   @Put(SETTING)
+  @Documented({
+    summary: 'Create a setting or replace its value',
+    answers: 'setting',
+    ...ONE,
+    takesValue: true,
+    headers: WRITE_HEADERS,
+    otherwise: [400, 412, 413, 415, 422],
+  })
   @RequirePersona(Persona.InternalPartner)
   async put(
     @KeyOfSetting() key: SettingKey,
@@ -92,6 +124,13 @@ export class SettingsController {
   }
 
   @Delete(SETTING)
+  @Documented({
+    summary: 'Delete a setting',
+    answers: 'setting',
+    ...ONE,
+    headers: WRITE_HEADERS,
+    otherwise: [400, 404, 412, 422],
+  })
   @RequirePersona(Persona.InternalPartner)
   async delete(
     @KeyOfSetting() key: SettingKey,

@@ -18,10 +18,12 @@ export function text({ min, max }: { min: number; max: number }): z.ZodType<stri
     );
 }
 
-/** Query parameter `facilityId`. */
-export const facilityIdQuery = z
+/** A facility in a path or query. */
+export const facilityIdText = z
   .string()
   .regex(/^[1-9]\d{0,15}$/, 'must be a positive integer')
   .transform(Number)
-  .refine(Number.isSafeInteger, 'must be a positive integer')
-  .optional();
+  .refine(Number.isSafeInteger, 'must be a positive integer');
+
+/** Query parameter `facilityId`. */
+export const facilityIdQuery = facilityIdText.optional();

@@ -59,7 +59,8 @@ class BatchRun implements BatchOutcome {
       }
       const { bus, exchange } = message.envelope;
       if (this.outages.has(bus) || heldBack.has(exchange)) continue;
-      if (!(await this.publishOne(message))) heldBack.add(exchange);
+      const isSent = await this.publishOne(message);
+      if (!isSent && !this.outages.has(bus)) heldBack.add(exchange);
     }
   }
 

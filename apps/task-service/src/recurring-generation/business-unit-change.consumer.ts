@@ -27,7 +27,10 @@ export class BusinessUnitChangeConsumer {
     queue: 'task-service.business-unit-change',
     retryDelaysMs: BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS,
   })
-  async onChange(change: BusinessUnitChangeV1, { transaction }: ConsumeContext): Promise<void> {
+  async onChange(
+    change: BusinessUnitChangeV1,
+    { transaction, conversationId }: ConsumeContext,
+  ): Promise<void> {
     // An update decides nothing here. Noting it would make an earlier activation that is being retried look stale.
     if (change.changeType === 'Updated') return;
     if (!(await recordBusinessUnitChange(transaction, change))) {
@@ -40,7 +43,11 @@ export class BusinessUnitChangeConsumer {
     const facilityIds = [...new Set(change.facilityIds)].sort((left, right) => left - right);
     for (const facilityId of facilityIds) {
       if (change.changeType === 'Activated')
-        await this.scheduleGeneration.execute(transaction, { facilityId, timeZone: change.timeZone });
+        await this.scheduleGeneration.execute(
+          transaction,
+          { facilityId, timeZone: change.timeZone },
+          conversationId,
+        );
       else await deleteTrigger(transaction, facilityId);
     }
   }

@@ -25,14 +25,16 @@ export class GenerationRequestsConsumer {
   })
   schedule(
     request: ScheduleRecurringTaskInstanceGenerationRequest,
-    { transaction }: ConsumeContext,
+    { transaction, conversationId }: ConsumeContext,
   ): Promise<
     RequestOutcome<
       ScheduleRecurringTaskInstanceGenerationSucceeded,
       ScheduleRecurringTaskInstanceGenerationFailed
     >
   > {
-    return answered(request.facilityId, () => this.scheduleGeneration.execute(transaction, request));
+    return answered(request.facilityId, () =>
+      this.scheduleGeneration.execute(transaction, request, conversationId),
+    );
   }
 
   @Answer(UnscheduleRecurringTaskInstanceGenerationRequest, {

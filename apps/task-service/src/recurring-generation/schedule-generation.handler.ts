@@ -23,10 +23,11 @@ export class ScheduleGeneration {
     private readonly scheduler: SchedulerService,
   ) {}
 
-  /** Repeating a request changes nothing. @throws {GenerationRefused} for a request that cannot be carried out */
+  /** Repeating a request changes nothing. `conversationId` is that of the message that asked for it. @throws {GenerationRefused} for a request that cannot be carried out */
   async execute(
     manager: EntityManager,
     request: GenerationRequest,
+    conversationId: string | null,
   ): Promise<ScheduleRecurringTaskInstanceGenerationSucceeded> {
     const now = await databaseNow(manager);
     const { trigger: found, created } = await insertOrLockTrigger(
@@ -35,7 +36,7 @@ export class ScheduleGeneration {
     );
     const trigger = created ? found : await this.reschedule(manager, found, request, now);
     if (created || trigger.schedule !== found.schedule)
-      await this.outbound.store(manager, [scheduled(trigger)]);
+      await this.outbound.store(manager, [scheduled(trigger, conversationId)]);
     runAfterCommit(manager, 'scheduler', () => {
       this.scheduler.wake();
     });
@@ -77,7 +78,7 @@ function plannedTrigger(
   return { facilityId, schedule, timeZone, nextFireAt: nextOccurrence(expression, zone, now) };
 }
 
-function scheduled({ facilityId, jobName, schedule }: Trigger): OutboundEvent {
+function scheduled({ facilityId, jobName, schedule }: Trigger, conversationId: string | null): OutboundEvent {
   return outboundEvent(
     ScheduledMessageEvent,
     {
@@ -87,5 +88,6 @@ function scheduled({ facilityId, jobName, schedule }: Trigger): OutboundEvent {
       schedule,
     },
     facilityId,
+    conversationId === null ? {} : { conversationId },
   );
 }

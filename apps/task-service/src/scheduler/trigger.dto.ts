@@ -1,8 +1,10 @@
 import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
-import { facilityIdQuery } from '../access/request-fields';
+import { facilityIdQuery, facilityIdText } from '../access/request-fields';
 
 export class ListTriggersDto extends createZodDto(
   z.object({ facilityId: facilityIdQuery, pageKey: pageKeyQuery, pageSize: pageSizeQuery }),
 ) {}
+
+export class TriggerParams extends createZodDto(z.object({ facilityId: facilityIdText })) {}

@@ -1,4 +1,4 @@
-import { Controller, Get, Inject, Query } from '@nestjs/common';
+import { Controller, Get, HttpCode, Inject, Param, Post, Query } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
@@ -8,9 +8,10 @@ import { DataSource } from 'typeorm';
 import { CallerScope } from '../access/caller-scope.service';
 import { PAGE_CURSOR, keysetPage, listName } from '../paging/keyset-page';
 import { listTriggers } from './list-triggers.query';
+import { PauseTrigger } from './pause-trigger.handler';
 import { triggerBody } from './trigger';
 import type { TriggerBody } from './trigger';
-import { ListTriggersDto } from './trigger.dto';
+import { ListTriggersDto, TriggerParams } from './trigger.dto';
 
 @Controller('Triggers')
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
@@ -19,6 +20,7 @@ export class TriggersController {
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly scope: CallerScope,
     @Inject(PAGE_CURSOR) private readonly cursor: SignedCursor,
+    private readonly pauseTrigger: PauseTrigger,
   ) {}
 
   @Get()
@@ -37,5 +39,19 @@ export class TriggersController {
       position: (trigger) => [trigger.facilityId],
     });
     return { triggers: page.rows.map(triggerBody), nextPageKey: page.nextPageKey };
+  }
+
+  @Post(':facilityId/commands/pause')
+  @HttpCode(200)
+  @RequirePersona(Persona.InternalPartner)
+  async pause(@Param() { facilityId }: TriggerParams): Promise<TriggerBody> {
+    return triggerBody(await this.pauseTrigger.execute(facilityId, 'PAUSED'));
+  }
+
+  @Post(':facilityId/commands/resume')
+  @HttpCode(200)
+  @RequirePersona(Persona.InternalPartner)
+  async resume(@Param() { facilityId }: TriggerParams): Promise<TriggerBody> {
+    return triggerBody(await this.pauseTrigger.execute(facilityId, 'WAITING'));
   }
 }

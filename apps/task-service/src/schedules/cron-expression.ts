@@ -66,7 +66,7 @@ function parse(text: string): CronExpression {
     checkField(fields[index] ?? '', rule);
   });
   const parsed = parseFields(text);
-  const expression: CronExpression = {
+  return {
     text,
     minutes: numbers(parsed.minute.values),
     hours: numbers(parsed.hour.values),
@@ -76,10 +76,9 @@ function parse(text: string): CronExpression {
     isEveryDayOfMonth: fields[2] === '*',
     isEveryDayOfWeek: fields[4] === '*',
   };
-  if (!everComes(expression)) throw new CronExpressionError('names a date that never comes');
-  return expression;
 }
 
+/** The parser knows which days a month can have, so what passes comes at least once in eight years. */
 function parseFields(text: string): ReturnType<typeof CronExpressionParser.parse>['fields'] {
   try {
     return CronExpressionParser.parse(text).fields;
@@ -110,15 +109,6 @@ function isStep(step: string | undefined, rule: FieldRule): boolean {
 
 function numbers(values: readonly (number | string)[]): number[] {
   return [...new Set(values.map(Number))].sort((left, right) => left - right);
-}
-
-const LONGEST_MONTH_DAYS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-
-function everComes(expression: CronExpression): boolean {
-  // A restricted weekday matches on its own, whatever the day of month says.
-  if (!expression.isEveryDayOfWeek) return true;
-  const firstDay = Math.min(...expression.daysOfMonth);
-  return [...expression.months].some((month) => firstDay <= (LONGEST_MONTH_DAYS[month - 1] ?? 0));
 }
 
 /** True when the calendar day satisfies the month and day fields. `dayOfWeek` 0 is Sunday, `month` 1 is January. */

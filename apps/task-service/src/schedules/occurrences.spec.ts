@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { parseCronExpression } from './cron-expression';
 import { findLatestOccurrence, nextOccurrence, occurrencesBetween } from './occurrences';
 import { TimeZoneError, timeZone } from './time-zone';
+import type { TimeZone } from './time-zone';
 
 const EXPRESSIONS = [
   '* * * * *',
@@ -135,6 +136,23 @@ describe('occurrences in general', () => {
     );
   });
 
+  it('fires each daily time once per calendar day and hour * in even steps, in every zone the runtime knows', () => {
+    const daily = ['30 2 * * *', '0 0 * * *', '45 23 * * *'].map(parseCronExpression);
+    const steps = parseCronExpression('*/30 * * * *');
+    for (const name of Intl.supportedValuesOf('timeZone')) {
+      const zone = timeZone(name);
+      for (const transition of transitionsOf(name, 2026)) {
+        const noon = startOfLocalDay(zone, transition) + 12 * HOUR_MS;
+        // From noon two days before to noon two days after: four midnights and whatever the clocks do between them.
+        const span = [new Date(noon - 48 * HOUR_MS), new Date(noon + 48 * HOUR_MS)] as const;
+        for (const expression of daily) expect(occurrencesBetween(expression, zone, ...span)).toHaveLength(4);
+        const instants = occurrencesBetween(steps, zone, ...span).map((instant) => instant.getTime());
+        const gaps = new Set(instants.slice(1).map((instant, index) => instant - (instants[index] ?? 0)));
+        expect([name, ...gaps]).toEqual([name, HOUR_MS / 2]);
+      }
+    }
+  });
+
   it('finds 29 February across a century without one', () => {
     expect(
       nextOccurrence(parseCronExpression('0 0 29 2 *'), timeZone('UTC'), new Date('2096-03-01T00:00:00Z')),
@@ -157,6 +175,14 @@ describe('a time zone', () => {
   });
 });
 
+const HOUR_MS = 3_600_000;
+
+/** Noon needs no care: no zone changes its clocks then. */
+function startOfLocalDay(zone: TimeZone, atMs: number): number {
+  const wallMs = atMs + zone.offsetMsAt(atMs);
+  return wallMs - (wallMs % (24 * HOUR_MS)) - zone.offsetMsAt(atMs);
+}
+
 function runtimeOffsetMs(name: string, atMs: number): number {
   const text = new Date(atMs).toLocaleString('sv-SE', { timeZone: name });
   return new Date(`${text.replace(' ', 'T')}Z`).getTime() - Math.floor(atMs / 1_000) * 1_000;
@@ -165,8 +191,8 @@ function runtimeOffsetMs(name: string, atMs: number): number {
 function transitionsOf(name: string, year: number): number[] {
   const zone = timeZone(name);
   const found: number[] = [];
-  for (let at = Date.UTC(year, 0, 1); at < Date.UTC(year + 1, 0, 1); at += 3_600_000) {
-    if (zone.offsetMsAt(at) !== zone.offsetMsAt(at + 3_600_000)) found.push(at);
+  for (let at = Date.UTC(year, 0, 1); at < Date.UTC(year + 1, 0, 1); at += 6 * HOUR_MS) {
+    if (zone.offsetMsAt(at) !== zone.offsetMsAt(at + 6 * HOUR_MS)) found.push(at);
   }
   return found;
 }

@@ -1,4 +1,4 @@
-import { DAY_MS, MINUTE_MS, SECOND_MS } from '@platform/time';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '@platform/time';
 
 /** Offsets of one IANA zone, with the transitions of the years asked for so far. */
 export interface TimeZone {
@@ -67,17 +67,7 @@ function createZone(name: string): TimeZone {
 function createFormat(name: string): Intl.DateTimeFormat {
   if (name.length > TIME_ZONE_MAX_LENGTH || !/^[A-Za-z]/.test(name)) throw new TimeZoneError(UNKNOWN_ZONE);
   try {
-    return new Intl.DateTimeFormat('en-US', {
-      timeZone: name,
-      hourCycle: 'h23',
-      era: 'short',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-      second: 'numeric',
-    });
+    return new Intl.DateTimeFormat('en-US', { timeZone: name, timeZoneName: 'longOffset' });
   } catch (error) {
     throw new TimeZoneError(UNKNOWN_ZONE, { cause: error });
   }
@@ -118,11 +108,12 @@ function bisect(format: Intl.DateTimeFormat, fromMs: number, toMs: number, offse
   return high;
 }
 
+/** Reads the offset out of e.g. `7/1/2026, GMT+02:00`. Seconds, which no zone has had for decades, are dropped: cron works
+ *  in minutes. */
 function measureOffsetMs(format: Intl.DateTimeFormat, instantMs: number): number {
-  const parts: Record<string, number> = {};
-  for (const part of format.formatToParts(instantMs)) parts[part.type] = Number(part.value);
-  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;
-  const offsetMs = Date.UTC(year, month - 1, day, hour, minute, second) - instantMs;
-  // Cron works in minutes, and no zone in use today has an offset with seconds.
-  return Math.round(offsetMs / MINUTE_MS) * MINUTE_MS;
+  const match = /GMT(?:([+-])(\d{2}):(\d{2}))?/.exec(format.format(instantMs));
+  if (!match) throw new RangeError('the runtime gave no offset');
+  const [, sign, hours = '0', minutes = '0'] = match;
+  const offsetMs = Number(hours) * HOUR_MS + Number(minutes) * MINUTE_MS;
+  return sign === '-' ? -offsetMs : offsetMs;
 }

@@ -118,6 +118,8 @@ export class BusLink {
 
 /** golevelup reports every channel and, with its stack, every failed handler; the pipeline reports those itself. */
 function quiet(logger: LoggerService): LoggerService {
-  const debug = (message: unknown): void => logger.debug?.(message);
+  const debug = (message: unknown): void => {
+    logger.debug?.(message);
+  };
   return { log: debug, error: debug, warn: debug, debug, verbose: debug };
 }

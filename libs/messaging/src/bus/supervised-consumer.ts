@@ -108,7 +108,9 @@ export class SupervisedConsumer {
   }
 
   private async setUp(channel: Channel, onLost: (reason: string) => void): Promise<void> {
-    channel.on('error', (error) => this.link.logger.warn(`consumer of ${this.queue}: ${error.message}`));
+    channel.on('error', (error) => {
+      this.link.logger.warn(`consumer of ${this.queue}: ${error.message}`);
+    });
     channel.on('close', () => onLost('channel closed'));
     channel.on('cancel', () => onLost('cancelled by the broker'));
     await Promise.all([channel.prefetch(this.options.prefetch), this.options.declare(channel)]);
@@ -121,10 +123,11 @@ export class SupervisedConsumer {
       (_body: unknown, message?: ConsumeMessage) => this.deliver(message),
       {
         queue,
-        queueOptions: { ...queueOptions, channel: this.channelName, consumerOptions } as object,
+        queueOptions: { ...queueOptions, channel: this.channelName, consumerOptions },
         // Reached when settling failed because the channel has gone: the broker delivers again by itself.
-        errorHandler: (_channel, _message, error: Error) =>
-          this.link.logger.debug?.(`consumer of ${queue}: not settled, ${error.message}`),
+        errorHandler: (_channel, _message, error: Error) => {
+          this.link.logger.debug?.(`consumer of ${queue}: not settled, ${error.message}`);
+        },
       },
       queue,
     );

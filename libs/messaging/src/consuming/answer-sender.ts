@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import type { Clock } from '@platform/time';
 import type { ConsumeMessage } from 'amqplib';
 import type { BusLink } from '../bus/bus-link';
@@ -12,6 +11,7 @@ import {
   type EnvelopeOptions,
 } from '../envelope/create-envelope';
 import type { ReceivedEnvelope } from '../envelope/read-envelope';
+import { hostInfo } from '../envelope/host-info';
 import { describeError } from './delivery-headers';
 import type { Answer, EndpointHandler } from './endpoint';
 
@@ -19,18 +19,6 @@ import type { Answer, EndpointHandler } from './endpoint';
 export interface ReceivedRequest {
   readonly delivery: ConsumeMessage;
   readonly envelope: ReceivedEnvelope;
-}
-
-/** MassTransit's `host` section for this process. */
-export function hostInfo(service: string): Readonly<Record<string, unknown>> {
-  return {
-    machineName: hostname(),
-    processName: service,
-    processId: process.pid,
-    assembly: service,
-    frameworkVersion: process.version,
-    operatingSystemVersion: process.platform,
-  };
 }
 
 /** Sends answers and faults to whoever asked, at the envelope's responseAddress or, failing that, the AMQP reply-to. */

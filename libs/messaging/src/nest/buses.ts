@@ -56,10 +56,12 @@ export class Buses implements OnModuleInit, OnApplicationShutdown {
     await Promise.all([...this.runtimes.values()].map((runtime) => runtime.close()));
   }
 
-  private async check(bus: Bus): Promise<void> {
+  private check(bus: Bus): Promise<void> {
     const runtime = this.get(bus);
-    if (!runtime.isUsable) throw new Error('not connected');
+    if (!runtime.isUsable) return Promise.reject(new Error('not connected'));
     const [idle] = runtime.idleQueues;
-    if (idle !== undefined) throw new Error(`queue ${idle} is not consumed`);
+    return idle === undefined
+      ? Promise.resolve()
+      : Promise.reject(new Error(`queue ${idle} is not consumed`));
   }
 }

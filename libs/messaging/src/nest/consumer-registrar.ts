@@ -84,8 +84,8 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
     }
   }
 
-  private async checkStarted(): Promise<void> {
-    if (this.planned.length > 0) throw new Error('not started');
+  private checkStarted(): Promise<void> {
+    return this.planned.length > 0 ? Promise.reject(new Error('not started')) : Promise.resolve();
   }
 
   private async purge(inbox: Inbox): Promise<void> {

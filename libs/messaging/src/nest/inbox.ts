@@ -1,5 +1,5 @@
 import { inTransaction, type Isolation } from '@platform/database';
-import { DataSource, type EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 
 /** One message at one queue. */
 export interface InboxEntry {

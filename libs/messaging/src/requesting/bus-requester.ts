@@ -6,8 +6,8 @@ import type { BusLink } from '../bus/bus-link';
 import type { ConfirmPublisher } from '../bus/confirm-publisher';
 import { type Settlement, SupervisedConsumer } from '../bus/supervised-consumer';
 import { within } from '../bus/within';
-import { hostInfo } from '../consuming/answer-sender';
 import { createEnvelope } from '../envelope/create-envelope';
+import { hostInfo } from '../envelope/host-info';
 import { isFaultUrn, messageTypeUrn } from '../envelope/message-type';
 import { type ReceivedEnvelope, readEnvelope } from '../envelope/read-envelope';
 import {

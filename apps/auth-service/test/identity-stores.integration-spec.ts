@@ -1,0 +1,142 @@
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { postgresOptions, runMigrations } from '@platform/database';
+import { Persona } from '@platform/personas';
+import { DataSource } from 'typeorm';
+import type { IdentityRecord, IdentityStore } from '../src/identity/identity';
+import { InternalLegacyStore } from '../src/identity/internal-legacy.store';
+import { PersonDirectoryStore } from '../src/identity/person-directory.store';
+import { ServiceProvidersStore } from '../src/identity/service-providers.store';
+import {
+  AUTH_SCHEMA,
+  INTERNAL_LEGACY_SCHEMA,
+  PERSON_DIRECTORY_SCHEMA,
+  SERVICE_PROVIDERS_SCHEMA,
+} from '../src/migrations/schemas';
+import { migrateWithIdentities } from './auth-fixture';
+
+const SCHEMAS = [PERSON_DIRECTORY_SCHEMA, INTERNAL_LEGACY_SCHEMA, SERVICE_PROVIDERS_SCHEMA, AUTH_SCHEMA];
+
+interface StoreCase {
+  create: (dataSource: DataSource) => IdentityStore;
+  /** A user of the store without a password, and the statement that gives one. */
+  userName: string;
+  setPassword: string;
+  disable: string;
+  record: Partial<IdentityRecord>;
+  byIdentifier: Parameters<IdentityStore['find']>[0];
+}
+
+const CASES: Record<string, StoreCase> = {
+  'person directory': {
+    create: (dataSource) => new PersonDirectoryStore(dataSource),
+    userName: 'Carl.Customer',
+    setPassword: `UPDATE person_directory.person SET password_hash = $1 WHERE person_id = 1001`,
+    disable: `UPDATE person_directory.person SET disabled = true WHERE person_id = 1001`,
+    record: {
+      store: 'person-directory',
+      personId: 1001,
+      userId: null,
+      personas: Persona.Customer,
+      facilities: [501, 502],
+    },
+    byIdentifier: { by: 'person', personId: 1001 },
+  },
+  'internal legacy': {
+    create: (dataSource) => new InternalLegacyStore(dataSource),
+    userName: 'IVY.internal',
+    setPassword: `UPDATE internal_legacy.internal_user SET password_hash = $1 WHERE user_id = 9001`,
+    disable: `UPDATE internal_legacy.internal_user SET disabled = true WHERE user_id = 9001`,
+    record: { store: 'internal-legacy', personId: null, userId: 9001, personas: Persona.InternalPartner },
+    byIdentifier: { by: 'user', userId: 9001 },
+  },
+  'service providers': {
+    create: (dataSource) => new ServiceProvidersStore(dataSource),
+    userName: 'Tess.Tech',
+    setPassword: `UPDATE service_providers.technician SET password_hash = $1 WHERE user_name_key = 'tess.tech'`,
+    disable: `UPDATE service_providers.provider SET disabled = true WHERE provider_id = 815`,
+    record: {
+      store: 'service-providers',
+      personId: 1004,
+      providerId: 815,
+      personas: Persona.ServiceProvider,
+    },
+    byIdentifier: { by: 'person', personId: 1004 },
+  },
+};
+
+/** Runs with the application's role: whatever a store needs must be among its grants. */
+describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expected }) => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+  let store: IdentityStore;
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate: migrateWithIdentities });
+    const { role, url } = await database.createRole();
+    for (const { settings, grants } of SCHEMAS) {
+      await runMigrations({ ...settings, url: database.ownerUrl }, { appRole: role, appRoleGrants: grants });
+    }
+    dataSource = new DataSource(postgresOptions({ ...AUTH_SCHEMA.settings, url, poolSize: 2 }));
+    await dataSource.initialize();
+    store = create(dataSource);
+  });
+  afterAll(async () => {
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  it('finds a user by name in any case and by identifier, with the same result', async () => {
+    const byName = await store.find({ by: 'user-name', userName: expected.userName });
+    expect(byName).toEqual([expect.objectContaining({ ...expected.record, disabled: false })]);
+    expect(await store.find(expected.byIdentifier)).toEqual(byName);
+  });
+
+  it('has an empty answer for users it does not know', async () => {
+    expect(await store.find({ by: 'user-name', userName: 'nobody' })).toEqual([]);
+    expect(await store.find({ by: 'person', personId: Number.MAX_SAFE_INTEGER })).toEqual([]);
+    expect(await store.find({ by: 'user', userId: -1 })).toEqual([]);
+    expect(await store.findPassword('nobody')).toBeNull();
+  });
+
+  it('takes quotes and wildcards in names as they are', async () => {
+    expect(await store.find({ by: 'user-name', userName: `' OR 1=1 --` })).toEqual([]);
+    expect(await store.find({ by: 'user-name', userName: '%' })).toEqual([]);
+  });
+
+  it('replaces a password only if it is still the one that was verified', async () => {
+    await database.query(expected.setPassword, ['first']);
+    const password = await store.findPassword(expected.userName);
+    expect(password).toMatchObject({ store: store.name, hash: 'first' });
+    await store.upgradePassword({ ...password!, hash: 'changed meanwhile' }, 'second');
+    expect(await store.findPassword(expected.userName)).toMatchObject({ hash: 'first' });
+    await store.upgradePassword(password!, 'second');
+    expect(await store.findPassword(expected.userName)).toMatchObject({ hash: 'second' });
+  });
+
+  it('throws in an outage instead of knowing nobody', async () => {
+    const unreachable = new DataSource(
+      postgresOptions({ ...AUTH_SCHEMA.settings, url: database.url, poolSize: 1 }),
+    );
+    await unreachable.initialize();
+    await unreachable.destroy();
+    await expect(
+      create(unreachable).find({ by: 'user-name', userName: expected.userName }),
+    ).rejects.toThrow();
+  });
+
+  it('may change nothing but password hashes', async () => {
+    for (const statement of [
+      expected.disable,
+      `DELETE FROM person_directory.person`,
+      `DELETE FROM auth.application`,
+    ]) {
+      await expect(dataSource.query(statement)).rejects.toThrow(/permission denied/);
+    }
+  });
+
+  it('still knows disabled users, as disabled, and not their password', async () => {
+    await database.query(expected.disable);
+    expect(await store.find(expected.byIdentifier)).toEqual([expect.objectContaining({ disabled: true })]);
+  });
+});

@@ -1,0 +1,65 @@
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { TcpProxy, createTestDatabase, eventually } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { BACKEND, PASSWORD, bearerOf, migrateWithIdentities, postTo, startReplica } from './auth-fixture';
+
+/** Connecting takes 3 s at most, a statement 7 s. */
+const LONGEST_ANSWER_MS = 8_000;
+
+describe.each(['the service', 'one identity store'])('an outage of the database of %s', (which) => {
+  let database: TestDatabase;
+  let proxy: TcpProxy;
+  let app: NestFastifyApplication;
+  let tokens: { accessToken: string; refreshToken: string };
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate: migrateWithIdentities });
+    proxy = await TcpProxy.start(database.url);
+    const isOwn = which === 'the service';
+    app = await startReplica(isOwn ? proxy.url : database.url, {
+      environment: isOwn ? {} : { SERVICE_PROVIDERS_DATABASE_URL: proxy.url },
+    });
+    const trusted = { ...BACKEND, persona: 2, userName: 'carl.customer' };
+    tokens = (await postTo(app, '/auth/token/trust-simple', trusted)).body as typeof tokens;
+  });
+  afterAll(async () => {
+    await app.close();
+    await proxy.stop();
+    await database.drop();
+  });
+
+  const requests = (): [string, () => ReturnType<typeof postTo>][] => [
+    ['user', () => postTo(app, '/auth/token/user', { user: 'carl.customer', password: PASSWORD })],
+    [
+      'trust-simple',
+      () => postTo(app, '/auth/token/trust-simple', { ...BACKEND, persona: 2, userName: 'carl.customer' }),
+    ],
+    ['refresh', () => postTo(app, '/auth/token/refresh', { refreshToken: tokens.refreshToken })],
+    ['bearer', () => bearerOf(postTo(app, '/auth/token/bearer'), tokens.accessToken)],
+  ];
+
+  it.each(['refuse', 'freeze'] as const)(
+    'is 503 in bounded time and never a rejection, and passes (%s)',
+    async (how) => {
+      await proxy[how]();
+      const startedMs = performance.now();
+      const answers = await Promise.all(
+        requests().map(async ([name, send]) => [name, await send()] as const),
+      );
+      for (const [name, { status, type, headers, body }] of answers) {
+        expect({ name, status, type }).toEqual({ name, status: 503, type: 'application/problem+json' });
+        expect(headers).toMatchObject({ 'retry-after': expect.any(String), 'cache-control': 'no-store' });
+        expect(body).not.toHaveProperty('rejectionReason');
+      }
+      expect(performance.now() - startedMs).toBeLessThan(LONGEST_ANSWER_MS);
+      await proxy.restore();
+      await eventually(async () => {
+        const { status, body } = await postTo(app, '/auth/token/refresh', {
+          refreshToken: tokens.refreshToken,
+        });
+        expect(status).toBe(200);
+        tokens = body as typeof tokens;
+      });
+    },
+  );
+});

@@ -1,0 +1,194 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '@platform/testing';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import request from 'supertest';
+import { BACKEND, bearerOf, claimsOf, startAuthService, startReplica } from './auth-fixture';
+import type { AuthFixture } from './auth-fixture';
+
+interface Revocation {
+  domain: string;
+  identifier: string;
+  revocationDate: string;
+}
+
+describe('revocations', () => {
+  let service: AuthFixture;
+  let secondReplica: NestFastifyApplication;
+  let ivy: string;
+  let carl: string;
+  beforeAll(async () => {
+    service = await startAuthService();
+    secondReplica = await startReplica(service.database.url, {
+      environment: { REVOCATION_WRITE_POLICY: 'self-or-admin' },
+    });
+    ivy = await tokenOf(1, 'ivy.internal');
+    carl = await tokenOf(2, 'carl.customer');
+  });
+  afterAll(async () => {
+    await secondReplica.close();
+    await service.stop();
+  });
+
+  async function tokenOf(persona: number, userName: string): Promise<string> {
+    const { body } = await service.post('/auth/token/trust-simple', { ...BACKEND, persona, userName });
+    return body.accessToken as string;
+  }
+
+  it('needs a bearer token everywhere, and an internal administrator for the list', async () => {
+    expect((await service.get('/auth/revocations')).status).toBe(401);
+    expect((await service.get('/auth/revocations/jti/x')).status).toBe(401);
+    expect((await service.put('/auth/revocations/jti/x')).status).toBe(401);
+    const forbidden = await service.get('/auth/revocations', carl);
+    expect([forbidden.status, forbidden.type]).toEqual([403, 'application/problem+json']);
+    expect((await service.get('/auth/revocations', await tokenOf(2, 'gina.global'))).status).toBe(200);
+  });
+
+  it('sets, shows and renews a revocation, and keeps who did it', async () => {
+    const missing = await service.get('/auth/revocations/svc-personid/777', carl);
+    expect([missing.status, missing.type]).toEqual([404, 'application/problem+json']);
+    const put = await service.put('/auth/revocations/svc-personid/777', carl);
+    expect([put.status, put.text]).toEqual([200, '']);
+    const first = (await service.get('/auth/revocations/svc-personid/777', carl)).body as Revocation;
+    expect(first).toEqual({
+      domain: 'svc-personid',
+      identifier: '777',
+      revocationDate: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/),
+    });
+    await service.put('/auth/revocations/svc-personid/777', ivy);
+    const second = (await service.get('/auth/revocations/svc-personid/777', carl)).body as Revocation;
+    expect(Date.parse(second.revocationDate)).toBeGreaterThan(Date.parse(first.revocationDate));
+    const rows = await service.database.query(
+      'SELECT revoked_by_subject FROM auth.revocation WHERE identifier = $1',
+      ['777'],
+    );
+    expect(rows).toEqual([{ revoked_by_subject: 'userid:9001' }]);
+  });
+
+  it('knows token as an alias of jti, and keeps the case of identifiers', async () => {
+    await service.put('/auth/revocations/token/Some-Token', carl);
+    expect((await service.get('/auth/revocations/jti/Some-Token', carl)).body).toMatchObject({
+      domain: 'jti',
+      identifier: 'Some-Token',
+    });
+    expect((await service.get('/auth/revocations/token/some-token', carl)).status).toBe(404);
+  });
+
+  it.each([
+    '/auth/revocations/person/1',
+    '/auth/revocations/svc-personid/01',
+    '/auth/revocations/svc-personid/abc',
+    '/auth/revocations/internal-legacy/-1',
+    '/auth/revocations/jti/a%00b',
+    `/auth/revocations/jti/${'x'.repeat(300)}`,
+  ])('refuses %s', async (path) => {
+    expect((await service.get(path, carl)).status).toBe(400);
+    expect((await service.put(path, carl)).status).toBe(400);
+  });
+
+  it('takes a PUT with an empty JSON body', async () => {
+    const put = await service
+      .put('/auth/revocations/jti/empty-body', carl)
+      .set('Content-Type', 'application/json');
+    expect(put.status).toBe(200);
+  });
+
+  it('lists strictly after minDate, oldest first, with a plus that became a space', async () => {
+    const dates = [
+      '2019-01-01T00:00:00Z',
+      '2019-01-02T00:00:00Z',
+      '2019-01-03T00:00:00Z',
+      '2018-11-18T00:00:00Z',
+    ];
+    for (const [n, date] of dates.entries()) {
+      await service.database.query(`INSERT INTO auth.revocation VALUES ('jti', $1, $2, 'test', null)`, [
+        `old-${String(n)}`,
+        date,
+      ]);
+    }
+    const list = async (query: string): Promise<string[]> => {
+      const { status, body } = await service.get(`/auth/revocations${query}`, ivy);
+      expect(status).toBe(200);
+      return (body as Revocation[])
+        .map(({ identifier }) => identifier)
+        .filter((identifier) => identifier.startsWith('old-'));
+    };
+    expect(await list('')).toEqual(['old-0', 'old-1', 'old-2']);
+    expect(await list('?minDate=2019-01-02T00:00:00Z')).toEqual(['old-2']);
+    expect(await list('?minDate=2019-01-02T02:00:00+02:00')).toEqual(['old-2']);
+    expect(await list('?minDate=2019-01-02T01:59:59%2B02:00')).toEqual(['old-1', 'old-2']);
+    expect(await list('?minDate=2017-01-01')).toEqual(['old-3', 'old-0', 'old-1', 'old-2']);
+    expect((await service.get('/auth/revocations?minDate=soon', ivy)).status).toBe(400);
+    expect((await service.get('/auth/revocations?minDate=0000-01-01', ivy)).status).toBe(200);
+  });
+
+  it('pages on request', async () => {
+    const whole = (await service.get('/auth/revocations?minDate=2017-01-01', ivy)).body as Revocation[];
+    const paged: Revocation[] = [];
+    let next: string | undefined = '/auth/revocations?minDate=2017-01-01&limit=2';
+    while (next !== undefined) {
+      const page = await service.get(next, ivy);
+      expect((page.body as Revocation[]).length).toBeLessThanOrEqual(2);
+      paged.push(...(page.body as Revocation[]));
+      next = /^<([^>]+)>; rel="next"$/.exec(String(page.headers.link))?.[1];
+    }
+    expect(paged).toEqual(whole);
+    expect((await service.get('/auth/revocations?limit=2&cursor=forged', ivy)).status).toBe(400);
+    expect((await service.get('/auth/revocations?limit=0', ivy)).status).toBe(400);
+  });
+
+  it('refuses a revoked token at once where tokens are exchanged, and within two seconds by every guard', async () => {
+    const token = await tokenOf(2, 'carl.customer');
+    await service.put(`/auth/revocations/jti/${String(claimsOf(token).jti)}`, token);
+    const exchanged = await bearerOf(service.post('/auth/token/bearer'), token);
+    expect([exchanged.status, exchanged.body.rejectionReason]).toEqual([401, 6]);
+    await eventually(
+      async () => {
+        for (const app of [service.app, secondReplica]) {
+          const { status } = await bearerOf(
+            request(app.getHttpServer()).get('/auth/revocations/jti/x'),
+            token,
+          );
+          expect(status).toBe(401);
+        }
+      },
+      { timeoutMs: 2_000 },
+    );
+  });
+
+  it.each<[string, string, number, string]>([
+    ['a person', 'svc-personid/1003', 8, 'rita.resident'],
+    ['an internal user', 'internal-legacy/9001', 1, 'ivy.internal'],
+  ])(
+    'revokes every token of %s issued so far, and none issued afterwards',
+    async (_, key, persona, userName) => {
+      const before = await tokenOf(persona, userName);
+      await service.put(`/auth/revocations/${key}`, carl);
+      const after = await tokenOf(persona, userName);
+      expect(Number(claimsOf(after).iat)).toBeGreaterThan(Number(claimsOf(before).iat));
+      const exchange = (token: string): Promise<{ body: { rejectionReason: number } }> =>
+        bearerOf(service.post('/auth/token/bearer'), token) as unknown as Promise<{
+          body: { rejectionReason: number };
+        }>;
+      expect((await exchange(before)).body.rejectionReason).toBe(6);
+      expect((await exchange(after)).body.rejectionReason).toBe(0);
+      await eventually(
+        async () => expect((await service.get('/auth/revocations/jti/x', before)).status).toBe(401),
+        {
+          timeoutMs: 2_000,
+        },
+      );
+      // Once the guard knows of the revocation, the newer token still has to pass.
+      await wait(1_000);
+      expect((await service.get('/auth/revocations/jti/x', after)).status).toBe(404);
+    },
+  );
+
+  it('lets callers revoke only themselves under self-or-admin', async () => {
+    const put = async (key: string, token: string): Promise<number> =>
+      (await bearerOf(request(secondReplica.getHttpServer()).put(`/auth/revocations/${key}`), token)).status;
+    expect(await put('svc-personid/1002', carl)).toBe(403);
+    expect(await put('jti/other', carl)).toBe(403);
+    expect(await put('jti/other', await tokenOf(1, 'ivy.internal'))).toBe(200);
+    expect(await put('svc-personid/1001', carl)).toBe(200);
+  });
+});

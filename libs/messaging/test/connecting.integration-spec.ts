@@ -1,0 +1,56 @@
+import { inspect } from 'node:util';
+import { createTestBroker, type TestBroker } from '@platform/testing';
+import { BusUnavailableError, connectBus } from '../src/index';
+import { TcpProxy } from './tcp-proxy';
+
+const PASSWORD = 'hunter2-is-a-secret';
+
+describe('connectBus', () => {
+  let broker: TestBroker;
+
+  beforeAll(async () => {
+    broker = await createTestBroker();
+  });
+
+  afterAll(() => broker.drop());
+
+  /** Everything that one failed attempt to connect tells anybody. */
+  async function failure(url: string): Promise<{ error: unknown; told: string }> {
+    const lines: unknown[] = [];
+    const note = (...line: unknown[]): void => {
+      lines.push(...line);
+    };
+    const logger = { log: note, warn: note, error: note, debug: note, verbose: note };
+    const options = { url, name: 'stranger', timeoutMs: 700, logger };
+    const error: unknown = await connectBus(options).catch((reason: unknown) => reason);
+    return { error, told: inspect([lines, error], { depth: 10 }) };
+  }
+
+  it('gives up in time on a broker that refuses the password, and does not repeat it', async () => {
+    const url = new URL(broker.url);
+    url.password = PASSWORD;
+    const { error, told } = await failure(url.toString());
+    expect(error).toBeInstanceOf(BusUnavailableError);
+    expect(told).toContain('ACCESS_REFUSED');
+    expect(told).not.toContain(PASSWORD);
+  });
+
+  it('gives up in time on an address where nobody listens', async () => {
+    const proxy = await TcpProxy.inFrontOf(broker.url);
+    await proxy.cut();
+    const url = new URL(proxy.url);
+    url.password = PASSWORD;
+    const { error, told } = await failure(url.toString());
+    expect(error).toBeInstanceOf(BusUnavailableError);
+    expect(told).not.toContain(PASSWORD);
+  });
+
+  it.each([`not a url ${PASSWORD}`, `http://guest:${PASSWORD}@127.0.0.1`])(
+    'refuses a URL like %s',
+    async (url) => {
+      const { error, told } = await failure(url);
+      expect(error).toMatchObject({ message: 'not an AMQP URL (value withheld)' });
+      expect(told).not.toContain(PASSWORD);
+    },
+  );
+});
