@@ -83,7 +83,9 @@ export class ProviderMetadata {
         [customFetch]: this.fetch,
         execute: httpAllowed ? [allowInsecureRequests] : [],
       });
-      this.known = { metadata: found.serverMetadata(), readAtMs: this.clock.monotonicMs() };
+      const metadata = found.serverMetadata();
+      assertEndpoints(metadata);
+      this.known = { metadata, readAtMs: this.clock.monotonicMs() };
       return this.known;
     } catch (cause) {
       if (cause instanceof IdentityProviderUnavailableError) throw cause;
@@ -109,6 +111,14 @@ export class ProviderMetadata {
       setJwksCache(configuration, { jwks: this.keySet.jwks, uat: agedUat(this.keySet) });
     }
     return configuration;
+  }
+}
+
+/** @throws {IdentityProviderUnavailableError} when something is missing that the code flow needs */
+function assertEndpoints(metadata: ServerMetadata): void {
+  for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const) {
+    if (metadata[name] === undefined)
+      throw new IdentityProviderUnavailableError(`the provider's metadata lacks ${name}`);
   }
 }
 

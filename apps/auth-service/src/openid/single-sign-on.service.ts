@@ -26,6 +26,11 @@ export class SingleSignOn {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
 
+  /** @throws {TokenRejected} InvalidRequest when single sign-on is not configured */
+  assertConfigured(): void {
+    this.provider();
+  }
+
   /** Starts a sign-in. A browser keeps its secret, so that sign-ins in two of its tabs do not spoil each other.
    *  @param cookies the Cookie header
    *  @throws {TokenRejected} InvalidRequest when single sign-on is not configured

@@ -20,6 +20,7 @@ export class SsoInitiateFlow {
     @Headers('x-application-key') applicationKey: string | undefined,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<{ url: string }> {
+    this.signOn.assertConfigured();
     const application = await this.applications.findFor('openid', applicationKey);
     const { authorizationUrl, cookie } = await this.signOn.start(
       cookies,
