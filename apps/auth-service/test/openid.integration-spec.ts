@@ -1,56 +1,23 @@
-import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { eventually } from '@platform/testing';
-import { claimsOf, startAuthService, startReplica } from './auth-fixture';
+import { claimsOf } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
-import { IdentityProviderProcess, OPENID_CLIENT } from './identity-provider-process';
+import { OPENID_CLIENT } from './identity-provider-process';
+import type { IdentityProviderProcess } from './identity-provider-process';
 import { SignInBrowser } from './sign-in-browser';
-import type { Answer } from './sign-in-browser';
+import { NO_SUCH_SIGN_IN, REFUSED, SIGNED_IN, SignOnFixture, outcome } from './sign-on-fixture';
 
 describe('single sign-on with oidc-provider', () => {
-  let provider: IdentityProviderProcess;
+  let fixture: SignOnFixture;
   let service: AuthFixture;
-  let secondReplica: NestFastifyApplication;
+  let provider: IdentityProviderProcess;
   let first: string;
   let second: string;
-
   beforeAll(async () => {
-    provider = await IdentityProviderProcess.start();
-    const environment = {
-      ...OPENID_CLIENT,
-      OPENID_ISSUER: provider.issuer,
-      OPENID_DEFAULT_APPLICATION: 'demo-backend',
-      OPENID_HTTP_ALLOWED: 'true',
-      OPENID_TIMEOUT_MS: '1000',
-    };
-    service = await startAuthService({ environment });
-    await mapExternalIdentities();
-    secondReplica = await startReplica(service.database.url, { environment });
-    [first, second] = await Promise.all([service.app.getUrl(), secondReplica.getUrl()]);
+    fixture = await SignOnFixture.start();
+    ({ service, provider, first, second } = fixture);
   });
-  afterAll(async () => {
-    await secondReplica.close();
-    await service.stop();
-    await provider.stop();
-  });
+  afterAll(() => fixture.stop());
 
-  const mapExternalIdentities = (): Promise<unknown> =>
-    service.database.query(
-      `INSERT INTO auth.external_identity (issuer, subject, person_id, user_id)
-       VALUES ($1, 'external-ivy', NULL, 9001), ($1, 'external-carl', 1001, NULL), ($1, 'external-dora', 1007, NULL)`,
-      [provider.issuer],
-    );
-
-  /** A whole sign-in, from the first replica to the second. */
-  async function signIn(login: string, headers: Record<string, string> = {}): Promise<Answer> {
-    const browser = new SignInBrowser();
-    const fields = await browser.signIn(await browser.initiate(first), login);
-    return browser.complete(second, fields, { headers });
-  }
-
-  const outcome = ({ status, body }: Answer): object => ({ status, reason: body.rejectionReason });
-  const SIGNED_IN = { status: 200, reason: 0 };
-  const NO_SUCH_SIGN_IN = { status: 400, reason: 7 };
-  const REFUSED = { status: 401, reason: 1 };
+  const signIn: SignOnFixture['signIn'] = (...parameters) => fixture.signIn(...parameters);
 
   it('signs a person in: started on one replica, completed on the other', async () => {
     const answer = await signIn('carl.customer');
@@ -220,63 +187,5 @@ describe('single sign-on with oidc-provider', () => {
       expect(headers.get('deprecation')).toMatch(/^@\d+$/);
       expect(headers.get('link')).toBe('</auth/token/openId>; rel="successor-version"');
     }
-  });
-
-  it('accepts the keys of a provider that has just replaced them', async () => {
-    expect(outcome(await signIn('carl.customer'))).toEqual(SIGNED_IN);
-    await provider.down();
-    await provider.up();
-    expect(outcome(await signIn('carl.customer'))).toEqual(SIGNED_IN);
-  });
-
-  it('answers 503 within a bounded time while the provider is down or hangs, and recovers by itself', async () => {
-    const browser = new SignInBrowser();
-    const fields = await browser.signIn(await browser.initiate(first), 'carl.customer');
-    const unavailable = async (sent: () => Promise<Response>): Promise<void> => {
-      const startedMs = performance.now();
-      const response = await sent();
-      expect({ status: response.status, type: response.headers.get('content-type') }).toEqual({
-        status: 503,
-        type: expect.stringContaining('application/problem+json'),
-      });
-      expect(response.headers.get('retry-after')).toBe('1');
-      expect(performance.now() - startedMs).toBeLessThan(4_000);
-    };
-    const initiate = (): Promise<Response> =>
-      fetch(`${first}/auth/token/sso/initiate`, { redirect: 'manual' });
-    const complete = (): Promise<Response> =>
-      fetch(`${first}/auth/token/openId`, {
-        method: 'POST',
-        body: new URLSearchParams(fields),
-        headers: { cookie: `openid-browser=${browser.cookies(first).get('openid-browser')!}` },
-      });
-
-    await provider.down();
-    await eventually(() => unavailable(initiate));
-    await unavailable(complete);
-    await provider.up();
-    expect(outcome(await signIn('carl.customer'))).toEqual(SIGNED_IN);
-
-    provider.pause();
-    await eventually(() => unavailable(initiate));
-    await eventually(() => unavailable(initiate));
-    provider.resume();
-    expect(outcome(await signIn('carl.customer'))).toEqual(SIGNED_IN);
-  });
-
-  it('keeps a sign-in for later when a replica that knows nothing of the provider cannot ask it', async () => {
-    const browser = new SignInBrowser();
-    const fields = await browser.signIn(await browser.initiate(first), 'carl.customer');
-    const ignorant = await startReplica(service.database.url, {
-      environment: {
-        ...OPENID_CLIENT,
-        OPENID_ISSUER: 'http://127.0.0.1:9',
-        OPENID_HTTP_ALLOWED: 'true',
-      },
-    });
-    const answer = await browser.complete(await ignorant.getUrl(), fields);
-    await ignorant.close();
-    expect(answer.status).toBe(503);
-    expect(outcome(await browser.complete(first, fields))).toEqual(SIGNED_IN);
   });
 });

@@ -7,7 +7,7 @@ import {
   isProviderUnavailable,
 } from './identity-provider-error';
 import type { OpenIdSettings } from './openid-settings';
-import { ProviderMetadata } from './provider-metadata.client';
+import type { ProviderMetadata } from './provider-metadata.client';
 
 /** What a sign-in is tied to. The provider sees `state`, `nonce` and a hash of the verifier. */
 export interface SignInSecrets {
