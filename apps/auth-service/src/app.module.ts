@@ -4,6 +4,9 @@ import { APP_FILTER } from '@nestjs/core';
 import { AccessTokensModule, combineKeys, staticKeys } from '@platform/access-tokens';
 import type { AccessTokensOptions } from '@platform/access-tokens';
 import { DatabaseModule } from '@platform/database';
+import { AccessControlController } from './access-control/access-control.controller';
+import { BusinessUnitsController } from './business-units/business-units.controller';
+import { CustomersClient } from './business-units/customers.client';
 import { AUTH_CONFIG } from './config';
 import type { AuthConfig } from './config';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
@@ -52,8 +55,8 @@ export class AppModule {
         RevocationsModule,
         TokenModule.forRoot(identity, accessTokens),
       ],
-      controllers: [DiagnosticsController],
-      providers: [{ provide: APP_FILTER, useClass: TokenRejectionFilter }],
+      controllers: [DiagnosticsController, AccessControlController, BusinessUnitsController],
+      providers: [CustomersClient, { provide: APP_FILTER, useClass: TokenRejectionFilter }],
     };
   }
 }

@@ -21,9 +21,11 @@ async function migrate({ settings, grants }: ServiceSchema, store?: string): Pro
 }
 
 async function migrateAll(): Promise<void> {
-  await migrate(PERSON_DIRECTORY_SCHEMA, 'PERSON_DIRECTORY');
-  await migrate(INTERNAL_LEGACY_SCHEMA, 'INTERNAL_LEGACY');
-  await migrate(SERVICE_PROVIDERS_SCHEMA, 'SERVICE_PROVIDERS');
+  await Promise.all([
+    migrate(PERSON_DIRECTORY_SCHEMA, 'PERSON_DIRECTORY'),
+    migrate(INTERNAL_LEGACY_SCHEMA, 'INTERNAL_LEGACY'),
+    migrate(SERVICE_PROVIDERS_SCHEMA, 'SERVICE_PROVIDERS'),
+  ]);
   // Last: the service's startup check looks at this schema, and then the others are there too.
   await migrate(AUTH_SCHEMA);
 }

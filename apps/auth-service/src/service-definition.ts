@@ -1,7 +1,7 @@
 import type { ServiceDefinition } from '@platform/service-defaults';
 import { AppModule } from './app.module';
 import type { AuthConfig } from './config';
-import { addTokenRouteHooks } from './token/token-route-hooks';
+import { refuseForms } from './token/refuse-forms';
 
 /** How the service is booted, in production and in tests alike. */
 export function authService(config: AuthConfig): ServiceDefinition {
@@ -12,6 +12,6 @@ export function authService(config: AuthConfig): ServiceDefinition {
     rootModule: AppModule.forRoot(config),
     bodyLimitBytes: 64 * 1024,
     acceptsForms: true,
-    configure: (app) => addTokenRouteHooks(app.getHttpAdapter().getInstance()),
+    configure: (app) => refuseForms(app.getHttpAdapter().getInstance()),
   };
 }

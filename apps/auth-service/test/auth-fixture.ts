@@ -16,6 +16,7 @@ import {
   SERVICE_PROVIDERS_SCHEMA,
 } from '../src/migrations/schemas';
 import { authService } from '../src/service-definition';
+import type { TokenResponse } from '../src/token/token-response';
 
 export const PASSWORD = 'Demo-Passw0rd!';
 export const BACKEND = {
@@ -141,4 +142,30 @@ export function headerOf(token: string): Record<string, unknown> {
 
 function part(token: string, index: number): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split('.')[index]!, 'base64url').toString()) as Record<string, unknown>;
+}
+
+export interface Outcome {
+  status: number;
+  reason: number;
+}
+
+/** Checks that an answer of a token endpoint is a complete TokenResponse with this status and reason. */
+export async function expectOutcome(
+  sent: Promise<{ status: number; body: unknown; headers: unknown }>,
+  outcome: Outcome,
+): Promise<void> {
+  const { status, body, headers } = await sent;
+  expect({ status, reason: (body as TokenResponse).rejectionReason }).toEqual(outcome);
+  const successful = outcome.reason === 0;
+  expect(body).toEqual({
+    accessToken: successful ? expect.any(String) : null,
+    refreshToken: successful ? (body as TokenResponse).refreshToken : null,
+    rejectionReason: outcome.reason,
+    rejectionDetails: successful ? null : expect.any(String),
+    wasSuccessful: successful,
+  });
+  expect(headers).toMatchObject({
+    'cache-control': 'no-store',
+    'content-type': 'application/json; charset=utf-8',
+  });
 }

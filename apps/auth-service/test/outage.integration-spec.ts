@@ -1,6 +1,7 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { TcpProxy, createTestDatabase, eventually } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
+import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
 import { BACKEND, PASSWORD, bearerOf, migrateWithIdentities, postTo, startReplica } from './auth-fixture';
 
 /** Connecting takes 3 s at most, a statement 7 s. */
@@ -62,4 +63,22 @@ describe.each(['the service', 'one identity store'])('an outage of the database 
       });
     },
   );
+});
+
+describe('revocations that are out of date', () => {
+  it('make a bearer exchange 503, not a rejection', async () => {
+    const clock = new ManualClock(SYSTEM_CLOCK.now());
+    const database = await createTestDatabase({ migrate: migrateWithIdentities });
+    const app = await startReplica(database.url, { clock });
+    const trusted = { ...BACKEND, persona: 2, userName: 'carl.customer' };
+    const { body } = await postTo(app, '/auth/token/trust-simple', trusted);
+    clock.advance(31_000);
+    const exchanged = await bearerOf(postTo(app, '/auth/token/bearer'), body.accessToken);
+    expect([exchanged.status, exchanged.type]).toEqual([503, 'application/problem+json']);
+    await eventually(async () => {
+      expect((await bearerOf(postTo(app, '/auth/token/bearer'), body.accessToken)).status).toBe(200);
+    });
+    await app.close();
+    await database.drop();
+  });
 });

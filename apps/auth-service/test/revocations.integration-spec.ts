@@ -166,9 +166,7 @@ describe('revocations', () => {
       const after = await tokenOf(persona, userName);
       expect(Number(claimsOf(after).iat)).toBeGreaterThan(Number(claimsOf(before).iat));
       const exchange = (token: string): Promise<{ body: { rejectionReason: number } }> =>
-        bearerOf(service.post('/auth/token/bearer'), token) as unknown as Promise<{
-          body: { rejectionReason: number };
-        }>;
+        bearerOf(service.post('/auth/token/bearer'), token);
       expect((await exchange(before)).body.rejectionReason).toBe(6);
       expect((await exchange(after)).body.rejectionReason).toBe(0);
       await eventually(

@@ -38,21 +38,18 @@ export async function loadDevelopmentIdentities(
 ): Promise<void> {
   const ownUrl = config.MIGRATION_DATABASE_URL ?? config.DATABASE_URL;
   const applications = developmentApplications(config.DEVELOPMENT_SERVICE_SECRET);
-  await inOneTransaction(
-    config.PERSON_DIRECTORY_MIGRATION_DATABASE_URL ?? config.PERSON_DIRECTORY_DATABASE_URL ?? ownUrl,
-    writePersonDirectory,
-  );
-  await inOneTransaction(
-    config.INTERNAL_LEGACY_MIGRATION_DATABASE_URL ?? config.INTERNAL_LEGACY_DATABASE_URL ?? ownUrl,
-    writeInternalLegacy,
-  );
-  await inOneTransaction(
-    config.SERVICE_PROVIDERS_MIGRATION_DATABASE_URL ?? config.SERVICE_PROVIDERS_DATABASE_URL ?? ownUrl,
-    writeServiceProviders,
-  );
-  await inOneTransaction(ownUrl, (connection) =>
-    writeDevelopmentApplications(connection, applications, config.SECRET_ENCRYPTION_KEY),
-  );
+  const personUrl = config.PERSON_DIRECTORY_MIGRATION_DATABASE_URL ?? config.PERSON_DIRECTORY_DATABASE_URL;
+  const internalUrl = config.INTERNAL_LEGACY_MIGRATION_DATABASE_URL ?? config.INTERNAL_LEGACY_DATABASE_URL;
+  const providersUrl =
+    config.SERVICE_PROVIDERS_MIGRATION_DATABASE_URL ?? config.SERVICE_PROVIDERS_DATABASE_URL;
+  await Promise.all([
+    inOneTransaction(personUrl ?? ownUrl, writePersonDirectory),
+    inOneTransaction(internalUrl ?? ownUrl, writeInternalLegacy),
+    inOneTransaction(providersUrl ?? ownUrl, writeServiceProviders),
+    inOneTransaction(ownUrl, (connection) =>
+      writeDevelopmentApplications(connection, applications, config.SECRET_ENCRYPTION_KEY),
+    ),
+  ]);
   const { OPENID_ISSUER: issuer } = config;
   if (issuer === undefined) return;
   await inOneTransaction(ownUrl, (connection) => writeExternalIdentities(connection, issuer));

@@ -1,14 +1,7 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Persona } from '@platform/personas';
-import type {
-  Identity,
-  IdentityQuery,
-  IdentityRecord,
-  IdentityStore,
-  IdentityStoreName,
-  Resolution,
-} from './identity';
-import { IDENTITY_STORES } from './identity-stores';
+import type { Identity, IdentityQuery, IdentityRecord, IdentityStoreName, Resolution } from './identity';
+import { IdentityDirectory } from './identity-directory.service';
 import type { ExplicitIdentifiers } from './merge-identities';
 import { mergeIdentities, technicianName } from './merge-identities';
 import { ServiceProvidersStore } from './service-providers.store';
@@ -17,13 +10,14 @@ import { ServiceProvidersStore } from './service-providers.store';
 @Injectable()
 export class IdentityResolver {
   constructor(
-    @Inject(IDENTITY_STORES) private readonly stores: readonly IdentityStore[],
+    private readonly directory: IdentityDirectory,
     private readonly serviceProviders: ServiceProvidersStore,
   ) {}
 
   async resolve(query: IdentityQuery, explicit: ExplicitIdentifiers = {}): Promise<Resolution> {
-    const found = await this.ask(this.stores, query);
-    return mergeIdentities([...found, ...(await this.followLinks(found))], explicit);
+    const found = await this.directory.find(query);
+    const linked = await this.followLinks(found);
+    return mergeIdentities(this.directory.inOrder([...found, ...linked]), explicit);
   }
 
   /** A technician known only by provider and name; null when there is no such provider. */
@@ -40,11 +34,6 @@ export class IdentityResolver {
       facilities: [],
       groups: [],
     };
-  }
-
-  private async ask(stores: readonly IdentityStore[], query: IdentityQuery): Promise<IdentityRecord[]> {
-    const answers = await Promise.all(stores.map((store) => store.find(query)));
-    return answers.flat();
   }
 
   /** Asks the stores that a link points to and that did not know the user by the first query. Most users have no such
@@ -65,9 +54,6 @@ export class IdentityResolver {
     found: readonly IdentityRecord[],
   ): Promise<IdentityRecord[]> {
     if (query === null || found.some((record) => record.store === storeName)) return [];
-    return this.ask(
-      this.stores.filter((store) => store.name === storeName),
-      query,
-    );
+    return this.directory.findIn(storeName, query);
   }
 }

@@ -11,9 +11,13 @@ import {
   SERVICE_PROVIDERS_SCHEMA,
 } from '../migrations/schemas';
 import type { IdentityStore } from './identity';
+import { IdentityDirectory } from './identity-directory.service';
 import { IdentityResolver } from './identity-resolver.service';
 import { IDENTITY_STORES } from './identity-stores';
 import { InternalLegacyStore } from './internal-legacy.store';
+import { CallerIdentities } from './caller-identities.service';
+import { MeController } from './me.controller';
+import { SecurityGroupsStore } from '../access-control/security-groups.store';
 import { PasswordAuthenticator } from './passwords/password-authenticator.service';
 import { PasswordHasher } from './passwords/password-hasher.service';
 import { PersonDirectoryStore } from './person-directory.store';
@@ -25,24 +29,24 @@ interface StoreConnection {
   url: (config: AuthConfig) => string | undefined;
 }
 
-/** The stores in the order in which they are asked. A further store is one line here. */
-const STORES: readonly StoreConnection[] = [
-  {
-    store: PersonDirectoryStore,
-    schema: PERSON_DIRECTORY_SCHEMA,
-    url: (config) => config.PERSON_DIRECTORY_DATABASE_URL,
-  },
-  {
-    store: InternalLegacyStore,
-    schema: INTERNAL_LEGACY_SCHEMA,
-    url: (config) => config.INTERNAL_LEGACY_DATABASE_URL,
-  },
-  {
-    store: ServiceProvidersStore,
-    schema: SERVICE_PROVIDERS_SCHEMA,
-    url: (config) => config.SERVICE_PROVIDERS_DATABASE_URL,
-  },
-];
+const PERSON_DIRECTORY: StoreConnection = {
+  store: PersonDirectoryStore,
+  schema: PERSON_DIRECTORY_SCHEMA,
+  url: (config) => config.PERSON_DIRECTORY_DATABASE_URL,
+};
+const INTERNAL_LEGACY: StoreConnection = {
+  store: InternalLegacyStore,
+  schema: INTERNAL_LEGACY_SCHEMA,
+  url: (config) => config.INTERNAL_LEGACY_DATABASE_URL,
+};
+const SERVICE_PROVIDERS: StoreConnection = {
+  store: ServiceProvidersStore,
+  schema: SERVICE_PROVIDERS_SCHEMA,
+  url: (config) => config.SERVICE_PROVIDERS_DATABASE_URL,
+};
+
+/** The stores in the order in which they are asked. */
+const STORES: readonly StoreConnection[] = [PERSON_DIRECTORY, INTERNAL_LEGACY, SERVICE_PROVIDERS];
 
 @Module({})
 export class IdentityModule {
@@ -50,6 +54,7 @@ export class IdentityModule {
     const connected = STORES.map((connection) => connectStore(connection, config));
     return {
       module: IdentityModule,
+      controllers: [MeController],
       imports: connected.flatMap(({ imports }) => imports),
       providers: [
         ...connected.map(({ provider }) => provider),
@@ -58,28 +63,41 @@ export class IdentityModule {
           inject: STORES.map(({ store }) => store),
           useFactory: (...stores: IdentityStore[]) => stores,
         },
+        {
+          provide: SecurityGroupsStore,
+          inject: [getDataSourceToken(dataSourceName(INTERNAL_LEGACY, config))],
+          useFactory: (dataSource: DataSource) => new SecurityGroupsStore(dataSource),
+        },
+        IdentityDirectory,
         IdentityResolver,
+        CallerIdentities,
         PasswordHasher,
         PasswordAuthenticator,
       ],
-      exports: [IDENTITY_STORES, IdentityResolver, PasswordAuthenticator],
+      exports: [IdentityResolver, CallerIdentities, PasswordAuthenticator, SecurityGroupsStore],
     };
   }
 }
 
-/** A store in the service's own database uses its pool; one that lives elsewhere gets a pool of its own. */
+/** A store in the service's own database uses its pool (no name); one that lives elsewhere gets a pool of its own. */
+function dataSourceName({ schema, url }: StoreConnection, config: AuthConfig): string | undefined {
+  const isElsewhere = (url(config) ?? config.DATABASE_URL) !== config.DATABASE_URL;
+  return isElsewhere ? schema.settings.schema : undefined;
+}
+
 function connectStore(
-  { store, schema, url }: StoreConnection,
+  connection: StoreConnection,
   config: AuthConfig,
 ): { imports: DynamicModule[]; provider: FactoryProvider<IdentityStore> } {
-  const storeUrl = url(config) ?? config.DATABASE_URL;
-  const name = storeUrl === config.DATABASE_URL ? undefined : schema.settings.schema;
+  const { store, schema, url } = connection;
+  const name = dataSourceName(connection, config);
   const provider: FactoryProvider<IdentityStore> = {
     provide: store,
     inject: [getDataSourceToken(name)],
     useFactory: (dataSource: DataSource) => new store(dataSource),
   };
   if (name === undefined) return { imports: [], provider };
+  const storeUrl = url(config) ?? config.DATABASE_URL;
   const database = { ...schema.settings, url: storeUrl, poolSize: config.DATABASE_POOL_SIZE, name };
   return { imports: [DatabaseModule.forRoot(database)], provider };
 }

@@ -1,7 +1,7 @@
 import type { DataSource } from 'typeorm';
 import { Persona } from '@platform/personas';
-import type { IdentityQuery, IdentityRecord, IdentityStore, StoredPassword } from './identity';
-import { userNameKey } from './identity';
+import type { StoreStatements } from './sql-identity.store';
+import { SqlIdentityStore } from './sql-identity.store';
 
 // UNION, not UNION ALL: a group that was reached already is not walked again, so cycles end.
 const GROUPS = `
@@ -24,47 +24,24 @@ const FIND = `
     'groups', coalesce((${GROUPS}), '[]'),
     'disabled', u.disabled) AS record
   FROM internal_legacy.internal_user u`;
-const FIND_BY_USER_NAME = `${FIND} WHERE u.user_name_key = $1`;
-const FIND_BY_PERSON = `${FIND} WHERE u.person_id = $1`;
-const FIND_BY_USER = `${FIND} WHERE u.user_id = $1`;
 
-const FIND_PASSWORD = `
+const STATEMENTS: StoreStatements = {
+  find: {
+    'user-name': `${FIND} WHERE u.user_name_key = $1`,
+    person: `${FIND} WHERE u.person_id = $1`,
+    user: `${FIND} WHERE u.user_id = $1`,
+  },
+  findPassword: `
   SELECT json_build_object('store', 'internal-legacy', 'accountId', user_id, 'hash', password_hash) AS password
   FROM internal_legacy.internal_user
-  WHERE user_name_key = $1 AND password_hash IS NOT NULL AND NOT disabled`;
-const UPGRADE_PASSWORD = `
-  UPDATE internal_legacy.internal_user SET password_hash = $3 WHERE user_id = $1 AND password_hash = $2`;
+  WHERE user_name_key = $1 AND password_hash IS NOT NULL AND NOT disabled`,
+  upgradePassword: `
+  UPDATE internal_legacy.internal_user SET password_hash = $3 WHERE user_id = $1 AND password_hash = $2`,
+};
 
 /** Internal users and their security groups, direct and inherited. */
-export class InternalLegacyStore implements IdentityStore {
-  readonly name = 'internal-legacy';
-
-  constructor(private readonly dataSource: DataSource) {}
-
-  async find(query: IdentityQuery): Promise<IdentityRecord[]> {
-    const rows = await this.select(query);
-    return rows.map((row) => row.record);
-  }
-
-  async findPassword(userName: string): Promise<StoredPassword | null> {
-    const rows = await this.dataSource.query<{ password: StoredPassword }[]>(FIND_PASSWORD, [
-      userNameKey(userName),
-    ]);
-    return rows[0]?.password ?? null;
-  }
-
-  async upgradePassword(password: StoredPassword, newHash: string): Promise<void> {
-    await this.dataSource.query(UPGRADE_PASSWORD, [password.accountId, password.hash, newHash]);
-  }
-
-  private select(query: IdentityQuery): Promise<{ record: IdentityRecord }[]> {
-    switch (query.by) {
-      case 'user-name':
-        return this.dataSource.query(FIND_BY_USER_NAME, [userNameKey(query.userName)]);
-      case 'person':
-        return this.dataSource.query(FIND_BY_PERSON, [query.personId]);
-      case 'user':
-        return this.dataSource.query(FIND_BY_USER, [query.userId]);
-    }
+export class InternalLegacyStore extends SqlIdentityStore {
+  constructor(dataSource: DataSource) {
+    super('internal-legacy', dataSource, STATEMENTS);
   }
 }

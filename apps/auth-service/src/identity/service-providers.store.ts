@@ -1,7 +1,7 @@
 import type { DataSource } from 'typeorm';
 import { Persona } from '@platform/personas';
-import type { IdentityQuery, IdentityRecord, IdentityStore, StoredPassword } from './identity';
-import { userNameKey } from './identity';
+import type { StoreStatements } from './sql-identity.store';
+import { SqlIdentityStore } from './sql-identity.store';
 
 // A technician counts as disabled together with the provider.
 const FIND = `
@@ -17,55 +17,33 @@ const FIND = `
     'groups', '[]'::json,
     'disabled', t.disabled OR p.disabled) AS record
   FROM service_providers.technician t JOIN service_providers.provider p USING (provider_id)`;
-const FIND_BY_USER_NAME = `${FIND} WHERE t.user_name_key = $1`;
-const FIND_BY_PERSON = `${FIND} WHERE t.person_id = $1`;
 
 const FIND_PROVIDER = `SELECT 1 FROM service_providers.provider WHERE provider_id = $1 AND NOT disabled`;
 
-const FIND_PASSWORD = `
+const STATEMENTS: StoreStatements = {
+  find: {
+    'user-name': `${FIND} WHERE t.user_name_key = $1`,
+    person: `${FIND} WHERE t.person_id = $1`,
+    // This store does not know internal users.
+    user: null,
+  },
+  findPassword: `
   SELECT json_build_object('store', 'service-providers', 'accountId', technician_id, 'hash', password_hash) AS password
   FROM service_providers.technician
-  WHERE user_name_key = $1 AND password_hash IS NOT NULL AND NOT disabled`;
-const UPGRADE_PASSWORD = `
-  UPDATE service_providers.technician SET password_hash = $3 WHERE technician_id = $1 AND password_hash = $2`;
+  WHERE user_name_key = $1 AND password_hash IS NOT NULL AND NOT disabled`,
+  upgradePassword: `
+  UPDATE service_providers.technician SET password_hash = $3 WHERE technician_id = $1 AND password_hash = $2`,
+};
 
 /** Service providers and those of their technicians who have an account. */
-export class ServiceProvidersStore implements IdentityStore {
-  readonly name = 'service-providers';
-
-  constructor(private readonly dataSource: DataSource) {}
-
-  async find(query: IdentityQuery): Promise<IdentityRecord[]> {
-    const rows = await this.select(query);
-    return rows.map((row) => row.record);
+export class ServiceProvidersStore extends SqlIdentityStore {
+  constructor(dataSource: DataSource) {
+    super('service-providers', dataSource, STATEMENTS);
   }
 
   /** True for a provider that exists and is not disabled. */
   async hasProvider(providerId: number): Promise<boolean> {
     const rows = await this.dataSource.query<unknown[]>(FIND_PROVIDER, [providerId]);
     return rows.length > 0;
-  }
-
-  async findPassword(userName: string): Promise<StoredPassword | null> {
-    const rows = await this.dataSource.query<{ password: StoredPassword }[]>(FIND_PASSWORD, [
-      userNameKey(userName),
-    ]);
-    return rows[0]?.password ?? null;
-  }
-
-  async upgradePassword(password: StoredPassword, newHash: string): Promise<void> {
-    await this.dataSource.query(UPGRADE_PASSWORD, [password.accountId, password.hash, newHash]);
-  }
-
-  private select(query: IdentityQuery): Promise<{ record: IdentityRecord }[]> {
-    switch (query.by) {
-      case 'user-name':
-        return this.dataSource.query(FIND_BY_USER_NAME, [userNameKey(query.userName)]);
-      case 'person':
-        return this.dataSource.query(FIND_BY_PERSON, [query.personId]);
-      case 'user':
-        // This store does not know internal users.
-        return Promise.resolve([]);
-    }
   }
 }

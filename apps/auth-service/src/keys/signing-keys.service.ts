@@ -40,7 +40,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   async onModuleInit(): Promise<void> {
     await this.loadOrCreate().catch((error: unknown) => {
       // Tables may not exist yet: readiness says so, and the next reload makes up for it.
-      this.logger.warn({ err: error }, 'signing keys could not be loaded');
+      this.logger.warn('signing keys could not be loaded', { err: error });
     });
     this.timer = setInterval(() => void this.reloadQuietly(), RELOAD_INTERVAL_MS).unref();
   }
@@ -65,7 +65,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     try {
       await this.loadOrCreate();
     } catch (error) {
-      this.logger.warn({ err: error }, 'signing keys could not be reloaded; the known ones stay in use');
+      this.logger.warn('signing keys could not be reloaded; the known ones stay in use', { err: error });
     }
   }
 

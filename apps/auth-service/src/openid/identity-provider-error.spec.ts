@@ -34,6 +34,7 @@ describe('describeProviderError', () => {
   it('tells the kind and nothing of causes', () => {
     const error = libraryError({ code: 'C', error: 'invalid_grant' }, { claims: { secret: 'hunter2' } });
     expect(describeProviderError(error)).toBe('library, C, invalid_grant');
+    expect(describeProviderError(libraryError({ error: 'Hunter 2' }))).toBe('library');
     expect(describeProviderError('hunter2')).toBe('unknown error');
   });
 });

@@ -29,10 +29,11 @@ export function isProviderUnavailable(error: unknown): boolean {
   return false;
 }
 
-/** What may be logged of an error of the OpenID library: its kind. Its causes hold codes, tokens and claims. */
+/** What may be logged of an error of the OpenID library: its kind. Its causes hold codes, tokens and claims, and the `error` of a
+ *  callback is whatever a browser sent, so only what looks like an OAuth error code is shown. */
 export function describeProviderError(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
   const { code, error: oauthError } = error as { code?: unknown; error?: unknown };
-  const parts = [error.message, code, typeof oauthError === 'string' ? oauthError.slice(0, 100) : undefined];
-  return parts.filter((part) => typeof part === 'string').join(', ');
+  const kind = typeof oauthError === 'string' && /^[a-z_]{1,50}$/.test(oauthError) ? oauthError : undefined;
+  return [error.message, code, kind].filter((part) => typeof part === 'string').join(', ');
 }

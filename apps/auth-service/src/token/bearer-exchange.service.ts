@@ -2,9 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import type { Application } from '../applications/application';
 import { ApplicationsService } from '../applications/applications.service';
-import type { Resolution } from '../identity/identity';
-import { IdentityResolver } from '../identity/identity-resolver.service';
-import { parseSubject } from '../identity/subject';
+import { CallerIdentities } from '../identity/caller-identities.service';
 import { authoriseFlow } from './authorise-flow';
 import { TokenRejected, TokenRejectionReason } from './rejection';
 import { TokenIssuer } from './token-issuer.service';
@@ -15,7 +13,7 @@ import type { TokenResponse } from './token-response';
 export class BearerExchange {
   constructor(
     private readonly applications: ApplicationsService,
-    private readonly identities: IdentityResolver,
+    private readonly callers: CallerIdentities,
     private readonly tokens: TokenIssuer,
   ) {}
 
@@ -23,7 +21,7 @@ export class BearerExchange {
   async issueFor(caller: Caller): Promise<TokenResponse> {
     const [application, resolution] = await Promise.all([
       this.getApplication(caller.clientId),
-      this.resolve(caller),
+      this.callers.resolve(caller),
     ]);
     return this.tokens.issue({
       flow: 'bearer',
@@ -43,17 +41,5 @@ export class BearerExchange {
     }
     authoriseFlow(application, 'bearer');
     return application;
-  }
-
-  private async resolve(caller: Caller): Promise<Resolution> {
-    const subject = parseSubject(caller.subject);
-    if (subject?.kind === 'technician') {
-      const technician = await this.identities.findTechnician(subject.providerId, subject.name);
-      return technician === null ? { outcome: 'absent' } : { outcome: 'resolved', identity: technician };
-    }
-    // A legacy issuer names its subjects differently; the identifier claims say the same.
-    if (caller.personId !== null) return this.identities.resolve({ by: 'person', personId: caller.personId });
-    if (caller.userId !== null) return this.identities.resolve({ by: 'user', userId: caller.userId });
-    return { outcome: 'absent' };
   }
 }

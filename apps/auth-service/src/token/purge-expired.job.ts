@@ -51,7 +51,7 @@ export class PurgeExpiredJob implements OnApplicationBootstrap, OnApplicationShu
     try {
       await this.run();
     } catch (error) {
-      this.logger.warn({ err: error }, 'expired rows could not be purged');
+      this.logger.warn('expired rows could not be purged', { err: error });
     }
   }
 }

@@ -61,10 +61,10 @@ export class RefreshSessions {
         throw rejected(decision.reason);
       case 'reused':
         await revokeRefreshFamily(this.dataSource, session.familyId, 'reuse');
-        this.logger.warn(
-          { familyId: session.familyId, subject: session.subject },
-          'refresh token reused: family revoked',
-        );
+        this.logger.warn('refresh token reused: family revoked', {
+          familyId: session.familyId,
+          subject: session.subject,
+        });
         throw rejected(TokenRejectionReason.TokenRevoked, 'reused');
     }
   }

@@ -16,6 +16,7 @@ import type { TokenFlow } from './rejection';
 import { TokenRejected, TokenRejectionReason } from './rejection';
 import type { TokenResponse } from './token-response';
 import { successfulTokenResponse } from './token-response';
+import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 
 /** What a flow has established about a request. */
@@ -48,6 +49,7 @@ export class TokenIssuer {
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly signer: TokenSigner,
     private readonly sessions: RefreshSessions,
+    private readonly metrics: TokenMetrics,
   ) {}
 
   /** @throws {TokenRejected} AuthenticationFailed, InvalidGrant or TokenRevoked; for refreshes what RefreshSessions says too */
@@ -57,9 +59,11 @@ export class TokenIssuer {
     const { identity } = resolution;
     const grant = { identity, personas: grantPersonas(identity, authentication.personas, application) };
     const { renews } = authentication;
-    return renews === undefined
+    const response = await (renews === undefined
       ? this.issueAnew(authentication, grant)
-      : this.renew(authentication, grant, renews);
+      : this.renew(authentication, grant, renews));
+    this.metrics.count(authentication.flow, response.rejectionReason);
+    return response;
   }
 
   private async issueAnew(authentication: Authentication, grant: Grant): Promise<TokenResponse> {

@@ -1,4 +1,4 @@
-import { Catch } from '@nestjs/common';
+import { Catch, Inject, Logger } from '@nestjs/common';
 import type { ArgumentsHost } from '@nestjs/common';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
@@ -8,6 +8,7 @@ import { IdentityProviderUnavailableError } from '../openid/identity-provider-er
 import type { TokenFlow } from './rejection';
 import { TokenRejected, TokenRejectionReason, rejectionStatus } from './rejection';
 import { findTokenFlow } from './token-endpoints';
+import { TokenMetrics } from './token-metrics.service';
 import { rejectedTokenResponse } from './token-response';
 
 const TOO_MANY_REQUESTS = 429;
@@ -16,6 +17,11 @@ const TOO_MANY_REQUESTS = 429;
  *  elsewhere, are problems. */
 @Catch()
 export class TokenRejectionFilter extends ProblemDetailsFilter {
+  @Inject(TokenMetrics)
+  private readonly metrics!: TokenMetrics;
+
+  private readonly rejections = new Logger('TokenRejection');
+
   override catch(error: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<FastifyRequest>();
     const flow = findTokenFlow(request.method, request.url);
@@ -45,6 +51,15 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
 
   private reject(reply: FastifyReply, flow: TokenFlow, rejection: TokenRejected): void {
     if (reply.sent) return;
+    this.metrics.count(flow, rejection.reason);
+    // The private detail is for us alone: it tells unknown from wrong.
+    const { reason, stage, privateDetail } = rejection;
+    this.rejections.log('token request rejected', {
+      flow,
+      reason: TokenRejectionReason[reason],
+      stage,
+      detail: privateDetail,
+    });
     void reply
       .code(rejectionStatus(flow, rejection.reason, rejection.stage))
       .header('cache-control', 'no-store')

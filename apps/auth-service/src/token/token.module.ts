@@ -6,7 +6,6 @@ import { BearerExchange } from './bearer-exchange.service';
 import { ExternalIdentities } from '../openid/external-identities.service';
 import { OpenIdModule } from '../openid/openid.module';
 import { BearerFlow } from './flows/bearer.flow';
-import { LoginApplications } from './flows/login-applications.service';
 import { OpenIdFlow } from './flows/openid.flow';
 import { PasswordFlow } from './flows/password.flow';
 import { RefreshFlow } from './flows/refresh.flow';
@@ -16,7 +15,9 @@ import { TrustFlow } from './flows/trust.flow';
 import { TrustedSubjects } from './flows/trusted-subjects.service';
 import { PurgeExpiredJob } from './purge-expired.job';
 import { RefreshSessions } from './refresh-sessions.service';
+import { SignInApplications } from './sign-in-applications.service';
 import { TokenIssuer } from './token-issuer.service';
+import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 
 @Module({})
@@ -37,14 +38,16 @@ export class TokenModule {
       ],
       providers: [
         TokenIssuer,
+        TokenMetrics,
         TokenSigner,
         RefreshSessions,
         BearerExchange,
         TrustedSubjects,
-        LoginApplications,
+        SignInApplications,
         ExternalIdentities,
         PurgeExpiredJob,
       ],
+      exports: [TokenMetrics],
     };
   }
 }

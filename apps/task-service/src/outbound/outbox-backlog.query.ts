@@ -12,7 +12,7 @@ export interface OutboxBacklog {
 const COUNT_LIMIT = 10_000;
 
 const SELECT = `
-  SELECT (SELECT count(*)::int FROM (SELECT 1 FROM task.outbox WHERE parked_at IS NULL LIMIT $1) AS some) AS waiting,
+  SELECT (SELECT count(*)::int FROM (SELECT 1 FROM task.outbox WHERE parked_at IS NULL LIMIT $1) AS counted) AS waiting,
     (SELECT count(*)::int FROM task.outbox WHERE parked_at IS NOT NULL) AS parked,
     coalesce((SELECT extract(epoch FROM now() - min(created_at))::float8 FROM (
       SELECT (SELECT created_at FROM task.outbox AS event WHERE event.lane = lane AND parked_at IS NULL

@@ -1,17 +1,17 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import type { IdentityStore, StoredPassword } from '../identity';
 import { userNameKey } from '../identity';
-import { IDENTITY_STORES } from '../identity-stores';
+import { IdentityDirectory } from '../identity-directory.service';
 import { PasswordHasher } from './password-hasher.service';
 import { settlePasswordAttempt } from './settle-password-attempt.query';
 
-/** Checks a user name and password against the stores. */
+/** Checks a user name and password against the stores. Where two unlinked accounts share a name, the first store's password counts here
+ *  and the user is refused afterwards, as ambiguous. */
 @Injectable()
 export class PasswordAuthenticator {
   constructor(
-    @Inject(IDENTITY_STORES) private readonly stores: readonly IdentityStore[],
+    private readonly directory: IdentityDirectory,
     private readonly hasher: PasswordHasher,
     @InjectDataSource() private readonly dataSource: DataSource,
   ) {}
@@ -19,19 +19,12 @@ export class PasswordAuthenticator {
   /** True for the right password of an account that is not locked. Unknown, passwordless, locked and wrong take the same steps,
    *  so neither the answer nor its time tells them apart. */
   async isRight(userName: string, password: string): Promise<boolean> {
-    const stored = await this.findPassword(userName);
+    const stored = await this.directory.findPassword(userName);
     const { verified, upgradedHash } = await this.hasher.verify(stored?.hash ?? null, password);
     const admitted = await settlePasswordAttempt(this.dataSource, userNameKey(userName), verified);
     if (admitted && stored !== null && upgradedHash !== null) {
-      const store = this.stores.find((each) => each.name === stored.store);
-      await store?.upgradePassword(stored, upgradedHash);
+      await this.directory.upgradePassword(stored, upgradedHash);
     }
     return admitted;
-  }
-
-  /** The password of the first store that has one. Two unlinked accounts of one name are refused later, as ambiguous. */
-  private async findPassword(userName: string): Promise<StoredPassword | null> {
-    const answers = await Promise.all(this.stores.map((store) => store.findPassword(userName)));
-    return answers.find((answer) => answer !== null) ?? null;
   }
 }

@@ -1,5 +1,5 @@
-import { Body, Headers, Inject, Query } from '@nestjs/common';
-import { AccessTokenError, AccessTokenVerifier, bearerToken } from '@platform/access-tokens';
+import { Body, Header, Headers, Inject, Query } from '@nestjs/common';
+import { AccessTokenError, AccessTokenVerifier, accessProblem, bearerToken } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
@@ -7,6 +7,7 @@ import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
+import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
 import { BearerExchange } from '../bearer-exchange.service';
 import { TokenRejected, TokenRejectionReason } from '../rejection';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
@@ -17,7 +18,7 @@ export class BearerQueryDto extends createZodDto(
 ) {}
 
 export class TrustedTokenDto extends createZodDto(
-  z.object({ token: z.string().max(16_384).nullish() }).default({}),
+  z.strictObject({ token: z.string().max(16_384).optional() }).default({}),
 ) {}
 
 /** A valid access token for a fresh one. */
@@ -36,26 +37,24 @@ export class BearerFlow {
     @Query() { bearerTokenOverride }: BearerQueryDto,
   ): Promise<TokenResponse> {
     const override = this.config.BEARER_TOKEN_OVERRIDE_ENABLED ? bearerTokenOverride : undefined;
-    return this.exchangeToken(override ?? bearerToken(authorization));
-  }
-
-  /** Obsolete. The payload is not specified: the token stands in the header, as on its successor, or in the body. */
-  @TokenPost('trustedToken')
-  issueObsolete(
-    @Headers('authorization') authorization: string | undefined,
-    @Query() query: BearerQueryDto,
-    @Body() { token }: TrustedTokenDto,
-  ): Promise<TokenResponse> {
-    const inBody = authorization === undefined && typeof token === 'string' ? `Bearer ${token}` : undefined;
-    return this.issue(inBody ?? authorization, query);
-  }
-
-  private async exchangeToken(token: string | null): Promise<TokenResponse> {
-    const caller = await this.verify(token);
+    const caller = await this.verify(override ?? bearerToken(authorization));
     // Exchanging again and again must not keep one sign-in alive for ever.
     const ageMs = this.clock.now().getTime() - caller.authTime.getTime();
     if (ageMs > this.config.BEARER_MAX_AGE * 1_000) throw notValid('the sign-in is too long ago');
     return this.exchange.issueFor(caller);
+  }
+
+  /** Obsolete second name of `bearer`, which also takes the token from the body. */
+  @TokenPost('trustedToken')
+  @Header('Deprecation', DEPRECATED_SINCE)
+  @Header('Link', successorLink('/auth/token/bearer'))
+  trustedToken(
+    @Headers('authorization') authorization: string | undefined,
+    @Query() query: BearerQueryDto,
+    @Body() body: TrustedTokenDto,
+  ): Promise<TokenResponse> {
+    const fromBody = body.token === undefined ? undefined : `Bearer ${body.token}`;
+    return this.issue(authorization ?? fromBody, query);
   }
 
   private async verify(token: string | null): Promise<Caller> {
@@ -63,7 +62,8 @@ export class BearerFlow {
     try {
       return await this.verifier.verify(token);
     } catch (error) {
-      if (!(error instanceof AccessTokenError)) throw error;
+      // Keys or revocations out of reach are an outage, not a verdict on the token.
+      if (!(error instanceof AccessTokenError)) throw accessProblem(error);
       if (error.reason !== 'revoked') throw notValid(error.reason, error);
       throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.', {
         cause: error,

@@ -1,17 +1,18 @@
-import { Body, Headers, Inject } from '@nestjs/common';
+import { Body, Header, Headers, Inject } from '@nestjs/common';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
+import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
 import { ExternalIdentities } from '../../openid/external-identities.service';
 import { SingleSignOn } from '../../openid/single-sign-on.service';
 import type { Callback } from '../../openid/single-sign-on.service';
 import type { ResumedSignIn } from '../../openid/sign-ins.service';
 import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { SignInApplications } from '../sign-in-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
-import { LoginApplications } from './login-applications.service';
 
 const callbackValue = z.string().max(8_192);
 
@@ -37,7 +38,7 @@ export class OpenIdFlow {
   constructor(
     private readonly signOn: SingleSignOn,
     private readonly externalIdentities: ExternalIdentities,
-    private readonly applications: LoginApplications,
+    private readonly applications: SignInApplications,
     private readonly tokens: TokenIssuer,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
@@ -50,10 +51,7 @@ export class OpenIdFlow {
   ): Promise<TokenResponse> {
     const fields = callback as unknown as Callback;
     const signIn = await this.signOn.resume(fields, cookies);
-    const application = await this.applications.findFor(
-      'openid',
-      this.applicationKey(signIn, applicationKey),
-    );
+    const application = await this.applications.find('openid', this.applicationKey(signIn, applicationKey));
     const external = await this.signOn.identify(fields, signIn);
     return this.tokens.issue({
       flow: 'openid',
@@ -66,6 +64,8 @@ export class OpenIdFlow {
 
   /** Obsolete; Azure AD is an OpenID provider like any other. */
   @TokenPost('user/AzureADLogOn')
+  @Header('Deprecation', DEPRECATED_SINCE)
+  @Header('Link', successorLink('/auth/token/openId'))
   issueObsolete(
     @Body() callback: OpenIdCallbackDto,
     @Headers('cookie') cookies: string | undefined,

@@ -6,10 +6,10 @@ import type { AuthConfig } from '../../config';
 import { IdentityResolver } from '../../identity/identity-resolver.service';
 import { PasswordAuthenticator } from '../../identity/passwords/password-authenticator.service';
 import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { SignInApplications } from '../sign-in-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
-import { LoginApplications } from './login-applications.service';
 import { plainText, queryFlag } from './request-fields';
 
 export class PasswordRequestDto extends createZodDto(
@@ -24,7 +24,7 @@ export class PasswordFlow {
   constructor(
     private readonly passwords: PasswordAuthenticator,
     private readonly identities: IdentityResolver,
-    private readonly applications: LoginApplications,
+    private readonly applications: SignInApplications,
     private readonly tokens: TokenIssuer,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
@@ -35,7 +35,7 @@ export class PasswordFlow {
     @Query() { grantAsInternalPartner }: PasswordQueryDto,
     @Headers('x-application-key') applicationKey: string | undefined,
   ): Promise<TokenResponse> {
-    const application = await this.applications.findFor(
+    const application = await this.applications.find(
       'password',
       applicationKey ?? this.config.USER_FLOW_DEFAULT_APPLICATION,
     );

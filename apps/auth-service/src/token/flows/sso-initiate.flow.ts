@@ -1,19 +1,19 @@
-import { Get, Headers, Redirect, Res } from '@nestjs/common';
+import { Headers, Redirect, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { SingleSignOn } from '../../openid/single-sign-on.service';
-import { TokenFlowController } from '../token-flow.decorator';
-import { LoginApplications } from './login-applications.service';
+import { SignInApplications } from '../sign-in-applications.service';
+import { TokenFlowController, TokenGet } from '../token-flow.decorator';
 
 /** The way to the identity provider. */
 @TokenFlowController()
 export class SsoInitiateFlow {
   constructor(
     private readonly signOn: SingleSignOn,
-    private readonly applications: LoginApplications,
+    private readonly applications: SignInApplications,
   ) {}
 
   /** An application that names itself here need not do so at the callback, which a browser sends without headers of ours. */
-  @Get('sso/initiate')
+  @TokenGet('sso/initiate')
   @Redirect()
   async initiate(
     @Headers('cookie') cookies: string | undefined,
@@ -21,7 +21,7 @@ export class SsoInitiateFlow {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<{ url: string }> {
     this.signOn.assertConfigured();
-    const application = await this.applications.findFor('openid', applicationKey);
+    const application = await this.applications.find('openid', applicationKey);
     const { authorizationUrl, cookie } = await this.signOn.start(
       cookies,
       application?.applicationKey ?? null,

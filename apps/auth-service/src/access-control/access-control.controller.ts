@@ -1,0 +1,64 @@
+import { Controller, Get, Param, Query } from '@nestjs/common';
+import { CurrentCaller, RequireInternalAdministrator } from '@platform/access-tokens';
+import type { Caller } from '@platform/access-tokens';
+import { problems } from '@platform/service-defaults';
+import { createZodDto } from 'nestjs-zod';
+import { z } from 'zod';
+import type { SecurityEditorKey } from './composite-identifier';
+import { nameInIdentifier } from './composite-identifier';
+import { SecurityGroupsStore } from './security-groups.store';
+
+export interface RoleMembersResponse {
+  members: { type: string; key: string; value: string }[];
+  identityNames: string[];
+}
+
+export interface HasAccessResponse {
+  hasAccess: boolean;
+}
+
+export class HasAccessQueryDto extends createZodDto(
+  z.object({
+    expectedUserId: z
+      .string()
+      .regex(/^-?\d{1,16}$/, 'must be an integer')
+      .transform(Number)
+      .refine(Number.isSafeInteger, 'must be an integer')
+      .optional(),
+  }),
+) {}
+
+/** Who is in a group, and who may pass an access point. Source: authentication spec, Authorization queries. */
+@Controller('auth')
+@RequireInternalAdministrator()
+export class AccessControlController {
+  constructor(private readonly groups: SecurityGroupsStore) {}
+
+  @Get('roles/:identifier/members')
+  async members(@Param('identifier') identifier: string): Promise<RoleMembersResponse> {
+    const found = await this.groups.findMembers(nameOrProblem(identifier, 'GroupName'));
+    const members = found.map(({ key, value }) => ({ type: 'SecurityEditor', key, value }));
+    const userNames = found.filter(({ key }) => key === 'UserName').map(({ value }) => value);
+    return { members, identityNames: [...new Set(userNames)] };
+  }
+
+  @Get('accessPoints/:identifier/hasAccess')
+  async hasAccess(
+    @Param('identifier') identifier: string,
+    @Query() { expectedUserId }: HasAccessQueryDto,
+    @CurrentCaller() caller: Caller,
+  ): Promise<HasAccessResponse> {
+    const name = nameOrProblem(identifier, 'AccessPointName');
+    const userId = expectedUserId ?? caller.userId;
+    // Only internal users are in groups; a caller without a user id has access to nothing.
+    return { hasAccess: userId !== null && (await this.groups.hasAccess(name, userId)) };
+  }
+}
+
+/** @throws {ProblemException} 400 when the identifier has another shape */
+function nameOrProblem(identifier: string, key: SecurityEditorKey): string {
+  const name = nameInIdentifier(identifier, key);
+  if (name === null)
+    throw problems.badRequest(`The identifier must have the form SecurityEditor~~${key}~~<name>.`);
+  return name;
+}

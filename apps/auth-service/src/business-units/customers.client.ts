@@ -1,0 +1,103 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { CLOCK, problems } from '@platform/service-defaults';
+import type { ProblemException } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import { fullJitterDelayMs, sleep } from '@platform/time';
+import type { z } from 'zod';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
+import { CircuitBreaker } from './circuit-breaker';
+
+const ATTEMPTS = 3;
+const RETRY_WAIT = { baseMs: 50, maxMs: 200 };
+const BREAKER = { failures: 5, openMs: 5_000 };
+
+/** What came of one attempt: an answer to pass on, or a failure that may pass by itself. */
+type Attempt =
+  { answer: string } | { refused: ProblemException } | { failed: ProblemException; cause: unknown };
+
+/** Asks the customers service on a caller's behalf: with a time-out, a few retries, and not at all while it keeps failing. */
+@Injectable()
+export class CustomersClient {
+  private readonly breaker: CircuitBreaker;
+  private readonly logger = new Logger(CustomersClient.name);
+
+  constructor(
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    @Inject(CLOCK) clock: Clock,
+  ) {
+    this.breaker = new CircuitBreaker(BREAKER, clock);
+  }
+
+  /** The JSON answer to GET `path`. @param token the caller's, passed on
+   *  @throws {ProblemException} 400, 401, 403 and 404 as the customers service answers them; 502 for an answer that cannot be used, 503 when
+   *    there is none */
+  async get<T>(path: string, token: string, schema: z.ZodType<T>): Promise<T> {
+    const read = schema.safeParse(parseJson(await this.ask(path, token)));
+    if (!read.success) throw problems.badGateway('The customers service gave an answer that cannot be used.');
+    return read.data;
+  }
+
+  private async ask(path: string, token: string): Promise<string> {
+    for (let attempt = 1; ; attempt += 1) {
+      if (!this.breaker.admits()) throw unavailable();
+      const outcome = await this.attempt(path, token);
+      if (!('failed' in outcome)) {
+        this.breaker.succeeded();
+        if ('refused' in outcome) throw outcome.refused;
+        return outcome.answer;
+      }
+      this.breaker.failed();
+      this.logger.warn('the customers service did not answer', { err: outcome.cause, attempt });
+      if (attempt === ATTEMPTS) throw outcome.failed;
+      await sleep(fullJitterDelayMs(attempt, RETRY_WAIT));
+    }
+  }
+
+  private async attempt(path: string, token: string): Promise<Attempt> {
+    try {
+      const response = await fetch(`${this.config.CUSTOMERS_SERVICE_URL.replace(/\/$/, '')}${path}`, {
+        headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+        redirect: 'error',
+        signal: AbortSignal.timeout(this.config.CUSTOMERS_SERVICE_TIMEOUT_MS),
+      });
+      if (response.status === 200) return { answer: await response.text() };
+      await response.body?.cancel();
+      return notAnswered(response.status);
+    } catch (cause) {
+      return { failed: unavailable(), cause };
+    }
+  }
+}
+
+/** Undefined, which no schema here accepts, for text that is not JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function unavailable(): ProblemException {
+  return problems.serviceUnavailable('The customers service cannot be reached at the moment.');
+}
+
+/** The caller's own mistakes are passed on; anything else is the customers service's trouble, never ours to call 500. */
+function notAnswered(status: number): Attempt {
+  switch (status) {
+    case 400:
+      return { refused: problems.badRequest('The customers service refused the request.') };
+    case 401:
+      return { refused: problems.unauthorized('The customers service did not accept the token.') };
+    case 403:
+      return { refused: problems.forbidden('The customers service refused this caller.') };
+    case 404:
+      return { refused: problems.notFound('The customers service knows no such business unit.') };
+    default: {
+      const cause = new Error(`the customers service answered ${String(status)}`);
+      return { failed: problems.badGateway('The customers service failed.'), cause };
+    }
+  }
+}

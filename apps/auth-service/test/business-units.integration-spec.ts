@@ -1,0 +1,129 @@
+import { createServer } from 'node:http';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
+import { BACKEND, bearerOf, startAuthService } from './auth-fixture';
+import type { AuthFixture } from './auth-fixture';
+
+/** A customers service that answers as the test says, and remembers what it was asked. */
+class CustomersDouble {
+  requests: { url: string; authorization: string | undefined }[] = [];
+  answer: { status: number; body: string } | 'silence' = { status: 200, body: '[501,502]' };
+  private readonly server: Server = createServer((request, response) => {
+    this.requests.push({ url: request.url ?? '', authorization: request.headers.authorization });
+    if (this.answer === 'silence') return;
+    response.writeHead(this.answer.status, { 'content-type': 'application/json' }).end(this.answer.body);
+  });
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => this.server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${String((this.server.address() as AddressInfo).port)}`;
+  }
+
+  stop(): void {
+    this.server.close();
+    this.server.closeAllConnections();
+  }
+}
+
+describe('business units', () => {
+  const clock = new ManualClock(SYSTEM_CLOCK.now());
+  const customers = new CustomersDouble();
+  let service: AuthFixture;
+  let token: string;
+  beforeAll(async () => {
+    const url = await customers.start();
+    service = await startAuthService({
+      clock,
+      environment: { CUSTOMERS_SERVICE_URL: url, CUSTOMERS_SERVICE_TIMEOUT_MS: '100' },
+    });
+    const { body } = await service.post('/auth/token/trust-simple', {
+      ...BACKEND,
+      persona: 2,
+      userName: 'carl.customer',
+    });
+    token = body.accessToken as string;
+  });
+  beforeEach(() => {
+    customers.requests = [];
+  });
+  afterAll(async () => {
+    await service.stop();
+    customers.stop();
+  });
+
+  it('asks for the facilities of a business unit with the token of the caller', async () => {
+    customers.answer = { status: 200, body: '[501,502]' };
+    const { status, body, headers } = await service.get('/auth/buid/77/facility-access', token);
+    expect([status, body]).toEqual([200, [501, 502]]);
+    expect(headers.deprecation).toMatch(/^@\d+$/);
+    expect(customers.requests).toEqual([
+      { url: '/business-units/77/facility-access', authorization: `Bearer ${token}` },
+    ]);
+  });
+
+  it('asks for the business unit of a PLT code and answers one bare integer', async () => {
+    customers.answer = { status: 200, body: '77' };
+    const { status, text, type } = await service.get('/auth/buid?plt=PLT-77%26x', token);
+    expect([status, text, type]).toEqual([200, '77', 'application/json']);
+    expect(customers.requests[0]?.url).toBe('/business-units?plt=PLT-77%26x');
+  });
+
+  it.each([400, 401, 403, 404])('passes %i on without asking again', async (status) => {
+    customers.answer = { status, body: '{}' };
+    expect((await service.get('/auth/buid/78/facility-access', token)).status).toBe(status);
+    expect(customers.requests).toHaveLength(1);
+  });
+
+  it.each<[string, CustomersDouble['answer'], number, number]>([
+    ['a failure', { status: 500, body: '{}' }, 502, 3],
+    ['no answer', 'silence', 503, 3],
+    ['something that is not JSON', { status: 200, body: '<html>' }, 502, 1],
+    ['something else', { status: 200, body: '{"facilities":[]}' }, 502, 1],
+  ])('answers %s with a problem', async (_, answer, status, requests) => {
+    customers.answer = { status: 200, body: '[]' };
+    await service.get('/auth/buid/1/facility-access', token);
+    customers.requests = [];
+    customers.answer = answer;
+    const sent = await service.get('/auth/buid/77/facility-access', token);
+    expect([sent.status, sent.type]).toEqual([status, 'application/problem+json']);
+    expect(customers.requests).toHaveLength(requests);
+  });
+
+  it('stops asking after five failures in a row, and tries again five seconds later', async () => {
+    customers.answer = { status: 200, body: '[]' };
+    await service.get('/auth/buid/1/facility-access', token);
+    customers.answer = { status: 503, body: '{}' };
+    customers.requests = [];
+    for (let n = 0; n < 4; n += 1)
+      expect((await service.get('/auth/buid/1/facility-access', token)).status).toBeGreaterThan(501);
+    expect(customers.requests).toHaveLength(5);
+    clock.advance(5_000);
+    customers.answer = { status: 200, body: '[]' };
+    expect((await service.get('/auth/buid/1/facility-access', token)).status).toBe(200);
+  });
+
+  it.each([
+    '/auth/buid/abc/facility-access',
+    '/auth/buid/1.5/facility-access',
+    '/auth/buid',
+    '/auth/buid?plt=',
+    '/auth/buid?plt=a&plt=b',
+  ])('refuses %s', async (path) => {
+    expect((await service.get(path, token)).status).toBe(400);
+    expect((await service.get(path)).status).toBe(401);
+    expect(customers.requests).toEqual([]);
+  });
+
+  it('keeps the obsolete name of the bearer exchange, and says so', async () => {
+    const byHeader = await bearerOf(service.post('/auth/token/trustedToken'), token);
+    const byBody = await service.post('/auth/token/trustedToken', { token });
+    for (const { status, headers, body } of [byHeader, byBody]) {
+      expect([status, body.wasSuccessful]).toEqual([200, true]);
+      expect(headers.deprecation).toMatch(/^@\d+$/);
+      expect(headers.link).toBe('</auth/token/bearer>; rel="successor-version"');
+    }
+    const without = await service.post('/auth/token/trustedToken');
+    expect([without.status, without.body.rejectionReason]).toEqual([401, 2]);
+  });
+});

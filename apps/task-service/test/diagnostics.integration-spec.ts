@@ -1,0 +1,54 @@
+import { Metrics } from '@platform/service-defaults';
+import { eventually } from '@platform/testing';
+import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+describe('the running service', () => {
+  let service: TaskFixture;
+  beforeAll(async () => {
+    service = await startTaskService();
+  });
+  afterAll(() => service.close());
+
+  it('answers a ping without a token, with the JSON string', async () => {
+    const answer = await service.api.get('/diagnostics/ping').expect(200);
+    expect(answer.text).toBe('"pong"');
+    expect(answer.headers['content-type']).toMatch(/^application\/json/);
+  });
+
+  it('describes its operations', async () => {
+    const { body } = await service.api.get('/openapi.json').expect(200);
+    expect(Object.keys(body.paths)).toEqual(
+      expect.arrayContaining([
+        '/Schedules',
+        '/Schedules/{id}',
+        '/Instances',
+        '/Instances/{id}',
+        '/Instances/{id}/commands/complete',
+        '/Triggers',
+        '/commands/scheduleRecurringTaskInstanceGeneration',
+        '/commands/unscheduleRecurringTaskInstanceGeneration',
+      ]),
+    );
+  });
+
+  it('shows how much waits in the message store', async () => {
+    // Nobody listens to ScheduleCreatedEvent here, so it stays.
+    const body = { facilityId: 501, name: 'Round', schedule: '0 9 * * *' };
+    await service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
+    const text = await eventually(async () => {
+      const metrics = await service.app.get(Metrics).registry.metrics();
+      expect(metrics).toMatch(/^task_outbox_waiting 1$/m);
+      return metrics;
+    });
+    expect(text).toMatch(/^task_outbox_parked 0$/m);
+    expect(text).toMatch(/^task_outbox_oldest_age_seconds 0?\.?\d+/m);
+  });
+
+  it('stops accepting a token soon after its revocation', async () => {
+    await service.api.get('/Schedules').set(CUSTOMER).expect(200);
+    const revocationDate = new Date(Date.now() + 1_000).toISOString();
+    service.auth.revocations.push({ domain: 'svc-personid', identifier: '1001', revocationDate });
+    await eventually(() => service.api.get('/Schedules').set(CUSTOMER).expect(401), { timeoutMs: 3_000 });
+  });
+});
