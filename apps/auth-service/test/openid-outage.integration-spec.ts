@@ -1,4 +1,4 @@
-import { eventually } from '@platform/testing';
+import { TcpProxy, eventually } from '@platform/testing';
 import { startReplica } from './auth-fixture';
 import { OPENID_CLIENT } from './identity-provider-process';
 import { SIGNED_IN, SignOnFixture, outcome } from './sign-on-fixture';
@@ -64,5 +64,24 @@ describe('single sign-on while the provider changes or is away', () => {
     await ignorant.close();
     expect(answer.status).toBe(503);
     expect(outcome(await browser.complete(fixture.first, fields))).toEqual(SIGNED_IN);
+  });
+
+  it('answers 503 while the database is out of reach, and the sign-in under way goes on afterwards', async () => {
+    const { service, environment } = fixture;
+    const database = await TcpProxy.start(service.database.url);
+    const replica = await startReplica(database.url, { environment });
+    const url = await replica.getUrl();
+    const { browser, fields } = await fixture.beginSignIn('carl.customer');
+    await database.refuse();
+    const started = await fetch(`${url}/auth/token/sso/initiate`, { redirect: 'manual' });
+    expect(started.status).toBe(503);
+    expect((await browser.complete(url, fields)).status).toBe(503);
+    await database.restore();
+    await eventually(async () => {
+      expect((await fetch(`${url}/health/ready`)).status).toBe(200);
+    });
+    expect(outcome(await browser.complete(url, fields))).toEqual(SIGNED_IN);
+    await replica.close();
+    await database.stop();
   });
 });

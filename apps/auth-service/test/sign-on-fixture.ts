@@ -23,6 +23,8 @@ export class SignOnFixture {
     /** Addresses of the replicas. */
     readonly first: string,
     readonly second: string,
+    /** What a further replica has to be told of the provider. */
+    readonly environment: NodeJS.ProcessEnv,
   ) {}
 
   static async start(): Promise<SignOnFixture> {
@@ -42,7 +44,7 @@ export class SignOnFixture {
     );
     const secondReplica = await startReplica(service.database.url, { environment });
     const urls = [await service.app.getUrl(), await secondReplica.getUrl()] as const;
-    return new SignOnFixture(provider, service, secondReplica, ...urls);
+    return new SignOnFixture(provider, service, secondReplica, ...urls, environment);
   }
 
   async stop(): Promise<void> {
