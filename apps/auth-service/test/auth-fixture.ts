@@ -28,6 +28,9 @@ export const REPORTS = {
   sharedSecret: 'demo-reports-secret-for-local-use-only-000002',
 };
 
+/** Secret of the application `platform-services`. */
+export const PLATFORM_SECRET = 'platform-services-secret-for-tests';
+
 /** Key of the sealed secrets in the fixture's databases. */
 export const SECRET_KEY = randomBytes(32);
 
@@ -72,7 +75,7 @@ export async function loadIdentities(url: string): Promise<void> {
     NODE_ENV: 'test',
     DATABASE_URL: url,
     SECRET_ENCRYPTION_KEY: SECRET_KEY,
-    DEVELOPMENT_SERVICE_SECRET: 'platform-services-secret-for-tests',
+    DEVELOPMENT_SERVICE_SECRET: PLATFORM_SECRET,
   });
 }
 

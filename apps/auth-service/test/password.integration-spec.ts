@@ -151,4 +151,25 @@ describe('passwords', () => {
     );
     expect(await login('gina.global', PASSWORD)).toBe(401);
   });
+
+  it('finds the other account of a person by its link, whatever it is called there', async () => {
+    await service.database.query(
+      `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name)
+       VALUES (9200, 'o.internal', 'o.internal', 'O.')`,
+    );
+    await service.database.query('UPDATE person_directory.person SET user_id = 9200 WHERE person_id = 1002');
+    await service.database.query('DELETE FROM auth.password_lockout');
+    const body = { user: 'olga.owner', password: PASSWORD };
+    const olga = await service.post('/auth/token/user?grantAsInternalPartner=true', body);
+    expect(claimsOf(olga.body.accessToken)).toMatchObject({
+      sub: 'personid:1002',
+      userId: 9200,
+      name: 'Olga Owner',
+      personas: 17,
+    });
+    await service.database.query(
+      'UPDATE internal_legacy.internal_user SET disabled = true WHERE user_id = 9200',
+    );
+    expect(await login('olga.owner', PASSWORD)).toBe(401);
+  });
 });

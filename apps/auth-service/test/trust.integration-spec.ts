@@ -1,10 +1,18 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { signTrustRequest } from '@platform/auth-client';
+import { TokenProvider, signTrustRequest } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
 import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
 import { applicationSecretPurpose } from '../src/applications/application-secret';
 import { sealSecret } from '../src/keys/secret-box';
-import { BACKEND, SECRET_KEY, claimsOf, postTo, startAuthService, startReplica } from './auth-fixture';
+import {
+  BACKEND,
+  PLATFORM_SECRET,
+  SECRET_KEY,
+  claimsOf,
+  postTo,
+  startAuthService,
+  startReplica,
+} from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
 describe('trust', () => {
@@ -154,6 +162,24 @@ describe('trust', () => {
     await service.database.query(`UPDATE auth.application_secret SET expires_at = now() WHERE version = 3`);
     expect(await outcomeOf(signed(request(), 'the-third-secret'))).toEqual([401, 1]);
     expect(await outcomeOf(signed(request()))).toEqual([200, 0]);
+  });
+
+  it('serves the token provider of the other services, whose token reads the revocations', async () => {
+    const tokens = new TokenProvider({
+      authServiceUrl: await service.app.getUrl(),
+      applicationKey: 'platform-services',
+      sharedSecret: PLATFORM_SECRET,
+      persona: 1,
+      userName: 'svc.platform',
+      now: () => clock.now(),
+    });
+    const token = await tokens.getToken();
+    expect(claimsOf(token)).toMatchObject({
+      sub: 'userid:9000',
+      personas: 1,
+      client_id: 'platform-services',
+    });
+    expect((await service.get('/auth/revocations?limit=10', token)).status).toBe(200);
   });
 
   it('keeps no secret in readable form', async () => {
