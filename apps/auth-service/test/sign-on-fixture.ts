@@ -23,19 +23,11 @@ export class SignOnFixture {
     /** Addresses of the replicas. */
     readonly first: string,
     readonly second: string,
-    /** What a further replica has to be told of the provider. */
-    readonly environment: NodeJS.ProcessEnv,
   ) {}
 
   static async start(): Promise<SignOnFixture> {
     const provider = await IdentityProviderProcess.start();
-    const environment = {
-      ...OPENID_CLIENT,
-      OPENID_ISSUER: provider.issuer,
-      OPENID_DEFAULT_APPLICATION: 'demo-backend',
-      OPENID_HTTP_ALLOWED: 'true',
-      OPENID_TIMEOUT_MS: '1000',
-    };
+    const environment = environmentFor(provider);
     const service = await startAuthService({ environment });
     await service.database.query(
       `INSERT INTO auth.external_identity (issuer, subject, person_id, user_id)
@@ -44,7 +36,12 @@ export class SignOnFixture {
     );
     const secondReplica = await startReplica(service.database.url, { environment });
     const urls = [await service.app.getUrl(), await secondReplica.getUrl()] as const;
-    return new SignOnFixture(provider, service, secondReplica, ...urls, environment);
+    return new SignOnFixture(provider, service, secondReplica, ...urls);
+  }
+
+  /** What a further replica has to be told of the provider. */
+  get environment(): NodeJS.ProcessEnv {
+    return environmentFor(this.provider);
   }
 
   async stop(): Promise<void> {
@@ -68,4 +65,14 @@ export class SignOnFixture {
     const fields = await browser.signIn(await browser.initiate(this.first, headers), login);
     return { browser, fields };
   }
+}
+
+function environmentFor({ issuer }: IdentityProviderProcess): NodeJS.ProcessEnv {
+  return {
+    ...OPENID_CLIENT,
+    OPENID_ISSUER: issuer,
+    OPENID_DEFAULT_APPLICATION: 'demo-backend',
+    OPENID_HTTP_ALLOWED: 'true',
+    OPENID_TIMEOUT_MS: '1000',
+  };
 }
