@@ -1,8 +1,12 @@
+import { createProjectGraphAsync } from '@nx/devkit';
 import nx from '@nx/eslint-plugin';
 import prettier from 'eslint-config-prettier';
 import tseslint from 'typescript-eslint';
 import { productionConstraints, testConstraints } from './tools/boundaries/dependency-constraints.ts';
 import { housePlugin } from './tools/boundaries/rules/plugin.ts';
+
+// The boundary rule reads the graph from Nx's cache and, without one, skips itself with no more than a warning.
+await createProjectGraphAsync({ exitOnError: true });
 
 const TESTS = [
   '**/*.spec.ts',

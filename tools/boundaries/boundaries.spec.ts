@@ -11,15 +11,8 @@ interface FixtureResult {
 const WORKSPACE = join(__dirname, '../..');
 
 function lintFixtures(): FixtureResult[] {
-  const environment = { ...process.env, NX_DAEMON: 'false' };
-  // The boundary rule reads the project graph that any Nx command leaves behind.
-  execFileSync(process.execPath, [join(WORKSPACE, 'node_modules/nx/dist/bin/nx.js'), 'show', 'projects'], {
-    cwd: WORKSPACE,
-    env: environment,
-  });
   const output = execFileSync(process.execPath, [join(__dirname, 'lint-fixtures.ts')], {
     cwd: WORKSPACE,
-    env: environment,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   });
