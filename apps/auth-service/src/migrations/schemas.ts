@@ -1,5 +1,6 @@
 import type { PostgresSettings } from '@platform/database';
 import { CreateAuthTables1764000000000 } from './1764000000000-create-auth-tables';
+import { CreateOpenIdTables1764000000400 } from './1764000000400-create-openid-tables';
 import { CreatePersonDirectory1764000000100 } from './1764000000100-create-person-directory';
 import { CreateInternalLegacy1764000000200 } from './1764000000200-create-internal-legacy';
 import { CreateServiceProviders1764000000300 } from './1764000000300-create-service-providers';
@@ -36,10 +37,10 @@ function schema(
 /** The service's own tables. Applications are administered by the owner role, so the service only reads them. */
 export const AUTH_SCHEMA = schema(
   'auth',
-  [CreateAuthTables1764000000000, CreateWindowsTicket1764100000210],
+  [CreateAuthTables1764000000000, CreateOpenIdTables1764000000400, CreateWindowsTicket1764100000210],
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
-    `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket TO ${role}`,
+    `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
     `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
   ],

@@ -14,6 +14,7 @@ const PURGES = [
   `DELETE FROM auth.windows_ticket WHERE seen_at < now() - interval '660 seconds'`,
   `DELETE FROM auth.password_lockout
    WHERE last_failure_at < now() - interval '1 day' AND (locked_until IS NULL OR locked_until < now())`,
+  `DELETE FROM auth.openid_sign_in WHERE expires_at < now()`,
   // A day after expiry, so that a token is still known while any clock could accept it.
   `DELETE FROM auth.refresh_token WHERE expires_at < now() - interval '1 day'`,
   `DELETE FROM auth.refresh_family f

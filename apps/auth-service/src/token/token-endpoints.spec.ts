@@ -16,8 +16,19 @@ describe('findTokenFlow', () => {
   });
 
   it.each([
+    ['POST', '/auth/token/openId'],
+    ['POST', '/auth/token/user/AzureADLogOn'],
+    ['GET', '/auth/token/sso/initiate/?x=1'],
+    ['HEAD', '/auth/token/SSO/initiate'],
+  ])('knows %s %s as openid', (method, url) => {
+    expect(findTokenFlow(method, url)).toBe('openid');
+  });
+
+  it.each([
     ['GET', '/auth/token/refresh'],
     ['POST', '/auth/token/user/winauth'],
+    ['POST', '/auth/token/sso/initiate'],
+    ['PUT', '/auth/token/openId'],
     ['POST', '/auth/token/unknown'],
     ['POST', '/auth/revocations'],
   ])('knows nothing of %s %s', (method, url) => {

@@ -10,6 +10,15 @@ const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
   ['POST /auth/token/bearer', 'bearer'],
   ['POST /auth/token/trustedtoken', 'bearer'],
   ['GET /auth/token/user/winauth', 'windows'],
+  ['GET /auth/token/sso/initiate', 'openid'],
+  ['POST /auth/token/openid', 'openid'],
+  ['POST /auth/token/user/azureadlogon', 'openid'],
+]);
+
+/** Endpoints, in lower case, that take forms; all others take JSON only. */
+export const FORM_ENDPOINTS: ReadonlySet<string> = new Set([
+  '/auth/token/openid',
+  '/auth/token/user/azureadlogon',
 ]);
 
 /** The flow behind a request, or null when it is not for a token endpoint. Needed because a body that cannot be

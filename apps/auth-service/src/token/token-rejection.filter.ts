@@ -4,6 +4,7 @@ import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { TooMuchWorkError } from '../identity/passwords/bounded-work';
+import { IdentityProviderUnavailableError } from '../openid/identity-provider-error';
 import type { TokenFlow } from './rejection';
 import { TokenRejected, TokenRejectionReason, rejectionStatus } from './rejection';
 import { findTokenFlow } from './token-endpoints';
@@ -37,6 +38,8 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
       return problems.serviceUnavailable('Too many sign-ins at the moment.').problem;
     if (error instanceof KerberosUnavailableError)
       return problems.serviceUnavailable('Windows authentication is not available at the moment.').problem;
+    if (error instanceof IdentityProviderUnavailableError)
+      return problems.serviceUnavailable('The identity provider is not available at the moment.').problem;
     return null;
   }
 

@@ -3,10 +3,14 @@ import type { DynamicModule } from '@nestjs/common';
 import { ApplicationsModule } from '../applications/applications.module';
 import { KeysModule } from '../keys/keys.module';
 import { BearerExchange } from './bearer-exchange.service';
+import { ExternalIdentities } from '../openid/external-identities.service';
+import { OpenIdModule } from '../openid/openid.module';
 import { BearerFlow } from './flows/bearer.flow';
+import { OpenIdFlow } from './flows/openid.flow';
 import { PasswordFlow } from './flows/password.flow';
 import { RefreshFlow } from './flows/refresh.flow';
 import { WindowsFlow } from './flows/windows.flow';
+import { SsoInitiateFlow } from './flows/sso-initiate.flow';
 import { TrustSimpleFlow } from './flows/trust-simple.flow';
 import { TrustFlow } from './flows/trust.flow';
 import { TrustedSubjects } from './flows/trusted-subjects.service';
@@ -24,8 +28,17 @@ export class TokenModule {
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,
-      imports: [...imports, ApplicationsModule, KeysModule, WindowsSignInModule],
-      controllers: [RefreshFlow, PasswordFlow, TrustFlow, TrustSimpleFlow, BearerFlow, WindowsFlow],
+      imports: [...imports, ApplicationsModule, KeysModule, OpenIdModule, WindowsSignInModule],
+      controllers: [
+        RefreshFlow,
+        PasswordFlow,
+        TrustFlow,
+        TrustSimpleFlow,
+        BearerFlow,
+        SsoInitiateFlow,
+        OpenIdFlow,
+        WindowsFlow,
+      ],
       providers: [
         TokenIssuer,
         TokenMetrics,
@@ -34,6 +47,7 @@ export class TokenModule {
         BearerExchange,
         SignInApplications,
         TrustedSubjects,
+        ExternalIdentities,
         PurgeExpiredJob,
       ],
       exports: [TokenMetrics],
