@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AccessTokenVerifier, authServiceKeys } from '@platform/access-tokens';
@@ -153,77 +152,5 @@ describe.each(['ES256', 'RS256'])('rotation of the %s key over two replicas', (a
   it('names keys that do not exist', async () => {
     for (const change of ['activate', 'retire', 'remove'])
       expect(await admin.refusal(`keys ${change} nothing`)).toBe('✘ there is no key "nothing"');
-  });
-});
-
-describe('signing by configuration', () => {
-  let database: TestDatabase;
-  const running: Replica[] = [];
-  const start = async (environment: NodeJS.ProcessEnv): Promise<Replica> => {
-    const app = await startReplica(database.url, { environment });
-    running.push(app);
-    return app;
-  };
-  beforeAll(async () => {
-    database = await createTestDatabase({ migrate: migrateWithIdentities });
-  });
-  afterAll(async () => {
-    await Promise.all(running.map((app) => app.close()));
-    await database.drop();
-  });
-
-  const refreshed = async (app: Replica, refreshToken: string, hmacSigning?: boolean): Promise<unknown> => {
-    const { body } = await postTo(app, '/auth/token/refresh', { refreshToken, hmacSigning });
-    return { alg: headerOf(body.accessToken).alg, refreshToken: body.refreshToken };
-  };
-
-  it('signs with HS256 unless configured or asked otherwise', async () => {
-    const app = await start({});
-    const { accessToken, refreshToken } = await signIn(app);
-    expect(headerOf(accessToken).alg).toBe('HS256');
-    const first = await refreshed(app, refreshToken);
-    expect(first).toMatchObject({ alg: 'HS256' });
-    const next = (first as { refreshToken: string }).refreshToken;
-    expect(await refreshed(app, next, false)).toMatchObject({ alg: 'ES256' });
-  });
-
-  it('accepts the tokens of a replica that begins to sign with another algorithm, without waiting for a reload', async () => {
-    const old = await start({ SIGNING_KEYS_RELOAD_MS: '60000' });
-    const changed = await start({
-      ACCESS_TOKEN_DEFAULT_SIGNING: 'asymmetric',
-      ASYMMETRIC_SIGNING_ALGORITHM: 'RS256',
-    });
-    const { accessToken } = await signIn(changed);
-    expect(headerOf(accessToken).alg).toBe('RS256');
-    expect(await me(old, accessToken)).toBe(200);
-  });
-
-  it('rotates HMAC keys without an outage while replicas with the old and the new configuration run', async () => {
-    const secret = (): string => randomBytes(32).toString('base64url');
-    const [oldKey, newKey, oldRefresh, newRefresh] = [secret(), secret(), secret(), secret()];
-    const accepted = {
-      ACCESS_TOKEN_PREVIOUS_HMAC_KEYS: `a-old:${oldKey},a-new:${newKey}`,
-      REFRESH_TOKEN_PREVIOUS_HMAC_KEYS: `r-old:${oldRefresh},r-new:${newRefresh}`,
-    };
-    const signing = (age: 'old' | 'new', access: string, refresh: string): NodeJS.ProcessEnv => ({
-      ACCESS_TOKEN_HMAC_KEY: access,
-      ACCESS_TOKEN_HMAC_KEY_ID: `a-${age}`,
-      REFRESH_TOKEN_HMAC_KEY: refresh,
-      REFRESH_TOKEN_HMAC_KEY_ID: `r-${age}`,
-    });
-    const oldReplica = await start({ ...signing('old', oldKey, oldRefresh), ...accepted });
-    const newReplica = await start({ ...signing('new', newKey, newRefresh), ...accepted });
-    const [before, after] = [await signIn(oldReplica), await signIn(newReplica)];
-    expect([headerOf(before.accessToken).kid, headerOf(after.accessToken).kid]).toEqual(['a-old', 'a-new']);
-    for (const app of [oldReplica, newReplica])
-      for (const { accessToken } of [before, after]) expect(await me(app, accessToken)).toBe(200);
-    expect(await refreshed(newReplica, before.refreshToken)).toMatchObject({ alg: 'HS256' });
-    expect(await refreshed(oldReplica, after.refreshToken)).toMatchObject({ alg: 'HS256' });
-
-    const finished = await start(signing('new', newKey, newRefresh));
-    expect(await me(finished, after.accessToken)).toBe(200);
-    expect(await me(finished, before.accessToken)).toBe(401);
-    const { body } = await postTo(finished, '/auth/token/refresh', { refreshToken: before.refreshToken });
-    expect(body.rejectionReason).toBe(4);
   });
 });

@@ -27,9 +27,9 @@ export interface ApplicationSecrets {
   /** Newest first. */
   unexpired: readonly UnexpiredSecret[];
   /** Adds a version. @returns its number */
-  add(sealedSecret: Buffer): Promise<number>;
+  add: (sealedSecret: Buffer) => Promise<number>;
   /** Lets versions expire. @param inSeconds 0: at once */
-  expire(versions: readonly number[], inSeconds: number): Promise<{ version: number; expiresAt: Date }[]>;
+  expire: (versions: readonly number[], inSeconds: number) => Promise<{ version: number; expiresAt: Date }[]>;
 }
 
 /** Runs `change` in one transaction; what it throws undoes it.

@@ -1,3 +1,5 @@
+import type { TokenFlow } from '../token/rejection';
+
 /** Every flow that an application can be permitted. */
 export const GRANTABLE_FLOWS = [
   'refresh',
@@ -7,4 +9,4 @@ export const GRANTABLE_FLOWS = [
   'bearer',
   'openid',
   'windows',
-] as const;
+] as const satisfies readonly TokenFlow[];

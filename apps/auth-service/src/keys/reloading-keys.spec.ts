@@ -2,13 +2,13 @@ import { generateKeyPairSync } from 'node:crypto';
 import { KeyRing, TokenVerificationUnavailableError, createVerificationKey } from '@platform/access-tokens';
 import type { KeyQuery } from '@platform/access-tokens';
 import { ManualClock } from '@platform/time';
-import { reloadingKeys } from './reloading-keys';
+import { ReloadingKeys } from './reloading-keys';
 
 const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const key = createVerificationKey({ kid: 'new', alg: 'ES256', publicKey });
 const query: KeyQuery = { kid: 'new', alg: 'ES256', issuer: 'https://auth.platform.test' };
 
-describe('reloadingKeys', () => {
+describe('ReloadingKeys', () => {
   const setUp = (load: (ring: KeyRing) => void) => {
     const ring = new KeyRing();
     const clock = new ManualClock('2026-03-01T12:00:00Z');
@@ -18,7 +18,7 @@ describe('reloadingKeys', () => {
       await Promise.resolve();
       load(ring);
     };
-    return { keys: reloadingKeys({ ring, reload, clock }), clock, reloads: () => reloads };
+    return { keys: new ReloadingKeys({ ring, reload, clock }), clock, reloads: () => reloads };
   };
 
   it('finds a key that another replica has begun to use, with one reload for all who wait', async () => {

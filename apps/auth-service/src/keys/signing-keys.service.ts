@@ -15,7 +15,7 @@ import { signingKey } from '../token/compact-jws';
 import type { StoredSigningKey } from './find-signing-keys.query';
 import { findSigningKeys } from './find-signing-keys.query';
 import { insertSigningKey } from './insert-signing-key.query';
-import { reloadingKeys } from './reloading-keys';
+import { ReloadingKeys } from './reloading-keys';
 import { openSecret } from './secret-box';
 import { generateSigningKey, signingKeyPurpose } from './signing-key-pair';
 
@@ -42,7 +42,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
   ) {
-    this.verification = reloadingKeys({ ring: this.ring, reload: () => this.reload(), clock });
+    this.verification = new ReloadingKeys({ ring: this.ring, reload: () => this.reload(), clock });
   }
 
   async onModuleInit(): Promise<void> {
