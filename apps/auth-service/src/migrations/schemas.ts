@@ -2,6 +2,7 @@ import type { PostgresSettings } from '@platform/database';
 import { CreateAuthTables1764000000000 } from './1764000000000-create-auth-tables';
 import { CreatePersonDirectory1764000000100 } from './1764000000100-create-person-directory';
 import { CreateInternalLegacy1764000000200 } from './1764000000200-create-internal-legacy';
+import { CreateAuditAndRateLimits1764200000000 } from './1764200000000-create-audit-and-rate-limits';
 import { CreateServiceProviders1764000000300 } from './1764000000300-create-service-providers';
 
 /** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
@@ -32,12 +33,21 @@ function schema(
 }
 
 /** The service's own tables. Applications are administered by the owner role, so the service only reads them. */
-export const AUTH_SCHEMA = schema('auth', [CreateAuthTables1764000000000], (role) => [
-  `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
-  `GRANT INSERT, DELETE ON auth.trust_replay TO ${role}`,
-  `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
-  `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
-]);
+export const AUTH_SCHEMA = schema(
+  'auth',
+  [CreateAuthTables1764000000000, CreateAuditAndRateLimits1764200000000],
+  (role) => [
+    `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
+    `GRANT INSERT, DELETE ON auth.trust_replay TO ${role}`,
+    `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
+    `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
+    // Insert-only: not even to be read by the service.
+    `REVOKE ALL ON auth.token_audit, auth.revocation_audit FROM ${role}`,
+    `GRANT INSERT ON auth.token_audit, auth.revocation_audit TO ${role}`,
+    `GRANT EXECUTE ON FUNCTION auth.purge_audit(integer) TO ${role}`,
+    `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
+  ],
+);
 
 /** The identity stores belong to others: the service reads them and may only replace a password hash by a stronger one. */
 export const PERSON_DIRECTORY_SCHEMA = schema(

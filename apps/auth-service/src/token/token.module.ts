@@ -1,7 +1,9 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
+import { AuditModule } from '../audit/audit.module';
 import { ApplicationsModule } from '../applications/applications.module';
 import { KeysModule } from '../keys/keys.module';
+import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
 import { BearerExchange } from './bearer-exchange.service';
 import { BearerFlow } from './flows/bearer.flow';
 import { PasswordFlow } from './flows/password.flow';
@@ -21,7 +23,7 @@ export class TokenModule {
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,
-      imports: [...imports, ApplicationsModule, KeysModule],
+      imports: [...imports, AuditModule, ApplicationsModule, KeysModule],
       controllers: [RefreshFlow, PasswordFlow, TrustFlow, TrustSimpleFlow, BearerFlow],
       providers: [
         TokenIssuer,
@@ -31,6 +33,7 @@ export class TokenModule {
         BearerExchange,
         TrustedSubjects,
         PurgeExpiredJob,
+        TokenRateLimits,
       ],
       exports: [TokenMetrics],
     };
