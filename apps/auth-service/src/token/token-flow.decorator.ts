@@ -1,5 +1,6 @@
 import {
   Controller,
+  Get,
   Header,
   HttpCode,
   Post,
@@ -23,4 +24,9 @@ export function TokenFlowController(): ClassDecorator {
 /** The route of a token flow: POST, 200, never stored by a cache. */
 export function TokenPost(path: string): MethodDecorator {
   return applyDecorators(Post(path), HttpCode(200), Header('Cache-Control', 'no-store'));
+}
+
+/** The route of a token flow that is a GET. */
+export function TokenGet(path: string): MethodDecorator {
+  return applyDecorators(Get(path), Header('Cache-Control', 'no-store'));
 }

@@ -5,17 +5,24 @@ import { ApplicationsModule } from '../applications/applications.module';
 import { KeysModule } from '../keys/keys.module';
 import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
 import { BearerExchange } from './bearer-exchange.service';
+import { ExternalIdentities } from '../openid/external-identities.service';
+import { OpenIdModule } from '../openid/openid.module';
 import { BearerFlow } from './flows/bearer.flow';
+import { OpenIdFlow } from './flows/openid.flow';
 import { PasswordFlow } from './flows/password.flow';
 import { RefreshFlow } from './flows/refresh.flow';
+import { WindowsFlow } from './flows/windows.flow';
+import { SsoInitiateFlow } from './flows/sso-initiate.flow';
 import { TrustSimpleFlow } from './flows/trust-simple.flow';
 import { TrustFlow } from './flows/trust.flow';
 import { TrustedSubjects } from './flows/trusted-subjects.service';
 import { PurgeExpiredJob } from './purge-expired.job';
 import { RefreshSessions } from './refresh-sessions.service';
+import { SignInApplications } from './sign-in-applications.service';
 import { TokenIssuer } from './token-issuer.service';
 import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
+import { WindowsSignInModule } from './windows/windows-sign-in.module';
 
 @Module({})
 export class TokenModule {
@@ -23,15 +30,26 @@ export class TokenModule {
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,
-      imports: [...imports, AuditModule, ApplicationsModule, KeysModule],
-      controllers: [RefreshFlow, PasswordFlow, TrustFlow, TrustSimpleFlow, BearerFlow],
+      imports: [...imports, AuditModule, ApplicationsModule, KeysModule, OpenIdModule, WindowsSignInModule],
+      controllers: [
+        RefreshFlow,
+        PasswordFlow,
+        TrustFlow,
+        TrustSimpleFlow,
+        BearerFlow,
+        SsoInitiateFlow,
+        OpenIdFlow,
+        WindowsFlow,
+      ],
       providers: [
         TokenIssuer,
         TokenMetrics,
         TokenSigner,
         RefreshSessions,
         BearerExchange,
+        SignInApplications,
         TrustedSubjects,
+        ExternalIdentities,
         PurgeExpiredJob,
         TokenRateLimits,
       ],
