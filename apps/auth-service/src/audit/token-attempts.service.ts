@@ -2,9 +2,14 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
+import { findTokenFlow } from '../token/token-endpoints';
 import { clientAddress } from './client-address';
 import { describeAttempt } from './token-attempt';
 import type { TokenAttempt } from './token-attempt';
+
+/** The flows whose bodies name an application or a user. A callback of an identity provider may have members of the same
+ *  names that mean something else. */
+const NAMING_FLOWS: ReadonlySet<string | null> = new Set(['password', 'trust', 'trust-simple']);
 
 /** The attempt behind each request: one, however many ask for it. */
 @Injectable()
@@ -20,7 +25,7 @@ export class TokenAttempts {
       traceId: request.id,
       address: this.addressOf(request),
       applicationKeyHeader: request.headers['x-application-key'],
-      body: request.body,
+      body: NAMING_FLOWS.has(findTokenFlow(request.method, request.url)) ? request.body : null,
     });
     this.attempts.set(request.raw, attempt);
     return attempt;
