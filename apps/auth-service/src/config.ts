@@ -8,6 +8,7 @@ import {
   refreshTokenKeys,
   sharesSecret,
 } from './keys/configured-hmac-keys';
+import { trustedProxies } from './audit/client-address';
 import { missingWindowsSettings, windowsSettings } from './token/windows/windows-settings';
 
 /** Injection token of the service's configuration. */
@@ -16,6 +17,7 @@ export const AUTH_CONFIG = Symbol('auth-service configuration');
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
 const webUrl = z.url({ protocol: /^https?$/ });
 const seconds = z.coerce.number().int().positive();
+const requestsPerMinute = z.coerce.number().int().min(1).max(1_000_000);
 const keyId = z.string().regex(/^[\w.-]{1,64}$/, 'must match [A-Za-z0-9_.-]{1,64}');
 
 const YEAR_SECONDS = 365 * 24 * 60 * 60;
@@ -66,6 +68,14 @@ export const authConfigSchema = z
     REVOCATION_WRITE_POLICY: z.enum(['any-token', 'self-or-admin']).default('any-token'),
     /** The application of password logins that send no X-Application-Key; without one they get no refresh token. */
     USER_FLOW_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
+    /** Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges, separated by commas. None unless given. */
+    TRUSTED_PROXIES: z.string().transform(readTrustedProxies).optional(),
+    /** Token requests a minute that one address (IPv6: one /64 network) may make; no limit unless given. */
+    TOKEN_RATE_LIMIT_PER_ADDRESS: requestsPerMinute.optional(),
+    /** Tokens a minute that one application may get; no limit unless given. */
+    TOKEN_RATE_LIMIT_PER_APPLICATION: requestsPerMinute.optional(),
+    /** How long the audit trail is kept. The database refuses less than 30 days. */
+    AUDIT_RETENTION_DAYS: z.coerce.number().int().min(30).max(36_500).default(400),
     ...windowsSettings,
     /** Single sign-on with an OpenID provider: the first four together, or none of them. The redirect URI is the public address
      *  of POST /auth/token/openId, exactly as registered with the provider. */
@@ -132,5 +142,15 @@ export const authConfigSchema = z
     path: ['OPENID_HTTP_ALLOWED'],
     message: 'must not be enabled in production',
   });
+
+function readTrustedProxies(list: string, context: z.RefinementCtx): ReturnType<typeof trustedProxies> {
+  try {
+    return trustedProxies(list);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    context.addIssue({ code: 'custom', message: 'must be addresses or CIDR ranges separated by commas' });
+    return z.NEVER;
+  }
+}
 
 export type AuthConfig = Readonly<z.output<typeof authConfigSchema>>;

@@ -68,6 +68,11 @@ describe('Windows authentication by a trusted proxy', () => {
     expect(claimsOf(body.accessToken)).toMatchObject({ sub: 'userid:9001', personas: 1 });
     expect(body.refreshToken).toBeNull();
     expect(answered['www-authenticate']).toBeUndefined();
+    const audited = await service.database.query(
+      'SELECT flow, status, reason, subject FROM auth.token_audit WHERE access_token_id = $1',
+      [claimsOf(body.accessToken).jti],
+    );
+    expect(audited).toEqual([{ flow: 'windows', status: 200, reason: 0, subject: 'userid:9001' }]);
   });
 
   it('gives a refresh token to an application that may hold one, and refuses one that may not sign in so', async () => {

@@ -1,4 +1,5 @@
 import { Persona } from '@platform/personas';
+import { ServiceLogger } from '@platform/service-defaults';
 import { eventually } from '@platform/testing';
 import { SYSTEM_CLOCK } from '@platform/time';
 import request from 'supertest';
@@ -156,5 +157,25 @@ describe('AccessTokenGuard', () => {
       .set('Authorization', `Bearer ${bearer}`);
     expect(elsewhere.status).toBe(401);
     await other.app.close();
+  });
+
+  it('says in the log that revocations cannot be read, with the reason, and when they can again', async () => {
+    let log = '';
+    const sink = { write: (line: string) => void (log += line), flushSync: () => undefined };
+    started.app.useLogger(new ServiceLogger({ name: 'doors', level: 'info' }, sink));
+    // Listening would do this too: until then Nest keeps lines back.
+    started.app.flushLogs();
+    log = '';
+    started.source.down = true;
+    await eventually(() => {
+      expect(log).toMatch(/"msg":"revocations cannot be read; tokens are refused once they are too old"/);
+    });
+    expect(JSON.parse(log.trim())).toMatchObject({
+      level: 'warn',
+      context: 'RevocationFeed',
+      err: { message: 'down' },
+    });
+    started.source.down = false;
+    await eventually(() => expect(log).toContain('"msg":"revocations are up to date again"'));
   });
 });

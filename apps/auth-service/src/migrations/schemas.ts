@@ -3,6 +3,7 @@ import { CreateAuthTables1764000000000 } from './1764000000000-create-auth-table
 import { CreateOpenIdTables1764000000400 } from './1764000000400-create-openid-tables';
 import { CreatePersonDirectory1764000000100 } from './1764000000100-create-person-directory';
 import { CreateInternalLegacy1764000000200 } from './1764000000200-create-internal-legacy';
+import { CreateAuditAndRateLimits1764200000000 } from './1764200000000-create-audit-and-rate-limits';
 import { CreateServiceProviders1764000000300 } from './1764000000300-create-service-providers';
 import { AddWindowsAccount1764100000200 } from './1764100000200-add-windows-account';
 import { CreateWindowsTicket1764100000210 } from './1764100000210-create-windows-ticket';
@@ -37,12 +38,22 @@ function schema(
 /** The service's own tables. Applications are administered by the owner role, so the service only reads them. */
 export const AUTH_SCHEMA = schema(
   'auth',
-  [CreateAuthTables1764000000000, CreateOpenIdTables1764000000400, CreateWindowsTicket1764100000210],
+  [
+    CreateAuthTables1764000000000,
+    CreateOpenIdTables1764000000400,
+    CreateWindowsTicket1764100000210,
+    CreateAuditAndRateLimits1764200000000,
+  ],
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
     `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
     `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
+    // Insert-only: not even to be read by the service.
+    `REVOKE ALL ON auth.token_audit, auth.revocation_audit FROM ${role}`,
+    `GRANT INSERT ON auth.token_audit, auth.revocation_audit TO ${role}`,
+    `GRANT EXECUTE ON FUNCTION auth.purge_audit(integer) TO ${role}`,
+    `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
   ],
 );
 

@@ -11,6 +11,10 @@ const PUT = `
       revocation_date = greatest(r.revocation_date, excluded.revocation_date),
       revoked_by_subject = excluded.revoked_by_subject,
       revoked_by_client = excluded.revoked_by_client
+  ), audited AS (
+    INSERT INTO auth.revocation_audit
+      (domain, identifier, because, revoked_by_subject, revoked_by_client, address, trace_id)
+    VALUES ($1, $2, 'request', $3, $4, $6::inet, $7)
   )
   UPDATE auth.refresh_family SET revoked_at = now(), revoked_because = 'revocation'
   WHERE revoked_at IS NULL AND $1 = 'jti'
@@ -18,13 +22,29 @@ const PUT = `
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-/** Sets a revocation to the present time. Revoking a refresh token ends its whole family in the same statement. */
+/** Who revokes, and from where. */
+export interface RevokedBy {
+  subject: string;
+  clientId: string | null;
+  address?: string | null;
+  traceId?: string | null;
+}
+
+/** Sets a revocation to the present time, and audits it. Revoking a refresh token ends its whole family in the same statement. */
 export async function putRevocation(
   dataSource: DataSource,
   revocation: { domain: RevocationDomain; identifier: string },
-  revokedBy: { subject: string; clientId: string | null },
+  revokedBy: RevokedBy,
 ): Promise<void> {
   const { domain, identifier } = revocation;
   const refreshJti = domain === 'jti' && UUID.test(identifier) ? identifier : null;
-  await dataSource.query(PUT, [domain, identifier, revokedBy.subject, revokedBy.clientId, refreshJti]);
+  await dataSource.query(PUT, [
+    domain,
+    identifier,
+    revokedBy.subject,
+    revokedBy.clientId,
+    refreshJti,
+    revokedBy.address ?? null,
+    revokedBy.traceId ?? null,
+  ]);
 }

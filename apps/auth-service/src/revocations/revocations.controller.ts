@@ -1,10 +1,11 @@
-import { Controller, Get, HttpCode, Inject, Param, Put, Query, Res } from '@nestjs/common';
+import { Controller, Get, HttpCode, Inject, Param, Put, Query, Req, Res } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequireInternalAdministrator } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { SignedCursor, problems } from '@platform/service-defaults';
-import type { FastifyReply } from 'fastify';
+import { Metrics, SignedCursor, problems } from '@platform/service-defaults';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { DataSource } from 'typeorm';
+import { TokenAttempts } from '../audit/token-attempts.service';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { findRevocation } from './find-revocation.query';
@@ -22,11 +23,15 @@ const LIST = 'revocations';
 @Controller('auth/revocations')
 export class RevocationsController {
   private readonly cursors: SignedCursor;
+  private readonly revocations;
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    private readonly attempts: TokenAttempts,
+    metrics: Metrics,
   ) {
+    this.revocations = metrics.counter('auth_revocations_total', 'Revocations set', ['domain']);
     this.cursors = new SignedCursor(config.CURSOR_HMAC_KEY);
   }
 
@@ -64,12 +69,19 @@ export class RevocationsController {
     @Param('domain') domain: string,
     @Param('identifier') identifier: string,
     @CurrentCaller() caller: Caller,
+    @Req() request: FastifyRequest,
   ): Promise<void> {
     const key = revocationKey(domain, identifier);
     if (!mayRevoke(this.config.REVOCATION_WRITE_POLICY, caller, key.domain, key.identifier)) {
       throw problems.forbidden('You may revoke only yourself and your own tokens.');
     }
-    await putRevocation(this.dataSource, key, { subject: caller.subject, clientId: caller.clientId });
+    await putRevocation(this.dataSource, key, {
+      subject: caller.subject,
+      clientId: caller.clientId,
+      address: this.attempts.addressOf(request),
+      traceId: request.id,
+    });
+    this.revocations.inc({ domain: key.domain });
   }
 
   private readCursor(cursor: string): RevocationPosition {

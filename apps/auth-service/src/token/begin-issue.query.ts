@@ -1,4 +1,6 @@
 import type { DataSource } from 'typeorm';
+import { insertTokenAudit } from '../audit/token-audit';
+import type { TokenAuditRow } from '../audit/token-audit';
 import type { Identity } from '../identity/identity';
 import { ISSUE_INSTANT, NEWEST_USER_REVOCATION, userRevocationParameters } from './user-revocation';
 
@@ -20,19 +22,23 @@ const PRESENTED_REVOKED = `
     OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'jti' AND identifier = $3)`;
 
 const BEGIN_ISSUE = `
-  WITH revoked AS (${NEWEST_USER_REVOCATION}), instant AS (${ISSUE_INSTANT})
-  SELECT issued_at AS "issuedAt", ${PRESENTED_REVOKED} AS "presentedRevoked" FROM instant, revoked`;
+  WITH revoked AS (${NEWEST_USER_REVOCATION}), instant AS (${ISSUE_INSTANT}),
+  verdict AS (SELECT issued_at, ${PRESENTED_REVOKED} AS presented_revoked FROM instant, revoked),
+  audited AS (${insertTokenAudit('$5', ', verdict WHERE NOT presented_revoked')})
+  SELECT issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`;
 
-/** Dates an issue without a refresh token. */
+/** Dates and audits an issue without a refresh token. */
 export async function beginIssue(
   dataSource: DataSource,
   identity: Identity,
   presented: PresentedToken | null,
+  audit: TokenAuditRow,
 ): Promise<Issue> {
   const rows = await dataSource.query<Issue[]>(BEGIN_ISSUE, [
     ...userRevocationParameters(identity),
     presented?.tokenId ?? null,
     presented?.issuedAt ?? null,
+    JSON.stringify(audit),
   ]);
   return rows[0]!;
 }
@@ -60,15 +66,16 @@ const BEGIN_ISSUE_WITH_REFRESH = `
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
     SELECT $6, family_id, issued_at, issued_at + $12 * interval '1 second' FROM family, verdict
-  )
+  ), audited AS (${insertTokenAudit('$13', ', verdict WHERE NOT presented_revoked')})
   SELECT issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`;
 
-/** Dates an issue and opens its refresh family, in one round trip. A revoked presented token opens nothing. */
+/** Dates and audits an issue and opens its refresh family, in one round trip. A revoked presented token opens nothing. */
 export async function beginIssueWithRefresh(
   dataSource: DataSource,
   identity: Identity,
   presented: PresentedToken | null,
   family: NewRefreshFamily,
+  audit: TokenAuditRow,
 ): Promise<Issue> {
   const rows = await dataSource.query<Issue[]>(BEGIN_ISSUE_WITH_REFRESH, [
     ...userRevocationParameters(identity),
@@ -82,6 +89,7 @@ export async function beginIssueWithRefresh(
     family.personaLimit,
     family.authTime,
     family.lifetimeSeconds,
+    JSON.stringify(audit),
   ]);
   return rows[0]!;
 }

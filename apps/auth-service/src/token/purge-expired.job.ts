@@ -1,8 +1,10 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { MINUTE_MS } from '@platform/time';
 import type { DataSource } from 'typeorm';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
 
 const INTERVAL_MS = MINUTE_MS;
 
@@ -20,9 +22,15 @@ const PURGES = [
   `DELETE FROM auth.refresh_family f
    WHERE f.created_at < now() - interval '366 days'
      AND NOT EXISTS (SELECT 1 FROM auth.refresh_token t WHERE t.family_id = f.family_id)`,
+  `DELETE FROM auth.rate_limit WHERE free_at < now()`,
   // No token lives longer than 365 days.
   `DELETE FROM auth.revocation WHERE domain = 'jti' AND revocation_date < now() - interval '366 days'`,
 ] as const;
+
+/** Removes the oldest rows of the audit trail, a bounded number at a time. The service has no other right over them. */
+const PURGE_AUDIT = `SELECT auth.purge_audit($1)::int AS removed`;
+/** Each removes up to 10,000 rows of either trail; what is left has to wait for the next minute. */
+const MAX_AUDIT_PURGES = 50;
 
 /** Keeps the tables from growing for ever. */
 @Injectable()
@@ -31,7 +39,10 @@ export class PurgeExpiredJob implements OnApplicationBootstrap, OnApplicationShu
   private running: Promise<void> = Promise.resolve();
   private readonly logger = new Logger(PurgeExpiredJob.name);
 
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+  ) {}
 
   onApplicationBootstrap(): void {
     this.timer = setInterval(() => {
@@ -46,6 +57,15 @@ export class PurgeExpiredJob implements OnApplicationBootstrap, OnApplicationShu
 
   async run(): Promise<void> {
     for (const purge of PURGES) await this.dataSource.query(purge);
+    await this.purgeAudit();
+  }
+
+  private async purgeAudit(): Promise<void> {
+    for (let purge = 0; purge < MAX_AUDIT_PURGES; purge += 1) {
+      const parameters = [this.config.AUDIT_RETENTION_DAYS];
+      const [row] = await this.dataSource.query<{ removed: number }[]>(PURGE_AUDIT, parameters);
+      if (row === undefined || row.removed === 0) return;
+    }
   }
 
   /** A purge that fails is made up for by the next one. */

@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
+import { insertTokenAudits } from '../audit/insert-token-audits.query';
+import type { TokenAuditRow } from '../audit/token-audit';
+import { currentAttempt } from '../audit/token-attempt';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { Identity } from '../identity/identity';
@@ -60,7 +63,7 @@ export class RefreshSessions {
       case 'reject':
         throw rejected(decision.reason);
       case 'reused':
-        await revokeRefreshFamily(this.dataSource, session.familyId, 'reuse');
+        await revokeRefreshFamily(this.dataSource, session.familyId, 'reuse', currentAttempt());
         this.logger.warn('refresh token reused: family revoked', {
           familyId: session.familyId,
           subject: session.subject,
@@ -69,23 +72,37 @@ export class RefreshSessions {
     }
   }
 
-  /** Rotates the token, or finds the successor that a concurrent or repeated request has made. @throws {TokenRejected} as `admit` */
-  async renew(session: RefreshSession, identity: Identity): Promise<Renewal> {
+  /** Rotates the token, or finds the successor that a concurrent or repeated request has made; audited either way.
+   *  @throws {TokenRejected} as `admit` */
+  async renew(session: RefreshSession, identity: Identity, audit: TokenAuditRow): Promise<Renewal> {
     let current = session;
     for (let look = 1; look <= MAX_LOOKS; look += 1) {
       const action = await this.admit(current);
-      const renewal = action === 'rotate' ? await this.rotate(current, identity) : repeatSuccessor(current);
+      const renewal = await (action === 'rotate'
+        ? this.rotate(current, identity, audit)
+        : this.repeat(current, audit));
       if (renewal !== null) return renewal;
       current = await this.get(current.jti);
     }
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'the state kept changing');
   }
 
-  private async rotate(session: RefreshSession, identity: Identity): Promise<Renewal | null> {
+  private async repeat(session: RefreshSession, audit: TokenAuditRow): Promise<Renewal | null> {
+    const renewal = repeatSuccessor(session);
+    // Nothing else is written here, and no token leaves unaudited.
+    if (renewal !== null) await insertTokenAudits(this.dataSource, [{ ...audit, ageMs: 0 }]);
+    return renewal;
+  }
+
+  private async rotate(
+    session: RefreshSession,
+    identity: Identity,
+    audit: TokenAuditRow,
+  ): Promise<Renewal | null> {
     const successorJti = randomUUID();
     const lifetimeSeconds = REFRESH_TOKEN_LIFETIME_SECONDS;
     const rotation = { jti: session.jti, successorJti, lifetimeSeconds };
-    const rotated = await rotateRefreshToken(this.dataSource, identity, rotation);
+    const rotated = await rotateRefreshToken(this.dataSource, identity, rotation, audit);
     if (rotated === null) return null;
     return { issuedAt: rotated.issuedAt, refreshToken: { jti: successorJti, issuedAt: rotated.issuedAt } };
   }

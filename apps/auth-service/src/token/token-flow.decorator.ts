@@ -1,9 +1,24 @@
-import { Controller, Get, Header, HttpCode, Post, applyDecorators } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  Header,
+  HttpCode,
+  Post,
+  UseGuards,
+  UseInterceptors,
+  applyDecorators,
+} from '@nestjs/common';
 import { Public } from '@platform/access-tokens';
+import { AddressRateGuard, TokenAttemptInterceptor } from './token-attempt.guard';
 
-/** Marks a token flow: an anonymous controller under /auth/token. */
+/** Marks a token flow: an anonymous controller under /auth/token, limited in rate and audited. */
 export function TokenFlowController(): ClassDecorator {
-  return applyDecorators(Controller('auth/token'), Public());
+  return applyDecorators(
+    Controller('auth/token'),
+    Public(),
+    UseGuards(AddressRateGuard),
+    UseInterceptors(TokenAttemptInterceptor),
+  );
 }
 
 /** The route of a token flow: POST, 200, never stored by a cache. */

@@ -3,8 +3,11 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Personas } from '@platform/personas';
 import type { DataSource } from 'typeorm';
+import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
+import type { TokenAuditRow } from '../audit/token-audit';
 import type { Application } from '../applications/application';
 import type { Identity, Resolution } from '../identity/identity';
+import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
 import type { Issue, PresentedToken } from './begin-issue.query';
 import { beginIssue, beginIssueWithRefresh } from './begin-issue.query';
 import type { RefreshSession } from './find-refresh-session.query';
@@ -39,6 +42,8 @@ export interface Authentication {
 interface Grant {
   identity: Identity;
   personas: Personas;
+  /** The `jti` of the access token. */
+  tokenId: string;
 }
 
 /** The one place where tokens come from: it judges the identity and the personas, checks revocation, decides on the refresh token,
@@ -50,14 +55,21 @@ export class TokenIssuer {
     private readonly signer: TokenSigner,
     private readonly sessions: RefreshSessions,
     private readonly metrics: TokenMetrics,
+    private readonly limits: TokenRateLimits,
   ) {}
 
-  /** @throws {TokenRejected} AuthenticationFailed, InvalidGrant or TokenRevoked; for refreshes what RefreshSessions says too */
+  /** @throws {TokenRejected} AuthenticationFailed, InvalidGrant or TokenRevoked; for refreshes what RefreshSessions says too
+   *  @throws {TokenRateExceeded} when the application has had as many tokens as it may */
   async issue(authentication: Authentication): Promise<TokenResponse> {
     const { application, resolution } = authentication;
+    const subject = resolution.outcome === 'resolved' ? resolution.identity.subject : null;
+    const applicationKey = application?.applicationKey ?? null;
+    noteInAttempt({ applicationKey, subject });
+    await this.limits.admitApplication(applicationKey);
     if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
     const { identity } = resolution;
-    const grant = { identity, personas: grantPersonas(identity, authentication.personas, application) };
+    const personas = grantPersonas(identity, authentication.personas, application);
+    const grant = { identity, personas, tokenId: randomUUID() };
     const { renews } = authentication;
     const response = await (renews === undefined
       ? this.issueAnew(authentication, grant)
@@ -72,7 +84,12 @@ export class TokenIssuer {
     const tokenId = randomUUID();
     const issue =
       refreshApplication === null
-        ? await beginIssue(this.dataSource, grant.identity, authentication.presented ?? null)
+        ? await beginIssue(
+            this.dataSource,
+            grant.identity,
+            authentication.presented ?? null,
+            successAudit(authentication, grant),
+          )
         : await this.openFamily(authentication, grant, refreshApplication, tokenId);
     if (issue.presentedRevoked) {
       throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
@@ -90,7 +107,7 @@ export class TokenIssuer {
     application: Application,
     tokenId: string,
   ): Promise<Issue> {
-    return beginIssueWithRefresh(this.dataSource, grant.identity, authentication.presented ?? null, {
+    const family = {
       familyId: randomUUID(),
       tokenId,
       subject: grant.identity.subject,
@@ -99,7 +116,10 @@ export class TokenIssuer {
       personaLimit: grant.personas,
       authTime: authentication.authTime ?? null,
       lifetimeSeconds: REFRESH_TOKEN_LIFETIME_SECONDS,
-    });
+    };
+    const presented = authentication.presented ?? null;
+    const audit = successAudit(authentication, grant);
+    return beginIssueWithRefresh(this.dataSource, grant.identity, presented, family, audit);
   }
 
   private async renew(
@@ -107,7 +127,7 @@ export class TokenIssuer {
     grant: Grant,
     session: RefreshSession,
   ): Promise<TokenResponse> {
-    const renewal = await this.sessions.renew(session, grant.identity);
+    const renewal = await this.sessions.renew(session, grant.identity, successAudit(authentication, grant));
     const accessToken = this.signAccessToken(authentication, grant, renewal.issuedAt);
     const refreshToken = this.signer.signRefreshToken({
       ...renewal.refreshToken,
@@ -125,6 +145,12 @@ export class TokenIssuer {
       authentication.hmacSigning,
     );
   }
+}
+
+/** Written by the statement that issues, so that no token leaves unaudited. */
+function successAudit({ flow }: Authentication, { tokenId }: Grant): TokenAuditRow {
+  const reason = TokenRejectionReason.Successful;
+  return { ...currentAttempt(), flow, status: 200, reason, detail: null, accessTokenId: tokenId };
 }
 
 /** Absent, disabled and ambiguous read the same to the caller. */

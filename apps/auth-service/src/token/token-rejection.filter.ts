@@ -3,8 +3,12 @@ import type { ArgumentsHost } from '@nestjs/common';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { auditedDetail } from '../audit/audited-text';
+import { RefusalAudit } from '../audit/refusal-audit.service';
+import { TokenAttempts } from '../audit/token-attempts.service';
 import { TooMuchWorkError } from '../identity/passwords/bounded-work';
 import { IdentityProviderUnavailableError } from '../openid/identity-provider-error';
+import { TokenRateExceeded } from '../rate-limits/rate-limit';
 import type { TokenFlow } from './rejection';
 import { TokenRejected, TokenRejectionReason, rejectionStatus } from './rejection';
 import { findTokenFlow } from './token-endpoints';
@@ -21,16 +25,21 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   @Inject(TokenMetrics)
   private readonly metrics!: TokenMetrics;
 
+  @Inject(TokenAttempts)
+  private readonly attempts!: TokenAttempts;
+
+  @Inject(RefusalAudit)
+  private readonly audit!: RefusalAudit;
+
   private readonly rejections = new Logger('TokenRejection');
 
   override catch(error: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<FastifyRequest>();
     const flow = findTokenFlow(request.method, request.url);
-    if (flow === null || !(error instanceof TokenRejected)) {
-      super.catch(error, host);
-      return;
-    }
-    this.reject(host.switchToHttp().getResponse<FastifyReply>(), flow, error);
+    const reply = host.switchToHttp().getResponse<FastifyReply>();
+    if (flow !== null && error instanceof TokenRejected) this.reject(request, reply, flow, error);
+    else if (flow !== null && error instanceof TokenRateExceeded) this.refuse(request, reply, flow, error);
+    else super.catch(error, host);
   }
 
   protected override toProblem(error: unknown): Problem | null {
@@ -47,14 +56,27 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
     const flow = findTokenFlow(request.method, request.url);
     if (flow !== null) void reply.header('cache-control', 'no-store');
     const isRefusal = problem.status >= 400 && problem.status < 500 && problem.status !== TOO_MANY_REQUESTS;
-    if (flow === null || !isRefusal) super.send(problem, request, reply);
-    else
-      this.reject(reply, flow, new TokenRejected(TokenRejectionReason.InvalidRequest, publicDetail(problem)));
+    if (flow !== null && isRefusal) {
+      const rejection = new TokenRejected(TokenRejectionReason.InvalidRequest, publicDetail(problem));
+      this.reject(request, reply, flow, rejection);
+      return;
+    }
+    // An outage, or an error of ours: no verdict, but an attempt all the same.
+    if (flow !== null) this.record(request, { flow, status: problem.status, reason: null, detail: null });
+    super.send(problem, request, reply);
   }
 
-  private reject(reply: FastifyReply, flow: TokenFlow, rejection: TokenRejected): void {
+  private reject(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    flow: TokenFlow,
+    rejection: TokenRejected,
+  ): void {
     if (reply.sent) return;
+    const status = rejectionStatus(flow, rejection.reason, rejection.stage);
     this.metrics.count(flow, rejection.reason);
+    const auditedReason = { reason: rejection.reason, detail: auditedDetail(rejection.privateDetail) };
+    this.record(request, { flow, status, ...auditedReason });
     // The private detail is for us alone: it tells unknown from wrong.
     const { reason, stage, privateDetail } = rejection;
     this.rejections.log('token request rejected', {
@@ -63,12 +85,44 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
       stage,
       detail: privateDetail,
     });
-    void reply
-      .code(rejectionStatus(flow, rejection.reason, rejection.stage))
-      .header('cache-control', 'no-store')
-      .header('content-type', 'application/json; charset=utf-8')
-      .send(JSON.stringify(rejectedTokenResponse(rejection.reason, rejection.message)));
+    sendRejection(reply, status, rejection);
   }
+
+  /** Not the credentials but the frequency was wrong: InvalidRequest, which no client takes for "ask for the password again". */
+  private refuse(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    flow: TokenFlow,
+    { by, message, retryAfterSeconds, isRepeated }: TokenRateExceeded,
+  ): void {
+    const reason = TokenRejectionReason.InvalidRequest;
+    this.metrics.count(flow, reason);
+    // A flood must not become a flood of rows: the first refusal of a bucket stands for those that follow at once.
+    if (!isRepeated) {
+      this.record(request, { flow, status: TOO_MANY_REQUESTS, reason, detail: `rate limit by ${by}` });
+    }
+    void reply.header('retry-after', String(retryAfterSeconds));
+    sendRejection(reply, TOO_MANY_REQUESTS, { reason, message });
+  }
+
+  private record(
+    request: FastifyRequest,
+    outcome: { flow: TokenFlow; status: number; reason: number | null; detail: string | null },
+  ): void {
+    this.audit.record({ ...this.attempts.of(request), ...outcome, accessTokenId: null });
+  }
+}
+
+function sendRejection(
+  reply: FastifyReply,
+  status: number,
+  { reason, message }: Pick<TokenRejected, 'reason' | 'message'>,
+): void {
+  void reply
+    .code(status)
+    .header('cache-control', 'no-store')
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(JSON.stringify(rejectedTokenResponse(reason, message)));
 }
 
 /** What was wrong with the request, by field. Messages of the validators say what is expected, never what was sent. */

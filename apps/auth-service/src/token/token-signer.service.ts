@@ -1,4 +1,4 @@
-import { createSecretKey, randomUUID } from 'node:crypto';
+import { createSecretKey } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { ACCESS_TOKEN_TYP } from '@platform/access-tokens';
 import { CLOCK } from '@platform/service-defaults';
@@ -43,11 +43,11 @@ export class TokenSigner {
   }
 
   /** @param hmacSigning false: sign with the active asymmetric key; undefined: as configured */
-  signAccessToken(grant: Omit<AccessGrant, 'tokenId'>, hmacSigning: boolean | undefined): string {
+  signAccessToken(grant: AccessGrant, hmacSigning: boolean | undefined): string {
     const isHmac = hmacSigning ?? this.config.ACCESS_TOKEN_DEFAULT_SIGNING === 'hmac';
     const key = isHmac ? this.hmacKey : this.signingKeys.active(ACCESS_TOKEN_TYP);
     const { TOKEN_ISSUER, TOKEN_AUDIENCE } = this.config;
-    const claims = accessTokenClaimsOf({ ...grant, tokenId: randomUUID() }, TOKEN_ISSUER, TOKEN_AUDIENCE);
+    const claims = accessTokenClaimsOf(grant, TOKEN_ISSUER, TOKEN_AUDIENCE);
     const fixedCharacters = key.encodedHeader.length + SIGNATURE_CHARACTERS[key.algorithm];
     return signCompact(key, fitClaims(claims, fixedCharacters));
   }

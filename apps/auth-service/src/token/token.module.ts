@@ -1,7 +1,9 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
+import { AuditModule } from '../audit/audit.module';
 import { ApplicationsModule } from '../applications/applications.module';
 import { KeysModule } from '../keys/keys.module';
+import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
 import { BearerExchange } from './bearer-exchange.service';
 import { ExternalIdentities } from '../openid/external-identities.service';
 import { OpenIdModule } from '../openid/openid.module';
@@ -28,7 +30,7 @@ export class TokenModule {
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,
-      imports: [...imports, ApplicationsModule, KeysModule, OpenIdModule, WindowsSignInModule],
+      imports: [...imports, AuditModule, ApplicationsModule, KeysModule, OpenIdModule, WindowsSignInModule],
       controllers: [
         RefreshFlow,
         PasswordFlow,
@@ -49,6 +51,7 @@ export class TokenModule {
         TrustedSubjects,
         ExternalIdentities,
         PurgeExpiredJob,
+        TokenRateLimits,
       ],
       exports: [TokenMetrics],
     };

@@ -97,7 +97,7 @@ function createFeed(options: AccessTokensOptions, clock: Clock): RevocationFeed 
     onOutage: (error) => {
       if (error === null) logger.log('revocations are up to date again');
       else
-        logger.warn({ err: error }, 'revocations cannot be read; tokens are refused once they are too old');
+        logger.warn('revocations cannot be read; tokens are refused once they are too old', { err: error });
     },
   });
 }

@@ -1,6 +1,9 @@
 import { createHash, pbkdf2, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { verify as verifyArgon2 } from '@node-rs/argon2';
+import { verify as verifyBcrypt } from '@node-rs/bcrypt';
+import { isUnsaltedDigest, unsaltedDigest } from './unsalted-digest';
+import type { UnsaltedDigest } from './unsalted-digest';
 
 const pbkdf2Async = promisify(pbkdf2);
 
@@ -12,17 +15,28 @@ export type PasswordHash =
   | { scheme: 'argon2id'; text: string }
   | { scheme: 'pbkdf2'; digest: 'sha1' | 'sha256' | 'sha512'; iterations: number; salt: Buffer; key: Buffer }
   | { scheme: 'aspnet-membership'; digest: 'sha1' | 'sha256'; salt: Buffer; key: Buffer }
+  | { scheme: 'bcrypt'; text: string }
+  | { scheme: 'wrapped'; digest: UnsaltedDigest; text: string }
   | { scheme: 'unknown' };
+
+/** How a stored hash begins that was a bare digest before it was imported; the name of the digest follows. */
+export const WRAPPED = 'wrapped-';
 
 const UNKNOWN: PasswordHash = { scheme: 'unknown' };
 const V3_DIGESTS = ['sha1', 'sha256', 'sha512'] as const;
 const MAX_ITERATIONS = 10_000_000;
+const ARGON2ID = '$argon2id$';
+// Costs above 16 (seconds a hash) are no password store's, but a way to keep this service busy.
+const BCRYPT = /^\$2[aby]\$(0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}$/;
 
-/** Tells the scheme of a stored hash: argon2id (PHC string), ASP.NET Identity V2 or V3 (base64 with a format marker), or
- *  ASP.NET membership (`aspnet-membership$<sha1|sha256>$<salt>$<hash>`, both base64). */
+/** Tells the scheme of a stored hash: argon2id (PHC string), bcrypt (`$2a$`, `$2b$`, `$2y$`), ASP.NET Identity V2 or V3 (base64
+ *  with a format marker), ASP.NET membership (`aspnet-membership$<sha1|sha256>$<salt>$<hash>`, both base64), or an unsalted
+ *  digest wrapped at import (`wrapped-<md5|sha1>` and the PHC string). A bare MD5 or SHA-1 is `unknown`. */
 export function readPasswordHash(stored: string): PasswordHash {
-  if (stored.startsWith('$argon2id$')) return { scheme: 'argon2id', text: stored };
+  if (stored.startsWith(ARGON2ID)) return { scheme: 'argon2id', text: stored };
   if (stored.startsWith('aspnet-membership$')) return readMembership(stored);
+  if (BCRYPT.test(stored)) return { scheme: 'bcrypt', text: stored };
+  if (stored.startsWith(WRAPPED)) return readWrapped(stored);
   const bytes = decodeBase64(stored);
   if (bytes === null) return UNKNOWN;
   if (bytes[0] === 0x00) return readIdentityV2(bytes);
@@ -64,6 +78,12 @@ function readMembership(stored: string): PasswordHash {
   };
 }
 
+function readWrapped(stored: string): PasswordHash {
+  const start = stored.indexOf(ARGON2ID);
+  const digest = start === -1 ? '' : stored.slice(WRAPPED.length, start);
+  return isUnsaltedDigest(digest) ? { scheme: 'wrapped', digest, text: stored.slice(start) } : UNKNOWN;
+}
+
 /** Base64 as .NET writes it: padded, no foreign characters. */
 function decodeBase64(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64');
@@ -83,9 +103,18 @@ export async function verifyPassword(hash: PasswordHash, password: string): Prom
       const computed = createHash(hash.digest).update(hash.salt).update(password, 'utf16le').digest();
       return computed.length === hash.key.length && timingSafeEqual(computed, hash.key);
     }
+    case 'bcrypt':
+      return verifyBcrypt(password, hash.text);
+    case 'wrapped':
+      return verifyArgon2(hash.text, unsaltedDigest(hash.digest, password));
     case 'unknown':
       return false;
   }
+}
+
+/** True when verifying `hash` takes an argon2id computation, which is what every login pays. */
+export function costsArgon2(hash: PasswordHash): boolean {
+  return hash.scheme === 'argon2id' || hash.scheme === 'wrapped';
 }
 
 /** True when the password should be hashed anew at the next successful login. */

@@ -5,6 +5,7 @@ import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
+import { noteInAttempt } from '../../audit/token-attempt';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
@@ -38,6 +39,7 @@ export class BearerFlow {
   ): Promise<TokenResponse> {
     const override = this.config.BEARER_TOKEN_OVERRIDE_ENABLED ? bearerTokenOverride : undefined;
     const caller = await this.verify(override ?? bearerToken(authorization));
+    noteInAttempt({ applicationKey: caller.clientId, subject: caller.subject });
     // Exchanging again and again must not keep one sign-in alive for ever.
     const ageMs = this.clock.now().getTime() - caller.authTime.getTime();
     if (ageMs > this.config.BEARER_MAX_AGE * 1_000) throw notValid('the sign-in is too long ago');

@@ -1,6 +1,7 @@
 import { Body } from '@nestjs/common';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
+import { noteInAttempt } from '../../audit/token-attempt';
 import type { Resolution } from '../../identity/identity';
 import { IdentityResolver } from '../../identity/identity-resolver.service';
 import type { Subject } from '../../identity/subject';
@@ -30,6 +31,7 @@ export class RefreshFlow {
   @TokenPost('refresh')
   async issue(@Body() { refreshToken, hmacSigning }: RefreshRequestDto): Promise<TokenResponse> {
     const claims = this.signer.readRefreshToken(refreshToken);
+    noteInAttempt({ applicationKey: claims.client_id, subject: claims.sub });
     const subject = parseSubject(claims.sub);
     // The token itself names the user, so both look-ups run at once; what they say is judged in order.
     const [session, resolution] = await Promise.all([this.sessions.get(claims.jti), this.resolve(subject)]);

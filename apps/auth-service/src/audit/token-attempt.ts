@@ -1,0 +1,63 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { AUDITED_NAME_LENGTH, auditedText } from './audited-text';
+
+/** What is known of the token request being handled. It grows while a flow finds out more, and ends in the audit trail. */
+export interface TokenAttempt {
+  traceId: string | null;
+  address: string | null;
+  /** As the caller gave it: proven only if the request succeeds. */
+  applicationKey: string | null;
+  userName: string | null;
+  /** Whom a verified token names, or whom the stores resolved. */
+  subject: string | null;
+}
+
+const APPLICATION_KEY_LENGTH = 200;
+/** `technician:<provider>:<name>` with a name of 256 is the longest. */
+const SUBJECT_LENGTH = 320;
+const current = new AsyncLocalStorage<TokenAttempt>();
+
+/** The attempt that a request makes, from what its caller says. Nothing else of the body is looked at. */
+export function describeAttempt(request: {
+  traceId: string;
+  address: string | null;
+  applicationKeyHeader: unknown;
+  body: unknown;
+}): TokenAttempt {
+  const body = typeof request.body === 'object' && request.body !== null ? request.body : {};
+  const { applicationKey, user, userName } = body as Record<string, unknown>;
+  return {
+    traceId: request.traceId,
+    address: request.address,
+    applicationKey: auditedText(applicationKey ?? request.applicationKeyHeader, APPLICATION_KEY_LENGTH),
+    userName: auditedText(user ?? userName, AUDITED_NAME_LENGTH),
+    subject: null,
+  };
+}
+
+/** Runs `work`, and everything it starts, as part of an attempt. */
+export function withinAttempt<T>(attempt: TokenAttempt, work: () => T): T {
+  return current.run(attempt, work);
+}
+
+/** The attempt being handled; outside of one (a test, a command) an empty one. */
+export function currentAttempt(): TokenAttempt {
+  return (
+    current.getStore() ?? {
+      traceId: null,
+      address: null,
+      applicationKey: null,
+      userName: null,
+      subject: null,
+    }
+  );
+}
+
+/** Adds what has been found out, for the audit trail of a request that fails later. Nulls and what is absent change nothing. */
+export function noteInAttempt(found: { applicationKey?: string | null; subject?: string | null }): void {
+  const attempt = current.getStore();
+  if (attempt === undefined) return;
+  attempt.applicationKey =
+    auditedText(found.applicationKey, APPLICATION_KEY_LENGTH) ?? attempt.applicationKey;
+  attempt.subject = auditedText(found.subject, SUBJECT_LENGTH) ?? attempt.subject;
+}

@@ -1,0 +1,30 @@
+import { ManualClock } from '@platform/time';
+import { perMinute } from './rate-limit';
+import { RefusedBuckets } from './refused-buckets';
+
+describe('perMinute', () => {
+  it('spreads the requests over the minute, and lets all of them come at once', () => {
+    expect(perMinute(60)).toEqual({ costSeconds: 1, toleranceSeconds: 59 });
+    expect(perMinute(1)).toEqual({ costSeconds: 60, toleranceSeconds: 0 });
+  });
+});
+
+describe('RefusedBuckets', () => {
+  it('knows a bucket until its wait is over', () => {
+    const clock = new ManualClock('2026-01-01T00:00:00Z');
+    const refused = new RefusedBuckets(clock);
+    refused.remember('a', 2);
+    expect(refused.waitSeconds('a')).toBe(2);
+    expect(refused.waitSeconds('b')).toBeNull();
+    clock.advance(1_500);
+    expect(refused.waitSeconds('a')).toBe(0.5);
+    clock.advance(500);
+    expect(refused.waitSeconds('a')).toBeNull();
+  });
+
+  it('never holds more than it may', () => {
+    const refused = new RefusedBuckets(new ManualClock('2026-01-01T00:00:00Z'), 2);
+    for (const bucket of ['a', 'b', 'c']) refused.remember(bucket, 60);
+    expect(['a', 'b', 'c'].map((bucket) => refused.waitSeconds(bucket))).toEqual([null, 60, 60]);
+  });
+});

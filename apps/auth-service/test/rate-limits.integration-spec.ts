@@ -1,0 +1,145 @@
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { eventually } from '@platform/testing';
+import type { Test } from 'supertest';
+import {
+  BACKEND,
+  PASSWORD,
+  REPORTS,
+  expectOutcome,
+  postTo,
+  startAuthService,
+  startReplica,
+} from './auth-fixture';
+import type { AuthFixture } from './auth-fixture';
+
+// Few a minute, so that none is refilled while a test runs, however slow the machine.
+const PER_ADDRESS = 6;
+const PER_APPLICATION = 3;
+const ENVIRONMENT = {
+  TRUSTED_PROXIES: '127.0.0.1,::1',
+  TOKEN_RATE_LIMIT_PER_ADDRESS: String(PER_ADDRESS),
+  TOKEN_RATE_LIMIT_PER_APPLICATION: String(PER_APPLICATION),
+};
+
+describe('rate limits of the token endpoints', () => {
+  let service: AuthFixture;
+  let replicas: NestFastifyApplication[];
+  beforeAll(async () => {
+    service = await startAuthService({ environment: ENVIRONMENT });
+    replicas = [service.app, await startReplica(service.database.url, { environment: ENVIRONMENT })];
+  });
+  afterAll(async () => {
+    await replicas[1]?.close();
+    await service.stop();
+  });
+  beforeEach(() => service.database.query('DELETE FROM auth.rate_limit'));
+
+  const trusted = (overrides: object = {}): object => ({
+    ...BACKEND,
+    persona: 2,
+    userName: 'carl.customer',
+    ...overrides,
+  });
+
+  /** A request to either replica in turn. */
+  const ask = (turn: number, address: string, body: object, path = 'trust-simple'): Test =>
+    postTo(replicas[turn % 2]!, `/auth/token/${path}`, body).set('X-Forwarded-For', address);
+
+  async function statuses(count: number, send: (turn: number) => Test): Promise<Map<number, number>> {
+    const answers = await Promise.all(Array.from({ length: count }, (_, turn) => send(turn)));
+    const counts = new Map<number, number>();
+    for (const { status } of answers) counts.set(status, (counts.get(status) ?? 0) + 1);
+    return counts;
+  }
+
+  it('admit as many requests of an address as they say, over all replicas, however many come at once', async () => {
+    const wrong = trusted({ sharedSecret: 'wrong' });
+    const counts = await statuses(40, (turn) => ask(turn, '203.0.113.1', wrong));
+    expect(counts).toEqual(
+      new Map([
+        [401, PER_ADDRESS],
+        [429, 40 - PER_ADDRESS],
+      ]),
+    );
+    // Another address is not concerned.
+    expect((await ask(0, '203.0.113.2', wrong)).status).toBe(401);
+  });
+
+  it('count a network of IPv6 addresses as one', async () => {
+    const wrong = trusted({ sharedSecret: 'wrong' });
+    const counts = await statuses(20, (turn) => ask(turn, `2001:db8:1:1::${String(turn + 1)}`, wrong));
+    expect(counts.get(429)).toBe(20 - PER_ADDRESS);
+    expect((await ask(0, '2001:db8:1:2::1', wrong)).status).toBe(401);
+  });
+
+  it('answer a TokenResponse with reason 7 and Retry-After, and let in who waits that long', async () => {
+    await statuses(PER_ADDRESS, (turn) => ask(turn, '203.0.113.3', trusted({ sharedSecret: 'wrong' })));
+    const sent = ask(0, '203.0.113.3', trusted());
+    await expectOutcome(sent, { status: 429, reason: 7 });
+    const { headers, body } = await sent;
+    const retryAfter = Number(headers['retry-after']);
+    expect(retryAfter).toBeGreaterThanOrEqual(1);
+    expect(retryAfter).toBeLessThanOrEqual(60 / PER_ADDRESS);
+    expect(body.rejectionDetails).toMatch(/^Too many token requests; try again in \d+ s\.$/);
+    // Time passes; the other replica has no memory of its own to ask.
+    await service.database.query(`UPDATE auth.rate_limit SET free_at = free_at - $1 * interval '1 second'`, [
+      retryAfter,
+    ]);
+    expect((await ask(1, '203.0.113.3', trusted())).status).toBe(200);
+    expect((await ask(1, '203.0.113.3', trusted())).status).toBe(429);
+  });
+
+  it('limit every flow, before any work is done', async () => {
+    await statuses(PER_ADDRESS, (turn) => ask(turn, '203.0.113.4', { user: 'x' }, 'user'));
+    const requests: [string, object][] = [
+      ['user', { user: 'carl.customer', password: PASSWORD }],
+      ['refresh', { refreshToken: 'x' }],
+      ['trust', {}],
+      ['bearer', {}],
+      ['trustedToken', {}],
+    ];
+    for (const [path, body] of requests) {
+      const outcome = { status: 429, reason: 7 };
+      await expectOutcome(ask(0, '203.0.113.4', body, path), outcome);
+    }
+  });
+
+  it('count tokens of an application over all addresses and replicas, and nothing that only claims to be it', async () => {
+    const address = (turn: number): string => `198.51.100.${String(turn)}`;
+    const wrong = trusted({ sharedSecret: 'wrong' });
+    const pretenders = await statuses(20, (turn) => ask(turn, address(turn), wrong));
+    expect(pretenders).toEqual(new Map([[401, 20]]));
+    const counts = await statuses(20, (turn) => ask(turn, address(turn), trusted()));
+    expect(counts).toEqual(
+      new Map([
+        [200, PER_APPLICATION],
+        [429, 20 - PER_APPLICATION],
+      ]),
+    );
+    expect((await ask(0, address(50), trusted(REPORTS))).status).toBe(200);
+  });
+
+  it('leave a row in the audit trail, but not one for each request of a flood', async () => {
+    await service.database.query('DELETE FROM auth.token_audit');
+    const wrong = trusted({ sharedSecret: 'wrong' });
+    await statuses(PER_ADDRESS, (turn) => ask(turn, '203.0.113.5', wrong));
+    for (let turn = 0; turn < 20; turn += 1) expect((await ask(turn, '203.0.113.5', wrong)).status).toBe(429);
+    const rows = await eventually(async () => {
+      const found = await service.database.query<{ reason: number; detail: string }>(
+        `SELECT reason, detail FROM auth.token_audit WHERE status = 429`,
+      );
+      expect(found.length).toBeGreaterThan(0);
+      return found;
+    });
+    expect(rows.length).toBeLessThanOrEqual(4);
+    expect(rows[0]).toEqual({ reason: 7, detail: 'rate limit by address' });
+  });
+
+  it('are off unless configured', async () => {
+    const unlimited = await startReplica(service.database.url);
+    const sent = (): Test => postTo(unlimited, '/auth/token/trust-simple', trusted());
+    expect(await statuses(30, sent)).toEqual(new Map([[200, 30]]));
+    expect(await service.database.query('SELECT * FROM auth.rate_limit')).toEqual([]);
+    await unlimited.close();
+  });
+});
