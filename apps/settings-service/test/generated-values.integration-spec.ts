@@ -17,8 +17,8 @@ interface Answer {
 const values: fc.Arbitrary<Buffer> = fc
   .tuple(
     fc.oneof(
-      { weight: 5, arbitrary: anyJsonText },
-      { weight: 4, arbitrary: damagedJsonText },
+      { weight: 3, arbitrary: anyJsonText },
+      { weight: 6, arbitrary: damagedJsonText },
       { weight: 1, arbitrary: grammarNoise },
     ),
     fc.oneof(

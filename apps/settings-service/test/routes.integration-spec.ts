@@ -176,6 +176,17 @@ describe('settings routes', () => {
   });
 
   it.each([
+    ['composed', '%C4%B0'],
+    ['decomposed', 'I%CC%87'],
+    ['small', 'i%CC%87'],
+  ])('finds a name with "İ" by every spelling: %s', async (_case, spelling) => {
+    await service.api.put(settingPath('İzmir', 'xİy')).set(PARTNER).send({ settingValue: 1 }).expect(200);
+    const path = `/platform/v1/subsystems/${spelling}zmir/settings/x${spelling}Y`;
+    const { body } = await service.api.get(path).set(CUSTOMER).expect(200);
+    expect(body).toEqual({ subsystemName: 'İzmir', settingName: 'xİy', settingValue: 1 });
+  });
+
+  it.each([
     ['one code point too long', 'x'.repeat(201)],
     ['one astral code point too long', '😀'.repeat(201)],
     ['a control character', 'a%00b'],

@@ -1,4 +1,4 @@
-import type { Pool } from 'pg';
+import type { Pool, QueryArrayConfig } from 'pg';
 import type { DataSource } from 'typeorm';
 import { DatabaseUnavailableError } from './errors';
 
@@ -14,7 +14,7 @@ export interface PreparedStatement {
  * that pools by transaction must know prepared statements (1.21 or later, `max_prepared_statements` above 0).
  * @throws the driver's error, which `isConnectionError` and its likes understand
  */
-export async function queryPrepared<Row extends readonly unknown[]>(
+export async function queryPrepared<Row extends unknown[]>(
   dataSource: DataSource,
   { name, text }: PreparedStatement,
   values: readonly unknown[],
@@ -22,6 +22,6 @@ export async function queryPrepared<Row extends readonly unknown[]>(
   // TypeORM's PostgreSQL driver keeps its pool of pg here; there is none before it has connected and after it has closed.
   const { master: pool } = dataSource.driver as unknown as { master: Pool | undefined };
   if (pool === undefined) throw new DatabaseUnavailableError('the data source is not connected');
-  const result = await pool.query<Row>({ name, text, values: [...values], rowMode: 'array' });
-  return result.rows;
+  const query: QueryArrayConfig = { name, text, values: [...values], rowMode: 'array' };
+  return (await pool.query<Row>(query)).rows;
 }
