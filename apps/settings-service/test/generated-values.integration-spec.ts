@@ -93,23 +93,27 @@ describe('generated values', () => {
     return JSON.stringify(got) === JSON.stringify(wanted) ? null : `came back as ${JSON.stringify(got)}`;
   }
 
-  it('come back byte for byte where JSON.parse takes them, and are 400 where it does not: 10,000 cases', async () => {
-    const seed = Math.floor(Math.random() * 2 ** 31);
-    const cases = fc.sample(values.filter(isOneValue), { numRuns: 10_000, seed });
-    const valid = cases.filter((value) => expectedText(value) !== null).length;
-    expect(Math.min(valid, cases.length - valid)).toBeGreaterThan(3_000);
-    const wrong: string[] = [];
-    let next = 0;
-    const work = async (worker: number): Promise<void> => {
-      for (let index = next++; index < cases.length; index = next++) {
-        const value = cases[index] ?? Buffer.alloc(0);
-        const why = await contradiction(worker, value);
-        if (why !== null)
-          wrong.push(`seed ${String(seed)}, case ${String(index)}, ${value.toString('latin1')}: ${why}`);
-      }
-    };
-    await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)));
-    expect(wrong.slice(0, 5)).toEqual([]);
-    expect(next).toBeGreaterThanOrEqual(10_000);
-  }, TIMEOUT_MS);
+  it(
+    'come back byte for byte where JSON.parse takes them, and are 400 where it does not: 10,000 cases',
+    async () => {
+      const seed = Math.floor(Math.random() * 2 ** 31);
+      const cases = fc.sample(values.filter(isOneValue), { numRuns: 10_000, seed });
+      const valid = cases.filter((value) => expectedText(value) !== null).length;
+      expect(Math.min(valid, cases.length - valid)).toBeGreaterThan(3_000);
+      const wrong: string[] = [];
+      let next = 0;
+      const work = async (worker: number): Promise<void> => {
+        for (let index = next++; index < cases.length; index = next++) {
+          const value = cases[index] ?? Buffer.alloc(0);
+          const why = await contradiction(worker, value);
+          if (why !== null)
+            wrong.push(`seed ${String(seed)}, case ${String(index)}, ${value.toString('latin1')}: ${why}`);
+        }
+      };
+      await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)));
+      expect(wrong.slice(0, 5)).toEqual([]);
+      expect(next).toBeGreaterThanOrEqual(10_000);
+    },
+    TIMEOUT_MS,
+  );
 });
