@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { FriendlyError } from '#infrastructure/friendly-error.ts';
 import { isPortFree } from '#infrastructure/free-ports.ts';
 import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
+import { saveAdministration } from './administration.ts';
 import { PRIVATE_SECRETS, type StartContext } from './context.ts';
 import { LOAD_IDENTITIES, NEIGHBOURS, PROJECT_ROOTS, SERVICES } from './deployables.ts';
 import type { Deployable, Service } from './deployables.ts';
@@ -108,6 +109,7 @@ async function prepareDatabases(context: StartContext, settings: PlatformSetting
   await context.progress.step('Development identities loaded', () =>
     runBundle(context, 'load-development-identities', LOAD_IDENTITIES, ownerEnvironment(AUTH, settings)),
   );
+  saveAdministration(context.stateFolder, ownerEnvironment(AUTH, settings));
 }
 
 function startProgram(

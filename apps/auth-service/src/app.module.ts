@@ -1,7 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { AccessTokensModule, combineKeys, staticKeys } from '@platform/access-tokens';
+import { AccessTokensModule, combineKeys, configuredTokens } from '@platform/access-tokens';
 import type { AccessTokensOptions } from '@platform/access-tokens';
 import { DatabaseModule } from '@platform/database';
 import { AccessControlController } from './access-control/access-control.controller';
@@ -67,15 +67,6 @@ function accessTokensOptions(
   signingKeys: SigningKeys,
   revocations: DatabaseRevocationSource,
 ): AccessTokensOptions {
-  const hmacKey = {
-    kid: config.ACCESS_TOKEN_HMAC_KEY_ID,
-    alg: 'HS256' as const,
-    secret: config.ACCESS_TOKEN_HMAC_KEY,
-  };
-  return {
-    issuer: config.TOKEN_ISSUER,
-    audience: config.TOKEN_AUDIENCE,
-    keys: combineKeys(staticKeys([hmacKey]), signingKeys.verification),
-    revocations,
-  };
+  const configured = configuredTokens(config);
+  return { ...configured, keys: combineKeys(configured.keys, signingKeys.verification), revocations };
 }

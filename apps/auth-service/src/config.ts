@@ -1,6 +1,13 @@
 import { availableParallelism } from 'node:os';
+import { hmacKeyList, tokenConfigShape } from '@platform/access-tokens';
 import { flag, secret, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
+import {
+  accessTokenKeys,
+  hasDistinctKeyIds,
+  refreshTokenKeys,
+  sharesSecret,
+} from './keys/configured-hmac-keys';
 import { missingWindowsSettings, windowsSettings } from './token/windows/windows-settings';
 
 /** Injection token of the service's configuration. */
@@ -27,12 +34,17 @@ export const authConfigSchema = z
     ...serviceConfigShape,
     PORT: serviceConfigShape.PORT.default(3001),
     METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9101),
-    TOKEN_ISSUER: z.string().min(1).max(500),
-    TOKEN_AUDIENCE: z.string().min(1).max(500),
-    ACCESS_TOKEN_HMAC_KEY: secret({ minBytes: 32 }),
-    ACCESS_TOKEN_HMAC_KEY_ID: keyId,
+    ...tokenConfigShape,
+    /** How access tokens are signed when a request does not say (only POST /auth/token/refresh can). */
+    ACCESS_TOKEN_DEFAULT_SIGNING: z.enum(['hmac', 'asymmetric']).default('hmac'),
+    /** Which of the asymmetric keys signs. */
+    ASYMMETRIC_SIGNING_ALGORITHM: z.enum(['ES256', 'RS256']).default('ES256'),
+    /** How often the asymmetric keys are read again: at most a minute, because rotation counts on it. */
+    SIGNING_KEYS_RELOAD_MS: z.coerce.number().int().min(50).max(60_000).default(30_000),
     REFRESH_TOKEN_HMAC_KEY: secret({ minBytes: 32 }),
     REFRESH_TOKEN_HMAC_KEY_ID: keyId,
+    /** Further keys that verify refresh tokens but never sign them. */
+    REFRESH_TOKEN_PREVIOUS_HMAC_KEYS: hmacKeyList().default([]),
     /** AES-256-GCM key for application secrets and private signing keys. */
     SECRET_ENCRYPTION_KEY: secret({ minBytes: 32 }),
     /** Seals the cursors of the revocation list. */
@@ -84,9 +96,17 @@ export const authConfigSchema = z
     path: ['BEARER_TOKEN_OVERRIDE_ENABLED'],
     message: 'must not be enabled in production',
   })
-  .refine((config) => !config.ACCESS_TOKEN_HMAC_KEY.equals(config.REFRESH_TOKEN_HMAC_KEY), {
+  .refine((config) => !sharesSecret(accessTokenKeys(config), refreshTokenKeys(config)), {
     path: ['REFRESH_TOKEN_HMAC_KEY'],
-    message: 'must not be the key of access tokens',
+    message: 'and its previous keys must not be keys of access tokens',
+  })
+  .refine((config) => hasDistinctKeyIds(accessTokenKeys(config)), {
+    path: ['ACCESS_TOKEN_PREVIOUS_HMAC_KEYS'],
+    message: 'must not hold another key under the id of the current one',
+  })
+  .refine((config) => hasDistinctKeyIds(refreshTokenKeys(config)), {
+    path: ['REFRESH_TOKEN_PREVIOUS_HMAC_KEYS'],
+    message: 'must not hold another key under the id of the current one',
   })
   .superRefine((config, context) => {
     for (const name of missingWindowsSettings(config))

@@ -5,8 +5,8 @@ import {
   AccessTokensModule,
   authServiceKeys,
   combineKeys,
+  configuredTokens,
   httpRevocationSource,
-  staticKeys,
 } from '@platform/access-tokens';
 import type { AccessTokensOptions } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
@@ -86,15 +86,10 @@ function accessTokens(config: Readonly<TaskServiceConfig>): AccessTokensOptions 
     persona: Persona.InternalPartner,
     userName: config.SERVICE_USER_NAME,
   });
+  const configured = configuredTokens(config);
   return {
-    issuer: config.TOKEN_ISSUER,
-    audience: config.TOKEN_AUDIENCE,
-    keys: combineKeys(
-      staticKeys([
-        { kid: config.ACCESS_TOKEN_HMAC_KEY_ID, alg: 'HS256', secret: config.ACCESS_TOKEN_HMAC_KEY },
-      ]),
-      authServiceKeys({ authServiceUrl: config.AUTH_SERVICE_URL }),
-    ),
+    ...configured,
+    keys: combineKeys(configured.keys, authServiceKeys({ authServiceUrl: config.AUTH_SERVICE_URL })),
     revocations: httpRevocationSource({
       authServiceUrl: config.AUTH_SERVICE_URL,
       bearerToken: () => tokens.getToken(),

@@ -1,3 +1,4 @@
+import { tokenConfigShape } from '@platform/access-tokens';
 import { loadConfig, secret, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
 
@@ -7,10 +8,7 @@ const configSchema = z.object({
   ...serviceConfigShape,
   PORT: serviceConfigShape.PORT.default(3003),
   METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9103),
-  TOKEN_ISSUER: z.string().min(1),
-  TOKEN_AUDIENCE: z.string().min(1),
-  ACCESS_TOKEN_HMAC_KEY: secret({ minBytes: 32 }),
-  ACCESS_TOKEN_HMAC_KEY_ID: z.string().regex(/^[\w.-]{1,64}$/),
+  ...tokenConfigShape,
   /** Where the revocation feed is read. */
   AUTH_SERVICE_URL: z.url({ protocol: /^https?$/ }),
   /** The service's own identity, with which it reads the feed. */

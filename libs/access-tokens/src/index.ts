@@ -34,6 +34,14 @@ export type { KeyQuery, KeySource } from './keys/key-source';
 export { KeyRing, staticKeys } from './keys/key-ring';
 export { authServiceKeys, jwksKeys } from './keys/jwks-keys';
 export type { JwksKeysOptions } from './keys/jwks-keys';
+export {
+  configuredTokens,
+  hmacKeyList,
+  legacyIssuerSettings,
+  tokenConfigShape,
+  withoutRepetition,
+} from './keys/token-settings';
+export type { ConfiguredLegacyIssuer, ConfiguredTokens, HmacKey, TokenConfig } from './keys/token-settings';
 export { createVerificationKey } from './keys/verification-key';
 export type { KeyMaterial, VerificationKey } from './keys/verification-key';
 export { RevocationFeed } from './revocations/revocation-feed';

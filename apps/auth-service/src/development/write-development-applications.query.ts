@@ -1,9 +1,8 @@
 import { applicationSecretPurpose } from '../applications/application-secret';
+import { GRANTABLE_FLOWS } from '../applications/grantable-flows';
 import { sealSecret } from '../keys/secret-box';
 import type { DevelopmentApplication } from './development-identities';
 import type { SqlConnection } from './write-development-identities.query';
-
-const ALL_FLOWS = ['refresh', 'password', 'trust', 'trust-simple', 'bearer', 'openid', 'windows'];
 
 const PUT_APPLICATION = `
   INSERT INTO auth.application (application_key, allowed_personas, allow_refresh, allowed_flows)
@@ -18,7 +17,7 @@ export async function writeDevelopmentApplications(
   key: Buffer,
 ): Promise<void> {
   for (const { applicationKey, sharedSecret, allowedPersonas, allowRefresh } of applications) {
-    await connection.query(PUT_APPLICATION, [applicationKey, allowedPersonas, allowRefresh, ALL_FLOWS]);
+    await connection.query(PUT_APPLICATION, [applicationKey, allowedPersonas, allowRefresh, GRANTABLE_FLOWS]);
     const sealed = sealSecret(key, applicationSecretPurpose(applicationKey), Buffer.from(sharedSecret));
     await connection.query('DELETE FROM auth.application_secret WHERE application_key = $1', [
       applicationKey,

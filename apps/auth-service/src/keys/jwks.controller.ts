@@ -11,7 +11,7 @@ export class JwksController {
 
   @Get('jwks.json')
   @Header('Cache-Control', 'public, max-age=30')
-  keys(): { keys: readonly PublishedKey[] } {
-    return { keys: this.signingKeys.published };
+  async keys(): Promise<{ keys: readonly PublishedKey[] }> {
+    return { keys: await this.signingKeys.publishedKeys() };
   }
 }

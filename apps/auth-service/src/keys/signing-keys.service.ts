@@ -1,11 +1,12 @@
-import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { createPrivateKey } from 'node:crypto';
 import type { JsonWebKey } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { KeyRing, createVerificationKey } from '@platform/access-tokens';
-import { problems } from '@platform/service-defaults';
-import { SECOND_MS } from '@platform/time';
+import type { KeySource } from '@platform/access-tokens';
+import { CLOCK, problems } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
@@ -13,11 +14,13 @@ import type { SigningKey } from '../token/compact-jws';
 import { signingKey } from '../token/compact-jws';
 import type { StoredSigningKey } from './find-signing-keys.query';
 import { findSigningKeys } from './find-signing-keys.query';
-import { insertFirstSigningKey } from './insert-signing-key.query';
-import { openSecret, sealSecret } from './secret-box';
+import { insertSigningKey } from './insert-signing-key.query';
+import { ReloadingKeys } from './reloading-keys';
+import { openSecret } from './secret-box';
+import { generateSigningKey, signingKeyPurpose } from './signing-key-pair';
 
-/** A rotation reaches every replica within a minute; keys are published as `next` at least that long before they sign. */
-const RELOAD_INTERVAL_MS = 30 * SECOND_MS;
+/** How old the list may be when it is published. */
+const PUBLISHED_MAX_AGE_MS = 5_000;
 
 /** A public key as GET /auth/.well-known/jwks.json lists it. */
 export type PublishedKey = JsonWebKey & { kid: string; alg: string; use: 'sig' };
@@ -25,24 +28,29 @@ export type PublishedKey = JsonWebKey & { kid: string; alg: string; use: 'sig' }
 /** The asymmetric keys, kept in the database and reloaded while running. */
 @Injectable()
 export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
-  /** Every key that verifies: next, active and retired. */
-  readonly verification = new KeyRing();
-  published: readonly PublishedKey[] = [];
+  private readonly ring = new KeyRing();
+  /** Every key that verifies: next, active and retired. One that another replica has only just begun to use is looked up. */
+  readonly verification: KeySource;
+  private published: readonly PublishedKey[] = [];
   private current: { kid: string; sign: (typ: string) => SigningKey } | null = null;
+  private loadedAtMs = -Infinity;
   private timer: NodeJS.Timeout | null = null;
   private readonly logger = new Logger(SigningKeys.name);
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
-  ) {}
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {
+    this.verification = new ReloadingKeys({ ring: this.ring, reload: () => this.reload(), clock });
+  }
 
   async onModuleInit(): Promise<void> {
     await this.loadOrCreate().catch((error: unknown) => {
       // Tables may not exist yet: readiness says so, and the next reload makes up for it.
       this.logger.warn('signing keys could not be loaded', { err: error });
     });
-    this.timer = setInterval(() => void this.reloadQuietly(), RELOAD_INTERVAL_MS).unref();
+    this.timer = setInterval(() => void this.reloadQuietly(), this.config.SIGNING_KEYS_RELOAD_MS).unref();
   }
 
   onApplicationShutdown(): void {
@@ -56,9 +64,17 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     return this.current.sign(typ);
   }
 
+  /** What validators may rely on. Read anew when it is some seconds old: a validator that met an unknown key may ask any replica. */
+  async publishedKeys(): Promise<readonly PublishedKey[]> {
+    if (this.clock.monotonicMs() - this.loadedAtMs > PUBLISHED_MAX_AGE_MS) await this.reloadQuietly();
+    return this.published;
+  }
+
   /** Replaces what is known by what the database says. */
   async reload(): Promise<void> {
+    const askedAtMs = this.clock.monotonicMs();
     this.adopt(await findSigningKeys(this.dataSource));
+    this.loadedAtMs = askedAtMs;
   }
 
   private async reloadQuietly(): Promise<void> {
@@ -69,24 +85,18 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
+  /** A service whose algorithm has no active key makes one: at its first start, and after its key was withdrawn. */
   private async loadOrCreate(): Promise<void> {
     await this.reload();
     if (this.current !== null) return;
-    await this.createFirst();
+    const { ASYMMETRIC_SIGNING_ALGORITHM, SECRET_ENCRYPTION_KEY } = this.config;
+    const key = generateSigningKey(ASYMMETRIC_SIGNING_ALGORITHM, SECRET_ENCRYPTION_KEY);
+    await insertSigningKey(this.dataSource, key, 'active');
     await this.reload();
   }
 
-  private async createFirst(): Promise<void> {
-    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const kid = `es256-${randomBytes(9).toString('base64url')}`;
-    const pkcs8 = privateKey.export({ format: 'der', type: 'pkcs8' });
-    const sealedPrivateKey = sealSecret(this.config.SECRET_ENCRYPTION_KEY, signingKeyPurpose(kid), pkcs8);
-    const publicJwk = publicKey.export({ format: 'jwk' });
-    await insertFirstSigningKey(this.dataSource, { kid, algorithm: 'ES256', publicJwk, sealedPrivateKey });
-  }
-
   private adopt(keys: readonly StoredSigningKey[]): void {
-    this.verification.replace(
+    this.ring.replace(
       keys.map(({ kid, algorithm, publicJwk }) =>
         createVerificationKey({ kid, alg: algorithm, publicKey: publicJwk }),
       ),
@@ -97,7 +107,9 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
       alg: algorithm,
       use: 'sig',
     }));
-    const active = keys.find((key) => key.state === 'active');
+    const active = keys.find(
+      ({ state, algorithm }) => state === 'active' && algorithm === this.config.ASYMMETRIC_SIGNING_ALGORITHM,
+    );
     if (active === undefined) this.current = null;
     else if (active.kid !== this.current?.kid)
       this.current = { kid: active.kid, sign: this.importPrivate(active) };
@@ -114,9 +126,4 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
       return known;
     };
   }
-}
-
-/** What a sealed private key is bound to. */
-export function signingKeyPurpose(kid: string): string {
-  return `signing-key:${kid}`;
 }

@@ -28,7 +28,7 @@ export interface Authentication {
   personas: PersonaRequest;
   /** When the user proved who they are, if that was not just now. */
   authTime?: Date;
-  /** Default true: HS256. */
+  /** True: HS256; false: the active asymmetric key; left out: as configured. */
   hmacSigning?: boolean;
   /** The access token that is exchanged. */
   presented?: PresentedToken;
@@ -122,7 +122,7 @@ export class TokenIssuer {
     const authTime = authentication.authTime ?? issuedAt;
     return this.signer.signAccessToken(
       { ...grant, clientId, authTime, issuedAt },
-      authentication.hmacSigning ?? true,
+      authentication.hmacSigning,
     );
   }
 }

@@ -5,6 +5,7 @@ import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
+import { refreshTokenKeys } from '../keys/configured-hmac-keys';
 import { SigningKeys } from '../keys/signing-keys.service';
 import type { AccessGrant } from './claims';
 import { accessTokenClaimsOf, fitClaims } from './claims';
@@ -25,28 +26,26 @@ import { TokenRejected, TokenRejectionReason } from './rejection';
 @Injectable()
 export class TokenSigner {
   private readonly hmacKey: SigningKey;
-  private readonly refreshKey: SigningKey;
+  /** The first signs, all verify. */
+  private readonly refreshKeys: readonly [SigningKey, ...SigningKey[]];
 
   constructor(
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly signingKeys: SigningKeys,
   ) {
-    const {
-      ACCESS_TOKEN_HMAC_KEY,
-      ACCESS_TOKEN_HMAC_KEY_ID,
-      REFRESH_TOKEN_HMAC_KEY,
-      REFRESH_TOKEN_HMAC_KEY_ID,
-    } = config;
-    const accessSecret = createSecretKey(ACCESS_TOKEN_HMAC_KEY);
-    const refreshSecret = createSecretKey(REFRESH_TOKEN_HMAC_KEY);
-    this.hmacKey = signingKey('HS256', ACCESS_TOKEN_HMAC_KEY_ID, accessSecret, ACCESS_TOKEN_TYP);
-    this.refreshKey = signingKey('HS256', REFRESH_TOKEN_HMAC_KEY_ID, refreshSecret, REFRESH_TOKEN_TYP);
+    const accessSecret = createSecretKey(config.ACCESS_TOKEN_HMAC_KEY);
+    this.hmacKey = signingKey('HS256', config.ACCESS_TOKEN_HMAC_KEY_ID, accessSecret, ACCESS_TOKEN_TYP);
+    const [current, ...others] = refreshTokenKeys(config).map(({ kid, secret }) =>
+      signingKey('HS256', kid, createSecretKey(secret), REFRESH_TOKEN_TYP),
+    );
+    this.refreshKeys = [current!, ...others];
   }
 
-  /** @param hmacSigning false: sign with the active asymmetric key */
-  signAccessToken(grant: Omit<AccessGrant, 'tokenId'>, hmacSigning: boolean): string {
-    const key = hmacSigning ? this.hmacKey : this.signingKeys.active(ACCESS_TOKEN_TYP);
+  /** @param hmacSigning false: sign with the active asymmetric key; undefined: as configured */
+  signAccessToken(grant: Omit<AccessGrant, 'tokenId'>, hmacSigning: boolean | undefined): string {
+    const isHmac = hmacSigning ?? this.config.ACCESS_TOKEN_DEFAULT_SIGNING === 'hmac';
+    const key = isHmac ? this.hmacKey : this.signingKeys.active(ACCESS_TOKEN_TYP);
     const { TOKEN_ISSUER, TOKEN_AUDIENCE } = this.config;
     const claims = accessTokenClaimsOf({ ...grant, tokenId: randomUUID() }, TOKEN_ISSUER, TOKEN_AUDIENCE);
     const fixedCharacters = key.encodedHeader.length + SIGNATURE_CHARACTERS[key.algorithm];
@@ -55,7 +54,7 @@ export class TokenSigner {
 
   signRefreshToken(token: { jti: string; subject: string; clientId: string; issuedAt: Date }): string {
     const iat = epochSecond(token.issuedAt);
-    return signRefreshToken(this.refreshKey, {
+    return signRefreshToken(this.refreshKeys[0], {
       iss: this.config.TOKEN_ISSUER,
       aud: this.config.TOKEN_ISSUER,
       sub: token.subject,
@@ -68,7 +67,7 @@ export class TokenSigner {
 
   /** @throws {TokenRejected} RefreshTokenIsNotValid for anything but an unexpired refresh token of ours */
   readRefreshToken(token: string): RefreshTokenClaims {
-    const claims = readRefreshToken(token, [this.refreshKey], this.config.TOKEN_ISSUER);
+    const claims = readRefreshToken(token, this.refreshKeys, this.config.TOKEN_ISSUER);
     if (claims !== null && !isRefreshTokenExpired(claims, this.clock.now())) return claims;
     throw new TokenRejected(TokenRejectionReason.RefreshTokenIsNotValid, 'The refresh token is not valid.', {
       privateDetail: claims === null ? 'not ours' : 'expired',

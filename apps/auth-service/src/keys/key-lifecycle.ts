@@ -1,0 +1,60 @@
+import type { SigningKeyState } from './find-signing-keys.query';
+
+/** What an administrator can do to an asymmetric key. */
+export type SigningKeyChange = 'activate' | 'retire' | 'remove';
+
+/** A key as the decision needs it. */
+export interface ChangeableKey {
+  kid: string;
+  state: SigningKeyState;
+  /** How long it has been in its state, by the database's clock. */
+  ageSeconds: number;
+}
+
+/** How long a key is published before it signs: replicas read keys again within 60 s, validators their JWK Set within another 60 s. */
+export const PUBLICATION_SECONDS = 120;
+
+/** How long a retired key is kept: the 24 h that its last tokens live, and an hour for slow replicas and clocks. */
+export const RETIREMENT_SECONDS = 25 * 60 * 60;
+
+/** Why a key may not be changed so, or null when it may. States only go forward: next → active → retired → removed.
+ *  @param force accepts that tokens may be refused for a while */
+export function keyChangeRefusal(
+  key: ChangeableKey,
+  change: SigningKeyChange,
+  force: boolean,
+): string | null {
+  switch (change) {
+    case 'activate':
+      return activationRefusal(key, force);
+    case 'retire':
+      return retirementRefusal(key, force);
+    case 'remove':
+      return removalRefusal(key, force);
+  }
+}
+
+function activationRefusal({ kid, state, ageSeconds }: ChangeableKey, force: boolean): string | null {
+  if (state === 'active') return `${kid} is active already`;
+  if (state !== 'next') return `${kid} is ${state} and never signs again: generate a new key`;
+  if (ageSeconds >= PUBLICATION_SECONDS || force) return null;
+  return (
+    `${kid} was published only ${Math.floor(ageSeconds)} s ago; validators know it for sure after ${PUBLICATION_SECONDS} s. ` +
+    'Wait, or pass --force'
+  );
+}
+
+function retirementRefusal({ kid, state }: ChangeableKey, force: boolean): string | null {
+  if (state === 'next') return `${kid} has never signed: remove it instead`;
+  if (state !== 'active') return `${kid} is ${state} already`;
+  if (force) return null;
+  return `${kid} signs at present and retires by itself when another key is activated; to retire it without a successor pass --force`;
+}
+
+function removalRefusal({ kid, state, ageSeconds }: ChangeableKey, force: boolean): string | null {
+  if (state === 'removed') return `${kid} is removed already`;
+  if (state === 'active') return `${kid} signs at present: activate another key, or retire it, first`;
+  if (state === 'next' || ageSeconds >= RETIREMENT_SECONDS || force) return null;
+  const hours = Math.ceil((RETIREMENT_SECONDS - ageSeconds) / 3_600);
+  return `tokens signed with ${kid} may be valid for up to ${hours} h more; to refuse them from now on pass --force`;
+}

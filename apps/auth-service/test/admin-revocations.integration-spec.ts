@@ -1,0 +1,54 @@
+import { eventually } from '@platform/testing';
+import { administrator } from './admin-fixture';
+import { BACKEND, claimsOf, startAuthService } from './auth-fixture';
+import type { AuthFixture } from './auth-fixture';
+
+describe('administering revocations', () => {
+  let service: AuthFixture;
+  let admin: ReturnType<typeof administrator>;
+  beforeAll(async () => {
+    service = await startAuthService();
+    admin = administrator(service.database.url);
+  });
+  afterAll(() => service.stop());
+
+  const signIn = async () => {
+    const user = { persona: 2, userName: 'carl.customer' };
+    const { body } = await service.post('/auth/token/trust-simple', { ...BACKEND, ...user });
+    return body as { accessToken: string; refreshToken: string };
+  };
+
+  it('revokes a token, which the guard then refuses', async () => {
+    const { accessToken } = await signIn();
+    expect((await service.get('/auth/me', accessToken)).status).toBe(200);
+    const identifier = String(claimsOf(accessToken).jti);
+    expect(await admin.json(`revocations set token ${identifier} --by ops`)).toEqual({
+      domain: 'jti',
+      identifier,
+      revocationDate: expect.stringMatching(/\+00:00$/),
+    });
+    await eventually(async () => expect((await service.get('/auth/me', accessToken)).status).toBe(401));
+    const [row] = await service.database.query('SELECT * FROM auth.revocation WHERE identifier = $1', [
+      identifier,
+    ]);
+    expect(row).toMatchObject({ revoked_by_subject: 'ops', revoked_by_client: null });
+  });
+
+  it('revokes a refresh token together with its family', async () => {
+    const { refreshToken } = await signIn();
+    await admin.json(`revocations set jti ${String(claimsOf(refreshToken).jti)}`);
+    const { status, body } = await service.post('/auth/token/refresh', { refreshToken });
+    expect([status, body.rejectionReason]).toEqual([401, 6]);
+  });
+
+  it('lists what was set after a date', async () => {
+    const set = await admin.json('revocations set svc-personid 4711');
+    await admin.json('revocations set internal-legacy 4712');
+    const all = await admin.json('revocations list');
+    expect(all).toContainEqual(set);
+    const later = await admin.json(`revocations list --since ${set.revocationDate}`);
+    expect(later.map((each: { identifier: string }) => each.identifier)).toEqual(['4712']);
+    expect(await admin.json('revocations list --limit 1')).toHaveLength(1);
+    expect((await admin.run('revocations list')).out).toMatch(/^DOMAIN +IDENTIFIER +REVOKED AT\n/);
+  });
+});

@@ -1,0 +1,156 @@
+import type { AddressInfo } from 'node:net';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { AccessTokenVerifier, authServiceKeys } from '@platform/access-tokens';
+import { createTestDatabase, eventually } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import request from 'supertest';
+import { administrator } from './admin-fixture';
+import {
+  BACKEND,
+  bearerOf,
+  headerOf,
+  migrateWithIdentities,
+  postTo,
+  startReplica,
+  testEnvironment,
+} from './auth-fixture';
+
+type Replica = NestFastifyApplication;
+
+/** Reads keys often, so that a rotation is a matter of moments. */
+const QUICK = { SIGNING_KEYS_RELOAD_MS: '100' };
+
+async function signIn(app: Replica): Promise<{ accessToken: string; refreshToken: string }> {
+  const user = { persona: 1, userName: 'ivy.internal' };
+  const { body } = await postTo(app, '/auth/token/trust-simple', { ...BACKEND, ...user });
+  expect(body.wasSuccessful).toBe(true);
+  return body;
+}
+
+const me = async (app: Replica, token: string): Promise<number> =>
+  (await bearerOf(request(app.getHttpServer()).get('/auth/me'), token)).status;
+
+const published = async (app: Replica): Promise<string[]> => {
+  const { body } = await request(app.getHttpServer()).get('/auth/.well-known/jwks.json');
+  return (body.keys as { kid: string }[]).map(({ kid }) => kid);
+};
+
+/** A service of its own that knows the keys only over HTTP. */
+function validatorOf(app: Replica): AccessTokenVerifier {
+  const { port } = app.getHttpServer().address() as AddressInfo;
+  const { TOKEN_ISSUER, TOKEN_AUDIENCE } = testEnvironment('');
+  return new AccessTokenVerifier({
+    issuer: TOKEN_ISSUER!,
+    audience: TOKEN_AUDIENCE!,
+    keys: authServiceKeys({
+      authServiceUrl: `http://127.0.0.1:${port}`,
+      cooldownMs: 0,
+      refreshIntervalMs: 200,
+    }),
+    revocations: { isRevoked: () => false },
+  });
+}
+
+describe.each(['ES256', 'RS256'])('rotation of the %s key over two replicas', (algorithm) => {
+  const environment = {
+    ...QUICK,
+    ACCESS_TOKEN_DEFAULT_SIGNING: 'asymmetric',
+    ASYMMETRIC_SIGNING_ALGORITHM: algorithm,
+  };
+  let database: TestDatabase;
+  let replicas: [Replica, Replica];
+  let validator: AccessTokenVerifier;
+  let admin: ReturnType<typeof administrator>;
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate: migrateWithIdentities });
+    replicas = [
+      await startReplica(database.url, { environment }),
+      await startReplica(database.url, { environment }),
+    ];
+    validator = validatorOf(replicas[1]);
+    admin = administrator(database.url);
+  });
+  afterAll(async () => {
+    await Promise.all(replicas.map((app) => app.close()));
+    await database.drop();
+  });
+
+  const kidOf = (token: string): unknown => headerOf(token).kid;
+  const states = async (): Promise<Record<string, string>> => {
+    const keys: { kid: string; state: string }[] = await admin.json('keys list');
+    return Object.fromEntries(keys.map(({ kid, state }) => [kid, state]));
+  };
+  const expectAccepted = async (token: string): Promise<void> => {
+    expect(await Promise.all(replicas.map((app) => me(app, token)))).toEqual([200, 200]);
+    expect((await validator.verify(token)).subject).toBe('userid:9001');
+  };
+  const eventuallySignedBy = (kid: string): Promise<string[]> =>
+    eventually(async () => {
+      const tokens = await Promise.all(replicas.map(async (app) => (await signIn(app)).accessToken));
+      expect(tokens.map(kidOf)).toEqual([kid, kid]);
+      return tokens;
+    });
+  const passTime = (kid: string, time: string): Promise<unknown> =>
+    database.query(
+      `UPDATE auth.signing_key SET state_changed_at = state_changed_at - $2::interval WHERE kid = $1`,
+      [kid, time],
+    );
+
+  it('accepts tokens of before, during and after everywhere, and none of a removed key', async () => {
+    const { accessToken: before } = await signIn(replicas[0]);
+    const first = String(kidOf(before));
+    expect(headerOf(before)).toEqual({ alg: algorithm, kid: first, typ: 'at+jwt' });
+    await expectAccepted(before);
+
+    const { kid: second } = await admin.json(`keys generate --algorithm ${algorithm}`);
+    expect(await admin.refusal(`keys generate --algorithm ${algorithm}`)).toContain('a next key already');
+    await eventually(async () => {
+      for (const app of replicas) expect(await published(app)).toEqual([first, second]);
+    });
+    const { accessToken: during } = await signIn(replicas[0]);
+    expect(kidOf(during)).toBe(first);
+
+    expect(await admin.refusal(`keys activate ${second}`)).toContain('published only');
+    await passTime(second, '2 minutes');
+    expect(await admin.json(`keys activate ${second}`)).toEqual({ kid: second, algorithm, state: 'active' });
+    expect(await states()).toEqual({ [first]: 'retired', [second]: 'active' });
+    const after = await eventuallySignedBy(second);
+    for (const token of [before, during, ...after]) await expectAccepted(token);
+
+    expect(await admin.refusal(`keys activate ${first}`)).toContain('never signs again');
+    expect(await admin.refusal(`keys remove ${second}`)).toContain('signs at present');
+    expect(await admin.refusal(`keys remove ${first}`)).toContain('25 h more');
+    await passTime(first, '25 hours');
+    await admin.json(`keys remove ${first}`);
+    await eventually(async () => {
+      expect(await Promise.all(replicas.map((app) => me(app, before)))).toEqual([401, 401]);
+      await expect(validator.verify(before)).rejects.toMatchObject({ reason: 'unknown-key' });
+    });
+    for (const token of after) await expectAccepted(token);
+    const [row] = await database.query('SELECT private_ciphertext FROM auth.signing_key WHERE kid = $1', [
+      first,
+    ]);
+    expect(row).toEqual({ private_ciphertext: null });
+  });
+
+  it('replaces a withdrawn key by itself', async () => {
+    const { accessToken } = await signIn(replicas[0]);
+    const withdrawn = String(kidOf(accessToken));
+    expect(await admin.refusal(`keys retire ${withdrawn}`)).toContain('pass --force');
+    await admin.json(`keys retire ${withdrawn} --force`);
+    await eventually(async () => {
+      const active = Object.entries(await states()).filter(([, state]) => state === 'active');
+      expect(active).toHaveLength(1);
+    });
+    const [successor] = Object.entries(await states()).find(([, state]) => state === 'active')!;
+    for (const token of await eventuallySignedBy(successor)) await expectAccepted(token);
+    await expectAccepted(accessToken);
+    await admin.json(`keys remove ${withdrawn} --force`);
+    await eventually(async () => expect(await me(replicas[1], accessToken)).toBe(401));
+  });
+
+  it('names keys that do not exist', async () => {
+    for (const change of ['activate', 'retire', 'remove'])
+      expect(await admin.refusal(`keys ${change} nothing`)).toBe('✘ there is no key "nothing"');
+  });
+});

@@ -1,0 +1,5 @@
+// `npm run auth:admin`: see administer.ts.
+import { ensureRuntime, runProgram } from '#infrastructure/install.mjs';
+
+ensureRuntime();
+runProgram('tools/start/administer.ts', process.argv.slice(2));
