@@ -78,7 +78,8 @@ async function startTestRabbitmq(supervisor: Supervisor, context: Context): Prom
   return { TEST_RABBITMQ_URL: urls.amqp, TEST_RABBITMQ_MANAGEMENT_URL: urls.management ?? '' };
 }
 
-function makeTemporaryFolder(runAs: RunAs | null): string {
+/** A new folder that `runAs` can reach. */
+export function makeTemporaryFolder(runAs: RunAs | null): string {
   // TMPDIR may be private to root; /tmp is open to all.
   const parent = runAs !== null && !isReachableBy(tmpdir(), runAs) ? '/tmp' : tmpdir();
   const folder = mkdtempSync(join(parent, 'property-platform-test-'));

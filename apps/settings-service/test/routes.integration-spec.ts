@@ -175,6 +175,13 @@ describe('settings routes', () => {
     await service.api.delete(path).set(PARTNER).expect(200);
   });
 
+  it.each(['%C4%B0', 'I%CC%87', 'i%CC%87'])('finds a name with "İ" spelt %s', async (spelling) => {
+    await service.api.put(settingPath('İzmir', 'xİy')).set(PARTNER).send({ settingValue: 1 }).expect(200);
+    const path = `/platform/v1/subsystems/${spelling}zmir/settings/x${spelling}Y`;
+    const { body } = await service.api.get(path).set(CUSTOMER).expect(200);
+    expect(body).toEqual({ subsystemName: 'İzmir', settingName: 'xİy', settingValue: 1 });
+  });
+
   it.each([
     ['one code point too long', 'x'.repeat(201)],
     ['one astral code point too long', '😀'.repeat(201)],

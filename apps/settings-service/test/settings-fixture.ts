@@ -32,6 +32,8 @@ export interface SettingsFixture extends SettingsSurroundings {
 interface Options {
   /** The database's address as the service gets it. */
   databaseUrl?: (url: string) => string | Promise<string>;
+  /** Superuser's address of the server for its database; the test run's unless given. */
+  server?: string;
 }
 
 const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('base64url');
@@ -60,8 +62,9 @@ export function bearer(claims: Record<string, unknown>): { authorization: string
 /** Everything but the service. */
 export async function prepareSettings({
   databaseUrl = (url) => url,
+  server,
 }: Options = {}): Promise<SettingsSurroundings> {
-  const database = await createTestDatabase({ migrate });
+  const database = await createTestDatabase({ migrate, server });
   const app = await database.createRole();
   await runMigrations(migrationSettings(database.ownerUrl), { appRole: app.role, appRoleGrants });
   const auth = await startAuthServiceDouble();

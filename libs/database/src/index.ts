@@ -17,3 +17,5 @@ export {
   isStatementTimeout,
   isUniqueViolation,
 } from './errors';
+export { queryPrepared } from './prepared-query';
+export type { PreparedStatement } from './prepared-query';

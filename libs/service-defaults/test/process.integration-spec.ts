@@ -100,6 +100,22 @@ describe('a service process', () => {
     expect(second.output()).toContain('EADDRINUSE');
   });
 
+  it('lists every wrong variable, without its value or a stack trace, and ends with code 1', async () => {
+    running = await runProcess({
+      entry: join(__dirname, 'service-process.cjs'),
+      env: { PORT: '99999', METRICS_PORT: 'sesame', LOG_LEVEL: 'loud' },
+    });
+    expect(await running.exited).toBe(1);
+    const [first, ...variables] = running.output().trim().split('\n');
+    expect(first).toBe('invalid configuration:');
+    expect(variables.map((line) => line.split(':')[0]?.trim())).toEqual([
+      'PORT',
+      'METRICS_PORT',
+      'LOG_LEVEL',
+    ]);
+    expect(running.output()).not.toMatch(/sesame|99999|loud\b|node:internal|\n {4}at /);
+  });
+
   it('serves the OpenAPI document outside production', async () => {
     await start();
     const document = (await (await fetch(`${origin}/openapi.json`)).json()) as {

@@ -32,7 +32,7 @@ Module._resolveFilename = function resolveWorkspace(request, ...rest) {
 const { runService } = require('../src/index.ts');
 const { Story, stoppingConfig, stoppingDefinition } = require('./stopping-app.ts');
 
-void runService({
+void runService(() => ({
   ...stoppingDefinition,
   config: stoppingConfig(process.env),
   configure(app) {
@@ -45,4 +45,4 @@ void runService({
       return push.call(story.events, event);
     };
   },
-});
+}));

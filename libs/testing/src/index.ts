@@ -10,3 +10,5 @@ export type { TestTokenOverrides } from './access-token';
 export { runProcess } from './run-process';
 export type { ProcessOptions, RunningProcess } from './run-process';
 export { TcpProxy } from './tcp-proxy';
+export { EmptyProject } from './empty-project';
+export { PrivatePostgresql } from './private-postgresql';

@@ -31,14 +31,21 @@ interface Template {
   clones: number;
 }
 
-const templates = new Map<Migrate, Promise<Template>>();
+const templatesByServer = new Map<string, Map<Migrate, Promise<Template>>>();
 
 /**
- * A freshly migrated database with a random name on the server of TEST_DATABASE_URL. The first call with a `migrate`
- * fills a template; this and every further call clone it. Call `drop()` when done.
+ * A freshly migrated database with a random name, on the server of TEST_DATABASE_URL unless `server` names another. The first
+ * call with a `migrate` fills a template; this and every further call clone it. Call `drop()` when done.
  */
-export async function createTestDatabase({ migrate }: { migrate: Migrate }): Promise<TestDatabase> {
-  const server = testVariable('TEST_DATABASE_URL');
+export async function createTestDatabase({
+  migrate,
+  server = testVariable('TEST_DATABASE_URL'),
+}: {
+  migrate: Migrate;
+  server?: string | undefined;
+}): Promise<TestDatabase> {
+  const templates = templatesByServer.get(server) ?? new Map<Migrate, Promise<Template>>();
+  templatesByServer.set(server, templates);
   let pending = templates.get(migrate);
   if (pending === undefined) templates.set(migrate, (pending = createTemplate(server, migrate)));
   const template = await pending;
@@ -71,9 +78,16 @@ class ClonedDatabase implements TestDatabase {
     sql: string,
     params: readonly unknown[] = [],
   ): Promise<R[]> {
-    this.connection ??= connect(this.ownerUrl);
+    this.connection ??= this.connect();
     const result = await (await this.connection).query<R>(sql, [...params]);
     return result.rows;
+  }
+
+  private async connect(): Promise<Client> {
+    const client = await connect(this.ownerUrl);
+    // The next statement connects anew, e.g. after a crash of the server.
+    client.once('end', () => (this.connection = null));
+    return client;
   }
 
   async createRole(): Promise<TestRole> {

@@ -6,6 +6,10 @@ describe('composite identifiers', () => {
     expect(nameInIdentifier('SecurityEditor~~AccessPointName~~A~~B', 'AccessPointName')).toBe('A~~B');
   });
 
+  it('hold the name in Unicode normal form C, however it was sent', () => {
+    expect(nameInIdentifier('SecurityEditor~~GroupName~~I\u0307zmir', 'GroupName')).toBe('İzmir');
+  });
+
   it.each([
     'Dispatch',
     'SecurityEditor~~GroupName',

@@ -9,6 +9,12 @@ import type { SettingKey, SettingName } from './setting-key';
 import { settingValueOf } from './setting-value';
 import type { JsonText } from './setting-value';
 
+/** Which setting a read wants, and under which conditions. One parameter: Nest runs its pipes once for each. */
+export interface SettingRead {
+  readonly key: SettingKey;
+  readonly conditions: Preconditions;
+}
+
 /** What the headers of a write say. */
 export interface WriteHeaders {
   readonly conditions: Preconditions;
@@ -25,10 +31,9 @@ export const Subsystem = createParamDecorator((_data: unknown, context: Executio
 );
 
 /** The setting of the path. @throws {ProblemException} 400 for a name that no setting can have */
-export const KeyOfSetting = createParamDecorator((_data: unknown, context: ExecutionContext): SettingKey => {
-  const request = requestOf(context);
-  return { subsystem: nameOf(request, 'subsystemName'), setting: nameOf(request, 'settingName') };
-});
+export const KeyOfSetting = createParamDecorator((_data: unknown, context: ExecutionContext): SettingKey =>
+  keyOf(requestOf(context)),
+);
 
 /** The exact text of the body's settingValue. @throws {InvalidSettingValueError | JsonSyntaxError} */
 export const ValueText = createParamDecorator((_data: unknown, context: ExecutionContext): JsonText => {
@@ -36,10 +41,11 @@ export const ValueText = createParamDecorator((_data: unknown, context: Executio
   return settingValueOf(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
 });
 
-/** If-Match and If-None-Match. @throws {ProblemException} 400 if one is malformed: ignoring a condition could lose a write */
-export const Conditions = createParamDecorator((_data: unknown, context: ExecutionContext): Preconditions =>
-  conditionsOf(requestOf(context)),
-);
+/** What a read asks for. @throws {ProblemException} 400 if a name or a condition is malformed */
+export const Reading = createParamDecorator((_data: unknown, context: ExecutionContext): SettingRead => {
+  const request = requestOf(context);
+  return { key: keyOf(request), conditions: conditionsOf(request) };
+});
 
 /** The conditions and identifiers of a write. @throws {ProblemException} 400 if a header is malformed */
 export const HeadersOfWrite = createParamDecorator(
@@ -61,6 +67,10 @@ function requestOf(context: ExecutionContext): FastifyRequest {
   return context.switchToHttp().getRequest<FastifyRequest>();
 }
 
+function keyOf(request: FastifyRequest): SettingKey {
+  return { subsystem: nameOf(request, 'subsystemName'), setting: nameOf(request, 'settingName') };
+}
+
 function nameOf(request: FastifyRequest, parameter: string): SettingName {
   const name = parseSettingName((request.params as Record<string, string | undefined>)[parameter] ?? '');
   if (name !== null) return name;
@@ -68,6 +78,7 @@ function nameOf(request: FastifyRequest, parameter: string): SettingName {
   throw problems.badRequest('A name in the path is not valid.', { [parameter]: [rule] });
 }
 
+/** A malformed condition is refused: ignoring it could lose a write. */
 function conditionsOf({ headers }: FastifyRequest): Preconditions {
   return {
     ifMatch: entityTagsOf('If-Match', headers['if-match']),

@@ -15,10 +15,9 @@ import { SettingError } from './setting-errors';
 import { platformSettingJson, settingsPageJson } from './setting-json';
 import type { SettingKey, SettingName } from './setting-key';
 import { sendPage, sendSetting, sendWritten } from './setting-reply';
-import { Conditions, HeadersOfWrite, KeyOfSetting, Subsystem, ValueText } from './setting-request.decorator';
-import type { WriteHeaders } from './setting-request.decorator';
+import { HeadersOfWrite, KeyOfSetting, Reading, Subsystem, ValueText } from './setting-request.decorator';
+import type { SettingRead, WriteHeaders } from './setting-request.decorator';
 import type { JsonText } from './setting-value';
-import type { Preconditions } from './entity-tag';
 import { Documented } from './settings-docs.decorator';
 import { PageQuery } from './settings.dto';
 import { writeRequest } from './write-request';
@@ -78,11 +77,7 @@ export class SettingsController {
     otherwise: [304, 400, 404],
   })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
-  async get(
-    @KeyOfSetting() key: SettingKey,
-    @Conditions() conditions: Preconditions,
-    @Res() reply: FastifyReply,
-  ): Promise<void> {
+  async get(@Reading() { key, conditions }: SettingRead, @Res() reply: FastifyReply): Promise<void> {
     sendSetting(reply, await this.getSetting(key), conditions, platformSettingJson);
   }
 
@@ -95,11 +90,7 @@ export class SettingsController {
     otherwise: [304, 400, 404],
   })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
-  async getValue(
-    @KeyOfSetting() key: SettingKey,
-    @Conditions() conditions: Preconditions,
-    @Res() reply: FastifyReply,
-  ): Promise<void> {
+  async getValue(@Reading() { key, conditions }: SettingRead, @Res() reply: FastifyReply): Promise<void> {
     sendSetting(reply, await this.getSetting(key), conditions, (setting) => setting.valueText);
   }
 

@@ -1,0 +1,80 @@
+import { createServer } from 'node:http';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { EmptyProject, testAccessToken } from '@platform/testing';
+
+// A test vector of the README.
+const CODE = 'ibkPoC6DH/x1sRnAsGzRLZ6g75BZCqjiBwdTdqtHhG4=';
+const PROGRAM = `
+  const secret = 'kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs';
+  const request = { requestTimestampUtc: '2026-09-24T10:15:30Z', applicationKey: 'billing-api', persona: 1, userName: 'jdoe' };
+  const tokens = new TokenProvider({
+    authServiceUrl: process.argv[2], applicationKey: 'billing-api', sharedSecret: secret, persona: 1, userName: 'jdoe',
+  });
+  tokens.getToken().then(
+    (token) => console.log(token, signTrustRequest(request, secret)),
+    (error) => { console.error(error); process.exitCode = 1; },
+  );
+`;
+const TYPED_PROGRAM = `
+  import { TokenProvider, createTrustRequest } from '@platform/auth-client';
+  import type { TrustRequest } from '@platform/auth-client';
+  const settings = { authServiceUrl: 'http://a', applicationKey: 'a', sharedSecret: 's', persona: 1, userName: 'u' };
+  export const token: Promise<string> = new TokenProvider(settings).getToken();
+  export const request: TrustRequest = createTrustRequest(
+    { applicationKey: 'a', persona: 1, userName: 'u' }, 's', new Date(),
+  );
+  // @ts-expect-error a secret is required
+  new TokenProvider({ authServiceUrl: 'http://a', applicationKey: 'a', persona: 1, userName: 'u' });
+`;
+
+describe('the published package, in an empty project', () => {
+  const accessToken = testAccessToken();
+  let project: EmptyProject;
+  let service: Server;
+  let url: string;
+
+  beforeAll(async () => {
+    project = await EmptyProject.withPackage('libs/auth-client');
+    service = createServer((request, response) => {
+      request.resume();
+      response.writeHead(request.url === '/auth/token/trust' ? 200 : 404, {
+        'content-type': 'application/json',
+      });
+      response.end(JSON.stringify({ wasSuccessful: true, accessToken }));
+    });
+    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${String((service.address() as AddressInfo).port)}`;
+  }, 120_000);
+
+  afterAll(async () => {
+    service.closeAllConnections();
+    await new Promise((resolve) => service.close(resolve));
+    await project.remove();
+  });
+
+  it.each([
+    [
+      'an ES module',
+      'program.mjs',
+      "import { TokenProvider, signTrustRequest } from '@platform/auth-client';",
+    ],
+    [
+      'CommonJS',
+      'program.cjs',
+      "const { TokenProvider, signTrustRequest } = require('@platform/auth-client');",
+    ],
+  ])('works from %s', async (_kind, file, head) => {
+    await project.write(file, head + PROGRAM);
+    expect(await project.run(file, url)).toBe(`${accessToken} ${CODE}\n`);
+  });
+
+  it('brings types for both', async () => {
+    for (const file of ['typed.mts', 'typed.cts']) await project.write(file, TYPED_PROGRAM);
+    await project.typeCheck('typed.mts', 'typed.cts');
+  });
+
+  it('depends on nothing', async () => {
+    expect(await project.installedPackages()).toEqual(['node_modules/@platform/auth-client']);
+  });
+});
