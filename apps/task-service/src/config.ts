@@ -40,6 +40,19 @@ const configSchema = z.object({
 
 export type TaskServiceConfig = z.output<typeof configSchema>;
 
+const adminConfigSchema = z.object({
+  DATABASE_URL: serviceConfigShape.DATABASE_URL,
+  RABBITMQ_MAIN_URL: amqpUrl,
+  RABBITMQ_SCHEDULING_URL: amqpUrl,
+});
+
+export type TaskAdminConfig = z.output<typeof adminConfigSchema>;
+
+/** What the operator's command line reads. @throws {ConfigError} naming every variable that is missing or wrong */
+export function loadTaskAdminConfig(env?: NodeJS.ProcessEnv): Readonly<TaskAdminConfig> {
+  return loadConfig(adminConfigSchema, env);
+}
+
 /** Injection token of the configuration. */
 export const TASK_CONFIG = Symbol('TASK_CONFIG');
 
