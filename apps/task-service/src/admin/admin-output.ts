@@ -59,7 +59,7 @@ export function detailsText(shown: Shown): string {
 /** Nothing that came in a message may steer the terminal. */
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';
-  return String(value as string | number).replace(/\p{Cc}/gu, ' ');
+  return (typeof value === 'string' ? value : JSON.stringify(value)).replace(/\p{Cc}/gu, ' ');
 }
 
 function parsed(body: string): unknown {

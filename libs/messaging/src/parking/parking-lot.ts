@@ -40,8 +40,11 @@ export class ParkingLot {
       connection.on('error', () => undefined);
       return new ParkingLot(bus, connection);
     } catch (error) {
-      const reason = (error as { code?: unknown }).code ?? 'refused';
-      throw new BusUnavailableError(bus, String(reason), { cause: error });
+      // The code only: a text might hold the address with its password.
+      const { code } = error as { code?: unknown };
+      throw new BusUnavailableError(bus, typeof code === 'string' ? code : 'connection refused', {
+        cause: error,
+      });
     }
   }
 
