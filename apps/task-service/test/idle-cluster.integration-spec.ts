@@ -35,34 +35,25 @@ describe('an idle cluster of three', () => {
     });
   }
 
-  it.each([
-    ['without any trigger', null],
-    ['with a trigger that is due next year', `date_trunc('year', now()) + interval '1 year'`],
-    ['with a paused trigger that is overdue', `now() - interval '1 hour'`],
-  ])(
-    'looks at the triggers at most once per 5 s on each node: %s',
-    async (what, dueAt) => {
-      await service.database.query('TRUNCATE task.triggers');
-      if (dueAt !== null)
-        await service.database.query(
-          `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
-           VALUES (1, 'facility-1', 'g', 'j', '0 0 1 1 *', 'UTC', $1, ${dueAt})`,
-          [what.includes('paused') ? 'PAUSED' : 'WAITING'],
-        );
-      const looks = watchLooks();
-      await eventually(
-        () => {
-          for (const times of looks) expect(times.length).toBeGreaterThanOrEqual(2);
-        },
-        { timeoutMs: 40_000, intervalMs: 250 },
-      );
-      for (const times of looks) {
-        const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
-        expect(Math.min(...gaps)).toBeGreaterThanOrEqual(SHORTEST_GAP_MS);
-      }
-    },
-    60_000,
-  );
+  it('looks at the triggers at most once per 5 s on each node', async () => {
+    // One is far from due, one would be due if it were not paused.
+    await service.database.query(
+      `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
+       VALUES (1, 'facility-1', 'g', 'j', '0 0 1 1 *', 'UTC', 'WAITING', now() + interval '1 year'),
+         (2, 'facility-2', 'g', 'j', '0 0 1 1 *', 'UTC', 'PAUSED', now() - interval '1 hour')`,
+    );
+    const looks = watchLooks();
+    await eventually(
+      () => {
+        for (const times of looks) expect(times.length).toBeGreaterThanOrEqual(2);
+      },
+      { timeoutMs: 40_000, intervalMs: 250 },
+    );
+    for (const times of looks) {
+      const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+      expect(Math.min(...gaps)).toBeGreaterThanOrEqual(SHORTEST_GAP_MS);
+    }
+  }, 60_000);
 });
 
 function ignore(): void {

@@ -126,11 +126,10 @@ describe('occurrences in general', () => {
   });
 
   it('is independent of the start around any transition, in any zone the runtime knows', () => {
-    const changing = Intl.supportedValuesOf('timeZone')
-      .map((name) => ({ name, transitions: transitionsOf(name, 2026) }))
-      .filter(({ transitions }) => transitions.length > 0);
     // Every zone whose clocks change, with every expression at some transition and some minute of the days around it.
-    for (const { name, transitions } of changing) {
+    for (const name of Intl.supportedValuesOf('timeZone')) {
+      const transitions = transitionsOf(name, 2026);
+      if (transitions.length === 0) continue;
       const starts = fc.tuple(
         // Without those that come once in years: they look at the zone's rules of all the years between.
         fc.constantFrom(...EXPRESSIONS.slice(0, 10)),
@@ -149,7 +148,7 @@ describe('occurrences in general', () => {
           expect(until.filter((instant) => instant > start)).toEqual([next]);
           expect(findLatestOccurrence(expression, zone, next)).toEqual(next);
         }),
-        { numRuns: 30 },
+        { numRuns: 10 },
       );
     }
   });
