@@ -18,6 +18,8 @@ export type Variables = Readonly<Record<string, string>>;
 /** Password of every development identity. Source: the development identities in the README. */
 export const DEVELOPMENT_PASSWORD = 'Demo-Passw0rd!';
 const TOKEN_AUDIENCE = 'property-platform';
+/** The auth service as the identity provider knows it. */
+const OPENID_CLIENT_ID = 'auth-service';
 
 /** The address of a program on this machine. */
 export function localUrl(port: number): string {
@@ -64,7 +66,7 @@ export function neighbourEnvironment(neighbour: Deployable, settings: PlatformSe
     ...tokenVariables(settings),
     ...busVariables(settings),
     STATE_DIRECTORY: settings.neighboursFolder,
-    CLIENT_ID: 'auth-service',
+    CLIENT_ID: OPENID_CLIENT_ID,
     CLIENT_SECRET: settings.secret('openid-client-secret'),
     USER_PASSWORD: DEVELOPMENT_PASSWORD,
     REDIRECT_URIS: ['openId', 'user/AzureADLogOn']
@@ -112,6 +114,12 @@ const SPECIFIC: Readonly<Record<ServiceName, (settings: PlatformSettings) => Var
     CUSTOMERS_SERVICE_URL: localUrl(settings.ports.customers),
     USER_FLOW_DEFAULT_APPLICATION: 'demo-backend',
     DEVELOPMENT_SERVICE_SECRET: settings.secret('service-shared-secret'),
+    OPENID_ISSUER: localUrl(settings.ports.openid),
+    OPENID_CLIENT_ID,
+    OPENID_CLIENT_SECRET: settings.secret('openid-client-secret'),
+    OPENID_REDIRECT_URI: `${localUrl(settings.ports.auth)}/auth/token/openId`,
+    OPENID_DEFAULT_APPLICATION: 'demo-backend',
+    OPENID_HTTP_ALLOWED: 'true',
   }),
   settings: ownIdentity,
   task: (settings) => ({ ...ownIdentity(settings), ...busVariables(settings) }),

@@ -34,6 +34,9 @@ Try it in another terminal:
     -d '{"facilityId":501,"name":"Check the lift","schedule":"0 7 * * 1-5","timeZone":"Europe/Berlin"}'
   sleep 1; curl -sw '\\n' "${task}/Instances?facilityId=501" -H "Authorization: Bearer $TOKEN"
 
+  # single sign-on: open this in a browser and sign in as carl.customer (password ${DEVELOPMENT_PASSWORD})
+  ${auth}/auth/token/sso/initiate
+
   # the whole story, narrated and checked
   npm run tour
 

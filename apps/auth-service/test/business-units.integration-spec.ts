@@ -35,7 +35,8 @@ describe('business units', () => {
     const url = await customers.start();
     service = await startAuthService({
       clock,
-      environment: { CUSTOMERS_SERVICE_URL: url, CUSTOMERS_SERVICE_TIMEOUT_MS: '100' },
+      // Long enough for a busy machine to answer in: a time-out would be retried and counted.
+      environment: { CUSTOMERS_SERVICE_URL: url, CUSTOMERS_SERVICE_TIMEOUT_MS: '1000' },
     });
     const { body } = await service.post('/auth/token/trust-simple', {
       ...BACKEND,

@@ -83,6 +83,13 @@ export const DEVELOPMENT_TECHNICIANS = [
   { providerId: 815, userName: 'tess.tech', displayName: 'Tess Tech', personId: 1004 },
 ] as const;
 
+/** Subjects of the development identity provider, and who they are here. Its fourth, nora, is nobody. */
+export const DEVELOPMENT_EXTERNAL_IDENTITIES = [
+  { subject: 'external-ivy', personId: null, userId: 9001 },
+  { subject: 'external-carl', personId: 1001, userId: null },
+  { subject: 'external-dora', personId: 1007, userId: null },
+] as const;
+
 export interface DevelopmentApplication {
   applicationKey: string;
   sharedSecret: string;

@@ -3,6 +3,7 @@ import { Client } from 'pg';
 import { z } from 'zod';
 import { developmentApplications } from './development-identities';
 import { writeDevelopmentApplications } from './write-development-applications.query';
+import { writeExternalIdentities } from './write-external-identities.query';
 import type { SqlConnection } from './write-development-identities.query';
 import {
   writeInternalLegacy,
@@ -27,6 +28,8 @@ export const developmentConfigSchema = z.object({
   SERVICE_PROVIDERS_MIGRATION_DATABASE_URL: postgresUrl.optional(),
   SECRET_ENCRYPTION_KEY: secret({ minBytes: 32 }),
   DEVELOPMENT_SERVICE_SECRET: z.string().min(16),
+  /** The provider whose subjects are mapped to development identities; none unless given. */
+  OPENID_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
 });
 
 /** Loads the development identities and applications. Repeating it changes nothing. */
@@ -47,6 +50,9 @@ export async function loadDevelopmentIdentities(
       writeDevelopmentApplications(connection, applications, config.SECRET_ENCRYPTION_KEY),
     ),
   ]);
+  const { OPENID_ISSUER: issuer } = config;
+  if (issuer === undefined) return;
+  await inOneTransaction(ownUrl, (connection) => writeExternalIdentities(connection, issuer));
 }
 
 async function inOneTransaction(

@@ -37,7 +37,11 @@ export interface Identity {
 
 /** How a user is asked for. */
 export type IdentityQuery =
-  { by: 'user-name'; userName: string } | { by: 'person'; personId: number } | { by: 'user'; userId: number };
+  | { by: 'user-name'; userName: string }
+  | { by: 'person'; personId: number }
+  | { by: 'user'; userId: number }
+  /** The internal user to whom a Windows account is mapped; see `windowsAccountKey`. */
+  | { by: 'windows-account'; accountKey: string };
 
 /** The outcome of asking all stores. Everything but `resolved` refuses the user. */
 export type Resolution =

@@ -30,6 +30,7 @@ const STATEMENTS: StoreStatements = {
     'user-name': `${FIND} WHERE u.user_name_key = $1`,
     person: `${FIND} WHERE u.person_id = $1`,
     user: `${FIND} WHERE u.user_id = $1`,
+    'windows-account': `${FIND} WHERE u.windows_account_key = $1`,
   },
   findPassword: `
   SELECT json_build_object('store', 'internal-legacy', 'accountId', user_id, 'hash', password_hash) AS password

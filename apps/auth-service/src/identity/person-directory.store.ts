@@ -21,6 +21,8 @@ const STATEMENTS: StoreStatements = {
     'user-name': `${FIND} WHERE p.user_name_key = $1`,
     person: `${FIND} WHERE p.person_id = $1`,
     user: `${FIND} WHERE p.user_id = $1`,
+    // Windows accounts are internal users; a person is found by the link from there.
+    'windows-account': null,
   },
   findPassword: `
   SELECT json_build_object('store', 'person-directory', 'accountId', person_id, 'hash', password_hash) AS password

@@ -26,6 +26,7 @@ const STATEMENTS: StoreStatements = {
     person: `${FIND} WHERE t.person_id = $1`,
     // This store does not know internal users.
     user: null,
+    'windows-account': null,
   },
   findPassword: `
   SELECT json_build_object('store', 'service-providers', 'accountId', technician_id, 'hash', password_hash) AS password

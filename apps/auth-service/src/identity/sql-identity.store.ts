@@ -79,5 +79,7 @@ function parameterOf(query: IdentityQuery): string | number {
       return query.personId;
     case 'user':
       return query.userId;
+    case 'windows-account':
+      return query.accountKey;
   }
 }

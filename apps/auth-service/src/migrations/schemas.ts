@@ -1,8 +1,11 @@
 import type { PostgresSettings } from '@platform/database';
 import { CreateAuthTables1764000000000 } from './1764000000000-create-auth-tables';
+import { CreateOpenIdTables1764000000400 } from './1764000000400-create-openid-tables';
 import { CreatePersonDirectory1764000000100 } from './1764000000100-create-person-directory';
 import { CreateInternalLegacy1764000000200 } from './1764000000200-create-internal-legacy';
 import { CreateServiceProviders1764000000300 } from './1764000000300-create-service-providers';
+import { AddWindowsAccount1764100000200 } from './1764100000200-add-windows-account';
+import { CreateWindowsTicket1764100000210 } from './1764100000210-create-windows-ticket';
 
 /** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
 export interface ServiceSchema {
@@ -32,12 +35,16 @@ function schema(
 }
 
 /** The service's own tables. Applications are administered by the owner role, so the service only reads them. */
-export const AUTH_SCHEMA = schema('auth', [CreateAuthTables1764000000000], (role) => [
-  `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
-  `GRANT INSERT, DELETE ON auth.trust_replay TO ${role}`,
-  `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
-  `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
-]);
+export const AUTH_SCHEMA = schema(
+  'auth',
+  [CreateAuthTables1764000000000, CreateOpenIdTables1764000000400, CreateWindowsTicket1764100000210],
+  (role) => [
+    `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
+    `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in TO ${role}`,
+    `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
+    `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
+  ],
+);
 
 /** The identity stores belong to others: the service reads them and may only replace a password hash by a stronger one. */
 export const PERSON_DIRECTORY_SCHEMA = schema(
@@ -51,7 +58,7 @@ export const PERSON_DIRECTORY_SCHEMA = schema(
 
 export const INTERNAL_LEGACY_SCHEMA = schema(
   'internal_legacy',
-  [CreateInternalLegacy1764000000200],
+  [CreateInternalLegacy1764000000200, AddWindowsAccount1764100000200],
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA internal_legacy TO ${role}`,
     `GRANT UPDATE (password_hash) ON internal_legacy.internal_user TO ${role}`,

@@ -10,8 +10,11 @@ const INTERVAL_MS = MINUTE_MS;
 const PURGES = [
   // A signature older than 300 s is refused by its timestamp; a minute more covers clocks that differ.
   `DELETE FROM auth.trust_replay WHERE seen_at < now() - interval '360 seconds'`,
+  // Good for 300 s of clock skew on either side; a minute more as above.
+  `DELETE FROM auth.windows_ticket WHERE seen_at < now() - interval '660 seconds'`,
   `DELETE FROM auth.password_lockout
    WHERE last_failure_at < now() - interval '1 day' AND (locked_until IS NULL OR locked_until < now())`,
+  `DELETE FROM auth.openid_sign_in WHERE expires_at < now()`,
   // A day after expiry, so that a token is still known while any clock could accept it.
   `DELETE FROM auth.refresh_token WHERE expires_at < now() - interval '1 day'`,
   `DELETE FROM auth.refresh_family f

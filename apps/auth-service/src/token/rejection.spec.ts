@@ -22,6 +22,9 @@ describe('the reason → status table', () => {
     ['bearer', TokenRejectionReason.AccessTokenIsNotValid, 401],
     ['bearer', TokenRejectionReason.TokenRevoked, 401],
     ['bearer', TokenRejectionReason.InvalidGrant, 401],
+    ['windows', TokenRejectionReason.InvalidRequest, 400],
+    ['windows', TokenRejectionReason.AuthenticationFailed, 401],
+    ['windows', TokenRejectionReason.InvalidGrant, 401],
   ])('%s, reason %i is %i', (flow, reason, status) => {
     expect(rejectionStatus(flow, reason, 'proof')).toBe(status);
     expect(rejectionStatus(flow, reason, 'resolution')).toBe(status);

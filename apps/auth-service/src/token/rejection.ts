@@ -18,7 +18,7 @@ export type Rejection = Exclude<TokenRejectionReason, TokenRejectionReason.Succe
 export type RejectionStage = 'proof' | 'resolution';
 
 /** The token flows. Each has one endpoint and one column of REJECTION_STATUS. */
-export type TokenFlow = 'refresh' | 'password' | 'trust' | 'trust-simple' | 'bearer';
+export type TokenFlow = 'refresh' | 'password' | 'trust' | 'trust-simple' | 'bearer' | 'openid' | 'windows';
 
 type RejectionStatus = 400 | 401 | 422;
 /** `null`: this flow never rejects for this reason. */
@@ -33,6 +33,17 @@ const trust = {
   [TokenRejectionReason.TokenRevoked]: null,
   [TokenRejectionReason.InvalidRequest]: 400,
   [TokenRejectionReason.InvalidGrant]: 422,
+} as const satisfies Record<Rejection, Cell>;
+
+const singleSignOn = {
+  [TokenRejectionReason.AuthenticationFailed]: 401,
+  [TokenRejectionReason.AccessTokenIsNotValid]: null,
+  [TokenRejectionReason.RefreshThresholdExceeded]: null,
+  [TokenRejectionReason.RefreshTokenIsNotValid]: null,
+  [TokenRejectionReason.UnsupportedRefreshIdentity]: null,
+  [TokenRejectionReason.TokenRevoked]: null,
+  [TokenRejectionReason.InvalidRequest]: 400,
+  [TokenRejectionReason.InvalidGrant]: 401,
 } as const satisfies Record<Rejection, Cell>;
 
 /** THE reason → status table. A new reason or flow without its statuses does not compile. */
@@ -69,6 +80,9 @@ export const REJECTION_STATUS = {
     [TokenRejectionReason.InvalidRequest]: 401,
     [TokenRejectionReason.InvalidGrant]: 401,
   },
+  openid: singleSignOn,
+  // As the flow that replaces it: the specification names 400 and 401 for OpenID Connect.
+  windows: singleSignOn,
 } as const satisfies Record<TokenFlow, Record<Rejection, Cell>>;
 
 /** The HTTP status of a rejection.

@@ -11,8 +11,24 @@ describe('findTokenFlow', () => {
     expect(findTokenFlow('POST', url)).toBe(flow);
   });
 
+  it.each(['GET', 'HEAD'])('knows %s of the Windows flow', (method) => {
+    expect(findTokenFlow(method, '/auth/token/user/WinAuth/?x=1')).toBe('windows');
+  });
+
+  it.each([
+    ['POST', '/auth/token/openId'],
+    ['POST', '/auth/token/user/AzureADLogOn'],
+    ['GET', '/auth/token/sso/initiate/?x=1'],
+    ['HEAD', '/auth/token/SSO/initiate'],
+  ])('knows %s %s as openid', (method, url) => {
+    expect(findTokenFlow(method, url)).toBe('openid');
+  });
+
   it.each([
     ['GET', '/auth/token/refresh'],
+    ['POST', '/auth/token/user/winauth'],
+    ['POST', '/auth/token/sso/initiate'],
+    ['PUT', '/auth/token/openId'],
     ['POST', '/auth/token/unknown'],
     ['POST', '/auth/revocations'],
   ])('knows nothing of %s %s', (method, url) => {

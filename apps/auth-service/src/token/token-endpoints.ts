@@ -1,20 +1,31 @@
 import type { TokenFlow } from './rejection';
 
-/** Paths of the token endpoints, and the flow whose column of the status table they use. The obsolete aliases are flows'
+/** Methods and paths of the token endpoints, and the flow whose column of the status table they use. The obsolete aliases are flows'
  *  second names. */
 const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
-  ['/auth/token/refresh', 'refresh'],
-  ['/auth/token/user', 'password'],
-  ['/auth/token/trust', 'trust'],
-  ['/auth/token/trust-simple', 'trust-simple'],
-  ['/auth/token/bearer', 'bearer'],
-  ['/auth/token/trustedtoken', 'bearer'],
+  ['POST /auth/token/refresh', 'refresh'],
+  ['POST /auth/token/user', 'password'],
+  ['POST /auth/token/trust', 'trust'],
+  ['POST /auth/token/trust-simple', 'trust-simple'],
+  ['POST /auth/token/bearer', 'bearer'],
+  ['POST /auth/token/trustedtoken', 'bearer'],
+  ['GET /auth/token/user/winauth', 'windows'],
+  ['GET /auth/token/sso/initiate', 'openid'],
+  ['POST /auth/token/openid', 'openid'],
+  ['POST /auth/token/user/azureadlogon', 'openid'],
+]);
+
+/** Endpoints, in lower case, that take forms; all others take JSON only. */
+export const FORM_ENDPOINTS: ReadonlySet<string> = new Set([
+  '/auth/token/openid',
+  '/auth/token/user/azureadlogon',
 ]);
 
 /** The flow behind a request, or null when it is not for a token endpoint. Needed because a body that cannot be
  *  parsed fails before any controller is known. Matches like the router: any case, one trailing slash ignored. */
 export function findTokenFlow(method: string, url: string): TokenFlow | null {
-  if (method !== 'POST') return null;
   const path = url.split('?', 1)[0]!.toLowerCase();
-  return TOKEN_ENDPOINTS.get(path.endsWith('/') ? path.slice(0, -1) : path) ?? null;
+  // HEAD is answered as GET without the body.
+  const endpoint = `${method === 'HEAD' ? 'GET' : method} ${path.endsWith('/') ? path.slice(0, -1) : path}`;
+  return TOKEN_ENDPOINTS.get(endpoint) ?? null;
 }

@@ -1,4 +1,4 @@
-import { Controller, Header, HttpCode, Post, applyDecorators } from '@nestjs/common';
+import { Controller, Get, Header, HttpCode, Post, applyDecorators } from '@nestjs/common';
 import { Public } from '@platform/access-tokens';
 
 /** Marks a token flow: an anonymous controller under /auth/token. */
@@ -9,4 +9,9 @@ export function TokenFlowController(): ClassDecorator {
 /** The route of a token flow: POST, 200, never stored by a cache. */
 export function TokenPost(path: string): MethodDecorator {
   return applyDecorators(Post(path), HttpCode(200), Header('Cache-Control', 'no-store'));
+}
+
+/** The route of a token flow that is a GET. */
+export function TokenGet(path: string): MethodDecorator {
+  return applyDecorators(Get(path), Header('Cache-Control', 'no-store'));
 }

@@ -4,11 +4,13 @@ import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { TooMuchWorkError } from '../identity/passwords/bounded-work';
+import { IdentityProviderUnavailableError } from '../openid/identity-provider-error';
 import type { TokenFlow } from './rejection';
 import { TokenRejected, TokenRejectionReason, rejectionStatus } from './rejection';
 import { findTokenFlow } from './token-endpoints';
 import { TokenMetrics } from './token-metrics.service';
 import { rejectedTokenResponse } from './token-response';
+import { KerberosUnavailableError } from './windows/kerberos-acceptor.service';
 
 const TOO_MANY_REQUESTS = 429;
 
@@ -32,8 +34,13 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   }
 
   protected override toProblem(error: unknown): Problem | null {
-    if (!(error instanceof TooMuchWorkError)) return null;
-    return problems.serviceUnavailable('Too many sign-ins at the moment.').problem;
+    if (error instanceof TooMuchWorkError)
+      return problems.serviceUnavailable('Too many sign-ins at the moment.').problem;
+    if (error instanceof KerberosUnavailableError)
+      return problems.serviceUnavailable('Windows authentication is not available at the moment.').problem;
+    if (error instanceof IdentityProviderUnavailableError)
+      return problems.serviceUnavailable('The identity provider is not available at the moment.').problem;
+    return null;
   }
 
   protected override send(problem: Problem, request: FastifyRequest, reply: FastifyReply): void {

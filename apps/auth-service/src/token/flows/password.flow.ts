@@ -1,14 +1,12 @@
 import { Body, Headers, Inject, Query } from '@nestjs/common';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
-import type { Application } from '../../applications/application';
-import { ApplicationsService } from '../../applications/applications.service';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentityResolver } from '../../identity/identity-resolver.service';
 import { PasswordAuthenticator } from '../../identity/passwords/password-authenticator.service';
-import { authoriseFlow } from '../authorise-flow';
 import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { SignInApplications } from '../sign-in-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
@@ -26,7 +24,7 @@ export class PasswordFlow {
   constructor(
     private readonly passwords: PasswordAuthenticator,
     private readonly identities: IdentityResolver,
-    private readonly applications: ApplicationsService,
+    private readonly applications: SignInApplications,
     private readonly tokens: TokenIssuer,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
@@ -37,7 +35,10 @@ export class PasswordFlow {
     @Query() { grantAsInternalPartner }: PasswordQueryDto,
     @Headers('x-application-key') applicationKey: string | undefined,
   ): Promise<TokenResponse> {
-    const application = await this.findApplication(applicationKey);
+    const application = await this.applications.find(
+      'password',
+      applicationKey ?? this.config.USER_FLOW_DEFAULT_APPLICATION,
+    );
     if (!(await this.passwords.isRight(user, password))) {
       throw new TokenRejected(TokenRejectionReason.AuthenticationFailed, 'Authentication failed.');
     }
@@ -47,17 +48,5 @@ export class PasswordFlow {
       resolution: await this.identities.resolve({ by: 'user-name', userName: user }),
       personas: { kind: 'login', grantAsInternalPartner: grantAsInternalPartner ?? false },
     });
-  }
-
-  /** The application named by the header, else the configured one. Public clients have no secret to prove. */
-  private async findApplication(headerValue: string | undefined): Promise<Application | null> {
-    const applicationKey = headerValue ?? this.config.USER_FLOW_DEFAULT_APPLICATION;
-    if (applicationKey === undefined) return null;
-    const application = await this.applications.find(applicationKey);
-    if (application === null) {
-      throw new TokenRejected(TokenRejectionReason.InvalidGrant, 'This application may not sign users in.');
-    }
-    authoriseFlow(application, 'password');
-    return application;
   }
 }

@@ -1,0 +1,40 @@
+import {
+  IdentityProviderUnavailableError,
+  describeProviderError,
+  isProviderUnavailable,
+} from './identity-provider-error';
+
+const libraryError = (members: object, cause?: unknown): Error =>
+  Object.assign(new Error('library', { cause }), members);
+
+describe('isProviderUnavailable', () => {
+  it.each<[string, unknown]>([
+    ['the error itself', new IdentityProviderUnavailableError('down')],
+    ['a wrapped one', libraryError({}, libraryError({}, new IdentityProviderUnavailableError('down')))],
+    ['an answer that is none', libraryError({ code: 'OAUTH_RESPONSE_IS_NOT_JSON' })],
+    ['a client refused', libraryError({ code: 'OAUTH_RESPONSE_BODY_ERROR', error: 'invalid_client' })],
+  ])('is true for %s', (_, error) => {
+    expect(isProviderUnavailable(error)).toBe(true);
+  });
+
+  it.each<[string, unknown]>([
+    ['a code refused', libraryError({ code: 'OAUTH_RESPONSE_BODY_ERROR', error: 'invalid_grant' })],
+    [
+      'what a browser says of the client',
+      libraryError({ code: 'OAUTH_AUTHORIZATION_RESPONSE_ERROR', error: 'invalid_client' }),
+    ],
+    ['a wrong claim', libraryError({ code: 'OAUTH_JWT_CLAIM_COMPARISON_FAILED' })],
+    ['no error at all', 'x'],
+  ])('is false for %s', (_, error) => {
+    expect(isProviderUnavailable(error)).toBe(false);
+  });
+});
+
+describe('describeProviderError', () => {
+  it('tells the kind and nothing of causes', () => {
+    const error = libraryError({ code: 'C', error: 'invalid_grant' }, { claims: { secret: 'hunter2' } });
+    expect(describeProviderError(error)).toBe('library, C, invalid_grant');
+    expect(describeProviderError(libraryError({ error: 'Hunter 2' }))).toBe('library');
+    expect(describeProviderError('hunter2')).toBe('unknown error');
+  });
+});

@@ -1,0 +1,135 @@
+import { MINUTE_MS, SECOND_MS } from '@platform/time';
+import type { Clock } from '@platform/time';
+import {
+  ClientSecretBasic,
+  ClientSecretPost,
+  Configuration,
+  allowInsecureRequests,
+  customFetch,
+  discovery,
+  enableNonRepudiationChecks,
+  getJwksCache,
+  setJwksCache,
+} from 'openid-client';
+import type { ClientAuth, CustomFetch, ExportedJWKSCache, ServerMetadata } from 'openid-client';
+import { IdentityProviderUnavailableError, describeProviderError } from './identity-provider-error';
+import type { OpenIdSettings } from './openid-settings';
+import { providerFetch } from './provider-http.client';
+
+/** How old the provider's metadata may be when a sign-in is completed. */
+const METADATA_MAX_AGE_MS = 10 * MINUTE_MS;
+/** How old when one is started: a provider that is down is noticed before the user is sent there, and yet a flood of started
+ *  sign-ins is no flood for the provider. */
+const METADATA_FRESH_MS = SECOND_MS;
+/** The library looks for a new key in the provider's key set only when the set is at least this old, in seconds. Sets are
+ *  presented as that old, so that a rotation is noticed at once; the library still drops them when they look 300 s old. */
+const KEY_SET_AGE_SECONDS = 60;
+
+interface KnownProvider {
+  metadata: ServerMetadata;
+  readAtMs: number;
+}
+
+/** What is known of the identity provider: its metadata and its keys, each read over HTTP and kept for a while. */
+export class ProviderMetadata {
+  private known: KnownProvider | null = null;
+  private reading: Promise<KnownProvider> | null = null;
+  private keySet: ExportedJWKSCache | null = null;
+  private readonly fetch: CustomFetch;
+
+  constructor(
+    private readonly settings: OpenIdSettings,
+    private readonly clock: Clock,
+  ) {
+    this.fetch = providerFetch(settings.timeoutMs);
+  }
+
+  /** A provider that answered within the last second. @throws {IdentityProviderUnavailableError} */
+  async reachable(): Promise<Configuration> {
+    return this.configurationOf(await this.notOlderThan(METADATA_FRESH_MS));
+  }
+
+  /** The provider as it was at most ten minutes ago. @throws {IdentityProviderUnavailableError} when it must be asked and is down */
+  async recent(): Promise<Configuration> {
+    return this.configurationOf(await this.notOlderThan(METADATA_MAX_AGE_MS));
+  }
+
+  /** Keeps the keys that a sign-in has downloaded for the next one. */
+  rememberKeys(configuration: Configuration): void {
+    const used = getJwksCache(configuration);
+    if (used === undefined || used.uat === agedUat(this.keySet)) return;
+    this.keySet = { jwks: used.jwks, uat: used.uat };
+  }
+
+  /** The next sign-in downloads the keys again. */
+  forgetKeys(): void {
+    this.keySet = null;
+  }
+
+  private async notOlderThan(maxAgeMs: number): Promise<ServerMetadata> {
+    const { known } = this;
+    if (known !== null && this.clock.monotonicMs() - known.readAtMs <= maxAgeMs) return known.metadata;
+    // Callers that come meanwhile share one request.
+    this.reading ??= this.read().finally(() => {
+      this.reading = null;
+    });
+    return (await this.reading).metadata;
+  }
+
+  private async read(): Promise<KnownProvider> {
+    const { issuer, clientId, httpAllowed } = this.settings;
+    try {
+      const found = await discovery(new URL(issuer), clientId, undefined, undefined, {
+        [customFetch]: this.fetch,
+        execute: httpAllowed ? [allowInsecureRequests] : [],
+      });
+      const metadata = found.serverMetadata();
+      assertEndpoints(metadata);
+      this.known = { metadata, readAtMs: this.clock.monotonicMs() };
+      return this.known;
+    } catch (cause) {
+      if (cause instanceof IdentityProviderUnavailableError) throw cause;
+      const what = `the provider's metadata is not usable: ${describeProviderError(cause)}`;
+      throw new IdentityProviderUnavailableError(what, { cause });
+    }
+  }
+
+  /** One sign-in's view of the provider. Each has its own, because the library caches keys per configuration by rules that
+   *  notice a rotation only after a minute. */
+  private configurationOf(metadata: ServerMetadata): Configuration {
+    const { clientId, clientSecret, httpAllowed } = this.settings;
+    const configuration = new Configuration(
+      metadata,
+      clientId,
+      undefined,
+      clientAuth(metadata, clientSecret),
+    );
+    configuration[customFetch] = this.fetch;
+    if (httpAllowed) allowInsecureRequests(configuration);
+    enableNonRepudiationChecks(configuration);
+    if (this.keySet !== null) {
+      setJwksCache(configuration, { jwks: this.keySet.jwks, uat: agedUat(this.keySet) });
+    }
+    return configuration;
+  }
+}
+
+/** @throws {IdentityProviderUnavailableError} when something is missing that the code flow needs */
+function assertEndpoints(metadata: ServerMetadata): void {
+  for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const) {
+    if (metadata[name] === undefined)
+      throw new IdentityProviderUnavailableError(`the provider's metadata lacks ${name}`);
+  }
+}
+
+function agedUat(keySet: ExportedJWKSCache | null): number {
+  return keySet === null ? 0 : keySet.uat - KEY_SET_AGE_SECONDS;
+}
+
+/** The secret goes where the provider wants it; by default into the Authorization header. Source: OpenID Connect Discovery 1.0, 3. */
+function clientAuth(metadata: ServerMetadata, clientSecret: string): ClientAuth {
+  const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  return methods.includes('client_secret_basic')
+    ? ClientSecretBasic(clientSecret)
+    : ClientSecretPost(clientSecret);
+}

@@ -1,0 +1,86 @@
+import { Body, Header, Headers, Inject } from '@nestjs/common';
+import { createZodDto } from 'nestjs-zod';
+import { z } from 'zod';
+import { AUTH_CONFIG } from '../../config';
+import type { AuthConfig } from '../../config';
+import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
+import { ExternalIdentities } from '../../openid/external-identities.service';
+import { SingleSignOn } from '../../openid/single-sign-on.service';
+import type { Callback } from '../../openid/single-sign-on.service';
+import type { ResumedSignIn } from '../../openid/sign-ins.service';
+import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { SignInApplications } from '../sign-in-applications.service';
+import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
+import type { TokenResponse } from '../token-response';
+
+const callbackValue = z.string().max(8_192);
+
+/** The callback parameters of OpenID Connect's code flow with response_mode=form_post. Providers add others. */
+export class OpenIdCallbackDto extends createZodDto(
+  z
+    .object({
+      state: callbackValue.min(1),
+      code: callbackValue.optional(),
+      error: callbackValue.optional(),
+      iss: callbackValue.optional(),
+    })
+    .catchall(callbackValue)
+    .refine(({ code, error }) => (code === undefined) !== (error === undefined), {
+      path: ['code'],
+      message: 'either a code or an error is required',
+    }),
+) {}
+
+/** The way back from the identity provider: its callback for tokens. */
+@TokenFlowController()
+export class OpenIdFlow {
+  constructor(
+    private readonly signOn: SingleSignOn,
+    private readonly externalIdentities: ExternalIdentities,
+    private readonly applications: SignInApplications,
+    private readonly tokens: TokenIssuer,
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+  ) {}
+
+  @TokenPost('openId')
+  async issue(
+    @Body() callback: OpenIdCallbackDto,
+    @Headers('cookie') cookies: string | undefined,
+    @Headers('x-application-key') applicationKey: string | undefined,
+  ): Promise<TokenResponse> {
+    const fields = callback as unknown as Callback;
+    const signIn = await this.signOn.resume(fields, cookies);
+    const application = await this.applications.find('openid', this.applicationKey(signIn, applicationKey));
+    const external = await this.signOn.identify(fields, signIn);
+    return this.tokens.issue({
+      flow: 'openid',
+      application,
+      resolution: await this.externalIdentities.resolve(external),
+      personas: { kind: 'login', grantAsInternalPartner: false },
+      ...(external.authTime === null ? {} : { authTime: external.authTime }),
+    });
+  }
+
+  /** Obsolete; Azure AD is an OpenID provider like any other. */
+  @TokenPost('user/AzureADLogOn')
+  @Header('Deprecation', DEPRECATED_SINCE)
+  @Header('Link', successorLink('/auth/token/openId'))
+  issueObsolete(
+    @Body() callback: OpenIdCallbackDto,
+    @Headers('cookie') cookies: string | undefined,
+    @Headers('x-application-key') applicationKey: string | undefined,
+  ): Promise<TokenResponse> {
+    return this.issue(callback, cookies, applicationKey);
+  }
+
+  /** The application that was named at the start, at the end, or in the configuration. */
+  private applicationKey(signIn: ResumedSignIn, atCallback: string | undefined): string | undefined {
+    const atStart = signIn.applicationKey ?? undefined;
+    if (atStart !== undefined && atCallback !== undefined && atStart !== atCallback) {
+      const detail = 'This sign-in was started by another application.';
+      throw new TokenRejected(TokenRejectionReason.InvalidRequest, detail);
+    }
+    return atStart ?? atCallback ?? this.config.OPENID_DEFAULT_APPLICATION;
+  }
+}

@@ -1,0 +1,52 @@
+import { Header, Headers, Inject, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { AUTH_CONFIG } from '../../config';
+import type { AuthConfig } from '../../config';
+import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
+import { IdentityResolver } from '../../identity/identity-resolver.service';
+import { SignInApplications } from '../sign-in-applications.service';
+import { TokenFlowController, TokenGet } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
+import type { TokenResponse } from '../token-response';
+import { WindowsSignIn } from '../windows/windows-sign-in';
+
+const CHALLENGE_HEADER = 'www-authenticate';
+
+/** Windows authentication of internal users. Obsolete, and available as long as somebody calls it. */
+@TokenFlowController()
+export class WindowsFlow {
+  constructor(
+    private readonly signIn: WindowsSignIn,
+    private readonly applications: SignInApplications,
+    private readonly identities: IdentityResolver,
+    private readonly tokens: TokenIssuer,
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+  ) {}
+
+  @TokenGet('user/winauth')
+  @Header('Deprecation', DEPRECATED_SINCE)
+  @Header('Link', successorLink('/auth/token/sso/initiate'))
+  async issue(
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Headers('x-application-key') applicationKey: string | undefined,
+  ): Promise<TokenResponse> {
+    // Set before anything can fail: a refusal keeps what has been set by then.
+    if (this.signIn.challenge !== null) void reply.header(CHALLENGE_HEADER, this.signIn.challenge);
+    const { accountKey, confirmation } = await this.signIn.authenticate(request.headers);
+    const application = await this.applications.find(
+      'windows',
+      applicationKey ?? this.config.WINDOWS_FLOW_DEFAULT_APPLICATION,
+    );
+    const response = await this.tokens.issue({
+      flow: 'windows',
+      application,
+      resolution: await this.identities.resolve({ by: 'windows-account', accountKey }),
+      // The internal account itself has signed in, so its persona needs no asking for.
+      personas: { kind: 'login', grantAsInternalPartner: true },
+    });
+    if (confirmation === null) void reply.removeHeader(CHALLENGE_HEADER);
+    else void reply.header(CHALLENGE_HEADER, confirmation);
+    return response;
+  }
+}

@@ -1,0 +1,78 @@
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { startAuthService, startReplica } from './auth-fixture';
+import type { AuthFixture } from './auth-fixture';
+import { IdentityProviderProcess, OPENID_CLIENT } from './identity-provider-process';
+import { SignInBrowser } from './sign-in-browser';
+import type { Answer } from './sign-in-browser';
+
+export const SIGNED_IN = { status: 200, reason: 0 };
+export const NO_SUCH_SIGN_IN = { status: 400, reason: 7 };
+export const REFUSED = { status: 401, reason: 1 };
+
+/** An answer in short. */
+export function outcome({ status, body }: Answer): object {
+  return { status, reason: body.rejectionReason };
+}
+
+/** An identity provider, and two replicas on one database that know it. */
+export class SignOnFixture {
+  private constructor(
+    readonly provider: IdentityProviderProcess,
+    readonly service: AuthFixture,
+    private readonly secondReplica: NestFastifyApplication,
+    /** Addresses of the replicas. */
+    readonly first: string,
+    readonly second: string,
+  ) {}
+
+  static async start(): Promise<SignOnFixture> {
+    const provider = await IdentityProviderProcess.start();
+    const environment = environmentFor(provider);
+    const service = await startAuthService({ environment });
+    await service.database.query(
+      `INSERT INTO auth.external_identity (issuer, subject, person_id, user_id)
+       VALUES ($1, 'external-ivy', NULL, 9001), ($1, 'external-carl', 1001, NULL), ($1, 'external-dora', 1007, NULL)`,
+      [provider.issuer],
+    );
+    const secondReplica = await startReplica(service.database.url, { environment });
+    const urls = [await service.app.getUrl(), await secondReplica.getUrl()] as const;
+    return new SignOnFixture(provider, service, secondReplica, ...urls);
+  }
+
+  /** What a further replica has to be told of the provider. */
+  get environment(): NodeJS.ProcessEnv {
+    return environmentFor(this.provider);
+  }
+
+  async stop(): Promise<void> {
+    await this.secondReplica.close();
+    await this.service.stop();
+    await this.provider.stop();
+  }
+
+  /** A whole sign-in, from the first replica to the second. */
+  async signIn(login: string, headers: Record<string, string> = {}): Promise<Answer> {
+    const { browser, fields } = await this.beginSignIn(login);
+    return browser.complete(this.second, fields, { headers });
+  }
+
+  /** A sign-in up to the form that the provider has the browser post. */
+  async beginSignIn(
+    login: string,
+    headers: Record<string, string> = {},
+  ): Promise<{ browser: SignInBrowser; fields: Record<string, string> }> {
+    const browser = new SignInBrowser();
+    const fields = await browser.signIn(await browser.initiate(this.first, headers), login);
+    return { browser, fields };
+  }
+}
+
+function environmentFor({ issuer }: IdentityProviderProcess): NodeJS.ProcessEnv {
+  return {
+    ...OPENID_CLIENT,
+    OPENID_ISSUER: issuer,
+    OPENID_DEFAULT_APPLICATION: 'demo-backend',
+    OPENID_HTTP_ALLOWED: 'true',
+    OPENID_TIMEOUT_MS: '1000',
+  };
+}

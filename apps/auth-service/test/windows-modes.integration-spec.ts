@@ -1,0 +1,106 @@
+import request from 'supertest';
+import { claimsOf, startAuthService } from './auth-fixture';
+import type { AuthFixture } from './auth-fixture';
+
+const WINAUTH = '/auth/token/user/winauth';
+const SECRET = 'proxy-secret-for-tests-only-0000000001';
+
+describe('Windows authentication, switched off', () => {
+  let service: AuthFixture;
+  beforeAll(async () => {
+    service = await startAuthService();
+  });
+  afterAll(() => service.stop());
+
+  it('is refused as a flow that is not permitted, and says what replaces it', async () => {
+    const { status, body, headers } = await service.get(WINAUTH).set('Authorization', 'Negotiate AAAA');
+    expect(status).toBe(401);
+    expect(body).toEqual({
+      accessToken: null,
+      refreshToken: null,
+      rejectionReason: 8,
+      rejectionDetails: 'Windows authentication is not offered here.',
+      wasSuccessful: false,
+    });
+    expect(headers).toMatchObject({
+      'cache-control': 'no-store',
+      deprecation: expect.stringMatching(/^@\d+$/),
+      link: '</auth/token/sso/initiate>; rel="successor-version"',
+    });
+    expect(headers['www-authenticate']).toBeUndefined();
+  });
+
+  it('believes no header', async () => {
+    const headers = { 'X-Remote-User': 'ivy.internal@CORP.TEST', 'X-Proxy-Secret': SECRET };
+    expect((await service.get(WINAUTH).set(headers)).status).toBe(401);
+  });
+});
+
+describe('Windows authentication by a trusted proxy', () => {
+  let service: AuthFixture;
+  beforeAll(async () => {
+    service = await startAuthService({
+      environment: {
+        WINDOWS_AUTHENTICATION: 'trusted-header',
+        WINDOWS_REALM: 'CORP.TEST',
+        WINDOWS_PROXY_USER_HEADER: 'X-Windows-User',
+        WINDOWS_PROXY_SECRET_HEADER: 'X-Windows-Proxy',
+        WINDOWS_PROXY_SECRET: SECRET,
+      },
+    });
+    await service.database.query(
+      `UPDATE internal_legacy.internal_user SET windows_account_key = 'jörg@CORP.TEST' WHERE user_id = 9001`,
+    );
+  });
+  afterAll(() => service.stop());
+
+  const utf8 = (text: string): string => Buffer.from(text).toString('latin1');
+
+  async function outcomeOf(headers: Record<string, string>): Promise<[number, number]> {
+    const { status, body } = await service.get(WINAUTH).set(headers);
+    return [status, body.rejectionReason as number];
+  }
+
+  it('issues a token to the mapped user whom the proxy names', async () => {
+    const headers = { 'X-Windows-User': utf8('Jörg@CORP.TEST'), 'X-Windows-Proxy': SECRET };
+    const { status, body, headers: answered } = await service.get(WINAUTH).set(headers);
+    expect(status).toBe(200);
+    expect(claimsOf(body.accessToken)).toMatchObject({ sub: 'userid:9001', personas: 1 });
+    expect(body.refreshToken).toBeNull();
+    expect(answered['www-authenticate']).toBeUndefined();
+  });
+
+  it('gives a refresh token to an application that may hold one, and refuses one that may not sign in so', async () => {
+    const headers = { 'X-Windows-User': utf8('jörg@CORP.TEST'), 'X-Windows-Proxy': SECRET };
+    const { body } = await service.get(WINAUTH).set({ ...headers, 'X-Application-Key': 'demo-backend' });
+    expect(body.refreshToken).not.toBeNull();
+    expect(await outcomeOf({ ...headers, 'X-Application-Key': 'demo-reports' })).toEqual([401, 8]);
+    expect(await outcomeOf({ ...headers, 'X-Application-Key': 'nobody' })).toEqual([401, 8]);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['without a secret', {}],
+    ['with a wrong secret', { 'X-Windows-Proxy': `${SECRET}x` }],
+    ['with a part of the secret', { 'X-Windows-Proxy': SECRET.slice(0, -1) }],
+    ['with the secret in another header', { 'X-Proxy-Secret': SECRET }],
+  ])('never believes a name %s', async (_, headers) => {
+    expect(await outcomeOf({ 'X-Windows-User': utf8('jörg@CORP.TEST'), ...headers })).toEqual([401, 1]);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['no name', {}],
+    ['another realm', { 'X-Windows-User': utf8('jörg@OTHER.TEST') }],
+    ['no realm', { 'X-Windows-User': utf8('jörg') }],
+    ['two names', { 'X-Windows-User': utf8('jörg@CORP.TEST, eve@CORP.TEST') }],
+    ['a name in another encoding', { 'X-Windows-User': 'j\u00f6rg@CORP.TEST' }],
+    ['an unmapped account', { 'X-Windows-User': 'ivy.internal@CORP.TEST' }],
+    ['a name in the default header', { 'X-Remote-User': utf8('jörg@CORP.TEST') }],
+  ])('refuses %s from the proxy', async (_, headers) => {
+    expect(await outcomeOf({ 'X-Windows-Proxy': SECRET, ...headers })).toEqual([401, 1]);
+  });
+
+  it('answers HEAD like GET and other methods with 405', async () => {
+    expect((await request(service.app.getHttpServer()).head(WINAUTH)).status).toBe(401);
+    expect((await service.post(WINAUTH, {})).status).toBe(405);
+  });
+});
