@@ -58,9 +58,9 @@ export function asyncApiDocument(contracts: readonly Contract[], operations: Ser
         { host: 'localhost:5672', protocol: 'amqp', protocolVersion: '0.9.1', description },
       ]),
     ),
-    channels: Object.fromEntries([
-      ...spoken.map((contract) => [contract.name, channel(contract)]),
-      ...requests.map((request) => [replyChannelName(request), replyChannel(request)]),
+    channels: Object.fromEntries<object>([
+      ...spoken.map((contract) => [contract.name, channel(contract)] as const),
+      ...requests.map((request) => [replyChannelName(request), replyChannel(request)] as const),
     ]),
     operations: Object.fromEntries([
       ...operations.sends.map((name) => operation('send', contractOf(spoken, name))),
