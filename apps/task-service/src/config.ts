@@ -32,11 +32,26 @@ const configSchema = z.object({
     .default(''),
   /** How far ahead instances are generated. */
   GENERATION_HORIZON_DAYS: z.coerce.number().int().min(1).max(366).default(30),
+  /** How long it stays known which occurrences fired; at least a day, far beyond any misfire. */
+  FIRE_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_660).default(30),
   /** How long a command waits for its answer over the bus. */
   REQUEST_TIMEOUT_MS: z.coerce.number().int().min(100).max(300_000).default(30_000),
 });
 
 export type TaskServiceConfig = z.output<typeof configSchema>;
+
+const adminConfigSchema = z.object({
+  DATABASE_URL: serviceConfigShape.DATABASE_URL,
+  RABBITMQ_MAIN_URL: amqpUrl,
+  RABBITMQ_SCHEDULING_URL: amqpUrl,
+});
+
+export type TaskAdminConfig = z.output<typeof adminConfigSchema>;
+
+/** What the operator's command line reads. @throws {ConfigError} naming every variable that is missing or wrong */
+export function loadTaskAdminConfig(env?: NodeJS.ProcessEnv): Readonly<TaskAdminConfig> {
+  return loadConfig(adminConfigSchema, env);
+}
 
 /** Injection token of the configuration. */
 export const TASK_CONFIG = Symbol('TASK_CONFIG');

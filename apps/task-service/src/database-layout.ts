@@ -2,6 +2,7 @@ import { inboxMigrations } from '@platform/messaging';
 import { Tasks1800000000000 } from './migrations/1800000000000-tasks';
 import { Scheduler1800000000001 } from './migrations/1800000000001-scheduler';
 import { Outbox1800000000002 } from './migrations/1800000000002-outbox';
+import { FireRetention1800000000003 } from './migrations/1800000000003-fire-retention';
 
 /** The schema that holds every table of this service. */
 export const SCHEMA = 'task';
@@ -12,14 +13,16 @@ export const MIGRATIONS = [
   Tasks1800000000000,
   Scheduler1800000000001,
   Outbox1800000000002,
+  FireRetention1800000000003,
 ];
 
-/** What the service's own role may do: no more than its statements need. Fires are never rewritten. */
+/** What the service's own role may do: no more than its statements need. Fires are never rewritten, only
+ *  forgotten when they are old. */
 export function appRoleGrants(quotedRole: string): string[] {
   return [
     `GRANT USAGE ON SCHEMA task TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.outbox, task.inbox, task.triggers TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE ON task.schedules, task.instances, task.business_unit_changes TO ${quotedRole}`,
-    `GRANT SELECT, INSERT ON task.trigger_fires TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, DELETE ON task.trigger_fires TO ${quotedRole}`,
   ];
 }

@@ -6,6 +6,7 @@ import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
+const FROZEN_LIMIT_MS = 16_000;
 const BODY = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
 
 describe('the outbound proxy', () => {
@@ -120,6 +121,26 @@ describe('the outbound proxy', () => {
     await eventually(() => service.api.post('/Schedules').set(PARTNER).send(BODY).expect(201));
     await isDrained();
   });
+
+  it('answers 503 in bounded time while the database is frozen, and recovers by itself', async () => {
+    database.freeze();
+    const startedAt = performance.now();
+    const answers = await Promise.all(
+      service.apis.map(async (api) => api.post('/Schedules').set(PARTNER).send(BODY).expect(503)),
+    );
+    // A statement under way is given up after 12 s; a new connection after 3 s.
+    expect(performance.now() - startedAt).toBeLessThan(FROZEN_LIMIT_MS);
+    for (const answer of answers) {
+      expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+      expect(answer.headers['retry-after']).toBeDefined();
+    }
+    await service.api.get('/health/live').expect(200);
+    await database.restore();
+    await eventually(() => service.api.post('/Schedules').set(PARTNER).send(BODY).expect(201), {
+      timeoutMs: 20_000,
+    });
+    await isDrained();
+  }, 60_000);
 
   it('lets a short outage of the database pass unnoticed', async () => {
     await database.refuse();

@@ -14,6 +14,9 @@ export { exchangeName, messageTypeUrn } from './envelope/message-type';
 export { errorQueue, retryQueue, skippedQueue } from './bus/queue-topology';
 export { connectBus } from './connect-bus';
 export type { ConnectBusOptions, PlainBus, PlainConsumeOptions } from './connect-bus';
+export { ParkingLot } from './parking/parking-lot';
+export type { ParkingQueue } from './parking/parking-lot';
+export type { ParkedMessage } from './parking/parked-message';
 export type { DeliveryContext } from './consuming/endpoint';
 export {
   BusUnavailableError,

@@ -16,6 +16,7 @@ import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { runAfterCommit } from './after-commit';
 import { insertOutboxMessages } from './insert-outbox-messages.query';
+import type { OutboxMessage } from './insert-outbox-messages.query';
 import { laneOf } from './lanes';
 import type { OutboundEvent } from './outbound-event';
 import { RelayService } from './relay.service';
@@ -61,12 +62,19 @@ export class OutboundProxy {
   /** Stores events in the caller's transaction: they will be published if and only if it commits. */
   async store(manager: EntityManager, events: readonly OutboundEvent[]): Promise<void> {
     if (events.length === 0) return;
-    const messages = events.map((event) => ({
-      lane: laneOf(event.facilityId),
-      facilityId: event.facilityId,
-      envelope: this.envelope(event),
-    }));
+    const messages = events.map((event) => this.prepare(event));
     await insertOutboxMessages(manager, messages);
+    this.nudgeAfterCommit(manager, messages);
+  }
+
+  /** The row that `store` would write, for a caller that writes it in a statement of its own; `nudgeAfterCommit` then. */
+  prepare(event: OutboundEvent): OutboxMessage {
+    const { facilityId } = event;
+    return { lane: laneOf(facilityId), facilityId, envelope: this.envelope(event) };
+  }
+
+  /** Has the lanes of stored messages relayed as soon as the caller's transaction has committed. */
+  nudgeAfterCommit(manager: EntityManager, messages: readonly OutboxMessage[]): void {
     for (const { lane } of messages) {
       runAfterCommit(manager, `relay lane ${String(lane)}`, () => {
         this.relay.nudge(lane);

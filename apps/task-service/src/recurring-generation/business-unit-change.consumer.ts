@@ -4,6 +4,7 @@ import { Consume } from '@platform/messaging';
 import type { ConsumeContext } from '@platform/messaging';
 import { MINUTE_MS, SECOND_MS } from '@platform/time';
 import { deleteTrigger } from '../scheduler/delete-trigger.query';
+import { QUEUES } from './queues';
 import { recordBusinessUnitChange } from './record-business-unit-change.query';
 import { ScheduleGeneration } from './schedule-generation.handler';
 
@@ -24,7 +25,7 @@ export class BusinessUnitChangeConsumer {
   constructor(private readonly scheduleGeneration: ScheduleGeneration) {}
 
   @Consume(BusinessUnitChangeV1, {
-    queue: 'task-service.business-unit-change',
+    queue: QUEUES.businessUnitChange,
     retryDelaysMs: BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS,
   })
   async onChange(

@@ -13,6 +13,7 @@ import { Answer } from '@platform/messaging';
 import type { ConsumeContext, RequestOutcome } from '@platform/messaging';
 import { deleteTrigger } from '../scheduler/delete-trigger.query';
 import { GenerationRefused, generationSettings } from './generation-settings';
+import { QUEUES } from './queues';
 import { ScheduleGeneration } from './schedule-generation.handler';
 
 /** Answers requests to configure and to remove recurring generation. */
@@ -21,7 +22,7 @@ export class GenerationRequestsConsumer {
   constructor(private readonly scheduleGeneration: ScheduleGeneration) {}
 
   @Answer(ScheduleRecurringTaskInstanceGenerationRequest, {
-    queue: 'task-service.schedule-recurring-task-instance-generation',
+    queue: QUEUES.scheduleRequest,
   })
   schedule(
     request: ScheduleRecurringTaskInstanceGenerationRequest,
@@ -38,7 +39,7 @@ export class GenerationRequestsConsumer {
   }
 
   @Answer(UnscheduleRecurringTaskInstanceGenerationRequest, {
-    queue: 'task-service.unschedule-recurring-task-instance-generation',
+    queue: QUEUES.unscheduleRequest,
   })
   unschedule(
     { facilityId }: UnscheduleRecurringTaskInstanceGenerationRequest,

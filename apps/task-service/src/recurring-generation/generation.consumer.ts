@@ -4,6 +4,7 @@ import { Consume } from '@platform/messaging';
 import type { ConsumeContext } from '@platform/messaging';
 import { exponentialRetryDelayMs } from '@platform/time';
 import { GenerateInstances } from './generate-instances.handler';
+import { QUEUES } from './queues';
 
 /** Waits before the five retries of the generator: 10 ms to 100 s. Source: task messaging spec, Limits. Each retry is a new
  *  transaction, so none is held open meanwhile. */
@@ -15,7 +16,7 @@ export class GenerationConsumer {
   constructor(private readonly generateInstances: GenerateInstances) {}
 
   @Consume(TaskInstanceGenerationRequested, {
-    queue: 'task-service.task-instance-generation',
+    queue: QUEUES.generation,
     immediateRetryDelaysMs: GENERATOR_RETRY_DELAYS_MS,
   })
   async onGenerationRequested(
@@ -26,7 +27,7 @@ export class GenerationConsumer {
   }
 
   @Consume(ScheduleCreatedNotification, {
-    queue: 'task-service.schedule-created',
+    queue: QUEUES.scheduleCreated,
     immediateRetryDelaysMs: GENERATOR_RETRY_DELAYS_MS,
   })
   async onScheduleCreated(

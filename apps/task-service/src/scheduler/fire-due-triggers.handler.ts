@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { TaskInstanceGenerationRequested } from '@platform/contracts';
@@ -13,6 +12,7 @@ import { timeZone } from '../schedules/time-zone';
 import { acquireDueTriggers } from './acquire-due-triggers.query';
 import type { DueTrigger } from './acquire-due-triggers.query';
 import { decideFire } from './due-fire';
+import type { DueFire } from './due-fire';
 import { failTriggers } from './fail-triggers.query';
 import { recordFires } from './record-fires.query';
 import type { TriggerFire } from './record-fires.query';
@@ -49,10 +49,10 @@ export class FireDueTriggers {
     const { fires, failed } = this.decide(due);
     await failTriggers(manager, failed);
     const recorded = await recordFires(manager, fires);
-    const fired = fires.filter(({ messageId }) => recorded.has(messageId));
-    await this.outbound.store(
+    const fired = fires.filter(({ message }) => recorded.has(message.envelope.messageId));
+    this.outbound.nudgeAfterCommit(
       manager,
-      fired.map((fire) => generationRequested(fire, now)),
+      fired.map(({ message }) => message),
     );
     const misfired = fired.filter((fire) => fire.misfired).length;
     return { acquired: due.length, fired: fired.length, misfired };
@@ -67,7 +67,8 @@ export class FireDueTriggers {
     for (const { facilityId, dueAt, now, schedule, timeZone: zone } of due) {
       try {
         const fire = decideFire(dueAt, now, parseCronExpression(schedule), timeZone(zone));
-        fires.push({ ...fire, facilityId, messageId: randomUUID() });
+        const message = this.outbound.prepare(generationRequested(facilityId, fire, now));
+        fires.push({ ...fire, facilityId, message });
       } catch (error) {
         // E.g. a zone that this runtime does not know: one such trigger must not hold up the batch for good.
         this.logger.error(`trigger of facility ${String(facilityId)} cannot be evaluated: ${String(error)}`);
@@ -78,8 +79,8 @@ export class FireDueTriggers {
   }
 }
 
-function generationRequested(fire: TriggerFire, now: Date): OutboundEvent {
-  const { facilityId, scheduledAt, misfired, missedCount, messageId } = fire;
+function generationRequested(facilityId: number, fire: DueFire, now: Date): OutboundEvent {
+  const { scheduledAt, misfired, missedCount } = fire;
   return outboundEvent(
     TaskInstanceGenerationRequested,
     {
@@ -90,6 +91,5 @@ function generationRequested(fire: TriggerFire, now: Date): OutboundEvent {
       missedCount,
     },
     facilityId,
-    { messageId },
   );
 }

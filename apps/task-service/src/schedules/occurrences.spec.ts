@@ -125,6 +125,34 @@ describe('occurrences in general', () => {
     }
   });
 
+  it('is independent of the start around any transition, in any zone the runtime knows', () => {
+    // Every zone whose clocks change, with every expression at some transition and some minute of the days around it.
+    for (const name of Intl.supportedValuesOf('timeZone')) {
+      const transitions = transitionsOf(name, 2026);
+      if (transitions.length === 0) continue;
+      const starts = fc.tuple(
+        // Without those that come once in years: they look at the zone's rules of all the years between.
+        fc.constantFrom(...EXPRESSIONS.slice(0, 10)),
+        fc.constantFrom(...transitions),
+        fc.integer({ min: -30 * 60, max: 30 * 60 }),
+      );
+      fc.assert(
+        fc.property(starts, ([text, transition, minutes]) => {
+          const [expression, zone] = [parseCronExpression(text), timeZone(name)];
+          const start = new Date(transition + minutes * 60_000);
+          const next = nextOccurrence(expression, zone, start);
+          expect(next.getTime()).toBeGreaterThan(start.getTime());
+          // From any earlier instant the same occurrence follows, and none lies between.
+          const earlier = new Date(start.getTime() - 26 * HOUR_MS);
+          const until = occurrencesBetween(expression, zone, earlier, next);
+          expect(until.filter((instant) => instant > start)).toEqual([next]);
+          expect(findLatestOccurrence(expression, zone, next)).toEqual(next);
+        }),
+        { numRuns: 10 },
+      );
+    }
+  });
+
   it('agrees with cron-parser where no clock changes', () => {
     fc.assert(
       fc.property(fc.constantFrom(...EXPRESSIONS), instants, (text, startMs) => {

@@ -32,7 +32,10 @@ export function originalExchange(message: ConsumeMessage): string {
 }
 
 /** The properties of `message`, to send the same message on with other headers. */
-export function forwardedProperties(message: ConsumeMessage, headers: Headers): Options.Publish {
+export function forwardedProperties(
+  message: Pick<ConsumeMessage, 'properties'>,
+  headers: Headers,
+): Options.Publish {
   const { properties } = message;
   const kept = [
     'contentType',

@@ -1,0 +1,14 @@
+// Preloaded by a process under test: its wall clock is CLOCK_OFFSET_MS ahead of everybody else's. Timers are not affected.
+'use strict';
+const offsetMs = Number(process.env.CLOCK_OFFSET_MS);
+const RealDate = globalThis.Date;
+globalThis.Date = class Date extends RealDate {
+  constructor(...args) {
+    if (args.length === 0) super(RealDate.now() + offsetMs);
+    else super(...args);
+  }
+
+  static now() {
+    return RealDate.now() + offsetMs;
+  }
+};

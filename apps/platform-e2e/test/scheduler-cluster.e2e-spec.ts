@@ -1,0 +1,112 @@
+import { eventually } from '@platform/testing';
+import { seededRandom } from '../src/random';
+import { TaskCluster } from '../src/task-cluster';
+import type { TaskProcess } from '../src/task-cluster';
+
+const QUEUE = 'task-service.task-instance-generation';
+/** Some 15 s as a rule; a machine that does much else at the same time takes far longer. */
+const LIMIT_MS = 300_000;
+
+/** Facilities with a schedule, in which a trigger applied twice would show. */
+const WITH_SCHEDULE = 200;
+
+describe('a cluster of task-service processes', () => {
+  let cluster: TaskCluster;
+
+  beforeEach(async () => {
+    cluster = await TaskCluster.prepare();
+  }, 60_000);
+  afterEach(() => cluster.stop(), 60_000);
+
+  async function addDueTriggers(count: number): Promise<void> {
+    await cluster.database.query(
+      `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at)
+       SELECT id, 'facility-' || id, 'TaskInstanceGeneration', 'GenerateTaskInstancesSchedule', '0 0 1 1 *', 'UTC',
+         date_trunc('minute', now()) - (id % 80) * interval '1 minute'
+       FROM generate_series(1, $1::bigint) AS id`,
+      [count],
+    );
+    await cluster.database.query(
+      `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until,
+         created_by_subject, created_by_persona, request_digest)
+       SELECT gen_random_uuid(), id, 'n', '0 6 * * *', 'UTC', now(), 's', 1, 'd' FROM generate_series(1, $1::bigint) AS id`,
+      [WITH_SCHEDULE],
+    );
+  }
+
+  async function count(from: string): Promise<number> {
+    const [row] = await cluster.database.query<{ count: number }>(
+      `SELECT count(*)::int AS count FROM ${from}`,
+    );
+    return row?.count ?? 0;
+  }
+
+  /** Kills, or stops for a while, one process after another, until `isOver`. */
+  async function disturb(random: () => number, isOver: () => Promise<boolean>): Promise<string[]> {
+    const done: string[] = [];
+    while (!(await isOver())) {
+      const victim = cluster.processes[Math.floor(random() * cluster.processes.length)] as TaskProcess;
+      await passes(100 + random() * 900);
+      const isKill = random() < 0.5;
+      done.push(isKill ? 'kill -9' : 'SIGSTOP');
+      if (isKill) {
+        await victim.stop('SIGKILL');
+        await cluster.restart(victim);
+      } else {
+        victim.child.kill('SIGSTOP');
+        await passes(200 + random() * 1_800);
+        victim.child.kill('SIGCONT');
+      }
+    }
+    return done;
+  }
+
+  it.each([
+    { replicas: 2, triggers: 4_000, seed: 20_260_329 },
+    { replicas: 3, triggers: 2_500, seed: 20_261_025 },
+  ])(
+    'of $replicas fires $triggers due triggers once each through kills and stops, clocks an hour apart (seed $seed)',
+    async ({ replicas, triggers, seed }) => {
+      // Clocks −1 h, 0 and +1 h of the database's.
+      for (let index = 0; index < replicas; index += 1) await cluster.start(index - 1);
+      await addDueTriggers(triggers);
+      // Through firing, publishing and most of applying.
+      const isOver = async () => (await count('task.inbox')) >= 0.8 * triggers;
+      expect((await disturb(seededRandom(seed), isOver)).length).toBeGreaterThanOrEqual(3);
+      await eventually(
+        async () => {
+          expect(await count('task.outbox')).toBe(0);
+          expect(await count(`task.inbox WHERE queue = '${QUEUE}'`)).toBe(triggers);
+        },
+        { timeoutMs: 240_000, intervalMs: 500 },
+      );
+      // One fire per facility, at its instant, none of them a misfire by a node's clock, and each message applied.
+      expect(await count('task.trigger_fires')).toBe(triggers);
+      expect(await count('(SELECT DISTINCT facility_id FROM task.trigger_fires) AS f')).toBe(triggers);
+      expect(await count('task.trigger_fires WHERE misfired')).toBe(0);
+      expect(
+        await count(
+          `task.trigger_fires WHERE NOT EXISTS (SELECT 1 FROM task.inbox WHERE queue = '${QUEUE}' AND message_id = trigger_fires.message_id::text)`,
+        ),
+      ).toBe(0);
+      expect(await count(`task.triggers WHERE state <> 'WAITING' OR next_fire_at <= now()`)).toBe(0);
+      // Generated once: 30 days ahead, or 31 when a day began meanwhile.
+      const [instances] = await cluster.database.query<{ least: number; most: number }>(
+        `SELECT min(count)::int AS least, max(count)::int AS most FROM (
+           SELECT (SELECT count(*) FROM task.instances WHERE schedule_id = schedule.schedule_id) FROM task.schedules AS schedule) AS c`,
+      );
+      expect(instances?.least).toBeGreaterThanOrEqual(30);
+      expect(instances?.most).toBeLessThanOrEqual(31);
+      for (const queue of await cluster.broker.management.queues())
+        if (/_(error|skipped)$/.test(queue))
+          expect(await cluster.broker.management.get(queue, 1)).toEqual([]);
+    },
+    LIMIT_MS,
+  );
+});
+
+/** Time in which a process lives, or stands still: what is tested here is what happens at any moment. */
+async function passes(durationMs: number): Promise<void> {
+  const endsAtMs = performance.now() + durationMs;
+  await eventually(() => expect(performance.now()).toBeGreaterThanOrEqual(endsAtMs), { intervalMs: 20 });
+}

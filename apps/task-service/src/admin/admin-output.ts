@@ -1,0 +1,72 @@
+import type { ParkedMessage } from '@platform/messaging';
+import type { ParkedEvent } from './parked-event';
+
+/** What is shown of a parked message, by name, in order. */
+export type Shown = Readonly<Record<string, unknown>>;
+
+/** A line of a list. */
+export function eventLine(event: ParkedEvent): Shown {
+  const { messageId, facilityId, exchange, attempts, parkedAt, lastError } = event;
+  return { messageId, facilityId, exchange, attempts, parkedAt: parkedAt.toISOString(), lastError };
+}
+
+/** Everything about a parked event. */
+export function eventDetails(event: ParkedEvent): Shown {
+  const { body, bus, createdAt } = event;
+  return { ...eventLine(event), bus, createdAt: createdAt.toISOString(), body: parsed(body) };
+}
+
+/** A line of a list. */
+export function messageLine(message: ParkedMessage): Shown {
+  const { id, queue, type, reason, parkedAt, errorType, errorMessage } = message;
+  const error = errorType === null ? null : `${errorType}: ${errorMessage ?? ''}`;
+  return { messageId: id, queue, type, reason, parkedAt, error };
+}
+
+/** Everything about a parked message. */
+export function messageDetails(message: ParkedMessage): Shown {
+  const { attempts, headers, body } = message;
+  return { ...messageLine(message), attempts, headers, body: parsed(body) };
+}
+
+/** Rows as text: aligned columns under their names. */
+export function tableText(rows: readonly Shown[]): string {
+  const [first] = rows;
+  if (!first) return 'nothing is parked';
+  const names = Object.keys(first);
+  const lines = [names, ...rows.map((row) => names.map((name) => cell(row[name])))];
+  const widths = names.map((_name, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return lines
+    .map((line) =>
+      line
+        .map((text, column) => text.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** One message as text: a line per field, JSON indented. */
+export function detailsText(shown: Shown): string {
+  return Object.entries(shown)
+    .map(([name, value]) => {
+      const text = typeof value === 'object' && value !== null ? JSON.stringify(value, null, 2) : cell(value);
+      return `${name}: ${text}`;
+    })
+    .join('\n');
+}
+
+/** Nothing that came in a message may steer the terminal. */
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return '-';
+  return (typeof value === 'string' ? value : JSON.stringify(value)).replace(/\p{Cc}/gu, ' ');
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body) as unknown;
+  } catch (error) {
+    if (error instanceof SyntaxError) return body;
+    throw error;
+  }
+}

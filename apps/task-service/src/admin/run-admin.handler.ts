@@ -1,0 +1,78 @@
+import { isConnectionError } from '@platform/database';
+import { BusUnavailableError, MessageReturnedError } from '@platform/messaging';
+import { ConfigError } from '@platform/service-defaults';
+import { loadTaskAdminConfig } from '../config';
+import { detailsText, tableText } from './admin-output';
+import type { Shown } from './admin-output';
+import { UsageError, readCommand } from './command-line';
+import type { Command } from './command-line';
+import { errorsAdmin } from './errors-admin.handler';
+import { outboxAdmin } from './outbox-admin.handler';
+
+/** Where the command line writes, and what it reads besides its arguments. */
+export interface AdminSurroundings {
+  readonly env?: NodeJS.ProcessEnv;
+  readonly write?: (text: string) => void;
+  readonly complain?: (text: string) => void;
+}
+
+const DONE: Readonly<Record<'replay' | 'discard', string>> = { replay: 'replayed', discard: 'discarded' };
+
+/** The operator's command line. Gives the exit code: 0 done, 1 failed or not found, 2 not understood. */
+export async function runAdmin(
+  args: readonly string[],
+  {
+    env,
+    write = (text) => void process.stdout.write(text),
+    complain = (text) => void process.stderr.write(text),
+  }: AdminSurroundings = {},
+): Promise<number> {
+  try {
+    const command = readCommand(args);
+    if (command.kind === 'help') {
+      write(`${command.text}\n`);
+      return 0;
+    }
+    const shown = await carryOut(command, env);
+    write(`${outputText(command, shown)}\n`);
+    const missing = missingIds(command, shown);
+    if (missing.length > 0) complain(`not found: ${missing.join(', ')}\n`);
+    return missing.length > 0 ? 1 : 0;
+  } catch (error) {
+    const reason = explain(error);
+    if (reason === null) throw error;
+    complain(`task:admin: ${reason}\n`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+function carryOut(command: Command, env: NodeJS.ProcessEnv | undefined): Promise<Shown[]> {
+  const config = loadTaskAdminConfig(env);
+  return command.subject === 'outbox'
+    ? outboxAdmin(command, config.DATABASE_URL)
+    : errorsAdmin(command, { main: config.RABBITMQ_MAIN_URL, scheduling: config.RABBITMQ_SCHEDULING_URL });
+}
+
+function outputText({ action, isJson }: Command, shown: readonly Shown[]): string {
+  if (isJson) return JSON.stringify(shown, null, 2);
+  if (action === 'show') return shown.map(detailsText).join('\n\n');
+  if (action === 'list') return tableText(shown);
+  const summary = `${String(shown.length)} ${DONE[action]}`;
+  return shown.length === 0 ? summary : `${tableText(shown)}\n${summary}`;
+}
+
+function missingIds({ selection }: Command, shown: readonly Shown[]): string[] {
+  const found = new Set(shown.map(({ messageId }) => messageId));
+  return [...(selection.ids ?? [])].filter((id) => !found.has(id) && !found.has(id.toLowerCase()));
+}
+
+/** An operator's error in a sentence, without credentials; null for a defect. */
+function explain(error: unknown): string | null {
+  if (error instanceof UsageError) return `${error.message}\nTry task:admin --help`;
+  if (error instanceof ConfigError) return error.message;
+  if (error instanceof BusUnavailableError) return error.message;
+  if (error instanceof MessageReturnedError)
+    return 'the queue that the message belongs to does not exist; start the service once, so that it declares it';
+  if (isConnectionError(error)) return `the database cannot be reached: ${(error as Error).message}`;
+  return null;
+}

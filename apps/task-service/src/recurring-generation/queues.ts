@@ -1,0 +1,21 @@
+import type { Bus } from '@platform/contracts';
+
+/** The queues that this service consumes. */
+export const QUEUES = {
+  businessUnitChange: 'task-service.business-unit-change',
+  scheduleRequest: 'task-service.schedule-recurring-task-instance-generation',
+  unscheduleRequest: 'task-service.unschedule-recurring-task-instance-generation',
+  generation: 'task-service.task-instance-generation',
+  scheduleCreated: 'task-service.schedule-created',
+} as const;
+
+export type QueueName = (typeof QUEUES)[keyof typeof QUEUES];
+
+/** Which bus each queue is on. */
+export const BUS_OF_QUEUE: Readonly<Record<QueueName, Bus>> = {
+  [QUEUES.businessUnitChange]: 'main',
+  [QUEUES.scheduleRequest]: 'scheduling',
+  [QUEUES.unscheduleRequest]: 'scheduling',
+  [QUEUES.generation]: 'scheduling',
+  [QUEUES.scheduleCreated]: 'scheduling',
+};

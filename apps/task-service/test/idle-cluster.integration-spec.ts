@@ -1,0 +1,61 @@
+import { getDataSourceToken } from '@nestjs/typeorm';
+import { eventually } from '@platform/testing';
+import type { DataSource, Logger } from 'typeorm';
+import { startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+const SHORTEST_GAP_MS = 5_000;
+
+describe('an idle cluster of three', () => {
+  let service: TaskFixture;
+
+  beforeAll(async () => {
+    service = await startTaskService({ replicas: 3 });
+  }, 60_000);
+  afterAll(() => service.close());
+
+  /** When each replica looks at the triggers, in ms, from now on. */
+  function watchLooks(): number[][] {
+    return service.apps.map((app) => {
+      const looks: number[] = [];
+      const logger = {
+        logQuery: (sql: string) => {
+          if (/task\.triggers/.test(sql)) looks.push(performance.now());
+        },
+        ...{
+          logQueryError: ignore,
+          logQuerySlow: ignore,
+          logSchemaBuild: ignore,
+          logMigration: ignore,
+          log: ignore,
+        },
+      } satisfies Logger;
+      app.get<DataSource>(getDataSourceToken()).logger = logger;
+      return looks;
+    });
+  }
+
+  it('looks at the triggers at most once per 5 s on each node', async () => {
+    // One is far from due, one would be due if it were not paused.
+    await service.database.query(
+      `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
+       VALUES (1, 'facility-1', 'g', 'j', '0 0 1 1 *', 'UTC', 'WAITING', now() + interval '1 year'),
+         (2, 'facility-2', 'g', 'j', '0 0 1 1 *', 'UTC', 'PAUSED', now() - interval '1 hour')`,
+    );
+    const looks = watchLooks();
+    await eventually(
+      () => {
+        for (const times of looks) expect(times.length).toBeGreaterThanOrEqual(2);
+      },
+      { timeoutMs: 40_000, intervalMs: 250 },
+    );
+    for (const times of looks) {
+      const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+      expect(Math.min(...gaps)).toBeGreaterThanOrEqual(SHORTEST_GAP_MS);
+    }
+  }, 60_000);
+});
+
+function ignore(): void {
+  // Only statements count.
+}

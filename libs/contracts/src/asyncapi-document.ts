@@ -1,0 +1,188 @@
+import type { Bus, MessageContract, RequestContract } from './message-contract';
+import { messageJsonSchema } from './message-json-schema';
+import { yamlText } from './yaml-text';
+
+const NAMESPACE = 'Platform.Contracts';
+const CONTENT_TYPE = 'application/vnd.masstransit+json';
+
+const DESCRIPTION =
+  'What the task service sends and receives. Generated from libs/contracts/src; do not edit. Each message type has a durable fanout ' +
+  'exchange <namespace>:<name>; the namespace is Platform.Contracts unless configured otherwise. Messages only grow: receivers ignore ' +
+  'fields they do not know, and a breaking change is a new V2 type. Answers to requests go to the responseAddress of the envelope.';
+
+const BUSES: Readonly<Record<Bus, string>> = {
+  main: 'The main bus of the platform',
+  scheduling: 'The scheduling bus; another virtual host or another broker, or the same one',
+};
+
+/** What the task service does with the messages that are no answers, by wire name. Source: task messaging spec, message flows. */
+export interface ServiceOperations {
+  readonly sends: readonly string[];
+  readonly receives: readonly string[];
+}
+
+export const TASK_SERVICE_OPERATIONS: ServiceOperations = {
+  sends: [
+    'ScheduleCreatedEvent',
+    'TaskInstanceCompletedEvent',
+    'ITaskInstanceGenerationRequested',
+    'ScheduledMessageEvent',
+    // By its command endpoints.
+    'IScheduleRecurringTaskInstanceGenerationRequest',
+    'IUnscheduleRecurringTaskInstanceGenerationRequest',
+  ],
+  receives: [
+    'IBusinessUnitChangeV1',
+    'IScheduleCreatedEvent',
+    'ITaskInstanceGenerationRequested',
+    'IScheduleRecurringTaskInstanceGenerationRequest',
+    'IUnscheduleRecurringTaskInstanceGenerationRequest',
+  ],
+};
+
+type Contract = MessageContract<unknown>;
+type Request = RequestContract<unknown, unknown, unknown>;
+
+/** The text of docs/asyncapi.yaml: an AsyncAPI 3.0 document of one service's view. */
+export function asyncApiDocument(contracts: readonly Contract[], operations: ServiceOperations): string {
+  const requests = contracts.filter(isRequest);
+  const answers = new Set<Contract>(requests.flatMap(({ succeeded, failed }) => [succeeded, failed]));
+  const spoken = contracts.filter((contract) => !answers.has(contract));
+  return yamlText({
+    asyncapi: '3.0.0',
+    info: { title: 'Task service messages', version: '1.0.0', description: DESCRIPTION },
+    defaultContentType: CONTENT_TYPE,
+    servers: Object.fromEntries(
+      Object.entries(BUSES).map(([bus, description]) => [
+        bus,
+        { host: 'localhost:5672', protocol: 'amqp', protocolVersion: '0.9.1', description },
+      ]),
+    ),
+    channels: Object.fromEntries<object>([
+      ...spoken.map((contract) => [contract.name, channel(contract)] as const),
+      ...requests.map((request) => [replyChannelName(request), replyChannel(request)] as const),
+    ]),
+    operations: Object.fromEntries([
+      ...operations.sends.map((name) => operation('send', contractOf(spoken, name))),
+      ...operations.receives.map((name) => operation('receive', contractOf(spoken, name))),
+    ]),
+    components: {
+      messages: Object.fromEntries(contracts.map((contract) => [contract.name, message(contract)])),
+      schemas: {
+        Envelope: ENVELOPE,
+        ...Object.fromEntries(contracts.map((contract) => [contract.name, schema(contract)])),
+      },
+    },
+  });
+}
+
+function channel(contract: Contract): object {
+  const exchange = `${NAMESPACE}:${contract.name}`;
+  return {
+    address: exchange,
+    title: contract.name,
+    servers: [reference(`servers/${contract.bus}`)],
+    messages: messagesOf([contract]),
+    bindings: {
+      amqp: {
+        is: 'routingKey',
+        exchange: { name: exchange, type: 'fanout', durable: true, autoDelete: false },
+        bindingVersion: '0.3.0',
+      },
+    },
+  };
+}
+
+/** Its address is known only when a request comes. */
+function replyChannel(request: Request): object {
+  return {
+    address: null,
+    title: `Answers to ${request.name}`,
+    servers: [reference(`servers/${request.bus}`)],
+    messages: messagesOf([request.succeeded, request.failed]),
+  };
+}
+
+function operation(action: 'send' | 'receive', contract: Contract): [string, object] {
+  return [
+    `${action}-${contract.name}`,
+    {
+      action,
+      summary: contract.description,
+      channel: reference(`channels/${contract.name}`),
+      messages: [reference(`channels/${contract.name}/messages/${contract.name}`)],
+      reply: isRequest(contract) ? reply(contract) : undefined,
+    },
+  ];
+}
+
+function reply(request: Request): object {
+  const channelName = replyChannelName(request);
+  return {
+    address: { location: '$message.payload#/responseAddress' },
+    channel: reference(`channels/${channelName}`),
+    messages: [request.succeeded, request.failed].map(({ name }) =>
+      reference(`channels/${channelName}/messages/${name}`),
+    ),
+  };
+}
+
+const UUID = { type: 'string', format: 'uuid' };
+const TEXT = { type: 'string' };
+
+/** The part of the MassTransit v8 JSON envelope that the services write and read. */
+const ENVELOPE = {
+  type: 'object',
+  description: 'The MassTransit v8 JSON envelope',
+  required: ['messageId', 'messageType', 'message'],
+  properties: {
+    ...{ messageId: UUID, requestId: UUID, correlationId: UUID, conversationId: UUID },
+    ...{ sourceAddress: TEXT, destinationAddress: TEXT, responseAddress: TEXT, faultAddress: TEXT },
+    messageType: { type: 'array', items: TEXT },
+    message: { type: 'object' },
+    sentTime: { type: 'string', format: 'date-time' },
+    ...{ headers: { type: 'object' }, host: { type: 'object' } },
+  },
+};
+
+function message(contract: Contract): object {
+  const urn = { type: 'string', const: `urn:message:${NAMESPACE}:${contract.name}` };
+  const content = {
+    messageType: { type: 'array', contains: urn },
+    message: reference(`components/schemas/${contract.name}`),
+  };
+  return {
+    name: contract.name,
+    title: contract.name,
+    summary: contract.description,
+    contentType: CONTENT_TYPE,
+    payload: { allOf: [reference('components/schemas/Envelope'), { type: 'object', properties: content }] },
+  };
+}
+
+function schema(contract: Contract): object {
+  // AsyncAPI's own dialect; the members used here mean the same in it.
+  return { ...messageJsonSchema(contract), $schema: undefined };
+}
+
+function messagesOf(contracts: readonly Contract[]): object {
+  return Object.fromEntries(contracts.map(({ name }) => [name, reference(`components/messages/${name}`)]));
+}
+
+function reference(path: string): object {
+  return { $ref: `#/${path}` };
+}
+
+function replyChannelName({ name }: Request): string {
+  return `${name}-answers`;
+}
+
+function contractOf(contracts: readonly Contract[], name: string): Contract {
+  const found = contracts.find((contract) => contract.name === name);
+  if (!found) throw new Error(`no contract is called ${name}`);
+  return found;
+}
+
+function isRequest(contract: Contract): contract is Request {
+  return 'succeeded' in contract;
+}
