@@ -1,4 +1,4 @@
-// `npm run auth:admin`: see administer.ts.
+// `npm run auth:admin`, `npm run task:admin`: see administer.ts.
 import { ensureRuntime, runProgram } from '#infrastructure/install.mjs';
 
 ensureRuntime();

@@ -1,40 +1,42 @@
-/** `npm run auth:admin`: the auth service's administration command line, on the platform that this checkout runs. */
+/**
+ * `npm run auth:admin -- …` and `npm run task:admin -- …`: a service's administration command line, on the platform that this checkout
+ * runs. Elsewhere `node admin.js` in the service's image does the same with the variables of its environment.
+ */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FriendlyError } from '#infrastructure/friendly-error.ts';
 import { findRunRecord, isSupervised } from '#infrastructure/run-record.ts';
 import { openStateFolder } from '#infrastructure/state-folder.ts';
-import { readAdministration } from './administration.ts';
+import { isAdministeredService, readAdministration } from './administration.ts';
+import type { AdministeredService } from './administration.ts';
 import type { Variables } from './environments.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
-const BUNDLE = join(WORKSPACE, 'dist/apps/auth-service/admin.js');
 
-/** Only of a platform that is up: what a stopped one noted leads nowhere. */
-function environment(stateFolder: string): Variables {
+/** Only of a platform that is up: what a stopped one noted leads nowhere. Help needs none. */
+function environment(service: AdministeredService, args: readonly string[]): Variables {
+  const stateFolder = openStateFolder(WORKSPACE);
   const record = findRunRecord(join(stateFolder, 'run.json'));
   const isUp = record !== null && isSupervised(record);
-  return isUp ? readAdministration(stateFolder) : {};
-}
-
-function requirePlatform(variables: Variables, args: readonly string[]): void {
-  if (Object.keys(variables).length > 0 || args.length === 0 || args.some(isHelp)) return;
-  throw new FriendlyError('The platform of this checkout is not running: start it with npm start first.');
+  const variables = isUp ? readAdministration(stateFolder, service) : {};
+  if (Object.keys(variables).length === 0 && args.length > 0 && !args.some(isHelp))
+    throw new FriendlyError('No platform runs from this checkout. Start it with: npm start');
+  return variables;
 }
 
 function isHelp(word: string): boolean {
   return word === '--help' || word === '-h' || word === 'help';
 }
 
-function administer(args: readonly string[]): void {
-  if (!existsSync(BUNDLE))
-    throw new FriendlyError('The auth service has not been built yet: npm start builds and starts it.');
-  const variables = environment(openStateFolder(WORKSPACE));
-  requirePlatform(variables, args);
-  const child = spawn(process.execPath, ['--enable-source-maps', BUNDLE, ...args], {
+function administer([service, ...args]: readonly string[]): void {
+  if (!isAdministeredService(service)) throw new FriendlyError('Name the service: auth or task.');
+  const bundle = `dist/apps/${service}-service/admin.js`;
+  if (!existsSync(join(WORKSPACE, bundle)))
+    throw new FriendlyError(`${bundle} is missing. Build it with: npm run build`);
+  const child = spawn(process.execPath, ['--enable-source-maps', bundle, ...args], {
     cwd: WORKSPACE,
-    env: { ...process.env, ...variables },
+    env: { ...process.env, ...environment(service, args) },
     stdio: 'inherit',
   });
   child.once('error', (error) => {

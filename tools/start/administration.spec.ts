@@ -1,27 +1,35 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readAdministration, saveAdministration } from './administration.ts';
+import { isAdministeredService, readAdministration, saveAdministration } from './administration.ts';
 
-describe('what administering the auth service takes', () => {
+describe('what administering a service takes', () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'administration-'));
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('is kept for its owner alone, and nothing else with it', () => {
-    const needed = {
-      DATABASE_URL: 'postgres://app',
-      MIGRATION_DATABASE_URL: 'postgres://owner',
-      SECRET_ENCRYPTION_KEY: 'key',
-    };
-    saveAdministration(folder, { ...needed, REFRESH_TOKEN_HMAC_KEY: 'other' });
-    expect(readAdministration(folder)).toEqual(needed);
-    expect(statSync(join(folder, 'administration.json')).mode & 0o777).toBe(0o600);
+  it.each([
+    ['auth', { DATABASE_URL: 'app', MIGRATION_DATABASE_URL: 'owner', SECRET_ENCRYPTION_KEY: 'key' }],
+    ['task', { DATABASE_URL: 'app', RABBITMQ_MAIN_URL: 'main', RABBITMQ_SCHEDULING_URL: 'scheduling' }],
+  ] as const)('is kept for its owner alone, and nothing else with it: %s', (service, needed) => {
+    saveAdministration(folder, service, { ...needed, CURSOR_HMAC_KEY: 'other' });
+    expect(readAdministration(folder, service)).toEqual(needed);
+    expect(statSync(join(folder, `${service}-administration.json`)).mode & 0o777).toBe(0o600);
   });
 
   it('is empty before the first start', () => {
-    expect(readAdministration(folder)).toEqual({});
+    expect(readAdministration(folder, 'auth')).toEqual({});
+  });
+
+  it('is known of services with a command line only', () => {
+    expect(['auth', 'task', 'settings', undefined, 'toString'].map(isAdministeredService)).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
   });
 });

@@ -42,9 +42,6 @@ export const SERVICES = [service('auth'), service('settings'), service('task')] 
 /** Loads ivy, carl and the others into the auth service's database. */
 export const LOAD_IDENTITIES = 'dist/apps/auth-service/load-development-identities.js';
 
-/** The task service's command line. */
-export const TASK_ADMIN = 'dist/apps/task-service/admin.js';
-
 export const NEIGHBOURS: readonly Deployable[] = [
   { name: 'customers', bundle: 'dist/tools/neighbours/customers.js', port: 'customers' },
   { name: 'scheduling', bundle: 'dist/tools/neighbours/scheduling.js', port: 'scheduling' },

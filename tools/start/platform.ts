@@ -12,7 +12,6 @@ import type { PlatformSettings, Variables } from './environments.ts';
 import { secretFileName } from './external-servers.ts';
 import { describeTakenPorts, portsToOpen } from './ports.ts';
 import { chooseBroker, chooseDatabases, openBroker, openDatabases } from './servers.ts';
-import { saveTaskConnections } from './task-connections.ts';
 
 /** Stages after the private servers' (0 PostgreSQL and epmd, 1 RabbitMQ); the highest stops first. */
 const NEIGHBOUR_STAGE = 2;
@@ -41,7 +40,7 @@ async function startEverything(context: StartContext, settings: PlatformSettings
   const startNeighbour = (neighbour: Deployable): Promise<void> =>
     startProgram(context, neighbour, NEIGHBOUR_STAGE, neighbourEnvironment(neighbour, settings));
 
-  saveTaskConnections(context.stateFolder, serviceEnvironment(TASK, settings));
+  saveAdministration(context.stateFolder, 'task', serviceEnvironment(TASK, settings));
   const built = build(context);
   const broker = openBroker(context);
   const prepared = Promise.all([openDatabases(context), built]).then(() =>
@@ -111,7 +110,7 @@ async function prepareDatabases(context: StartContext, settings: PlatformSetting
   await context.progress.step('Development identities loaded', () =>
     runBundle(context, 'load-development-identities', LOAD_IDENTITIES, ownerEnvironment(AUTH, settings)),
   );
-  saveAdministration(context.stateFolder, ownerEnvironment(AUTH, settings));
+  saveAdministration(context.stateFolder, 'auth', ownerEnvironment(AUTH, settings));
 }
 
 function startProgram(
