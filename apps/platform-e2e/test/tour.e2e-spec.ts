@@ -60,7 +60,10 @@ describe('the tour', () => {
     const { output } = await tour();
     expect(output).not.toMatch(/eyJ[\w-]+\.[\w-]+\.[\w-]+/);
     expect(output).not.toContain('Demo-Passw0rd!');
+    expect(output).not.toContain(encodeURIComponent('Demo-Passw0rd!'));
     expect(output).not.toContain('demo-backend-secret');
+    expect(output).not.toMatch(/cookie: [^…]/);
+    expect(output).not.toMatch(/\bcode=[^…]/);
     expect(output).not.toContain('\u001b[');
   });
 
