@@ -1,15 +1,20 @@
 import { MIN_SECRET_LENGTH } from './secret-scan';
 
-/** Members of JSON bodies and fields of forms and queries that must not be written to a log. */
-const SECRET_NAMES: ReadonlySet<string> = new Set([
+/** Members of JSON bodies that must not be written to a log. */
+const SECRET_MEMBERS: ReadonlySet<string> = new Set([
   'password',
   'sharedSecret',
   'authenticationCode',
   'accessToken',
   'refreshToken',
   'token',
-  'bearerTokenOverride',
   'settingValue',
+]);
+
+/** Fields of forms and queries that must not. */
+const SECRET_FIELDS: ReadonlySet<string> = new Set([
+  'password',
+  'bearerTokenOverride',
   'code',
   'state',
   'nonce',
@@ -32,7 +37,7 @@ export function secretsIn({ url, headers, body }: Half): ReadonlyMap<string, str
     if (value.length >= MIN_SECRET_LENGTH) found.set(value, kind);
   };
   const addFields = (fields: URLSearchParams): void => {
-    for (const [name, value] of fields) if (SECRET_NAMES.has(name)) add(name, value);
+    for (const [name, value] of fields) if (SECRET_FIELDS.has(name)) add(name, value);
   };
   for (const address of [url, ...valuesOf(headers['location'])])
     if (address !== undefined) addFields(new URL(address, 'http://localhost').searchParams);
@@ -61,5 +66,5 @@ function membersOf(json: string): [name: string, value: string][] {
       name,
       value.startsWith('"') ? (JSON.parse(value) as string) : value,
     ])
-    .filter(([name]) => SECRET_NAMES.has(name));
+    .filter(([name]) => SECRET_MEMBERS.has(name));
 }
