@@ -2,13 +2,15 @@
  * A narrated walk through the running platform: each step shows a request, its answer and what it means, and the walk ends with
  * exit code 1 at the first answer that is not as it says.
  *
- * Usage: npm run tour    (AUTH_URL, SETTINGS_URL, TASK_URL, CUSTOMERS_URL, SCHEDULING_URL, RECEIVER_URL name other addresses)
+ * Usage: npm run tour    (AUTH_URL, SETTINGS_URL, TASK_URL, CUSTOMERS_URL, SCHEDULING_URL, RECEIVER_URL, IDENTITY_PROVIDER_URL name other
+ *   addresses)
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { readRunningAddresses } from '#infrastructure/running-addresses.ts';
 import { openStateFolder } from '#infrastructure/state-folder.ts';
 import { readTourSettings, type TourSettings } from './addresses.ts';
+import { accessControlChapter } from './chapters/access-control.chapter.ts';
 import { activationChapter } from './chapters/activation.chapter.ts';
 import { completionChapter } from './chapters/completion.chapter.ts';
 import { generationChapter } from './chapters/generation.chapter.ts';
@@ -16,6 +18,7 @@ import { readinessChapter } from './chapters/readiness.chapter.ts';
 import { revocationChapter } from './chapters/revocation.chapter.ts';
 import { scheduleChapter } from './chapters/schedule.chapter.ts';
 import { settingsChapter } from './chapters/settings.chapter.ts';
+import { singleSignOnChapter } from './chapters/single-sign-on.chapter.ts';
 import { tokensChapter } from './chapters/tokens.chapter.ts';
 import { Difference } from './difference.ts';
 import { Narrator, terminalScreen } from './narrator.ts';
@@ -28,6 +31,8 @@ async function tour(walk: Walk, settings: TourSettings): Promise<void> {
   const run = randomUUID().slice(0, 8);
   await readinessChapter(walk, settings);
   const travellers = await tokensChapter(walk, settings);
+  await singleSignOnChapter(walk, settings);
+  await accessControlChapter(walk, settings, travellers);
   await settingsChapter(walk, settings, travellers, run);
   await activationChapter(walk, settings, travellers);
   const instance = await scheduleChapter(walk, settings, travellers, run);

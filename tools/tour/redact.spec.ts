@@ -8,6 +8,14 @@ describe('redact', () => {
       '{"user":"ivy","password":"…","sharedSecret":"…","accessToken":"eyJhbGci…(105 characters)"}',
     );
   });
+
+  it('shows no password and code of a form, no hidden field and no cookie', () => {
+    expect(redact('login=carl&password=geheim&code=c0de&iss=x')).toBe('login=carl&password=…&code=…&iss=x');
+    expect(redact('<input type="hidden" name="code" value="c0de"/>')).toBe(
+      '<input type="hidden" name="code" value="…"/>',
+    );
+    expect(redact('cookie: openid-browser=geheim; b=2')).toBe('cookie: …');
+  });
 });
 
 describe('shorten', () => {

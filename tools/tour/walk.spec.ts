@@ -48,6 +48,17 @@ describe('Walk', () => {
 `);
   });
 
+  it('sends URLSearchParams as a form', async () => {
+    const url = await serve((request, response) => {
+      response.write(`${request.headers['content-type']} `);
+      request.pipe(response);
+    });
+    const body = new URLSearchParams({ login: 'carl', note: 'a b' });
+    const answer = await walk.step('Post', { method: 'POST', url, body }, isOk);
+    expect(answer.text).toBe('application/x-www-form-urlencoded login=carl&note=a+b');
+    expect(shown).toContain('login=carl&note=a+b\n');
+  });
+
   it('stops at an answer that is not as it should be', async () => {
     const url = await serve((_request, response) => response.writeHead(500).end());
     await expect(walk.step('Ask', { method: 'GET', url }, isOk)).rejects.toMatchObject({

@@ -1,7 +1,7 @@
 import { Difference } from './difference.ts';
 import type { Narrator } from './narrator.ts';
 
-/** A request of the walk. A string body is sent as it is, anything else as JSON. */
+/** A request of the walk. URLSearchParams are sent as a form; else a string body is sent as it is, anything else as JSON. */
 export interface WalkRequest {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   url: string;
@@ -23,6 +23,7 @@ export type Verify = (answer: Answer) => string;
 
 const REQUEST_TIMEOUT_MS = 15_000;
 const POLL_INTERVAL_MS = 100;
+const FORM = 'application/x-www-form-urlencoded';
 
 /** Goes through the steps: sends, shows, checks, and stops at the first difference. */
 export class Walk {
@@ -90,7 +91,13 @@ function judge(verify: Verify, answer: Answer): string | Difference {
 }
 
 function bodyText(body: unknown): string {
-  return typeof body === 'string' ? body : JSON.stringify(body);
+  if (typeof body === 'string') return body;
+  return body instanceof URLSearchParams ? body.toString() : JSON.stringify(body);
+}
+
+function contentType(body: unknown): Record<string, string> {
+  if (body === undefined) return {};
+  return { 'content-type': body instanceof URLSearchParams ? FORM : 'application/json' };
 }
 
 function shownHeaders({ token, headers }: WalkRequest): Record<string, string> {
@@ -102,7 +109,7 @@ async function send(request: WalkRequest): Promise<Answer> {
   try {
     const response = await fetch(request.url, {
       method: request.method,
-      headers: { ...shownHeaders(request), ...(hasBody ? { 'content-type': 'application/json' } : {}) },
+      headers: { ...shownHeaders(request), ...contentType(request.body) },
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       redirect: 'manual',
       ...(hasBody ? { body: bodyText(request.body) } : {}),

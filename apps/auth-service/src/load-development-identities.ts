@@ -1,7 +1,7 @@
-import { loadConfig } from '@platform/service-defaults';
+import { loadConfig, runCommand } from '@platform/service-defaults';
 import { developmentConfigSchema, loadDevelopmentIdentities } from './development/load-identities';
 
-// A failure ends the process with a stack trace and a non-zero code, as Node does for any rejected promise.
-void loadDevelopmentIdentities(loadConfig(developmentConfigSchema)).then(() => {
+void runCommand(async () => {
+  await loadDevelopmentIdentities(loadConfig(developmentConfigSchema));
   process.stdout.write('auth-service: development identities loaded\n');
 });

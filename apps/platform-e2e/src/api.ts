@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
-
-const PASSWORD = 'Demo-Passw0rd!';
+import { DEVELOPMENT_PASSWORD } from './environments';
 
 /** An access token of a development identity, by its password. */
 export async function logIn(authUrl: string, user: string): Promise<string> {
   const answer = await fetch(`${authUrl}/auth/token/user`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ user, password: PASSWORD }),
+    body: JSON.stringify({ user, password: DEVELOPMENT_PASSWORD }),
   });
   const { accessToken } = (await answer.json()) as { accessToken: string | null };
   if (accessToken === null) throw new Error(`${user} cannot log in: ${String(answer.status)}`);

@@ -16,6 +16,11 @@ export const NEIGHBOUR_NAMES = [
 /** How long readiness says 503 before a service stops accepting. Long enough to be seen, short enough for a test. */
 export const SHUTDOWN_GRACE_MS = 2_000;
 
+/** Password of every development identity. Source: the development identities in the README. */
+export const DEVELOPMENT_PASSWORD = 'Demo-Passw0rd!';
+/** The auth service as the identity provider knows it. */
+const OPENID_CLIENT_ID = 'auth-service';
+
 /** What the environments of all processes of one platform are made from. */
 export interface PlatformFacts {
   ports: Readonly<Record<ProgramName, number>>;
@@ -36,6 +41,7 @@ export interface PlatformSecrets {
   encryptionKey: string;
   cursorKey: string;
   serviceSecret: string;
+  openIdClientSecret: string;
 }
 
 export function makeSecrets(): PlatformSecrets {
@@ -46,6 +52,7 @@ export function makeSecrets(): PlatformSecrets {
     encryptionKey: secret(),
     cursorKey: secret(),
     serviceSecret: secret(),
+    openIdClientSecret: secret(),
   };
 }
 
@@ -54,7 +61,8 @@ export function localUrl(port: number): string {
   return `http://127.0.0.1:${port}`;
 }
 
-/** Environment of one replica of a service, as in production except that it listens on this machine only. */
+/** Environment of one replica of a service, as in production except that it listens on this machine only, and that the auth service
+ *  reaches its identity provider over plain http. */
 export function serviceVariables(
   name: ServiceName,
   facts: PlatformFacts,
@@ -95,8 +103,10 @@ export function neighbourVariables(name: NeighbourName, facts: PlatformFacts): V
     HOST: '127.0.0.1',
     PORT: String(facts.ports[name]),
     STATE_DIRECTORY: facts.stateDirectory,
-    CLIENT_SECRET: facts.secrets.serviceSecret,
-    USER_PASSWORD: facts.secrets.serviceSecret,
+    CLIENT_ID: OPENID_CLIENT_ID,
+    CLIENT_SECRET: facts.secrets.openIdClientSecret,
+    USER_PASSWORD: DEVELOPMENT_PASSWORD,
+    REDIRECT_URIS: openIdRedirectUri(facts),
     ...busVariables(facts),
   };
 }
@@ -114,15 +124,28 @@ export function tourVariables({ ports }: PlatformFacts): Variables {
   };
 }
 
-function authVariables({ ports, secrets }: PlatformFacts): Variables {
+function authVariables(facts: PlatformFacts): Variables {
+  const { ports, secrets } = facts;
   return {
+    // Production refuses OPENID_HTTP_ALLOWED, and the identity provider has no certificate.
+    NODE_ENV: 'test',
     REFRESH_TOKEN_HMAC_KEY: secrets.refreshTokenKey,
     REFRESH_TOKEN_HMAC_KEY_ID: 'refresh-e2e',
     SECRET_ENCRYPTION_KEY: secrets.encryptionKey,
     CUSTOMERS_SERVICE_URL: localUrl(ports.customers),
     USER_FLOW_DEFAULT_APPLICATION: 'demo-backend',
     DEVELOPMENT_SERVICE_SECRET: secrets.serviceSecret,
+    OPENID_ISSUER: localUrl(ports['identity-provider']),
+    OPENID_CLIENT_ID,
+    OPENID_CLIENT_SECRET: secrets.openIdClientSecret,
+    OPENID_REDIRECT_URI: openIdRedirectUri(facts),
+    OPENID_DEFAULT_APPLICATION: 'demo-backend',
+    OPENID_HTTP_ALLOWED: 'true',
   };
+}
+
+function openIdRedirectUri({ ports }: PlatformFacts): string {
+  return `${localUrl(ports.auth)}/auth/token/openId`;
 }
 
 function ownIdentity({ serviceSecret }: PlatformSecrets): Variables {

@@ -34,20 +34,26 @@ export interface TourResult {
 /** A whole platform of built deployables, each a process of its own, with its own databases and virtual hosts. */
 export class Platform {
   private readonly replicas: Replica[] = [];
+  private readonly programs: { name: string; running: RunningProcess }[] = [];
 
   private constructor(
     readonly facts: PlatformFacts,
+    private readonly variables: Variables,
     private readonly buses: readonly TestBroker[],
     private readonly databases: readonly TestDatabase[],
   ) {}
 
-  /** Migrates, loads the development identities and starts one process of everything. */
-  static async start(): Promise<Platform> {
+  /** Migrates, loads the development identities and starts one process of everything.
+   *  @param variablesFor what every program gets over what it would get */
+  static async start(
+    variablesFor: (facts: PlatformFacts) => Promise<Variables> = () => Promise.resolve({}),
+  ): Promise<Platform> {
     const buses = [await createTestBroker(), await createTestBroker()] as const;
     const databases = await Promise.all(
       SERVICE_NAMES.map(() => createTestDatabase({ migrate: () => Promise.resolve() })),
     );
-    const platform = new Platform(await gatherFacts(buses, databases), buses, databases);
+    const facts = await gatherFacts(buses, databases);
+    const platform = new Platform(facts, await variablesFor(facts), buses, databases);
     try {
       await platform.prepareDatabases();
       await platform.startEverything();
@@ -74,6 +80,13 @@ export class Platform {
     const replica = this.replicas.find((running) => running.url === url);
     if (replica === undefined) throw new Error(`nothing of this platform runs at ${url}`);
     return replica;
+  }
+
+  /** What every program of this platform has written so far, ended ones and migrations included. */
+  logs(): ReadonlyMap<string, string> {
+    return new Map(
+      this.programs.map(({ name, running }, index) => [`${name} (${String(index)})`, running.output()]),
+    );
   }
 
   /** Bodies of what lies in error and skipped queues: messages that somebody could not make sense of. */
@@ -110,10 +123,10 @@ export class Platform {
   private async prepareDatabases(): Promise<void> {
     await Promise.all(
       SERVICE_NAMES.map((name) =>
-        runToEnd(`dist/apps/${name}-service/migrate.js`, ownerVariables(name, this.facts)),
+        this.runToEnd(`dist/apps/${name}-service/migrate.js`, ownerVariables(name, this.facts)),
       ),
     );
-    await runToEnd(
+    await this.runToEnd(
       'dist/apps/auth-service/load-development-identities.js',
       ownerVariables('auth', this.facts),
     );
@@ -147,13 +160,24 @@ export class Platform {
     const running = await runProcess({
       entry: join(WORKSPACE, entry),
       nodeOptions: ['--enable-source-maps'],
-      env,
+      env: { ...env, ...this.variables },
       readyUrl: `${url}/health/ready`,
       timeoutMs: READY_TIMEOUT_MS,
     });
+    this.programs.push({ name: entry, running });
     const replica = { ...running, url };
     this.replicas.push(replica);
     return replica;
+  }
+
+  private async runToEnd(entry: string, env: Variables): Promise<void> {
+    const path = join(WORKSPACE, entry);
+    if (!existsSync(path))
+      throw new Error(`${entry} is missing: nx run-many -t build builds the deployables`);
+    const running = await runProcess({ entry: path, env: { ...env, ...this.variables } });
+    this.programs.push({ name: entry, running });
+    const exitCode = await running.exited;
+    if (exitCode !== 0) throw new Error(`${entry} ended with ${String(exitCode)}:\n${running.output()}`);
   }
 }
 
@@ -182,12 +206,4 @@ async function gatherFacts(
 
 function byName<N extends string, T>(names: readonly N[], values: readonly T[]): Record<N, T> {
   return Object.fromEntries(names.map((name, index) => [name, values[index]])) as Record<N, T>;
-}
-
-async function runToEnd(entry: string, env: Variables): Promise<void> {
-  const path = join(WORKSPACE, entry);
-  if (!existsSync(path)) throw new Error(`${entry} is missing: nx run-many -t build builds the deployables`);
-  const running = await runProcess({ entry: path, env });
-  const exitCode = await running.exited;
-  if (exitCode !== 0) throw new Error(`${entry} ended with ${String(exitCode)}:\n${running.output()}`);
 }

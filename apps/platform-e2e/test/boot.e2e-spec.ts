@@ -25,10 +25,52 @@ describe('a deployable without its configuration', () => {
     },
   );
 
-  it.each(SERVICE_NAMES)('%s does not migrate', async (name) => {
+  it.each(SERVICE_NAMES)('%s does not migrate, and says which variable is missing', async (name) => {
     const { exitCode, output } = await failToStart(`apps/${name}-service/migrate.js`);
-    expect(exitCode).not.toBe(0);
-    expect(output).toContain('DATABASE_URL');
+    expect(exitCode).toBe(1);
+    expect(output).toBe('invalid configuration:\n  DATABASE_URL: is required\n');
+  });
+
+  it.each(SERVICE_NAMES)('%s does not migrate a database that it cannot talk to', async (name) => {
+    const { exitCode, output } = await failToStart(`apps/${name}-service/migrate.js`, {
+      DATABASE_URL: 'mysql://root:hunter2@127.0.0.1/db',
+      MIGRATION_DATABASE_URL: 'hunter2',
+    });
+    expect(exitCode).toBe(1);
+    expect(output.split('\n')).toEqual([
+      'invalid configuration:',
+      '  DATABASE_URL: must be a postgres:// address',
+      '  MIGRATION_DATABASE_URL: must be a postgres:// address',
+      '',
+    ]);
+  });
+
+  it('auth-service touches no schema when the address of one store is wrong', async () => {
+    const { exitCode, output } = await failToStart('apps/auth-service/migrate.js', {
+      DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
+      INTERNAL_LEGACY_DATABASE_URL: 'hunter2',
+    });
+    expect(exitCode).toBe(1);
+    expect(output).toBe(
+      'invalid configuration:\n  INTERNAL_LEGACY_DATABASE_URL: must be a postgres:// address\n',
+    );
+  });
+
+  it('loads no development identities, and says what is missing', async () => {
+    const { exitCode, output } = await failToStart('apps/auth-service/load-development-identities.js', {
+      NODE_ENV: 'production',
+      SECRET_ENCRYPTION_KEY: 'short-secret',
+    });
+    expect(exitCode).toBe(1);
+    expect(output).toMatch(/^invalid configuration:\n( {2}\w+: .+\n)+$/);
+    for (const variable of [
+      'NODE_ENV',
+      'DATABASE_URL',
+      'SECRET_ENCRYPTION_KEY',
+      'DEVELOPMENT_SERVICE_SECRET',
+    ])
+      expect(output).toContain(`  ${variable}: `);
+    expect(output).not.toContain('short-secret');
   });
 
   it.each([

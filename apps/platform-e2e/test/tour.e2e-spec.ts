@@ -1,23 +1,59 @@
-import { NEIGHBOUR_NAMES } from '../src/environments';
+import { NEIGHBOUR_NAMES, SERVICE_NAMES, localUrl } from '../src/environments';
+import type { ServiceName, Variables } from '../src/environments';
+import { knownSecrets } from '../src/known-secrets';
 import { Platform } from '../src/platform';
+import { RecordingProxy } from '../src/recording-proxy';
+import { findLeaks } from '../src/secret-scan';
 
 /** Starting seven processes, and walking, on a machine with two cores. */
 const JOURNEY_TIMEOUT_MS = 90_000;
 
+const WRONG_PASSWORD = 'not-the-password-of-anybody';
+const WRONG_SECRET = 'not-the-secret-of-any-application';
+
 describe('the tour', () => {
   let platform: Platform;
+  /** Everybody, the services themselves included, talks to the services through these, so that all secrets used are known. */
+  let proxies: Record<ServiceName, RecordingProxy>;
+  const tourOutputs: string[] = [];
 
   beforeAll(async () => {
-    platform = await Platform.start();
+    platform = await Platform.start(async ({ ports }) => {
+      const proxy = (name: ServiceName) => RecordingProxy.start(localUrl(ports[name]));
+      proxies = { auth: await proxy('auth'), settings: await proxy('settings'), task: await proxy('task') };
+      const { url } = proxies.auth;
+      // The most talkative level: nothing may be hidden by the level alone.
+      const callback = `${url}/auth/token/openId`;
+      return {
+        AUTH_SERVICE_URL: url,
+        OPENID_REDIRECT_URI: callback,
+        REDIRECT_URIS: callback,
+        LOG_LEVEL: 'trace',
+      };
+    });
   }, JOURNEY_TIMEOUT_MS);
 
-  afterAll(() => platform.stop(), JOURNEY_TIMEOUT_MS);
+  afterAll(async () => {
+    await platform.stop();
+    await Promise.all(SERVICE_NAMES.map((name) => proxies[name].stop()));
+  }, JOURNEY_TIMEOUT_MS);
+
+  async function tour(overrides: Variables = {}) {
+    const result = await platform.tour({
+      AUTH_URL: proxies.auth.url,
+      SETTINGS_URL: proxies.settings.url,
+      TASK_URL: proxies.task.url,
+      ...overrides,
+    });
+    tourOutputs.push(result.output);
+    return result;
+  }
 
   it(
     'passes, and passes again on the same data',
     async () => {
       for (let walk = 1; walk <= 2; walk += 1) {
-        const { exitCode, output } = await platform.tour();
+        const { exitCode, output } = await tour();
         expect({ walk, exitCode, output }).toMatchObject({ exitCode: 0 });
         expect(await platform.rejectedMessages()).toEqual([]);
         expect(output).toMatch(/All \d+ steps went as the tour says, in \d+\.\d s\.\s*$/);
@@ -27,22 +63,25 @@ describe('the tour', () => {
   );
 
   it('shows no token, password or secret, and no colours where there is no terminal', async () => {
-    const { output } = await platform.tour();
+    const { output } = await tour();
     expect(output).not.toMatch(/eyJ[\w-]+\.[\w-]+\.[\w-]+/);
     expect(output).not.toContain('Demo-Passw0rd!');
+    expect(output).not.toContain(encodeURIComponent('Demo-Passw0rd!'));
     expect(output).not.toContain('demo-backend-secret');
+    expect(output).not.toMatch(/cookie: [^…]/);
+    expect(output).not.toMatch(/\bcode=[^…]/);
     expect(output).not.toContain('\u001b[');
   });
 
   it('fails at the step where a password is wrong, with what it expected and what came', async () => {
-    const { exitCode, output } = await platform.tour({ TOUR_PASSWORD: 'not the password' });
+    const { exitCode, output } = await tour({ TOUR_PASSWORD: WRONG_PASSWORD });
     expect(exitCode).toBe(1);
     expect(output).toMatch(/the status is not as expected\s+expected +200\s+actual +401/);
     expect(output).toMatch(/Step 4 is not as the tour says\./);
   });
 
   it('fails when a backend signs with the wrong secret', async () => {
-    const { exitCode, output } = await platform.tour({ TOUR_BACKEND_SECRET: 'not the secret' });
+    const { exitCode, output } = await tour({ TOUR_BACKEND_SECRET: WRONG_SECRET });
     expect(exitCode).toBe(1);
     expect(output).toContain('signs a request');
     expect(output).toMatch(/expected +200\s+actual +401/);
@@ -56,9 +95,47 @@ describe('the tour', () => {
 
   it('fails and names the address when a service has been stopped', async () => {
     await platform.replicaAt(platform.url('settings')).stop();
-    const { exitCode, output } = await platform.tour();
+    const { exitCode, output } = await tour({ SETTINGS_URL: platform.url('settings') });
     expect(exitCode).toBe(1);
     expect(output).toContain(`${platform.url('settings')} is not as expected`);
     expect(output).toContain('ECONNREFUSED');
+  });
+
+  it('leaves no secret, password, code or token of all these walks in any log', async () => {
+    // What is written while stopping counts too.
+    await Promise.all(
+      SERVICE_NAMES.filter((name) => name !== 'settings').map((name) =>
+        platform.replicaAt(platform.url(name)).stop(),
+      ),
+    );
+    const used = new Map(SERVICE_NAMES.flatMap((name) => [...proxies[name].secrets]));
+    const kinds = new Set(used.values());
+    for (const kind of [
+      'accessToken',
+      'refreshToken',
+      'authenticationCode',
+      'password',
+      'settingValue',
+      'code',
+      'cookie',
+    ])
+      expect(kinds).toContain(kind);
+    const secrets = new Map([
+      ...used,
+      ...knownSecrets(platform.facts),
+      [WRONG_PASSWORD, 'wrong password'],
+      [WRONG_SECRET, 'wrong shared secret'],
+    ]);
+    const logs = platform.logs();
+    expect(logs.size).toBeGreaterThanOrEqual(2 * SERVICE_NAMES.length + 1 + NEIGHBOUR_NAMES.length);
+    for (const name of SERVICE_NAMES)
+      expect([...logs].find(([program]) => program.includes(`${name}-service/main.js`))?.[1]).toMatch(
+        /request/,
+      );
+    expect(findLeaks(secrets, logs)).toEqual([]);
+    // To whoever walks it, the tour shows setting values as it shows every answer, and the used-up names of sign-ins.
+    const shown: readonly string[] = ['settingValue', 'state', 'nonce'];
+    const hidden = new Map([...secrets].filter(([, kind]) => !shown.includes(kind)));
+    expect(findLeaks(hidden, new Map([['the tour', tourOutputs.join('\n')]]))).toEqual([]);
   });
 });

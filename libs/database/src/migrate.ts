@@ -1,3 +1,5 @@
+import { loadConfig } from '@platform/service-defaults';
+import { z } from 'zod';
 import { waitForDatabase } from './connect';
 import { runMigrations } from './run-migrations';
 import type { MigrationOptions, MigrationSettings } from './run-migrations';
@@ -5,20 +7,29 @@ import type { MigrationOptions, MigrationSettings } from './run-migrations';
 /** How long a migration waits for its database to come up. */
 const DATABASE_LIMIT_MS = 60_000;
 
+const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' });
+
+const migrationConfigSchema = z
+  .object({ DATABASE_URL: postgresUrl.optional(), MIGRATION_DATABASE_URL: postgresUrl.optional() })
+  .refine((urls) => urls.DATABASE_URL !== undefined || urls.MIGRATION_DATABASE_URL !== undefined, {
+    path: ['DATABASE_URL'],
+    message: 'is required',
+  });
+
 /**
  * What an app's `migrate.ts` calls. Migrates as the user of MIGRATION_DATABASE_URL (default: DATABASE_URL); then the user
  * of DATABASE_URL gets the grants. Says on standard output what it did.
  * @returns names of the migrations applied
- * @throws {Error} naming the variable if neither is set
+ * @throws {ConfigError} naming the variable if neither is set or one is no address; it never carries a value
  */
 export async function migrateFromEnvironment(
   settings: Omit<MigrationSettings, 'url'> & Pick<MigrationOptions, 'appRoleGrants'>,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<string[]> {
   const { appRoleGrants, ...database } = settings;
-  const appUrl = env.DATABASE_URL || undefined;
-  const url = env.MIGRATION_DATABASE_URL || appUrl;
-  if (url === undefined) throw new Error('DATABASE_URL (or MIGRATION_DATABASE_URL) is required');
+  const { DATABASE_URL: appUrl, MIGRATION_DATABASE_URL } = loadConfig(migrationConfigSchema, env);
+  // The schema has seen to it that one of them is there.
+  const url = (MIGRATION_DATABASE_URL ?? appUrl)!;
   const appRole = appUrl === undefined ? '' : decodeURIComponent(new URL(appUrl).username);
   const options: MigrationOptions = {
     ...(appRole === '' ? {} : { appRole }),

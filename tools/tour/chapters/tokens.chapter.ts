@@ -4,10 +4,11 @@ import { Difference, holds, same } from '../difference.ts';
 import { grantedTokens, refusedWith } from '../token-answer.ts';
 import { signTrustRequest } from '../trust-signature.ts';
 import type { TourSettings } from '../addresses.ts';
-import type { Walk } from '../walk.ts';
+import type { Answer, Walk, WalkRequest } from '../walk.ts';
 
 const INTERNAL_PARTNER = 1;
 const CUSTOMER = 2;
+const REFRESH_TOKEN_IS_NOT_VALID = 4;
 const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
 
 /** Who walks: an internal partner and a customer, each with an access token. */
@@ -97,20 +98,40 @@ async function trustedBackend(
     refusedWith(replayed, 401, 1);
     return 'A signature works once: the replay is refused with reason 1.';
   });
-  const { accessToken, refreshToken } = grantedTokens(answer);
-  if (refreshToken === null) throw new Difference('refreshToken', 'a token for demo-backend', refreshToken);
-  return { carl: accessToken, refreshToken };
+  return { carl: grantedTokens(answer).accessToken, refreshToken: refreshTokenOf(answer) };
 }
 
-async function refresh(walk: Walk, settings: TourSettings, refreshToken: string): Promise<void> {
-  await walk.step(
-    'The backend exchanges its refresh token',
-    { method: 'POST', url: `${settings.auth}/auth/token/refresh`, body: { refreshToken } },
-    (answer) => {
-      const renewed = grantedTokens(answer);
-      holds('the new refresh token', renewed.refreshToken !== refreshToken, 'another one', 'the same one');
-      same('the claim personId', readClaims(renewed.accessToken).personId, 1001);
-      return 'A fresh pair; the old refresh token has been rotated out.';
-    },
-  );
+/** A refresh token is rotated at each use; whoever lost the answer may ask again until the next one is used. */
+async function refresh(walk: Walk, settings: TourSettings, first: string): Promise<void> {
+  const exchange = (refreshToken: string): WalkRequest => ({
+    method: 'POST',
+    url: `${settings.auth}/auth/token/refresh`,
+    body: { refreshToken },
+  });
+  const renewed = await walk.step('The backend exchanges its refresh token', exchange(first), (answer) => {
+    const { accessToken, refreshToken } = grantedTokens(answer);
+    holds('the new refresh token', refreshToken !== first, 'another one', 'the same one');
+    same('the claim personId', readClaims(accessToken).personId, 1001);
+    return 'A fresh pair; the old refresh token has been rotated out.';
+  });
+  const second = refreshTokenOf(renewed);
+  await walk.step('The answer got lost on its way, and it asks once more', exchange(first), (answer) => {
+    same('whether it is the same successor', refreshTokenOf(answer) === second, true);
+    return 'The same successor again, for 30 s: a lost answer logs nobody out.';
+  });
+  await walk.step('It goes on with the new one', exchange(second), (answer) => {
+    holds('the third refresh token', refreshTokenOf(answer) !== second, 'another one', 'the same one');
+    return 'Whoever holds the first token cannot go on from here.';
+  });
+  await walk.step('Somebody replays the first refresh token', exchange(first), (answer) => {
+    refusedWith(answer, 401, REFRESH_TOKEN_IS_NOT_VALID);
+    return 'Reason 4, RefreshTokenIsNotValid. After the 30 s a replay would revoke the whole family.';
+  });
+}
+
+/** @throws {Difference} unless the answer grants a refresh token */
+function refreshTokenOf(answer: Answer): string {
+  const { refreshToken } = grantedTokens(answer);
+  if (refreshToken === null) throw new Difference('refreshToken', 'a token for demo-backend', refreshToken);
+  return refreshToken;
 }

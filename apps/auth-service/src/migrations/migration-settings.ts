@@ -1,0 +1,40 @@
+import { z } from 'zod';
+
+const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' });
+
+/** What migrating reads: each store may have a database of its own, and each database an owner of its own. */
+export const migrationConfigSchema = z
+  .object({
+    DATABASE_URL: postgresUrl.optional(),
+    MIGRATION_DATABASE_URL: postgresUrl.optional(),
+    PERSON_DIRECTORY_DATABASE_URL: postgresUrl.optional(),
+    PERSON_DIRECTORY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+    INTERNAL_LEGACY_DATABASE_URL: postgresUrl.optional(),
+    INTERNAL_LEGACY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+    SERVICE_PROVIDERS_DATABASE_URL: postgresUrl.optional(),
+    SERVICE_PROVIDERS_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+  })
+  .refine((urls) => urls.DATABASE_URL !== undefined || urls.MIGRATION_DATABASE_URL !== undefined, {
+    path: ['DATABASE_URL'],
+    message: 'is required',
+  });
+
+export type MigrationConfig = Readonly<z.output<typeof migrationConfigSchema>>;
+
+/** An identity store, as its variables call it. */
+export type Store = 'PERSON_DIRECTORY' | 'INTERNAL_LEGACY' | 'SERVICE_PROVIDERS';
+
+/** The addresses for one store's schema: its own database's, or else those of the service's. */
+export function storeUrls(config: MigrationConfig, store: Store): NodeJS.ProcessEnv {
+  const url = config[`${store}_DATABASE_URL`];
+  if (url === undefined) return serviceUrls(config);
+  return {
+    DATABASE_URL: url,
+    MIGRATION_DATABASE_URL: config[`${store}_MIGRATION_DATABASE_URL`] ?? url,
+  };
+}
+
+/** The addresses for the service's own schema. */
+export function serviceUrls(config: MigrationConfig): NodeJS.ProcessEnv {
+  return { DATABASE_URL: config.DATABASE_URL, MIGRATION_DATABASE_URL: config.MIGRATION_DATABASE_URL };
+}

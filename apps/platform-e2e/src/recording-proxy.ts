@@ -1,0 +1,57 @@
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { secretsIn } from './secrets-in-traffic';
+
+/** Stands before a program, passes everything on unchanged, and remembers the secrets that went through in either direction. */
+export class RecordingProxy {
+  readonly secrets = new Map<string, string>();
+
+  private constructor(
+    private readonly server: Server,
+    readonly url: string,
+  ) {}
+
+  /** @param target address of the program, which need not run yet */
+  static async start(target: string): Promise<RecordingProxy> {
+    const server = createServer((incoming, outgoing) => {
+      proxy.passOn(target, incoming, outgoing).catch((error: unknown) => {
+        // As if the program were not there.
+        outgoing.destroy(error instanceof Error ? error : undefined);
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const proxy = new RecordingProxy(server, `http://127.0.0.1:${String(port)}`);
+    return proxy;
+  }
+
+  async stop(): Promise<void> {
+    this.server.closeAllConnections();
+    this.server.close();
+    await once(this.server, 'close');
+  }
+
+  private async passOn(target: string, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await bodyOf(incoming);
+    this.remember(incoming, incoming.url, body);
+    const { method, headers } = incoming;
+    const sent = request(new URL(incoming.url ?? '/', target), { method, headers });
+    sent.end(body);
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    const answered = await bodyOf(answer);
+    this.remember(answer, incoming.url, answered);
+    outgoing.writeHead(answer.statusCode ?? 502, answer.headers).end(answered);
+  }
+
+  private remember({ headers }: IncomingMessage, url: string | undefined, body: Buffer): void {
+    for (const [value, kind] of secretsIn({ url, headers, body: body.toString() }))
+      this.secrets.set(value, kind);
+  }
+}
+
+async function bodyOf(message: IncomingMessage): Promise<Buffer> {
+  return Buffer.concat((await message.toArray()) as Buffer[]);
+}

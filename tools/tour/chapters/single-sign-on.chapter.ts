@@ -1,0 +1,108 @@
+import { readClaims } from '../claims.ts';
+import { CookieJar } from '../cookie-jar.ts';
+import { Difference, same } from '../difference.ts';
+import { readForm, type PageForm } from '../sign-in-page.ts';
+import { grantedTokens, refusedWith } from '../token-answer.ts';
+import type { TourSettings } from '../addresses.ts';
+import type { Answer, Verify, Walk, WalkRequest } from '../walk.ts';
+
+const INVALID_REQUEST = 7;
+
+/** As much of a browser as a sign-in needs: it keeps cookies; redirects are steps of the walk. */
+class Browser {
+  readonly #walk: Walk;
+  readonly #cookies = new CookieJar();
+
+  constructor(walk: Walk) {
+    this.#walk = walk;
+  }
+
+  async step(title: string, request: WalkRequest, verify: Verify): Promise<Answer> {
+    const headers = this.#cookies.headersFor(request.url);
+    const answer = await this.#walk.step(title, { ...request, headers }, verify);
+    this.#cookies.take(request.url, answer.headers);
+    return answer;
+  }
+}
+
+/** Carl signs in at the identity provider, and its answer brings his browser a token. */
+export async function singleSignOnChapter(walk: Walk, settings: TourSettings): Promise<void> {
+  walk.chapter('Single sign-on');
+  const browser = new Browser(walk);
+  const authorizationUrl = await initiate(browser, settings);
+  const callback = await signIn(browser, settings, authorizationUrl);
+  const post: WalkRequest = {
+    method: 'POST',
+    url: callback.action,
+    body: new URLSearchParams(callback.hidden),
+  };
+  await browser.step('Carl’s browser posts the provider’s form to the auth service', post, (answer) => {
+    const claims = readClaims(grantedTokens(answer).accessToken);
+    same('the claim personId', claims.personId, 1001);
+    same('the claim facilities', claims.facilities?.toSorted(), [501, 502]);
+    return 'Code exchanged, ID token checked: external-carl over there is person 1001 here.';
+  });
+  await browser.step('The form is posted again', post, (answer) => {
+    refusedWith(answer, 400, INVALID_REQUEST);
+    return 'Reason 7, InvalidRequest: a sign-in is completed once.';
+  });
+}
+
+async function initiate(browser: Browser, settings: TourSettings): Promise<string> {
+  const request = { method: 'GET', url: `${settings.auth}/auth/token/sso/initiate` } as const;
+  const answer = await browser.step('Carl wants to sign in without a password of ours', request, (sent) => {
+    same('the status', sent.status, 302);
+    const url = new URL(locationOf(sent, request.url));
+    same('where the browser is sent', url.origin, new URL(settings.identityProvider).origin);
+    same('response_type', url.searchParams.get('response_type'), 'code');
+    same('response_mode', url.searchParams.get('response_mode'), 'form_post');
+    same('code_challenge_method', url.searchParams.get('code_challenge_method'), 'S256');
+    return 'Off to the identity provider, with state, nonce and PKCE; a cookie ties the sign-in to this browser.';
+  });
+  return locationOf(answer, request.url);
+}
+
+/** @returns the form that the provider has the browser post */
+async function signIn(browser: Browser, settings: TourSettings, authorizationUrl: string): Promise<PageForm> {
+  const begin = { method: 'GET', url: authorizationUrl } as const;
+  const begun = await browser.step(
+    'The identity provider takes him in',
+    begin,
+    redirects('Not signed in yet.'),
+  );
+  const page = { method: 'GET', url: locationOf(begun, begin.url) } as const;
+  const shown = await browser.step('It shows its sign-in form', page, (answer) => {
+    same('the status', answer.status, 200);
+    return `A form for ${new URL(readForm(answer.text, page.url).action).pathname.replace(/\/[^/]{15,}\//, '/…/')}.`;
+  });
+  const login = {
+    method: 'POST',
+    url: readForm(shown.text, page.url).action,
+    body: new URLSearchParams({ login: 'carl.customer', password: settings.password }),
+  } as const;
+  const known = redirects('The provider knows him now; only the provider saw this password.');
+  const signedIn = await browser.step('Carl fills it in', login, known);
+  const resume = { method: 'GET', url: locationOf(signedIn, login.url) } as const;
+  const done = await browser.step('The provider takes up where it was', resume, (answer) => {
+    same('the status', answer.status, 200);
+    const { action, hidden } = readForm(answer.text, resume.url);
+    same('where its form goes', new URL(action).pathname, '/auth/token/openId');
+    same('its fields', Object.keys(hidden).toSorted(), ['code', 'iss', 'state']);
+    return 'A form with a code, for the browser to post (form_post): the code is in no address.';
+  });
+  return readForm(done.text, resume.url);
+}
+
+function redirects(explanation: string): Verify {
+  return (answer) => {
+    same('the status', answer.status, 303);
+    return explanation;
+  };
+}
+
+/** @throws {Difference} if the answer is no redirect */
+function locationOf(answer: Answer, requestUrl: string): string {
+  const location = answer.headers.get('location');
+  if (location === null) throw new Difference('the Location header', 'an address', 'none');
+  return new URL(location, requestUrl).href;
+}
