@@ -26,6 +26,7 @@ export class TaskApi {
   constructor(
     private readonly url: string,
     private readonly token: string,
+    private readonly headers: Readonly<Record<string, string>> = {},
   ) {}
 
   /** Creates a daily schedule for facility 501 and gives its id. */
@@ -40,6 +41,7 @@ export class TaskApi {
 
   async instances(scheduleId: string): Promise<Instance[]> {
     const answer = await this.send('GET', `/Instances?scheduleId=${scheduleId}&pageSize=1000`);
+    if (answer.status !== 200) throw new Error(`GET /Instances answered ${String(answer.status)}`);
     return ((await answer.json()) as { instances: Instance[] }).instances;
   }
 
@@ -57,6 +59,7 @@ export class TaskApi {
       headers: {
         authorization: `Bearer ${this.token}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...this.headers,
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -69,6 +69,11 @@ export class Platform {
     return localUrl(this.facts.ports[name]);
   }
 
+  /** The database of a service, as its administrator sees it. */
+  database(name: ServiceName): TestDatabase {
+    return this.databases[SERVICE_NAMES.indexOf(name)] as TestDatabase;
+  }
+
   /** Starts another process of a service on free ports and waits until it is ready. */
   async addReplica(name: ServiceName, overrides: Variables = {}): Promise<Replica> {
     const [port, metricsPort] = (await findFreePorts(2)) as [number, number];

@@ -1,0 +1,111 @@
+import { eventually } from '@platform/testing';
+import { logIn } from '../src/api';
+import { Platform } from '../src/platform';
+import { Workload } from '../src/workload';
+import type { Target } from '../src/workload';
+
+const START_TIMEOUT_MS = 90_000;
+/** Some 20 s as a rule. */
+const JOURNEY_TIMEOUT_MS = 120_000;
+const WORKERS = 4;
+/** Under load means that so many more schedules are acknowledged before each signal. */
+const BETWEEN_SIGNALS = 15;
+
+describe('SIGTERM of each task-service replica in turn, under load', () => {
+  let platform: Platform;
+  let carl: string;
+
+  beforeAll(async () => {
+    platform = await Platform.start();
+    carl = await logIn(platform.url('auth'), 'carl.customer');
+  }, START_TIMEOUT_MS);
+
+  afterAll(() => platform.stop(), START_TIMEOUT_MS);
+
+  /** Ends the process behind a target as a rolling update does, and puts a new one in its place. */
+  async function replace(target: Target): Promise<void> {
+    const replica = platform.replicaAt(target.url);
+    replica.child.kill('SIGTERM');
+    await eventually(async () => expect((await fetch(`${target.url}/health/ready`)).status).toBe(503), {
+      intervalMs: 20,
+    });
+    target.isReady = false;
+    expect(await replica.exited).toBe(0);
+    target.url = (await platform.addReplica('task')).url;
+    target.isReady = true;
+  }
+
+  it(
+    'fails no request, and loses and duplicates nothing in effect',
+    async () => {
+      const targets: Target[] = [platform.url('task'), (await platform.addReplica('task')).url].map(
+        (url) => ({
+          url,
+          isReady: true,
+        }),
+      );
+      const workload = new Workload(targets, carl, WORKERS);
+      const moreAcknowledged = (): Promise<void> => {
+        const least = workload.schedules.size + BETWEEN_SIGNALS;
+        return eventually(() => expect(workload.schedules.size).toBeGreaterThanOrEqual(least));
+      };
+      for (const target of targets) {
+        await moreAcknowledged();
+        const before = workload.schedules.size;
+        await replace(target);
+        // The other replica took requests all the while.
+        expect(workload.schedules.size).toBeGreaterThan(before);
+      }
+      await moreAcknowledged();
+      await workload.finish();
+      await eventually(() => nothingIsOnItsWay(), { timeoutMs: 20_000, intervalMs: 200 });
+      await expectSchedulesOnce(workload);
+      await expectEventsOnce(workload);
+      expect(await platform.rejectedMessages()).toEqual([]);
+    },
+    JOURNEY_TIMEOUT_MS,
+  );
+
+  async function nothingIsOnItsWay(): Promise<void> {
+    expect(await platform.database('task').query('SELECT message_id FROM task.outbox')).toEqual([]);
+  }
+
+  /** Each acknowledged schedule, no other, and for each its instances: 30 days ahead, or 31 when a day began meanwhile. */
+  async function expectSchedulesOnce({ schedules }: Workload): Promise<void> {
+    const stored = await platform.database('task').query<{
+      idempotency_key: string;
+      schedule_id: string;
+      instances: number;
+      due: number;
+    }>(
+      `SELECT idempotency_key, schedule_id, count(instance)::int AS instances, count(DISTINCT instance.due_at)::int AS due
+       FROM task.schedules LEFT JOIN task.instances AS instance USING (schedule_id) GROUP BY schedule_id, idempotency_key`,
+    );
+    const ids = stored.map(({ idempotency_key: key, schedule_id: id }) => [key, id] as const);
+    expect(ids.toSorted()).toEqual([...schedules].toSorted());
+    for (const { instances, due } of stored) {
+      expect(due).toBe(instances);
+      expect([30, 31]).toContain(instances);
+    }
+  }
+
+  /** One event for each acknowledged schedule and completion in the ledgers of those who wait for them, and no others. */
+  async function expectEventsOnce({ schedules, completions }: Workload): Promise<void> {
+    await eventually(async () => {
+      const { scheduleCreated } = await heard<{ scheduleCreated: { record: { scheduleId: string } }[] }>(
+        `${platform.url('scheduling')}/events`,
+      );
+      const passedOn = scheduleCreated.map(({ record }) => record.scheduleId);
+      expect(passedOn.toSorted()).toEqual([...schedules.values()].toSorted());
+      const received = await heard<{ completions: { record: { taskInstanceId: string } }[] }>(
+        `${platform.url('completion-receiver')}/completions`,
+      );
+      const completed = received.completions.map(({ record }) => record.taskInstanceId);
+      expect(completed.toSorted()).toEqual([...completions].toSorted());
+    });
+  }
+});
+
+async function heard<T>(url: string): Promise<T> {
+  return (await (await fetch(`${url}?limit=10000`)).json()) as T;
+}
