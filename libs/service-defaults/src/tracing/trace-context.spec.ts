@@ -1,4 +1,4 @@
-import { currentTraceId, newTraceId, traceIdOf, withTraceId } from '../index';
+import { currentTraceId, newTrace, newTraceId, traceIdOf, withTrace } from '../index';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
@@ -25,7 +25,7 @@ describe('trace context', () => {
   it('follows asynchronous work', async () => {
     const traceId = newTraceId();
     expect(traceId).toMatch(/^[0-9a-f]{32}$/);
-    await withTraceId(traceId, async () => {
+    await withTrace(newTrace(traceId), async () => {
       await Promise.resolve();
       expect(currentTraceId()).toBe(traceId);
     });
