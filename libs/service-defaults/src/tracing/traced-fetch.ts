@@ -30,7 +30,7 @@ function send(input: Input, init: Init, trace: TraceHeaders): Promise<Response> 
 
 function requestOf(input: Input, init: Init): { method: string; url: URL | null } {
   const given = input instanceof Request ? input : null;
-  const url = given?.url ?? String(input);
+  const url = input instanceof Request ? input.url : input.toString();
   return {
     method: (init?.method ?? given?.method ?? 'GET').toUpperCase(),
     url: URL.canParse(url) ? new URL(url) : null,
