@@ -14,3 +14,5 @@ export { EmptyProject } from './empty-project';
 export { PrivatePostgresql } from './private-postgresql';
 export { startTraceCollector } from './trace-collector';
 export type { CollectedExport, CollectedSpan, TraceCollector } from './trace-collector';
+export { SpanNotes } from './span-notes';
+export type { NotedSpan } from './span-notes';
