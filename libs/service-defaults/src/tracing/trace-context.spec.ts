@@ -62,7 +62,7 @@ describe('trace context', () => {
     const { traceparent } = traceHeaders(trace);
     expect(traceparent).toMatch(new RegExp(`^00-${trace.traceId}-[0-9a-f]{16}-00$`));
     expect(traceHeaders(trace)).toEqual({ traceparent });
-    expect(traceOf(traceHeaders(newTrace('0'.repeat(16) + '1'.repeat(16))) as object)).not.toBeNull();
+    expect(traceOf({ ...traceHeaders(newTrace('0'.repeat(16) + '1'.repeat(16))) })).not.toBeNull();
   });
 
   it('follows asynchronous work', async () => {
