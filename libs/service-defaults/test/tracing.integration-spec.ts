@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib';
 import { eventually, startTraceCollector } from '@platform/testing';
 import type { CollectedSpan, TraceCollector } from '@platform/testing';
 import { newTraceId } from '../src';
@@ -113,19 +114,21 @@ describe('a service that records traces', () => {
 
 describe('a service that stops', () => {
   it(
-    'exports what is left, in protobuf unless told otherwise',
+    'exports what is left, in protobuf unless told otherwise, compressed if told so',
     async () => {
       const collector = await startTraceCollector();
       const service = await startTracedService({
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
         OTEL_BSP_SCHEDULE_DELAY: '600000',
+        OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
       });
       const traceId = newTraceId();
       await service.get('/quick', callerHeaders(traceId));
       expect(collector.exports).toEqual([]);
       expect(await service.running.stop()).toBe(0);
       expect(collector.exports).toMatchObject([{ contentType: 'application/x-protobuf' }]);
-      expect(collector.exports[0]?.body.includes(Buffer.from(traceId, 'hex'))).toBe(true);
+      const body = gunzipSync(collector.exports[0]?.body ?? '');
+      expect(body.includes(Buffer.from(traceId, 'hex'))).toBe(true);
       expect(service.running.output()).toContain('the SDK was loaded');
       await service.close();
       await collector.close();
