@@ -1,5 +1,7 @@
 import type { Benchmark } from './benchmark.ts';
+import { settingsList } from './benchmarks/settings-list.ts';
 import { settingsRead } from './benchmarks/settings-read.ts';
+import { settingsWrite } from './benchmarks/settings-write.ts';
 
 /** Every benchmark, in the order of the table. */
-export const BENCHMARKS: readonly Benchmark[] = [settingsRead];
+export const BENCHMARKS: readonly Benchmark[] = [settingsRead, settingsWrite, settingsList];
