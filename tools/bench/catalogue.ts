@@ -2,6 +2,14 @@ import type { Benchmark } from './benchmark.ts';
 import { settingsList } from './benchmarks/settings-list.ts';
 import { settingsRead } from './benchmarks/settings-read.ts';
 import { settingsWrite } from './benchmarks/settings-write.ts';
+import { tokenRefresh } from './benchmarks/token-refresh.ts';
+import { tokenTrust } from './benchmarks/token-trust.ts';
 
 /** Every benchmark, in the order of the table. */
-export const BENCHMARKS: readonly Benchmark[] = [settingsRead, settingsWrite, settingsList];
+export const BENCHMARKS: readonly Benchmark[] = [
+  settingsRead,
+  settingsWrite,
+  settingsList,
+  tokenTrust,
+  tokenRefresh,
+];
