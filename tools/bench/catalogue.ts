@@ -1,9 +1,11 @@
 import type { Benchmark } from './benchmark.ts';
+import { revocationCheck, revocationMemory } from './benchmarks/revocation-check.ts';
 import { settingsList } from './benchmarks/settings-list.ts';
 import { settingsRead } from './benchmarks/settings-read.ts';
 import { settingsWrite } from './benchmarks/settings-write.ts';
 import { tokenRefresh } from './benchmarks/token-refresh.ts';
 import { tokenTrust } from './benchmarks/token-trust.ts';
+import { tokenVerify } from './benchmarks/token-verify.ts';
 
 /** Every benchmark, in the order of the table. */
 export const BENCHMARKS: readonly Benchmark[] = [
@@ -12,4 +14,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   settingsList,
   tokenTrust,
   tokenRefresh,
+  tokenVerify,
+  revocationCheck,
+  revocationMemory,
 ];

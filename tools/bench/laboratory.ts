@@ -79,7 +79,9 @@ export class Laboratory {
       progress('starting PostgreSQL and RabbitMQ, building the services');
       const [databaseUrl, broker] = await Promise.all([
         ...startServers(supervisor, folder),
-        supervisor.run(command('build', ['tools/build/bundle.ts', ...PROJECT_ROOTS], process.env)),
+        supervisor.run(
+          command('build', ['tools/build/bundle.ts', ...PROJECT_ROOTS, 'tools/bench/programs'], process.env),
+        ),
       ]);
       return new Laboratory(supervisor, folder, nodeOptions, { databaseUrl, broker });
     } catch (error) {
@@ -106,12 +108,12 @@ export class Laboratory {
     return { settings, programs, stop };
   }
 
-  /** Starts a Node program of this folder, e.g. `peers/bare-settings-read.ts`, that serves HTTP at PORT and answers `/ready`. */
+  /** Starts a Node program of the workspace, e.g. `tools/bench/peers/bare-settings-read.ts`, that serves HTTP at PORT and answers `/ready`. */
   async startPeer(file: string, variables: Variables): Promise<RunningProgram> {
     const [port] = (await findFreePorts(1)) as [number];
     const url = localUrl(port);
     const env = { NODE_ENV: 'production', PORT: String(port), ...variables };
-    return this.startProgram(file.replace(/\W/g, '-'), [join('tools/bench', file)], env, `${url}/ready`);
+    return this.startProgram(file.replace(/\W/g, '-'), ['--expose-gc', file], env, `${url}/ready`);
   }
 
   /** Another process of a service on the same databases. */

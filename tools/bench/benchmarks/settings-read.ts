@@ -28,7 +28,7 @@ export const settingsRead: Benchmark = {
   title: 'GET …/value of one setting',
   async prepare(laboratory) {
     const services = await laboratory.startServices(['auth', 'settings']);
-    const peer = await laboratory.startPeer('peers/bare-settings-read.ts', {
+    const peer = await laboratory.startPeer('tools/bench/peers/bare-settings-read.ts', {
       DATABASE_URL: services.settings.databases.settings.app,
     });
     const ours = new HttpLoad(services.programs.settings!.url, CONNECTIONS);

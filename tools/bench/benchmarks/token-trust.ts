@@ -34,7 +34,7 @@ export const tokenTrust: Benchmark = {
   async prepare(laboratory) {
     const services = await laboratory.startServices(['auth']);
     const secret = randomBytes(24).toString('hex');
-    const peer = await laboratory.startPeer('peers/oidc-provider.ts', { CLIENT_SECRET: secret });
+    const peer = await laboratory.startPeer('tools/bench/peers/oidc-provider.ts', { CLIENT_SECRET: secret });
     const ours = new HttpLoad(services.programs.auth!.url, CONNECTIONS);
     const theirs = new HttpLoad(peer.url, CONNECTIONS);
     const credentials: LoadRequest = {
