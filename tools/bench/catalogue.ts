@@ -3,6 +3,8 @@ import { revocationCheck, revocationMemory } from './benchmarks/revocation-check
 import { settingsList } from './benchmarks/settings-list.ts';
 import { settingsRead } from './benchmarks/settings-read.ts';
 import { settingsWrite } from './benchmarks/settings-write.ts';
+import { revocationEffect } from './benchmarks/revocation-effect.ts';
+import { tokenPassword, tokenPasswordPing } from './benchmarks/token-password.ts';
 import { tokenRefresh } from './benchmarks/token-refresh.ts';
 import { tokenTrust } from './benchmarks/token-trust.ts';
 import { tokenVerify } from './benchmarks/token-verify.ts';
@@ -14,7 +16,10 @@ export const BENCHMARKS: readonly Benchmark[] = [
   settingsList,
   tokenTrust,
   tokenRefresh,
+  tokenPassword,
+  tokenPasswordPing,
   tokenVerify,
   revocationCheck,
   revocationMemory,
+  revocationEffect,
 ];

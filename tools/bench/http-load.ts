@@ -54,6 +54,13 @@ export class HttpLoad {
     throw new Error(`${request.method} ${request.path} answered ${statusCode}: ${text.slice(0, 300)}`);
   }
 
+  /** One request; gives the status, whatever it is. */
+  async status(request: Omit<LoadRequest, 'expect'>): Promise<number> {
+    const { statusCode, body } = await this.#pool.request({ ...request, headers: request.headers ?? null });
+    await body.dump();
+    return statusCode;
+  }
+
   close(): Promise<void> {
     return this.#pool.close();
   }

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Contestant } from './benchmark.ts';
+import type { Variables } from '#start/environments.ts';
 import type { Laboratory, RunningProgram } from './laboratory.ts';
 
 /** A bundled program of `programs/` that measures what it imports, on request. */
@@ -9,8 +10,12 @@ export interface MeasuredProgram extends RunningProgram {
 }
 
 /** Starts `programs/<name>.ts` as bundled. */
-export async function startMeasuredProgram(laboratory: Laboratory, name: string): Promise<MeasuredProgram> {
-  const program = await laboratory.startPeer(join('dist/tools/bench/programs', `${name}.js`), {});
+export async function startMeasuredProgram(
+  laboratory: Laboratory,
+  name: string,
+  variables: Variables = {},
+): Promise<MeasuredProgram> {
+  const program = await laboratory.startPeer(join('dist/tools/bench/programs', `${name}.js`), variables);
   const measure = async (measurement: string, seconds: number): Promise<number> => {
     const query = new URLSearchParams({ name: measurement, seconds: String(seconds) });
     const response = await fetch(`${program.url}/measure?${query.toString()}`);
