@@ -47,13 +47,13 @@ export class BarePublisher {
   }
 
   #confirmed(publishId: number): Promise<void> {
-    const { exchange, body } = this.#envelope;
+    const { exchange, body, headers } = this.#envelope;
     const options = {
       contentType: 'application/vnd.masstransit+json',
       messageId: randomUUID(),
       persistent: true,
       mandatory: true,
-      headers: { publishId: String(publishId), traceparent: TRACE },
+      headers: { ...headers, publishId: String(publishId) },
     };
     return new Promise((resolve, reject) => {
       this.#channel.publish(exchange, '', Buffer.from(body), options, (error: unknown) =>
@@ -62,5 +62,3 @@ export class BarePublisher {
     });
   }
 }
-
-const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';

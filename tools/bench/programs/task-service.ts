@@ -11,10 +11,8 @@ import { loadTaskServiceConfig } from '../../../apps/task-service/src/config';
 import { LANE_COUNT } from '../../../apps/task-service/src/outbound/lanes';
 import { RelayService } from '../../../apps/task-service/src/outbound/relay.service';
 import { GenerateInstances } from '../../../apps/task-service/src/recurring-generation/generate-instances.handler';
-import {
-  BATCH_SIZE,
-  FireDueTriggers,
-} from '../../../apps/task-service/src/scheduler/fire-due-triggers.handler';
+import { BATCH_SIZE } from '../../../apps/task-service/src/scheduler/acquire-due-triggers.query';
+import { FireDueTriggers } from '../../../apps/task-service/src/scheduler/fire-due-triggers.handler';
 import { SchedulerService } from '../../../apps/task-service/src/scheduler/scheduler.service';
 import { taskService } from '../../../apps/task-service/src/service-definition';
 import { BarePublisher } from './bare-publisher';
@@ -23,11 +21,12 @@ import { serveMeasurements } from './serve-measurements';
 const EVENTS = 5_000;
 const FACILITY_ID = 501;
 const POLL_MS = 2;
+const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 /** Every event of another facility, as when a night's triggers fire: nothing waits for its predecessor. */
 const STORE_EVENTS = `
   INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
-  SELECT n % ${LANE_COUNT}, n, gen_random_uuid(), 'main', $1, '{}', $2 FROM generate_series(1, ${EVENTS}) AS n`;
+  SELECT n % ${LANE_COUNT}, n, gen_random_uuid(), 'main', $1, $3, $2 FROM generate_series(1, ${EVENTS}) AS n`;
 
 const event = createEnvelope(
   ScheduleCreatedEvent,
@@ -40,7 +39,13 @@ const event = createEnvelope(
     createdAtUtc: new Date().toISOString(),
     createdBy: { personId: 1001, name: 'Carl Customer', persona: 2 },
   },
-  { namespace: 'Platform.Contracts', messageId: randomUUID(), sentAt: new Date(), source: 'task-service' },
+  {
+    namespace: 'Platform.Contracts',
+    messageId: randomUUID(),
+    sentAt: new Date(),
+    source: 'task-service',
+    headers: { traceparent: TRACE, 'MT-Activity-Id': TRACE },
+  },
 );
 
 async function perSecond(work: () => Promise<number>): Promise<number> {
@@ -76,7 +81,7 @@ async function main(): Promise<void> {
     fire: () => fireAll(app.get(FireDueTriggers)),
     relay: async () => {
       const goal = (await sent()) + EVENTS;
-      await dataSource.query(STORE_EVENTS, [event.exchange, event.body]);
+      await dataSource.query(STORE_EVENTS, [event.exchange, event.body, JSON.stringify(event.headers)]);
       const rate = await perSecond(async () => {
         for (let lane = 0; lane < LANE_COUNT; lane += 1) relay.nudge(lane);
         while ((await sent()) < goal) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
