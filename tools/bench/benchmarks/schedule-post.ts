@@ -11,7 +11,7 @@ const FACILITIES = 1_000;
 const EXCHANGE = 'Platform.Contracts:ScheduleCreatedEvent';
 const QUEUE = 'bench.schedule-post';
 /** What a ScheduleCreatedEvent is in its envelope. */
-const EVENT_BYTES = 740;
+const EVENT_BYTES = 759;
 const POLL_MS = 10;
 const DRAIN_LIMIT_MS = 60_000;
 

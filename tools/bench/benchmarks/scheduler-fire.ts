@@ -9,7 +9,7 @@ const LARGE = 1_000_000;
 const DUE = 3_000;
 const NODES = 2;
 /** What an ITaskInstanceGenerationRequested is in its envelope. */
-const BODY_BYTES = 610;
+const BODY_BYTES = 662;
 
 const name = (who: string, size: number): string => `${who}, ${size.toLocaleString('en-US')} triggers`;
 const ONE = 'one node';

@@ -66,6 +66,8 @@ async function fireAll(fireDueTriggers: FireDueTriggers): Promise<number> {
 async function main(): Promise<void> {
   const config = loadTaskServiceConfig(process.env);
   const app = await createServiceApplication(taskService(config));
+  // Only now are log lines written, as in production, instead of kept in memory.
+  await app.listen(0, '127.0.0.1');
   // They would take part in what is measured.
   await app.get(SchedulerService).stop();
   const relay = app.get(RelayService);

@@ -1,3 +1,4 @@
+import { queryPrepared } from '@platform/database';
 import type { EntityManager } from 'typeorm';
 import { auditColumns } from './audit-trail';
 import type { AuditTrail } from './audit-trail';
@@ -7,7 +8,9 @@ import type { SettingKey } from './setting-key';
 import type { JsonText } from './setting-value';
 
 /** One statement for the setting and its history entry; the entry draws its identifier after the setting's row is locked. */
-const WRITE_SETTING = `
+const WRITE_SETTING = {
+  name: 'write-setting',
+  text: `
   WITH written AS (
     INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
     VALUES ($1, $2, $3, $4, $5)
@@ -19,7 +22,8 @@ const WRITE_SETTING = `
     (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation,
      person_id, user_id, person_name, persona, request_id, idempotency_digest)
   SELECT written.*, 'write', $6, $7, $8, $9, $10, $11 FROM written
-  RETURNING ${RECORDED_WRITE_COLUMNS}`;
+  RETURNING ${RECORDED_WRITE_COLUMNS}`,
+};
 
 /** Creates the setting, or replaces its value and keeps the casing of its names; records it in the same statement. */
 export async function writeSetting(
@@ -29,7 +33,7 @@ export async function writeSetting(
   trail: AuditTrail,
 ): Promise<RecordedWrite> {
   const { subsystem, setting } = key;
-  const rows = await manager.query<RecordedWriteRow[]>(WRITE_SETTING, [
+  const rows = await queryPrepared<RecordedWriteRow>(manager, WRITE_SETTING, [
     ...[subsystem.key, setting.key, subsystem.name, setting.name, value],
     ...auditColumns(trail),
   ]);
