@@ -27,7 +27,7 @@ export const CALLING_BY_SHELL: Record<string, string[]> = {
 };
 
 export const CALLING_BY_TYPESCRIPT: Record<string, string[]> = {
-  'What every token endpoint answers': [],
+  'A function for the examples': [],
   ...FLOWS,
   'Single sign-on (OpenID Connect)': ['GET /auth/token/sso/initiate 302'],
   'Obsolete endpoints': [token('trustedToken'), WINDOWS_IS_OFF],

@@ -29,6 +29,8 @@ declare module 'oidc-provider' {
 
   export class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>);
+    /** Whether X-Forwarded-Proto and X-Forwarded-Host are believed. */
+    proxy: boolean;
     readonly Grant: new (properties: { clientId: string; accountId: string }) => Grant;
     on(event: 'server_error', listener: (context: unknown, error: Error) => void): this;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
