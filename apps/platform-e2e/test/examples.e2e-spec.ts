@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { ExampleFolder, hasCommand } from '../src/example-folder';
 import { ExampleTraffic } from '../src/example-traffic';
 import { END_OF_EXAMPLE, readExamples, shellScript, typeScriptModule } from '../src/examples';
@@ -18,6 +20,16 @@ const [CALLING, AUTH_CLIENT, SETTINGS_CLIENT] = [
   'libs/auth-client/README.md',
   'libs/settings-client/README.md',
 ] as const;
+
+/** The commands of the guide, up to what is for a browser. */
+async function guideCommands({ facts: { ports } }: Platform): Promise<string> {
+  const table = { ...ports, completions: ports['completion-receiver'], openid: ports['identity-provider'] };
+  const print = `import { guide } from './tools/start/guide.ts'; console.log(guide(${JSON.stringify(table)}, '/state'))`;
+  const args = ['--input-type=module-typescript', '--eval', print];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: WORKSPACE });
+  const [, commands = ''] = /another terminal:\n([\s\S]*?)\n *# single sign-on/.exec(stdout) ?? [];
+  return commands.replace(/^ {2}/gm, '');
+}
 
 const missing = ['curl', 'openssl'].filter((command) => !hasCommand(command));
 const itWithCurl = missing.length === 0 ? it : it.skip;
@@ -124,6 +136,23 @@ describe('the examples of the documentation, run as they stand', () => {
           etag: expect.stringMatching(/^".+"$/),
         },
       });
+    },
+    RUN_TIMEOUT_MS,
+  );
+
+  itWithCurl(
+    'what npm start prints for pasting',
+    async () => {
+      const ended = await folder.runShell('guide.sh', await guideCommands(platform), {});
+      expect(ended).toMatchObject({ exitCode: 0, stderr: '' });
+      const [put, value, schedule, instances] = ended.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown);
+      expect(put).toMatchObject({ settingName: 'currency', settingValue: 'EUR' });
+      expect(value).toBe('EUR');
+      expect(schedule).toMatchObject({ facilityId: 501, status: 'Active' });
+      expect(instances).toMatchObject({ instances: expect.any(Array) });
     },
     RUN_TIMEOUT_MS,
   );
