@@ -12,7 +12,7 @@ import { Platform } from '../src/platform';
 import { BODIES, CALLING_BY_SHELL, CALLING_BY_TYPESCRIPT, JWKS, VECTOR_CODE } from './expected-calls';
 
 const WORKSPACE = join(__dirname, '../../..');
-const START_TIMEOUT_MS = 90_000;
+const START_TIMEOUT_MS = 180_000;
 const RUN_TIMEOUT_MS = 90_000;
 
 const [CALLING, AUTH_CLIENT, SETTINGS_CLIENT] = [
@@ -38,10 +38,15 @@ describe('the examples of the documentation, run as they stand', () => {
   let platform: Platform;
   let folder: ExampleFolder;
   const traffic = new ExampleTraffic();
+  const cleanUps: (() => Promise<unknown>)[] = [];
   let variables: Variables;
 
   beforeAll(async () => {
-    [platform, folder] = await Promise.all([Platform.start(), ExampleFolder.create()]);
+    folder = await ExampleFolder.create();
+    cleanUps.push(() => folder.remove());
+    platform = await Platform.start();
+    cleanUps.push(() => platform.stop());
+    cleanUps.push(() => traffic.stop());
     const authUrl = await traffic.before(platform.url('auth'));
     variables = {
       AUTH_URL: authUrl,
@@ -52,9 +57,7 @@ describe('the examples of the documentation, run as they stand', () => {
   }, START_TIMEOUT_MS);
 
   afterAll(async () => {
-    await traffic.stop();
-    await folder.remove();
-    await platform.stop();
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }, START_TIMEOUT_MS);
 
   beforeEach(() => void traffic.take());
