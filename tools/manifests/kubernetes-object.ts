@@ -62,7 +62,9 @@ export interface PodSpec {
   readonly automountServiceAccountToken?: boolean;
   readonly enableServiceLinks?: boolean;
   readonly terminationGracePeriodSeconds?: number;
-  readonly topologySpreadConstraints?: readonly { labelSelector?: { matchLabels?: Record<string, string> } }[];
+  readonly topologySpreadConstraints?: readonly {
+    labelSelector?: { matchLabels?: Record<string, string> };
+  }[];
   readonly [key: string]: unknown;
 }
 

@@ -18,7 +18,13 @@ export function applyOperations(target: Fields, operations: readonly Value[], so
     const last = keys.pop() ?? '';
     const parent = follow(target, keys, `${source}: ${path}`);
     if (op === 'add') add(parent, last, structuredClone(parsed.data.value), `${source}: ${path}`);
-    else change(parent, last, op === 'remove' ? undefined : structuredClone(parsed.data.value), `${source}: ${path}`);
+    else
+      change(
+        parent,
+        last,
+        op === 'remove' ? undefined : structuredClone(parsed.data.value),
+        `${source}: ${path}`,
+      );
   }
 }
 
@@ -44,7 +50,8 @@ function add(parent: Fields | Value[], key: string, value: Value, where: string)
     return;
   }
   const index = key === '-' ? parent.length : Number(key);
-  if (!Number.isInteger(index) || index < 0 || index > parent.length) throw new Error(`${where}: no such place`);
+  if (!Number.isInteger(index) || index < 0 || index > parent.length)
+    throw new Error(`${where}: no such place`);
   parent.splice(index, 0, value);
 }
 
