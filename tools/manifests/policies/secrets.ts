@@ -18,7 +18,7 @@ const OWNER_SECRET = /-migration-secrets$/;
 
 /** Names of variables that hold a secret; ids and names of keys are none. */
 const SECRET_NAME =
-  /(SECRET$|PASSWORD$|CREDENTIALS?$|^LEGACY_ISSUERS$|_KEYS?$|DATABASE_URL$|^RABBITMQ_\w+_URL$)/;
+  /(SECRET$|PASSWORD$|CREDENTIALS?$|_HEADERS$|^LEGACY_ISSUERS$|_KEYS?$|DATABASE_URL$|^RABBITMQ_\w+_URL$)/;
 const NO_SECRET_NAME = /(_KEY_ID|_APPLICATION_KEY)$/;
 /** An address with a password in it that was not put together from a reference. */
 const PASSWORD_IN_ADDRESS = /:\/\/[^/@\s]*:(?!\$\()[^/@\s]+@/;

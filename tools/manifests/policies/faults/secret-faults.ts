@@ -16,6 +16,13 @@ export const SECRETS: readonly FaultRow[] = [
     'CURSOR_HMAC_KEY holds a secret',
   ],
   [
+    'a key in headers',
+    'ConfigMap/auth-service-config',
+    'data',
+    (f) => (f.OTEL_EXPORTER_OTLP_HEADERS = 'k=v'),
+    'OTEL_EXPORTER_OTLP_HEADERS holds a secret',
+  ],
+  [
     'a secret by its look',
     'ConfigMap/auth-service-config',
     'data',
