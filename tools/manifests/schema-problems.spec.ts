@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import type { Fields, KubernetesObject } from './kubernetes-object.ts';
 import { EVERYTHING, renderAll } from './renderings.ts';
 
+// It starts another process.
+jest.setTimeout(60_000);
+
 const WORKSPACE = join(__dirname, '../..');
 const RENDERINGS = renderAll(WORKSPACE);
 

@@ -3,6 +3,9 @@ import { declaredEntryPoints, loadSchema } from './app-schemas.ts';
 import { composeContainers, readCompose } from './compose.ts';
 import { environmentProblems } from './environment-problems.ts';
 
+// Loading the services’ configuration compiles it first.
+jest.setTimeout(60_000);
+
 const WORKSPACE = join(__dirname, '../../..');
 const CONTAINERS = readCompose(
   join(WORKSPACE, 'docker/compose.yaml'),

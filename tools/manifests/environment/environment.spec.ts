@@ -9,6 +9,9 @@ import { containerEnvironment } from './container-environment.ts';
 import type { ContainerEnvironment } from './container-environment.ts';
 import { environmentProblems, sampleSecret } from './environment-problems.ts';
 
+// Loading the services’ configuration compiles it first.
+jest.setTimeout(60_000);
+
 const WORKSPACE = join(__dirname, '../../..');
 
 interface Case {

@@ -8,6 +8,9 @@ import { renderAll } from '../renderings.ts';
 import { parseYaml } from '../yaml-documents.ts';
 import { render } from './render.ts';
 
+// It starts other processes.
+jest.setTimeout(60_000);
+
 const WORKSPACE = join(__dirname, '../../..');
 const kubectl = findKubectl(WORKSPACE);
 if (kubectl === null)
