@@ -7,7 +7,6 @@ import { SignedCursor } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
 import { DeleteSettingHandler } from './delete-setting.handler';
-import { findSetting } from './find-setting.query';
 import type { CurrentSetting } from './find-setting.query';
 import { listAllSettings, listSubsystemSettings } from './list-settings.query';
 import { PutSettingHandler } from './put-setting.handler';
@@ -15,6 +14,7 @@ import { SettingError } from './setting-errors';
 import { platformSettingJson, settingsPageJson } from './setting-json';
 import type { SettingKey, SettingName } from './setting-key';
 import { sendPage, sendSetting, sendWritten } from './setting-reply';
+import { SettingReads } from './setting-reads.service';
 import { HeadersOfWrite, KeyOfSetting, Reading, Subsystem, ValueText } from './setting-request.decorator';
 import type { SettingRead, WriteHeaders } from './setting-request.decorator';
 import type { JsonText } from './setting-value';
@@ -33,6 +33,7 @@ export class SettingsController {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly cursors: SignedCursor,
+    private readonly reads: SettingReads,
     private readonly putSetting: PutSettingHandler,
     private readonly deleteSetting: DeleteSettingHandler,
   ) {}
@@ -133,7 +134,7 @@ export class SettingsController {
   }
 
   private async getSetting(key: SettingKey): Promise<CurrentSetting> {
-    const setting = await findSetting(this.dataSource, key);
+    const setting = await this.reads.find(key);
     if (setting === null) throw new SettingError('setting-not-found');
     return setting;
   }
