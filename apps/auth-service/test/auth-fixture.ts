@@ -122,9 +122,17 @@ export async function startAuthService(
   };
 }
 
+/** A replica: in this process, or the address of one that is a process of its own. */
+export type Replica = NestFastifyApplication | string;
+
+/** Sends requests to one replica. */
+export function agentOf(replica: Replica): ReturnType<typeof request> {
+  return request(typeof replica === 'string' ? replica : replica.getHttpServer());
+}
+
 /** A POST to one replica. */
-export function postTo(app: NestFastifyApplication, path: string, body?: object): Test {
-  const sent = request(app.getHttpServer()).post(path);
+export function postTo(replica: Replica, path: string, body?: object): Test {
+  const sent = agentOf(replica).post(path);
   return body === undefined ? sent : sent.send(body);
 }
 

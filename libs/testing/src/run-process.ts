@@ -42,7 +42,8 @@ export async function runProcess(options: ProcessOptions): Promise<RunningProces
   let written = '';
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk: Buffer) => (written += chunk.toString()));
-  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  // Not 'exit': what it wrote last may still be on its way then.
+  const exited = once(child, 'close').then(([code]) => code as number | null);
   const running: RunningProcess = {
     child,
     output: () => written,
