@@ -1,4 +1,4 @@
-import { runProcess } from '@platform/testing';
+import { rememberSecret, runProcess } from '@platform/testing';
 import { administer } from '../src/admin/administration';
 import { SECRET_KEY } from './auth-fixture';
 import { ADMINISTRATION, ensureBuilt } from './replica-processes';
@@ -26,7 +26,7 @@ async function runHere(args: string[], env: Record<string, string>): Promise<Adm
 
 async function runAsProcess(args: string[], env: Record<string, string>): Promise<AdminAnswer> {
   await ensureBuilt();
-  const { output, exited } = await runProcess({ entry: ADMINISTRATION, args, env });
+  const { output, exited } = await runProcess({ entry: ADMINISTRATION, args, env, answers: true });
   const exitCode = await exited;
   return exitCode === 0
     ? { exitCode, out: output(), err: '' }
@@ -53,7 +53,10 @@ function administratorBy(runCommand: RunCommand, url: string) {
   const json = async (line: string): Promise<JsonAnswer> => {
     const { exitCode, out, err } = await run(`${line} --json`);
     if (exitCode !== 0) throw new Error(`${line}: ${err}`);
-    return JSON.parse(out);
+    const answer: JsonAnswer = JSON.parse(out);
+    // An application that only ever signs with it never sends it.
+    if (typeof answer.sharedSecret === 'string') rememberSecret('shared secret', answer.sharedSecret);
+    return answer;
   };
 
   /** Why a command is refused. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { secretsIn } from './secrets-in-traffic';
+import { secretsIn } from '@platform/testing';
 
 /** Stands before a program, passes everything on unchanged, and remembers the secrets that went through in either direction. */
 export class RecordingProxy {

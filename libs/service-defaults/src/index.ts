@@ -24,6 +24,7 @@ export { DURATION_BUCKETS_SECONDS, Metrics } from './metrics/metrics';
 export { jsonStringReply, sendJsonText } from './json/send-json-text';
 export { requestJsonText } from './json/json-body';
 export { ServiceLogger } from './logging/service-logger';
+export type { LogSink } from './logging/service-logger';
 export { hideTokens, logSafeError, logSafeUrl } from './logging/log-safe';
 export { validationProblem } from './problems/validation';
 export { SignedCursor } from './paging/signed-cursor';

@@ -9,6 +9,7 @@ import type { ServiceConfig } from './config/service-settings';
 import { HealthRegistry } from './health/health-registry';
 import { ShutdownRegistry } from './health/shutdown-registry';
 import { ServiceLogger } from './logging/service-logger';
+import type { LogSink } from './logging/service-logger';
 import { Metrics } from './metrics/metrics';
 import { ProblemDetailsFilter } from './problems/problem-details.filter';
 import { ProblemMappers } from './problems/problem-mappers';
@@ -18,7 +19,7 @@ import { ServiceValidationPipe } from './problems/validation';
 @Global()
 @Module({})
 export class ServiceDefaultsModule {
-  static forRoot({ config, name, clock = SYSTEM_CLOCK }: ServiceDefaultsOptions): DynamicModule {
+  static forRoot({ config, name, clock = SYSTEM_CLOCK, logSink }: ServiceDefaultsOptions): DynamicModule {
     const exported: Provider[] = [
       HealthRegistry,
       ShutdownRegistry,
@@ -26,7 +27,7 @@ export class ServiceDefaultsModule {
       ProblemMappers,
       RouteTable,
       { provide: CLOCK, useValue: clock },
-      { provide: ServiceLogger, useValue: new ServiceLogger({ name, level: config.LOG_LEVEL }) },
+      { provide: ServiceLogger, useValue: new ServiceLogger({ name, level: config.LOG_LEVEL }, logSink) },
     ];
     // Nest asks the filter that was registered last first: an app's own APP_FILTER goes before this one.
     const defaults: Provider[] = [
@@ -42,4 +43,5 @@ export interface ServiceDefaultsOptions {
   config: Pick<ServiceConfig, 'LOG_LEVEL'>;
   name: string;
   clock?: Clock;
+  logSink?: LogSink;
 }
