@@ -1,11 +1,14 @@
+import { signTrustRequest } from '@platform/auth-client';
 import { eventually } from '@platform/testing';
 import type { Test } from 'supertest';
+import { administrator } from './admin-fixture';
 import { BACKEND, PASSWORD, REPORTS, expectOutcome, postTo, startReplica } from './auth-fixture';
 import { ReplicaPair } from './replica-processes';
 
 // Few a minute, so that none is refilled while a test runs, however slow the machine.
 const PER_ADDRESS = 6;
 const PER_APPLICATION = 3;
+const CARL = { persona: 2, userName: 'carl.customer' };
 const ENVIRONMENT = {
   TRUSTED_PROXIES: '127.0.0.1,::1',
   TOKEN_RATE_LIMIT_PER_ADDRESS: String(PER_ADDRESS),
@@ -20,12 +23,7 @@ describe('rate limits of the token endpoints', () => {
   afterAll(() => pair.stop());
   beforeEach(() => pair.database.query('DELETE FROM auth.rate_limit'));
 
-  const trusted = (overrides: object = {}): object => ({
-    ...BACKEND,
-    persona: 2,
-    userName: 'carl.customer',
-    ...overrides,
-  });
+  const trusted = (overrides: object = {}): object => ({ ...BACKEND, ...CARL, ...overrides });
 
   /** A request to either process in turn. */
   const ask = (turn: number, address: string, body: object, path = 'trust-simple'): Test =>
@@ -103,6 +101,36 @@ describe('rate limits of the token endpoints', () => {
       ]),
     );
     expect((await ask(0, address(50), trusted(REPORTS))).status).toBe(200);
+  });
+
+  it('leave a signed request that they refuse as good as new, and replays cost the application nothing', async () => {
+    const admin = administrator(pair.database.url);
+    const { sharedSecret } = await admin.json(
+      'applications create signing --personas Customer --flows trust',
+    );
+    const signed = (age: number): object => {
+      const requestTimestampUtc = new Date(Date.now() - age).toISOString();
+      const unsigned = { requestTimestampUtc, applicationKey: 'signing', ...CARL };
+      return { ...unsigned, authenticationCode: signTrustRequest(unsigned, sharedSecret) };
+    };
+    let addresses = 100;
+    const send = (turn: 0 | 1, body: object): Test =>
+      ask(turn, `198.51.100.${String((addresses += 1))}`, body, 'trust');
+    const [ok, replayed, limited] = [
+      { status: 200, reason: 0 },
+      { status: 401, reason: 1 },
+      { status: 429, reason: 7 },
+    ];
+    const first = signed(0);
+    await expectOutcome(send(0, first), ok);
+    for (let turn = 0; turn < 2 * PER_APPLICATION; turn += 1) await expectOutcome(send(0, first), replayed);
+    for (let turn = 1; turn < PER_APPLICATION; turn += 1) await expectOutcome(send(1, signed(turn)), ok);
+    const refused = signed(50);
+    for (let turn = 0; turn < 3; turn += 1) await expectOutcome(send(0, refused), limited);
+    // Time passes; the first process would remember its refusal, the second has given none.
+    await pair.database.query(`UPDATE auth.rate_limit SET free_at = now() - interval '2 minutes'`);
+    await expectOutcome(send(1, refused), ok);
+    await expectOutcome(send(1, refused), replayed);
   });
 
   it('leave a row in the audit trail, but not one for each request of a flood', async () => {
