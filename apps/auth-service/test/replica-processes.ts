@@ -13,6 +13,8 @@ const BUNDLES = join(WORKSPACE, 'dist/apps/auth-service');
 /** The programs as they are deployed. */
 export const AUTH_SERVICE = join(BUNDLES, 'main.js');
 export const ADMINISTRATION = join(BUNDLES, 'admin.js');
+export const MIGRATION = join(BUNDLES, 'migrate.js');
+export const DEVELOPMENT_IDENTITIES = join(BUNDLES, 'load-development-identities.js');
 
 /** One running process of the service. */
 export interface ReplicaProcess extends RunningProcess {

@@ -4,7 +4,7 @@ export { flag, secret, serviceConfigShape } from './config/service-settings';
 export type { ServiceConfig } from './config/service-settings';
 export { createServiceApplication } from './application/create-service-application';
 export { OpenConnections } from './application/close-http';
-export { runCommand } from './application/run-command';
+export { CommandError, runCommand } from './application/run-command';
 export { runService } from './application/run-service';
 export { stopService } from './application/stop-service';
 export type { StopTiming } from './application/stop-service';
