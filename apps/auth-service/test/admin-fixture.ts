@@ -26,11 +26,11 @@ async function runHere(args: string[], env: Record<string, string>): Promise<Adm
 
 async function runAsProcess(args: string[], env: Record<string, string>): Promise<AdminAnswer> {
   await ensureBuilt();
-  const { output, exited } = await runProcess({ entry: ADMINISTRATION, args, env, answers: true });
-  const exitCode = await exited;
+  const command = await runProcess({ entry: ADMINISTRATION, args, env, answers: true });
+  const exitCode = await command.exited;
   return exitCode === 0
-    ? { exitCode, out: output(), err: '' }
-    : { exitCode: exitCode ?? -1, out: '', err: output() };
+    ? { exitCode, out: command.output(), err: '' }
+    : { exitCode: exitCode ?? -1, out: '', err: command.output() };
 }
 
 /** Runs administration commands on one database, as the role of `url`, within this process. */

@@ -29,7 +29,7 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
     );
     first = await windows.startReplica('first', { databaseUrl: proxy.url });
     second = await windows.startReplica('second');
-  });
+  }, 120_000);
   afterAll(() => windows?.stop());
 
   const outcomeOf = async (
