@@ -67,7 +67,7 @@ describe('signing by configuration', () => {
     const { accessToken } = await signIn(changed);
     expect(headerOf(accessToken).alg).toBe('RS256');
     expect(await me(old, accessToken)).toBe(200);
-  });
+  }, 120_000);
 
   it('rotates HMAC keys without an outage while processes with the old and the new configuration run', async () => {
     const secret = (): string => randomBytes(32).toString('base64url');
@@ -98,7 +98,7 @@ describe('signing by configuration', () => {
     expect(await me(finished, before.accessToken)).toBe(401);
     const { body } = await postTo(finished, '/auth/token/refresh', { refreshToken: before.refreshToken });
     expect(body.rejectionReason).toBe(4);
-  });
+  }, 120_000);
 
   it('accepts the tokens of configured legacy issuers, each only under its own key', async () => {
     const oldKey = randomBytes(32);

@@ -23,10 +23,19 @@ if (folder) {
 function record(request, response) {
   const asked = chunksOf(request, ['push']);
   const answered = chunksOf(response, ['write', 'end']);
+  // Node keeps no headers that are handed to writeHead.
+  const headers = {};
+  const writeHead = response.writeHead;
+  response.writeHead = function (...args) {
+    const given = args.at(-1);
+    if (typeof given === 'object' && given !== null && !Array.isArray(given))
+      for (const [name, value] of Object.entries(given)) headers[name.toLowerCase()] = value;
+    return writeHead.apply(this, args);
+  };
   response.once('close', () => {
     const exchange = {
       request: { url: request.url, headers: request.headers, body: asked() },
-      answer: { url: request.url, headers: response.getHeaders(), body: answered() },
+      answer: { url: request.url, headers: { ...response.getHeaders(), ...headers }, body: answered() },
     };
     appendFileSync(join(folder, `${process.pid}.traffic`), `${JSON.stringify(exchange)}\n`);
   });
