@@ -18,3 +18,7 @@ export { secretsIn } from './secrets-in-traffic';
 export type { Half } from './secrets-in-traffic';
 export { recordedLog, rememberSecret } from './recording';
 export { scanRecording } from './scan-recording';
+export { startTraceCollector } from './trace-collector';
+export type { CollectedExport, CollectedSpan, TraceCollector } from './trace-collector';
+export { SpanNotes } from './span-notes';
+export type { NotedSpan } from './span-notes';

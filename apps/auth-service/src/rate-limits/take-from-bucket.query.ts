@@ -1,3 +1,5 @@
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { RateLimit } from './rate-limit';
 
@@ -15,9 +17,12 @@ const WAIT_SECONDS = `
     greatest(0, extract(epoch FROM (SELECT free_at FROM auth.rate_limit WHERE bucket = $1) - now()) - $3)::float8
       AS "waitSeconds"`;
 
-const TAKE = `
+const TAKE: PreparedStatement = {
+  name: 'take-from-bucket',
+  text: `
   WITH taken AS (${taken('true')})
-  SELECT EXISTS (SELECT 1 FROM taken) AS taken, ${WAIT_SECONDS}`;
+  SELECT EXISTS (SELECT 1 FROM taken) AS taken, ${WAIT_SECONDS}`,
+};
 
 /** Takes one request from a bucket. Null: taken; else the seconds until there is something to take again. */
 export async function takeFromBucket(
@@ -25,7 +30,7 @@ export async function takeFromBucket(
   bucket: string,
   { costSeconds, toleranceSeconds }: RateLimit,
 ): Promise<number | null> {
-  const [row] = await dataSource.query<{ taken: boolean; waitSeconds: number | null }[]>(TAKE, [
+  const [row] = await queryPrepared<{ taken: boolean; waitSeconds: number | null }>(dataSource, TAKE, [
     bucket,
     costSeconds,
     toleranceSeconds,
@@ -35,7 +40,9 @@ export async function takeFromBucket(
 
 // A known code takes nothing, an empty bucket records nothing. Of copies that come at the same moment one is recorded, and
 // each of the others may have taken a request: who sends them has the application's signature.
-const TAKE_AND_RECORD = `
+const TAKE_AND_RECORD: PreparedStatement = {
+  name: 'take-and-record-code',
+  text: `
   WITH known AS (
     SELECT 1 FROM auth.trust_replay WHERE application_key = $4 AND authentication_code = $5
   ), taken AS (${taken('NOT EXISTS (SELECT 1 FROM known)')}
@@ -44,7 +51,8 @@ const TAKE_AND_RECORD = `
     ON CONFLICT DO NOTHING RETURNING 1
   )
   SELECT EXISTS (SELECT 1 FROM recorded) AS recorded,
-    EXISTS (SELECT 1 FROM known) OR EXISTS (SELECT 1 FROM taken) AS "isDecided", ${WAIT_SECONDS}`;
+    EXISTS (SELECT 1 FROM known) OR EXISTS (SELECT 1 FROM taken) AS "isDecided", ${WAIT_SECONDS}`,
+};
 
 /** Takes one request from a bucket and records the authentication code that it was signed with: both or neither.
  *  @returns `first` use, `replayed`, or the seconds until there is something to take again */
@@ -54,9 +62,11 @@ export async function takeAndRecordCode(
   { costSeconds, toleranceSeconds }: RateLimit,
   { applicationKey, code }: { applicationKey: string; code: Buffer },
 ): Promise<'first' | 'replayed' | number> {
-  const [row] = await dataSource.query<
-    { recorded: boolean; isDecided: boolean; waitSeconds: number | null }[]
-  >(TAKE_AND_RECORD, [bucket, costSeconds, toleranceSeconds, applicationKey, code]);
+  const [row] = await queryPrepared<{ recorded: boolean; isDecided: boolean; waitSeconds: number | null }>(
+    dataSource,
+    TAKE_AND_RECORD,
+    [bucket, costSeconds, toleranceSeconds, applicationKey, code],
+  );
   if (row?.recorded === true) return 'first';
   return row?.isDecided === true ? 'replayed' : (row?.waitSeconds ?? 0);
 }
