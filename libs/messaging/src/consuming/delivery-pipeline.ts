@@ -60,12 +60,12 @@ export class DeliveryPipeline {
     try {
       return await this.settle(delivery);
     } catch (error) {
-      const { link, stopping } = this.dependencies;
+      const { link } = this.dependencies;
       link.logger.warn(
         `${this.endpoint.queue}: a delivery goes back to the broker: ${describeError(error).message}`,
       );
       if (error instanceof Error && error.name === 'MessageReturnedError') this.onBrokenTopology();
-      await pause(HOLD_MS, stopping);
+      await this.pause(HOLD_MS);
       return 'requeue';
     }
   }
@@ -129,7 +129,7 @@ export class DeliveryPipeline {
         const waitMs = waitsMs.shift();
         if (waitMs === undefined) return { kind: 'failed', error };
         this.reportRetry(recognised, error, waitMs);
-        await pause(waitMs, stopping);
+        await this.pause(waitMs);
         if (stopping.aborted) return { kind: 'stopped' };
       }
     }
@@ -186,6 +186,16 @@ export class DeliveryPipeline {
       await this.dependencies.answers.fault(recognised, recognised.handler, error);
   }
 
+  /** Waits, but not for a process that stops. */
+  private async pause(durationMs: number): Promise<void> {
+    const { clock, stopping } = this.dependencies;
+    try {
+      await (clock.sleep ?? sleep)(durationMs, stopping);
+    } catch (error) {
+      if (!stopping.aborted) throw error;
+    }
+  }
+
   private reportRetry(recognised: Recognised, error: unknown, waitMs: number): void {
     this.dependencies.counters.retried(this.endpoint.queue, recognised.handler.contract.name);
     this.report(recognised, error, `tried again in ${waitMs} ms`);
@@ -196,15 +206,6 @@ export class DeliveryPipeline {
     this.dependencies.link.logger.warn(
       `${this.endpoint.queue}: ${handler.contract.name} failed, ${what}: ${type}: ${message}`,
     );
-  }
-}
-
-/** Waits, but not for a process that stops. */
-async function pause(durationMs: number, stopping: AbortSignal): Promise<void> {
-  try {
-    await sleep(durationMs, stopping);
-  } catch (error) {
-    if (!stopping.aborted) throw error;
   }
 }
 
