@@ -1,7 +1,7 @@
 export { createTestDatabase } from './test-database';
 export type { Migrate, TestDatabase, TestRole } from './test-database';
 export { createTestBroker } from './test-broker';
-export type { TestBroker } from './test-broker';
+export type { BrokerAddresses, TestBroker } from './test-broker';
 export { BrokerManagement } from './broker-management';
 export type { OutgoingMessage, QueueState, ReceivedMessage } from './broker-management';
 export { eventually } from './eventually';
@@ -12,3 +12,4 @@ export type { ProcessOptions, RunningProcess } from './run-process';
 export { TcpProxy } from './tcp-proxy';
 export { EmptyProject } from './empty-project';
 export { PrivatePostgresql } from './private-postgresql';
+export { PrivateRabbitmq } from './private-rabbitmq';
