@@ -3,7 +3,13 @@ export type { Migrate, TestDatabase, TestRole } from './test-database';
 export { createTestBroker } from './test-broker';
 export type { BrokerAddresses, TestBroker } from './test-broker';
 export { BrokerManagement } from './broker-management';
-export type { OutgoingMessage, QueueState, ReceivedMessage } from './broker-management';
+export type {
+  ClientSettings,
+  OutgoingMessage,
+  QueueDeclaration,
+  QueueState,
+  ReceivedMessage,
+} from './broker-management';
 export { eventually } from './eventually';
 export { TEST_TOKEN_CONFIG, testAccessToken } from './access-token';
 export type { TestTokenOverrides } from './access-token';
