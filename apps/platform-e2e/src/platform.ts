@@ -18,7 +18,8 @@ import type { NeighbourName, PlatformFacts, ProgramName, ServiceName, Variables 
 import { findFreePorts } from './free-ports';
 
 const WORKSPACE = join(__dirname, '../../..');
-const READY_TIMEOUT_MS = 40_000;
+/** A few seconds as a rule; a machine that does much else at the same time takes far longer. */
+const READY_TIMEOUT_MS = 100_000;
 
 /** One running process of a platform. */
 export interface Replica extends RunningProcess {

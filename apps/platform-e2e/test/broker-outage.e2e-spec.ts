@@ -3,7 +3,7 @@ import { TaskApi, logIn } from '../src/api';
 import { Platform } from '../src/platform';
 import type { Replica } from '../src/platform';
 
-const START_TIMEOUT_MS = 120_000;
+const START_TIMEOUT_MS = 240_000;
 /** Some 20 s as a rule. */
 const JOURNEY_TIMEOUT_MS = 180_000;
 const FACILITIES = [601, 602, 603, 604, 605, 606];

@@ -136,6 +136,23 @@ describe('a client that is not ours', () => {
     for (const queue of [REPLIES, FAULTS]) expect(await scheduling.get(queue, 1)).toEqual([]);
   });
 
+  it('undoes nothing with a request that comes again after a later one, and gets its first answer', async () => {
+    const addresses = { responseAddress: addressOf(REPLIES), requestId: randomUUID() };
+    const request = massTransitEnvelope([urn(REQUEST)], { facilityId: 956 }, addresses);
+    const answers: unknown[] = [];
+    for (const turn of ['first', 'again']) {
+      await sendWrapped(scheduling, REQUEST, request);
+      answers.push(JSON.parse((await take(REPLIES)).body).message);
+      expect([turn, (await triggers(956)).length]).toEqual([turn, turn === 'first' ? 1 : 0]);
+      await service.api
+        .post('/commands/unscheduleRecurringTaskInstanceGeneration')
+        .set(PARTNER)
+        .send({ facilityId: 956 })
+        .expect(200);
+    }
+    expect(answers[1]).toEqual(answers[0]);
+  });
+
   it.each([
     ['AMQP’s reply-to', { reply_to: REPLIES, correlation_id: 'raw-1' }, null],
     [
