@@ -60,6 +60,16 @@ export class TaskCluster {
     return this.run(ended.variables, ended.nodeOptions);
   }
 
+  /** Runs the operator's command line to its end, as `node admin.js …` in the image does. */
+  async administer(...args: string[]): Promise<{ exitCode: number | null; output: string }> {
+    const running = await runProcess({
+      entry: join(WORKSPACE, 'dist/apps/task-service/admin.js'),
+      args,
+      env: this.variables,
+    });
+    return { exitCode: await running.exited, output: running.output() };
+  }
+
   /** Ends what runs and takes database and broker away. */
   async stop(): Promise<void> {
     await Promise.all(
