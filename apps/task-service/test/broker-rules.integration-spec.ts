@@ -1,4 +1,4 @@
-import { ScheduleRecurringTaskInstanceGenerationRequest } from '@platform/contracts';
+import type { ScheduleRecurringTaskInstanceGenerationRequest } from '@platform/contracts';
 import { errorQueue, retryQueue, skippedQueue } from '@platform/messaging';
 import { eventually } from '@platform/testing';
 import type { QueueDeclaration } from '@platform/testing';
