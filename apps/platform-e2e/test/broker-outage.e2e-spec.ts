@@ -30,8 +30,12 @@ describe('an outage of the broker, with two task-service processes', () => {
   }, START_TIMEOUT_MS);
 
   afterAll(async () => {
-    await platform.stop();
-    await broker.stop();
+    try {
+      await platform.stop();
+    } finally {
+      // Also when a failed test left it stopped, and nothing could be taken away there.
+      await broker.stop();
+    }
   }, START_TIMEOUT_MS);
 
   /** Schedules of one journey, and how long the slowest answer took. */

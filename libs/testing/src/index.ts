@@ -19,3 +19,7 @@ export { TcpProxy } from './tcp-proxy';
 export { EmptyProject } from './empty-project';
 export { PrivatePostgresql } from './private-postgresql';
 export { PrivateRabbitmq } from './private-rabbitmq';
+export { startTraceCollector } from './trace-collector';
+export type { CollectedExport, CollectedSpan, TraceCollector } from './trace-collector';
+export { SpanNotes } from './span-notes';
+export type { NotedSpan } from './span-notes';
