@@ -12,3 +12,6 @@ export type { ProcessOptions, RunningProcess } from './run-process';
 export { TcpProxy } from './tcp-proxy';
 export { EmptyProject } from './empty-project';
 export { PrivatePostgresql } from './private-postgresql';
+export { describeApiDocument } from './api-document/describe-api-document';
+export { watchTraffic } from './api-document/watch-traffic';
+export { apiDocument } from './api-document/workspace-file';

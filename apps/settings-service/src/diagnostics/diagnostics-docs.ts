@@ -37,6 +37,7 @@ export const GET_DATABASE_STATUS: OperationDocs = {
           down: { summary: 'Down', value: { status: 'down', latencyMs: 2000.3, checkedAt: at.checkedAt } },
         },
       ),
+      headers: ANSWER_HEADERS.retryAfter,
       orProblem: {
         tokens: problemExample(
           'Tokens cannot be verified',

@@ -37,6 +37,7 @@ export class DiagnosticsController {
   async database(@Res() reply: FastifyReply): Promise<void> {
     const status = await probeDatabase(this.dataSource, this.clock);
     void reply.header('cache-control', 'no-store');
+    if (status.status === 'down') void reply.header('retry-after', '1');
     sendJsonText(reply, JSON.stringify(status), status.status === 'up' ? 200 : 503);
   }
 }

@@ -10,11 +10,9 @@ const settingName = z
 const nextPageKey = z.string().nullable().meta({ description: NEXT_PAGE_KEY_DESCRIPTION });
 
 /** Any JSON value but null. */
-export const settingValue = z.unknown().meta({
-  id: 'SettingValue',
-  description: 'Any JSON value but null, exactly as it was written.',
-  type: ['string', 'number', 'boolean', 'object', 'array'],
-});
+export const settingValue = z
+  .union([z.string(), z.number(), z.boolean(), z.array(z.unknown()), z.record(z.string(), z.unknown())])
+  .meta({ id: 'SettingValue', description: 'Any JSON value but null, exactly as it was written.' });
 
 export const platformSetting = z
   .object({ subsystemName, settingName, settingValue })

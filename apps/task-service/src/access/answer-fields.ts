@@ -23,11 +23,9 @@ export const actor = z
   .object({
     personId: z.int().nullable().meta({ description: 'Null for internal users.' }),
     name: z.string().nullable(),
-    persona: z
-      .int()
-      .meta({
-        description: 'Persona bits: 1 InternalPartner, 2 Customer, 4 ServiceProvider, 8 Resident, 16 Owner.',
-      }),
+    persona: z.int().meta({
+      description: 'Persona bits: 1 InternalPartner, 2 Customer, 4 ServiceProvider, 8 Resident, 16 Owner.',
+    }),
   })
   .meta({ id: 'Actor', description: 'Who did something.' });
 

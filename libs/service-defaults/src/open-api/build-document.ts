@@ -42,8 +42,11 @@ export async function buildDocument(
     for (const [method, operation] of Object.entries(methods))
       (paths[path] ??= {})[method] = operationOf(path, operation, routes, schemas);
   }
+  const used = JSON.stringify(paths);
   const responses = Object.fromEntries(
-    Object.entries(STANDARD_ANSWERS).map(([name, answer]) => [name, responseObject(answer, schemas)]),
+    Object.entries(STANDARD_ANSWERS)
+      .filter(([name]) => used.includes(`#/components/responses/${name}"`))
+      .map(([name, answer]) => [name, responseObject(answer, schemas)]),
   );
   return {
     openapi: '3.1.0',

@@ -42,6 +42,7 @@ export function tidy(schema: JsonSchema): JsonSchema {
     if (typeof written['$ref'] === 'string')
       written['$ref'] = written['$ref'].replace('#/$defs/', COMPONENTS);
     if (written['format'] !== undefined) delete written['pattern'];
+    if (written['propertyNames'] !== undefined) delete written['propertyNames'];
     if (written['maximum'] === Number.MAX_SAFE_INTEGER) delete written['maximum'];
     if (written['minimum'] === Number.MIN_SAFE_INTEGER) delete written['minimum'];
     return written;
