@@ -1,6 +1,7 @@
 import { documentedAccess } from '@platform/access-tokens';
 import { conventions } from '@platform/service-defaults';
 import type { ApiDocs } from '@platform/service-defaults';
+import { rejectionTable } from './token/rejection-table';
 
 const DESCRIPTION = `Issues, exchanges and revokes the platform's access tokens, and answers who may do what.
 
@@ -20,17 +21,7 @@ and is only for applications that may have one. Services and backends use a trus
 
 Always a **TokenResponse**, a body that is not JSON included. Only outages (503) are problems. Which status goes with which reason:
 
-| reason | refresh | user | trust, trust-simple | bearer | openId, winauth |
-|---|---|---|---|---|---|
-| 0 Successful | 200 | 200 | 200 | 200 | 200 |
-| 1 AuthenticationFailed | 401 | 401 | 401 proof wrong; 422 proof right, but the user or persona not resolved | 401 | 401 |
-| 2 AccessTokenIsNotValid | | | | 401 | |
-| 3 RefreshThresholdExceeded | 422 | | | | |
-| 4 RefreshTokenIsNotValid | 401 | | | | |
-| 5 UnsupportedRefreshIdentity | 422 | | | | |
-| 6 TokenRevoked | 401 | | | 401 | |
-| 7 InvalidRequest | 400 | 400 | 400 | 401 | 400 |
-| 8 InvalidGrant | 422 | 422 | 422 | 401 | 401 |
+${rejectionTable()}
 
 Where a rate limit is configured, 429 with \`Retry-After\` and reason 7 says that the request came too soon.
 

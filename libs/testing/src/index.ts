@@ -13,5 +13,5 @@ export { TcpProxy } from './tcp-proxy';
 export { EmptyProject } from './empty-project';
 export { PrivatePostgresql } from './private-postgresql';
 export { describeApiDocument } from './api-document/describe-api-document';
-export { watchTraffic } from './api-document/watch-traffic';
+export { permitFaults, watchTraffic } from './api-document/watch-traffic';
 export { apiDocument } from './api-document/workspace-file';

@@ -3,8 +3,9 @@ import type { FastifyInstance } from 'fastify';
 import { sendJsonText } from '../json/send-json-text';
 import { buildDocument } from './build-document';
 import type { DocumentSubject } from './build-document';
+import { addDocsPage } from './docs-page';
 
-/** Serves the OpenAPI document at `/openapi.json`. It is made when first asked for: starting stays quick. */
+/** Serves the OpenAPI document at `/openapi.json`, and a page that shows it at `/docs`. It is made when first asked for: starting stays quick. */
 export function addDocumentRoutes(
   app: INestApplication,
   instance: FastifyInstance,
@@ -16,4 +17,5 @@ export function addDocumentRoutes(
     sendJsonText(reply, await text);
     return reply;
   });
+  addDocsPage(instance, subject.title);
 }

@@ -12,6 +12,7 @@ interface Traffic {
 
 const traffic = new Map<string, Traffic>();
 const violations: string[] = [];
+let faultsArePermitted = false;
 
 /** Holds everything that a server answers from now on to the committed document of its service; whatever does not fit fails the test
  *  that runs. To be called before the first request. */
@@ -23,14 +24,22 @@ export function watchTraffic(service: string, server: Server): void {
       const key = verdict.seen ?? 'no operation';
       seen.set(key, (seen.get(key) ?? 0) + 1);
       const { method, target, status, body } = exchange;
+      if (status === 500 && !faultsArePermitted)
+        violations.push(`${method} ${target} → 500: a fault\n    ${body}`);
       for (const violation of verdict.violations)
         violations.push(`${method} ${target} → ${String(status)}: ${violation}\n    ${body.slice(0, 500)}`);
     });
   });
 }
 
+/** For a test that breaks what a service stands on: until it ends, 500 is an answer like any other. */
+export function permitFaults(): void {
+  faultsArePermitted = true;
+}
+
 /** What did not fit since this was asked last. */
 export function takeViolations(): string[] {
+  faultsArePermitted = false;
   return violations.splice(0);
 }
 
