@@ -187,7 +187,7 @@ export const PUT_SETTING: OperationDocs = {
           status: 400,
           title: 'Invalid setting value',
           detail: 'The body does not hold a setting value that can be stored.',
-          errors: { settingValue: ['the settingValue is missing'] },
+          errors: { settingValue: ['settingValue is required'] },
         },
         PATH,
       ),

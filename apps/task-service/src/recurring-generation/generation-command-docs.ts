@@ -50,7 +50,7 @@ const refused = problemBody
 
 /** Answers of both commands that come of the way over the bus. */
 function busAnswers(instance: string): Record<number, AnswerDocs> {
-  const reason = 'The time zone is not known.';
+  const reason = 'The time zone is not an IANA time zone.';
   const extensions = { result: 'Failed', facilityId: 501, code: 'InvalidTimeZone', reason };
   return {
     422: problemAnswer(

@@ -106,7 +106,7 @@ export const CREATE_SCHEDULE: OperationDocs = {
         },
       },
     ),
-    400: invalidField('/Schedules', 'schedule', 'must have five fields'),
+    400: invalidField('/Schedules', 'schedule', 'must have five fields separated by single spaces'),
     403: taskProblem(
       'The token or its facilities do not allow this.',
       '/Schedules',

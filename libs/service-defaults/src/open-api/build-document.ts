@@ -40,7 +40,7 @@ export async function buildDocument(
   const paths: OpenApiDocument['paths'] = {};
   for (const [path, methods] of Object.entries(scanned.paths)) {
     for (const [method, operation] of Object.entries(methods))
-      (paths[path] ??= {})[method] = operationOf(path, operation, routes, schemas);
+      (paths[path] ??= {})[method] = operationOf({ path, method }, operation, routes, schemas);
   }
   const used = JSON.stringify(paths);
   const responses = Object.fromEntries(
@@ -119,16 +119,16 @@ function routesOf(app: INestApplication, api: ApiDocs): ReadonlyMap<string, Rout
 }
 
 function operationOf(
-  path: string,
+  place: { path: string; method: string },
   scanned: Scanned,
   routes: ReadonlyMap<string, Route>,
   schemas: SchemaComponents,
 ): OperationObject {
-  const name = scanned.operationId ?? path;
+  const name = scanned.operationId ?? place.path;
   const route = routes.get(name);
   if (route?.docs === undefined) throw new Error(`${name}: the route is not documented`);
   try {
-    return operationObject(path, scanned, { docs: route.docs, access: route.access }, schemas);
+    return operationObject(place, scanned, { docs: route.docs, access: route.access }, schemas);
   } catch (cause) {
     throw new Error(`${name}: the words do not fit the route: ${(cause as Error).message}`, { cause });
   }

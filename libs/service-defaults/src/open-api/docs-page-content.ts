@@ -65,5 +65,6 @@ body { margin: 0; background: #f6f8fa; }
 .swagger-ui .opblock { border-radius: 8px; box-shadow: none; }
 .swagger-ui .opblock .opblock-summary-path { font-size: 14px; }
 .swagger-ui .opblock .opblock-summary-description { color: var(--soft); font-size: 14px; }
+.swagger-ui .response-col_links { display: none; }
 .swagger-ui section.models { border-radius: 12px; background: #fff; }
 `;

@@ -71,7 +71,7 @@ export function healthPaths(schemas: SchemaComponents): OpenApiDocument['paths']
   return Object.fromEntries(
     Object.entries(HEALTH_OPERATIONS).map(([path, docs]) => [
       path,
-      { get: operationObject(path, {}, { docs, access }, schemas) },
+      { get: operationObject({ path, method: 'get' }, {}, { docs, access }, schemas) },
     ]),
   );
 }

@@ -24,7 +24,7 @@ export interface ScannedOperation {
 /** One operation, from what the code says and what was written about it.
  *  @throws {Error} when the two do not fit: a parameter without words, or words without a parameter */
 export function operationObject(
-  path: string,
+  { path, method }: { path: string; method: string },
   scanned: ScannedOperation,
   about: { docs: OperationDocs; access: RouteRequirement },
   schemas: SchemaComponents,
@@ -44,17 +44,16 @@ export function operationObject(
     ...(access.isPublic ? { security: [] } : { security: [{ accessToken: [] }] }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(requestBody === undefined ? {} : { requestBody }),
-    responses: answersOf(docs, access, schemas),
+    responses: answersOf(docs, standardAnswersOf(docs, access, method !== 'get'), schemas),
   };
 }
 
 function answersOf(
   docs: OperationDocs,
-  access: RouteRequirement,
+  standard: ReturnType<typeof standardAnswersOf>,
   schemas: SchemaComponents,
 ): OperationObject['responses'] {
   const answers: Record<string, ResponseObject | Reference> = {};
-  const standard = standardAnswersOf(docs, access, docs.body !== undefined);
   for (const [status, name] of Object.entries(standard))
     answers[status] = { $ref: `#/components/responses/${name}` };
   for (const [status, answer] of Object.entries(docs.answers))

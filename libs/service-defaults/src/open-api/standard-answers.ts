@@ -65,13 +65,14 @@ export const STANDARD_ANSWERS = {
 
 export type StandardAnswer = keyof typeof STANDARD_ANSWERS;
 
-/** The standard answers of an operation, by status. @param takesBody the operation has a request body */
+/** The standard answers of an operation, by status.
+ *  @param readsBody a body is read and judged, whether the operation has a use for it or not: anything but a GET */
 export function standardAnswersOf(
   { isStatic = false, hasOwnBodyErrors = false }: OperationDocs,
   { isPublic, needs }: RouteRequirement,
-  takesBody: boolean,
+  readsBody: boolean,
 ): Record<number, StandardAnswer> {
-  const judgesBodies = takesBody && !hasOwnBodyErrors;
+  const judgesBodies = readsBody && !hasOwnBodyErrors;
   return {
     ...(isPublic ? {} : { 401: 'Unauthorized' }),
     ...(needs === null ? {} : { 403: 'Forbidden' }),
