@@ -1,4 +1,4 @@
-import { apiDocument } from '@platform/testing';
+import { apiDocument, wrongRefusals } from '@platform/testing';
 import { loadConfig } from '@platform/service-defaults';
 import { authConfigSchema } from '../src/config';
 import { loadIdentities, startAuthService, testEnvironment } from './auth-fixture';
@@ -26,6 +26,10 @@ describe('diagnostics and boot', () => {
     for (const probe of ['live', 'ready', 'startup']) {
       expect([probe, (await service.get(`/health/${probe}`)).status]).toEqual([probe, 200]);
     }
+  });
+
+  it('refuses missing tokens and unusable bodies as the API document says, on every operation', async () => {
+    expect(await wrongRefusals('auth-service', await service.app.getUrl())).toEqual([]);
   });
 
   it('serves the committed API document, with its own version', async () => {

@@ -1,4 +1,4 @@
-import { apiDocument } from '@platform/testing';
+import { apiDocument, wrongRefusals } from '@platform/testing';
 import {
   CUSTOMER,
   NOBODY,
@@ -227,6 +227,17 @@ describe('diagnostics', () => {
       latencyMs: expect.any(Number),
       checkedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     });
+  });
+
+  it('refuses missing tokens and unusable bodies as the API document says, on every operation', async () => {
+    expect(await wrongRefusals('settings-service', String(service.urls[0]))).toEqual([]);
+  });
+
+  it.each([
+    ['delete', 'subsystems/a/settings/%07', 400],
+    ['get', 'subsystems/a/settings/%07/value', 400],
+  ] as const)('refuses %s %s with %d', async (method, path, status) => {
+    await service.api[method](`/platform/v1/${path}`).set(PARTNER).expect(status);
   });
 
   it('serves the committed API document', async () => {

@@ -80,7 +80,7 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
   const apps: NestFastifyApplication[] = [];
   for (let index = 0; index < (options.replicas ?? 1); index += 1) {
     const replica = await createServiceApplication(taskService(config));
-    watchTraffic('task-service', replica.getHttpServer());
+    watchTraffic('task-service', replica.getHttpServer(), config.TASK_BASE_PATH);
     await replica.listen(0, '127.0.0.1');
     apps.push(replica);
   }

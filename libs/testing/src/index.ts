@@ -15,3 +15,4 @@ export { PrivatePostgresql } from './private-postgresql';
 export { describeApiDocument } from './api-document/describe-api-document';
 export { permitFaults, watchTraffic } from './api-document/watch-traffic';
 export { apiDocument } from './api-document/workspace-file';
+export { wrongRefusals } from './api-document/standard-refusals';

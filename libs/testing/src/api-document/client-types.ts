@@ -21,6 +21,8 @@ export async function clientTypeErrors(document: string, usage: string): Promise
       strict: true,
       exactOptionalPropertyTypes: true,
       noEmit: true,
+      skipLibCheck: true,
+      lib: ['lib.es5.d.ts'],
       types: [],
       target: ts.ScriptTarget.ES2022,
     });

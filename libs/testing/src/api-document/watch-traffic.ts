@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import { join } from 'node:path';
 import { Contract } from './contract';
 import { recordExchange } from './exchange';
+import type { Exchange } from './exchange';
 import { apiDocument, workspaceFile } from './workspace-file';
 
 interface Traffic {
@@ -15,12 +16,13 @@ const violations: string[] = [];
 let faultsArePermitted = false;
 
 /** Holds everything that a server answers from now on to the committed document of its service; whatever does not fit fails the test
- *  that runs. To be called before the first request. */
-export function watchTraffic(service: string, server: Server): void {
+ *  that runs. To be called before the first request.
+ *  @param basePath what the service was told to put before every route; the documents are without */
+export function watchTraffic(service: string, server: Server, basePath = ''): void {
   const { contract, seen } = trafficOf(service);
   server.prependListener('request', (request, response) => {
     recordExchange(request, response, (exchange) => {
-      const verdict = contract.judge(exchange);
+      const verdict = contract.judge(withoutBase(exchange, basePath));
       const key = verdict.seen ?? 'no operation';
       seen.set(key, (seen.get(key) ?? 0) + 1);
       const { method, target, status, body } = exchange;
@@ -59,4 +61,12 @@ function trafficOf(service: string): Traffic {
   const fresh = { contract: new Contract(apiDocument(service)), seen: new Map<string, number>() };
   traffic.set(service, fresh);
   return fresh;
+}
+
+function withoutBase(exchange: Exchange, basePath: string): Exchange {
+  const { target } = exchange;
+  if (basePath === '' || /^\/(health|docs|openapi\.json)/i.test(target)) return exchange;
+  // Outside its base path a service has nothing, whatever the document calls the path.
+  const relative = target.startsWith(basePath) ? target.slice(basePath.length) : `/nothing${target}`;
+  return { ...exchange, target: relative };
 }
