@@ -28,7 +28,6 @@ export { hideTokens, logSafeError, logSafeUrl } from './logging/log-safe';
 export { validationProblem } from './problems/validation';
 export { SignedCursor } from './paging/signed-cursor';
 export { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageKeyQuery, pageSizeQuery } from './paging/page-query';
-export { currentTraceId, newTraceId, traceIdOf, withTraceId } from './tracing/trace-context';
 export { Documented } from './open-api/documented';
 export type {
   AnswerDocs,
@@ -45,3 +44,19 @@ export type { OpenApiDocument } from './open-api/document';
 export { previewDocument } from './open-api/preview-document';
 export { NEXT_PAGE_KEY_DESCRIPTION, PAGE_QUERY_DOCS } from './paging/page-docs';
 export { GETTING_A_TOKEN, conventions } from './open-api/conventions';
+export {
+  currentTrace,
+  currentTraceId,
+  newTrace,
+  newTraceId,
+  traceHeaders,
+  traceIdOf,
+  traceOf,
+  withTrace,
+  withoutTrace,
+} from './tracing/trace-context';
+export type { RecordedSpan, SpanAttributes, TraceContext, TraceHeaders } from './tracing/trace-context';
+export { inSpan, isRecordingSpans, openSpan, recordSpansWith } from './tracing/spans';
+export type { SpanKind, SpanOptions, SpanRecorder } from './tracing/spans';
+export { tracedFetch } from './tracing/traced-fetch';
+export type { TracingConfig } from './tracing/tracing-settings';

@@ -16,3 +16,7 @@ export { describeApiDocument } from './api-document/describe-api-document';
 export { permitFaults, watchTraffic } from './api-document/watch-traffic';
 export { apiDocument } from './api-document/workspace-file';
 export { wrongRefusals } from './api-document/standard-refusals';
+export { startTraceCollector } from './trace-collector';
+export type { CollectedExport, CollectedSpan, TraceCollector } from './trace-collector';
+export { SpanNotes } from './span-notes';
+export type { NotedSpan } from './span-notes';

@@ -1,4 +1,4 @@
-// oidc-provider ships no types. This declares the little that `identity/` uses of version 9.
+// oidc-provider ships no types. This declares the little that the development identity provider and the benchmarks use of version 9.
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -24,11 +24,14 @@ declare module 'oidc-provider' {
 
   export interface Grant {
     addOIDCScope(scope: string): void;
+    addResourceScope(resource: string, scope: string): void;
     save(): Promise<string>;
   }
 
   export class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>);
+    readonly Client: { find(clientId: string): Promise<object | undefined> };
+    readonly RefreshToken: new (properties: Record<string, unknown>) => { save(): Promise<string> };
     readonly Grant: new (properties: { clientId: string; accountId: string }) => Grant;
     on(event: 'server_error', listener: (context: unknown, error: Error) => void): this;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
