@@ -233,14 +233,6 @@ describe('diagnostics', () => {
     expect(await wrongRefusals('settings-service', String(service.urls[0]))).toEqual([]);
   });
 
-  it('refuses names that no setting can have', async () => {
-    await service.api.delete(settingPath('a', '\x07')).set(PARTNER).expect(400);
-    await service.api
-      .get(`${settingPath('a', '\x07')}/value`)
-      .set(PARTNER)
-      .expect(400);
-  });
-
   it('serves the committed API document', async () => {
     const { body } = await service.api.get('/openapi.json').expect(200);
     expect(body).toEqual(apiDocument('settings-service'));

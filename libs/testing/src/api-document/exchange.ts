@@ -63,7 +63,7 @@ function recordAnswer(response: ServerResponse): () => Pick<Exchange, 'headers' 
   response.writeHead = ((...args: unknown[]) => {
     const given = args.at(-1);
     if (typeof given === 'object' && given !== null && !Array.isArray(given))
-      Object.assign(headers, lowerCase(given as OutgoingHttpHeaders));
+      Object.assign(headers, lowerCase({ ...given }));
     return writeHead(...args);
   }) as typeof response.writeHead;
   return () => ({
