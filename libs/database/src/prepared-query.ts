@@ -1,6 +1,7 @@
-import type { Pool, QueryArrayConfig } from 'pg';
+import type { QueryArrayConfig } from 'pg';
 import type { DataSource } from 'typeorm';
 import { DatabaseUnavailableError } from './errors';
+import { poolOf } from './pool';
 
 /** A statement that each connection has the server parse and plan once. `name` is unique within the service. */
 export interface PreparedStatement {
@@ -19,8 +20,7 @@ export async function queryPrepared<Row extends unknown[]>(
   { name, text }: PreparedStatement,
   values: readonly unknown[],
 ): Promise<Row[]> {
-  // TypeORM's PostgreSQL driver keeps its pool of pg here; there is none before it has connected and after it has closed.
-  const { master: pool } = dataSource.driver as unknown as { master: Pool | undefined };
+  const pool = poolOf(dataSource);
   if (pool === undefined) throw new DatabaseUnavailableError('the data source is not connected');
   const query: QueryArrayConfig = { name, text, values: [...values], rowMode: 'array' };
   return (await pool.query<Row>(query)).rows;

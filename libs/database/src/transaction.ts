@@ -22,8 +22,22 @@ export interface TransactionOptions {
   onRetry?: (error: unknown, attempt: number) => void;
 }
 
+/** Hears of the collisions of a data source's transactions. */
+export interface TransactionObserver {
+  /** PostgreSQL asked for a repetition, and there is one. */
+  retried(): void;
+  /** Attempts or time ran out. */
+  exhausted(): void;
+}
+
 const BACKOFF = { baseMs: 10, maxMs: 500 };
+const observers = new WeakMap<DataSource, TransactionObserver>();
 const mutexes = new WeakMap<DataSource, KeyedMutex>();
+
+/** Tells `observer` of the collisions of every transaction that `inTransaction` runs on the data source. */
+export function observeTransactions(dataSource: DataSource, observer: TransactionObserver): void {
+  observers.set(dataSource, observer);
+}
 
 /**
  * Runs `work` in one transaction and repeats the whole of it, with full jitter, when PostgreSQL asks for that (40001,
@@ -40,8 +54,20 @@ export async function inTransaction<T>(
   const { deadlineMs = 5_000, clock = SYSTEM_CLOCK, serializeOn } = options;
   const deadlineAtMs = clock.monotonicMs() + deadlineMs;
   const run = (): Promise<T> =>
-    repeat(() => once(dataSource, isolation, work), deadlineAtMs, { ...options, clock });
-  return serializeOn === undefined ? run() : mutexOf(dataSource).run(serializeOn, run);
+    repeat(() => once(dataSource, isolation, work), deadlineAtMs, {
+      ...options,
+      clock,
+      onRetry: (error, attempt) => {
+        observers.get(dataSource)?.retried();
+        options.onRetry?.(error, attempt);
+      },
+    });
+  try {
+    return await (serializeOn === undefined ? run() : mutexOf(dataSource).run(serializeOn, run));
+  } catch (error) {
+    if (error instanceof ContentionError) observers.get(dataSource)?.exhausted();
+    throw error;
+  }
 }
 
 async function repeat<T>(
