@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { Metrics } from '@platform/service-defaults';
 import {
   BACKEND,
   bearerOf,
@@ -47,6 +48,11 @@ describe('refresh', () => {
       `UPDATE auth.refresh_token SET rotated_at = now() - $2 * interval '1 second' WHERE jti = $1`,
       [claimsOf(token).jti, seconds],
     );
+  async function reusesOf(app: NestFastifyApplication): Promise<number> {
+    const metric = app.get(Metrics).registry.getSingleMetric('auth_refresh_reuses_total');
+    const { values } = (await metric!.get()) as { values: { value: number }[] };
+    return values[0]?.value ?? 0;
+  }
   const outcome = (status: number, reason: number): unknown => expect.objectContaining({ status, reason });
 
   it('gives a new pair, with the identity as it is now and the sign-in as it was', async () => {
@@ -104,8 +110,11 @@ describe('refresh', () => {
     const first = await signIn();
     const second = await refresh(first.refreshToken);
     await rotatedEarlier(first.refreshToken, 31);
+    const reuses = await reusesOf(secondReplica);
     expect(await refresh(first.refreshToken, secondReplica)).toEqual(outcome(401, 6));
+    expect(await reusesOf(secondReplica)).toBe(reuses + 1);
     expect(await refresh(second.refreshToken)).toEqual(outcome(401, 6));
+    expect(await reusesOf(service.app)).toBe(0);
   });
 
   it('never forks a family, however many refreshes race on two replicas', async () => {
