@@ -1,10 +1,13 @@
 import { isNeedless } from './pruning.ts';
 
 describe('isNeedless', () => {
-  it.each(['zod/index.d.cts', 'pino/docs/api.md', 'pg/lib/client.js.map', 'typeorm/browser', 'rxjs/dist/esm5'])(
-    'lets %s go',
-    (path) => expect(isNeedless(path)).toBe(true),
-  );
+  it.each([
+    'zod/index.d.cts',
+    'pino/docs/api.md',
+    'pg/lib/client.js.map',
+    'typeorm/browser',
+    'rxjs/dist/esm5',
+  ])('lets %s go', (path) => expect(isNeedless(path)).toBe(true));
 
   it.each([
     'zod/index.cjs',
