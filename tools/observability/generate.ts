@@ -3,4 +3,4 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FOLDER, generatedFiles } from './generated.ts';
 
-for (const [path, text] of await generatedFiles()) writeFileSync(join(FOLDER, path), text);
+for (const [path, text] of generatedFiles()) writeFileSync(join(FOLDER, path), text);

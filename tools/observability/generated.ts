@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { format } from 'prettier';
 import { parse, stringify } from 'yaml';
 import { DASHBOARDS } from './dashboards.ts';
 import { grafanaDashboard } from './grafana.ts';
@@ -21,12 +20,13 @@ export function ruleGroups(): { groups: { name: string; rules: Rule[] }[] } {
 }
 
 /** The generated files by their path below observability/. */
-export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
+export function generatedFiles(): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
-  for (const dashboard of DASHBOARDS) {
-    const text = JSON.stringify(grafanaDashboard(dashboard));
-    files.set(`dashboards/${dashboard.uid}.json`, await format(text, { parser: 'json', printWidth: 110 }));
-  }
+  for (const dashboard of DASHBOARDS)
+    files.set(
+      `dashboards/${dashboard.uid}.json`,
+      `${JSON.stringify(grafanaDashboard(dashboard), null, 2)}\n`,
+    );
   const rule = {
     apiVersion: 'monitoring.coreos.com/v1',
     kind: 'PrometheusRule',
@@ -34,9 +34,6 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
     spec: ruleGroups(),
   };
   const note = '# Written by tools/observability/generate.ts from alerts.yaml.\n';
-  files.set(
-    'prometheus-rule.yaml',
-    await format(note + stringify(rule), { parser: 'yaml', singleQuote: true, printWidth: 110 }),
-  );
+  files.set('prometheus-rule.yaml', note + stringify(rule));
   return files;
 }
