@@ -1,6 +1,6 @@
 import type { Metrics } from '@platform/service-defaults';
 import type { DataSource } from 'typeorm';
-import { poolOf } from './pool';
+import { findPool } from './pool';
 import { observeTransactions } from './transaction';
 
 /** Connections and collisions of one data source as Prometheus metrics. @param database what tells it from the others of the service */
@@ -29,7 +29,7 @@ function registerPool(dataSource: DataSource, database: string, metrics: Metrics
     'Open connections of the pool, by whether they are in use',
     ['database', 'state'],
     () => {
-      const { totalCount = 0, idleCount = 0 } = poolOf(dataSource) ?? {};
+      const { totalCount = 0, idleCount = 0 } = findPool(dataSource) ?? {};
       return [
         { labels: { database, state: 'in_use' }, value: totalCount - idleCount },
         { labels: { database, state: 'idle' }, value: idleCount },
@@ -40,12 +40,12 @@ function registerPool(dataSource: DataSource, database: string, metrics: Metrics
     'database_pool_connections_max',
     'Most connections that the pool may open',
     ['database'],
-    () => [{ labels: { database }, value: poolOf(dataSource)?.options.max ?? 0 }],
+    () => [{ labels: { database }, value: findPool(dataSource)?.options.max ?? 0 }],
   );
   metrics.sampledGauge(
     'database_pool_waiting',
     'Requests that wait for a connection of the pool',
     ['database'],
-    () => [{ labels: { database }, value: poolOf(dataSource)?.waitingCount ?? 0 }],
+    () => [{ labels: { database }, value: findPool(dataSource)?.waitingCount ?? 0 }],
   );
 }
