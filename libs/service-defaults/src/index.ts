@@ -21,6 +21,7 @@ export type { HealthCheck } from './health/health-registry';
 export { ShutdownRegistry } from './health/shutdown-registry';
 export type { DrainHook } from './health/shutdown-registry';
 export { DURATION_BUCKETS_SECONDS, Metrics } from './metrics/metrics';
+export type { Sample } from './metrics/metrics';
 export { jsonStringReply, sendJsonText } from './json/send-json-text';
 export { requestJsonText } from './json/json-body';
 export { ServiceLogger } from './logging/service-logger';

@@ -65,7 +65,7 @@ function recordAnswer(response: ServerResponse): () => Pick<Exchange, 'headers' 
     if (typeof given === 'object' && given !== null && !Array.isArray(given))
       Object.assign(headers, lowerCase({ ...given }));
     return writeHead(...args);
-  }) as typeof response.writeHead;
+  });
   return () => ({
     headers: { ...lowerCase(response.getHeaders()), ...headers },
     body: Buffer.concat(chunks).toString('utf8'),
