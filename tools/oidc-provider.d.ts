@@ -32,6 +32,8 @@ declare module 'oidc-provider' {
     constructor(issuer: string, configuration: Record<string, unknown>);
     readonly Client: { find(clientId: string): Promise<object | undefined> };
     readonly RefreshToken: new (properties: Record<string, unknown>) => { save(): Promise<string> };
+    /** Whether X-Forwarded-Proto and X-Forwarded-Host are believed. */
+    proxy: boolean;
     readonly Grant: new (properties: { clientId: string; accountId: string }) => Grant;
     on(event: 'server_error', listener: (context: unknown, error: Error) => void): this;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;

@@ -1,7 +1,7 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { runMigrations } from '@platform/database';
 import { Metrics } from '@platform/service-defaults';
-import { TcpProxy } from '@platform/testing';
+import { TcpProxy, permitFaults } from '@platform/testing';
 import type { TestRole } from '@platform/testing';
 import { Client } from 'pg';
 import {
@@ -42,6 +42,7 @@ describe('the audit trail cannot be avoided or changed', () => {
     const { body } = await service.post('/auth/token/trust-simple', trusted());
     const during = await families();
     expect(during).not.toEqual(before);
+    permitFaults();
     await service.database.query('ALTER TABLE auth.token_audit RENAME TO token_audit_gone');
     try {
       const requests = [
@@ -118,7 +119,10 @@ describe('the audit trail cannot be avoided or changed', () => {
 
     const client = new Client({ connectionString: role.url });
     await client.connect();
-    for (const table of ['token_audit', 'revocation_audit']) {
+    const noInsert = client.query(`INSERT INTO auth.administration_audit (object, name, operation, change)
+      VALUES ('application', 'x', 'insert', '{}')`);
+    await expect(noInsert).rejects.toThrow('permission denied');
+    for (const table of ['token_audit', 'revocation_audit', 'administration_audit']) {
       for (const statement of [
         `SELECT * FROM auth.${table}`,
         `UPDATE auth.${table} SET address = NULL`,

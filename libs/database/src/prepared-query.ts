@@ -2,6 +2,7 @@ import type { ClientBase, Pool } from 'pg';
 import { EntityManager, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import type { DataSource } from 'typeorm';
 import { DatabaseUnavailableError } from './errors';
+import { findPool } from './pool';
 
 /** A statement that each connection has the server parse and plan once. `name` is unique within the service. */
 export interface PreparedStatement {
@@ -42,9 +43,8 @@ async function connectionOf({ queryRunner }: EntityManager): Promise<ClientBase>
   return (await queryRunner.connect()) as ClientBase;
 }
 
-/** TypeORM's PostgreSQL driver keeps its pool of pg in `master`; there is none before it has connected and after it has closed. */
 function poolOf(dataSource: DataSource): Pool {
-  const { master: pool } = dataSource.driver as unknown as { master: Pool | undefined };
+  const pool = findPool(dataSource);
   if (pool === undefined) throw new DatabaseUnavailableError('the data source is not connected');
   return pool;
 }

@@ -36,9 +36,7 @@ describe('queryPrepared', () => {
     await inTransaction(dataSource, 'READ COMMITTED', async (manager) => {
       expect(await queryPrepared(manager, ADD, ['kept', 7])).toEqual([{ value: 7 }]);
       expect(await queryPrepared(manager, READ, ['kept'])).toEqual([{ value: 7 }]);
-      const [row] = await database.query(
-        "SELECT count(*)::int FROM counting.counter WHERE name = 'kept'",
-      );
+      const [row] = await database.query("SELECT count(*)::int FROM counting.counter WHERE name = 'kept'");
       expect(row).toEqual({ count: 0 });
     });
     expect(await find('kept')).toEqual([{ value: 7 }]);

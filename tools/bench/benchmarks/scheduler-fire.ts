@@ -64,7 +64,8 @@ class Table {
 }
 
 async function prepareTable(laboratory: Laboratory, size: number) {
-  const { settings, stop } = await laboratory.startServices(['auth']);
+  const services = await laboratory.startServices(['auth']);
+  const { settings } = services;
   await laboratory.migrate('task', settings);
   const { owner, app } = settings.databases.task;
   const table = new Table(size, owner);
@@ -77,7 +78,7 @@ async function prepareTable(laboratory: Laboratory, size: number) {
     ...{ table, ours, bares },
     stop: async () => {
       await Promise.all([...ours, ...bares].map((program) => program.stop()));
-      await stop();
+      await services.stop();
     },
   };
 }

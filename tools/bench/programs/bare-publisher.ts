@@ -57,7 +57,7 @@ export class BarePublisher {
     };
     return new Promise((resolve, reject) => {
       this.#channel.publish(exchange, '', Buffer.from(body), options, (error: unknown) =>
-        error === null ? resolve() : reject(error instanceof Error ? error : new Error(String(error))),
+        error === null ? resolve() : reject(new Error('not confirmed', { cause: error })),
       );
     });
   }

@@ -6,8 +6,9 @@ import { ScheduleCreatedEvent } from '@platform/contracts';
 import { inTransaction } from '@platform/database';
 import { createEnvelope } from '@platform/messaging';
 import { createServiceApplication, Metrics } from '@platform/service-defaults';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { DataSource } from 'typeorm';
-import { loadTaskServiceConfig } from '../../../apps/task-service/src/config';
+import { loadTaskServiceConfig, type TaskServiceConfig } from '../../../apps/task-service/src/config';
 import { LANE_COUNT } from '../../../apps/task-service/src/outbound/lanes';
 import { RelayService } from '../../../apps/task-service/src/outbound/relay.service';
 import { GenerateInstances } from '../../../apps/task-service/src/recurring-generation/generate-instances.handler';
@@ -63,15 +64,20 @@ async function fireAll(fireDueTriggers: FireDueTriggers): Promise<number> {
   }
 }
 
-async function main(): Promise<void> {
-  const config = loadTaskServiceConfig(process.env);
+async function start(config: Readonly<TaskServiceConfig>): Promise<NestFastifyApplication> {
   const app = await createServiceApplication(taskService(config));
   // Only now are log lines written, as in production, instead of kept in memory.
   await app.listen(0, '127.0.0.1');
   // They would take part in what is measured.
   await app.get(SchedulerService).stop();
+  if (process.env['RELAYS'] !== 'true') await app.get(RelayService).stop();
+  return app;
+}
+
+async function main(): Promise<void> {
+  const config = loadTaskServiceConfig(process.env);
+  const app = await start(config);
   const relay = app.get(RelayService);
-  if (process.env['RELAYS'] !== 'true') await relay.stop();
   const dataSource = app.get(DataSource);
   const generate = app.get(GenerateInstances);
   const sent = async (): Promise<number> => {

@@ -1,5 +1,6 @@
 import { queryPrepared } from '@platform/database';
-import type { EntityManager } from 'typeorm';
+import type { PreparedStatement } from '@platform/database';
+import type { DataSource, EntityManager } from 'typeorm';
 import { auditColumns } from './audit-trail';
 import type { AuditTrail } from './audit-trail';
 import { RECORDED_WRITE_COLUMNS, recordedWrite } from './history-entry';
@@ -8,7 +9,7 @@ import type { SettingKey } from './setting-key';
 import type { JsonText } from './setting-value';
 
 /** One statement for the setting and its history entry; the entry draws its identifier after the setting's row is locked. */
-const WRITE_SETTING = {
+const WRITE_SETTING: PreparedStatement = {
   name: 'write-setting',
   text: `
   WITH written AS (
@@ -32,12 +33,24 @@ export async function writeSetting(
   value: JsonText,
   trail: AuditTrail,
 ): Promise<RecordedWrite> {
-  const { subsystem, setting } = key;
-  const rows = await queryPrepared<RecordedWriteRow>(manager, WRITE_SETTING, [
-    ...[subsystem.key, setting.key, subsystem.name, setting.name, value],
-    ...auditColumns(trail),
-  ]);
-  const row = rows[0];
+  return written(await manager.query(WRITE_SETTING.text, parameters(key, value, trail)));
+}
+
+/** As `writeSetting`, as a transaction of its own: one round trip. */
+export async function writeSettingAlone(
+  dataSource: DataSource,
+  key: SettingKey,
+  value: JsonText,
+  trail: AuditTrail,
+): Promise<RecordedWrite> {
+  return written(await queryPrepared(dataSource, WRITE_SETTING, parameters(key, value, trail)));
+}
+
+function parameters({ subsystem, setting }: SettingKey, value: JsonText, trail: AuditTrail): unknown[] {
+  return [subsystem.key, setting.key, subsystem.name, setting.name, value, ...auditColumns(trail)];
+}
+
+function written([row]: readonly RecordedWriteRow[]): RecordedWrite {
   if (row === undefined) throw new Error('an upsert with RETURNING gave no row');
   return recordedWrite(row);
 }

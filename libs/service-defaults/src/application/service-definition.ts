@@ -1,6 +1,8 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Clock } from '@platform/time';
+import type { ApiDocs } from '../open-api/documented';
+import type { LogSink } from '../logging/service-logger';
 import type { ServiceConfig } from '../config/service-settings';
 
 /** What makes one service differ from the next. */
@@ -10,6 +12,8 @@ export interface ServiceDefinition {
   /** Name for people, e.g. in the OpenAPI document. */
   title: string;
   config: ServiceConfig;
+  /** What the API document says of the service as a whole; without it there is no document. */
+  api?: ApiDocs;
   rootModule: Type | DynamicModule;
   /** Largest request body accepted, in bytes; 1 MiB unless given. Larger ones get 413. */
   bodyLimitBytes?: number;
@@ -17,6 +21,8 @@ export interface ServiceDefinition {
   acceptsForms?: boolean;
   /** What CLOCK injects; the machine's clock unless a test brings its own. */
   clock?: Clock;
+  /** Where log lines go; standard output unless a test keeps them. */
+  logSink?: LogSink;
   /** Last changes before the routes are built. Nest middleware is not available (it costs every request): use Fastify hooks. */
   configure?(app: NestFastifyApplication): void | Promise<void>;
 }
