@@ -1,0 +1,82 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PlannedFault } from '../plan.ts';
+import type { Injector, Proof, Scene } from './inject.ts';
+
+/** An orderly end and a new start on the same data. */
+export const restartBroker: Injector = (scene, fault) => endBroker(scene, fault, 'SIGTERM');
+
+export const killBroker: Injector = (scene, fault) => endBroker(scene, fault, 'SIGKILL');
+
+async function endBroker(
+  { cluster }: Scene,
+  fault: PlannedFault,
+  signal: 'SIGTERM' | 'SIGKILL',
+): Promise<Proof> {
+  await cluster.broker.stop(signal);
+  await delay(fault.lastsMs);
+  await cluster.broker.start();
+  return `the broker ended on ${signal} and started again`;
+}
+
+/** With the memory alarm on, the broker takes nothing from publishers; connections stay. */
+export const alarmBroker: Injector = async ({ cluster }, fault) => {
+  const { broker } = cluster;
+  await broker.control('set_vm_memory_high_watermark', '0');
+  try {
+    const nodes = (await broker.manage('GET', 'nodes')) as { mem_alarm: boolean }[];
+    if (!nodes.some((node) => node.mem_alarm)) throw new Error('the broker raised no alarm');
+    await delay(fault.lastsMs);
+  } finally {
+    await broker.control('set_vm_memory_high_watermark', '0.4');
+  }
+  return 'the broker reported its memory alarm';
+};
+
+export const restartDatabase: Injector = async ({ cluster }, fault) => {
+  await cluster.database.stopImmediately();
+  await delay(fault.lastsMs);
+  await cluster.database.start();
+  return 'the server ended at once and started again';
+};
+
+export const crashDatabase: Injector = async ({ cluster }, fault) => {
+  await cluster.database.crash();
+  await delay(fault.lastsMs);
+  await cluster.database.start();
+  return 'all processes of the server were killed and it recovered';
+};
+
+/** The server stands still with all its sessions; new connections are taken by the system and not answered. */
+export const freezeDatabase: Injector = async ({ cluster }, fault) => {
+  const processes = await cluster.database.processes();
+  const stopped = processes.filter((pid) => signal(pid, 'SIGSTOP'));
+  await delay(fault.lastsMs);
+  for (const pid of stopped) signal(pid, 'SIGCONT');
+  return `${stopped.length} processes of the server stood still`;
+};
+
+/** As after a failover to a server that is not the primary yet. */
+export const makeDatabaseReadOnly: Injector = async ({ cluster }, fault) => {
+  const { database } = cluster;
+  const reload = 'SELECT pg_reload_conf()';
+  await database.query('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on', reload);
+  await delay(fault.lastsMs);
+  const rows = await database.query<{ value: string }>(
+    'postgres',
+    `SELECT current_setting('default_transaction_read_only') AS value`,
+  );
+  const readWrite = 'SET default_transaction_read_only = off';
+  await database.query('postgres', readWrite, 'ALTER SYSTEM RESET default_transaction_read_only', reload);
+  if (rows[0]?.value !== 'on') throw new Error('the server stayed writable');
+  return 'the server refused writes';
+};
+
+/** False when the process ended in the meantime. */
+function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, name);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
+    throw error;
+  }
+}
