@@ -14,6 +14,7 @@ import { SERVICE_NAMES, type ReplicaName, type ServiceName } from '../plan.ts';
 import { preparationEnvironment, replicaEnvironment, serviceOf, throughPort } from './environments.ts';
 import { Network, REPLICA_NAMES } from './network.ts';
 import { Replica } from './replica.ts';
+import { trySignal } from './signal.ts';
 import { Broker, Database, type ServerPlace } from './servers.ts';
 
 const NEIGHBOUR_STAGE = 2;
@@ -37,6 +38,8 @@ export class Cluster {
   readonly replicas: Replica[] = [];
   readonly database: Database;
   readonly broker: Broker;
+  /** Processes of servers that stand still. */
+  readonly frozen = new Set<number>();
   readonly secrets: ReadonlyMap<string, string>;
   readonly #options: ClusterOptions;
   readonly #place: ServerPlace;
@@ -132,8 +135,15 @@ export class Cluster {
     return found;
   }
 
-  /** Ends everything. Stopped processes take no signal but SIGKILL, so they are continued first. */
+  /** Has whatever stands still go on. */
+  thaw(): void {
+    for (const pid of this.frozen) trySignal(pid, 'SIGCONT');
+    this.frozen.clear();
+  }
+
+  /** Ends everything. Nobody may be left standing still: a stopped process hears of nothing. */
   async stop(): Promise<void> {
+    this.thaw();
     this.network.close();
     await this.supervisor.stop();
   }

@@ -1,6 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Broker } from '../cluster/servers.ts';
 import type { PlannedFault } from '../plan.ts';
+import { trySignal } from '../cluster/signal.ts';
 import type { Injector, Proof, Scene } from './inject.ts';
+
+const ALARM_LIMIT_MS = 20_000;
 
 /** An orderly end and a new start on the same data. */
 export const restartBroker: Injector = (scene, fault) => endBroker(scene, fault, 'SIGTERM');
@@ -23,14 +27,24 @@ export const alarmBroker: Injector = async ({ cluster }, fault) => {
   const { broker } = cluster;
   await broker.control('set_vm_memory_high_watermark', '0');
   try {
-    const nodes = (await broker.manage('GET', 'nodes')) as { mem_alarm: boolean }[];
-    if (!nodes.some((node) => node.mem_alarm)) throw new Error('the broker raised no alarm');
+    await untilAlarmed(broker);
     await delay(fault.lastsMs);
   } finally {
     await broker.control('set_vm_memory_high_watermark', '0.4');
   }
   return 'the broker reported its memory alarm';
 };
+
+/** The broker's own account of it is seconds old. */
+async function untilAlarmed(broker: Broker): Promise<void> {
+  const deadline = performance.now() + ALARM_LIMIT_MS;
+  for (;;) {
+    const nodes = (await broker.manage('GET', 'nodes')) as { mem_alarm: boolean }[];
+    if (nodes.some((node) => node.mem_alarm)) return;
+    if (performance.now() > deadline) throw new Error('the broker raised no alarm');
+    await delay(200);
+  }
+}
 
 export const restartDatabase: Injector = async ({ cluster }, fault) => {
   await cluster.database.stopImmediately();
@@ -49,9 +63,10 @@ export const crashDatabase: Injector = async ({ cluster }, fault) => {
 /** The server stands still with all its sessions; new connections are taken by the system and not answered. */
 export const freezeDatabase: Injector = async ({ cluster }, fault) => {
   const processes = await cluster.database.processes();
-  const stopped = processes.filter((pid) => signal(pid, 'SIGSTOP'));
+  const stopped = processes.filter((pid) => trySignal(pid, 'SIGSTOP'));
+  for (const pid of stopped) cluster.frozen.add(pid);
   await delay(fault.lastsMs);
-  for (const pid of stopped) signal(pid, 'SIGCONT');
+  cluster.thaw();
   return `${stopped.length} processes of the server stood still`;
 };
 
@@ -70,13 +85,3 @@ export const makeDatabaseReadOnly: Injector = async ({ cluster }, fault) => {
   if (rows[0]?.value !== 'on') throw new Error('the server stayed writable');
   return 'the server refused writes';
 };
-
-/** False when the process ended in the meantime. */
-function signal(pid: number, name: NodeJS.Signals): boolean {
-  try {
-    return process.kill(pid, name);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
-    throw error;
-  }
-}

@@ -63,7 +63,7 @@ export class Journal {
   checkedReads = 0;
   /** Messages published a second time under the same id. */
   repeatedMessages = 0;
-  /** The longest from an acknowledged revocation to its first refusal, in ms. */
+  /** The longest for which a token was still taken after its acknowledged revocation, in ms. */
   slowestRevocationMs = 0;
 
   /** Writes acknowledged so far. */
