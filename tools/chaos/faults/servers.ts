@@ -11,15 +11,24 @@ export const restartBroker: Injector = (scene, fault) => endBroker(scene, fault,
 
 export const killBroker: Injector = (scene, fault) => endBroker(scene, fault, 'SIGKILL');
 
-async function endBroker(
-  { cluster }: Scene,
-  fault: PlannedFault,
-  signal: 'SIGTERM' | 'SIGKILL',
-): Promise<Proof> {
-  await cluster.broker.stop(signal);
-  await delay(fault.lastsMs);
-  await cluster.broker.start();
-  return `the broker ended on ${signal} and started again`;
+async function endBroker(scene: Scene, fault: PlannedFault, signal: 'SIGTERM' | 'SIGKILL'): Promise<Proof> {
+  const { cluster } = scene;
+  const acknowledged = await schedulesDuring(scene, async () => {
+    await cluster.broker.stop(signal);
+    await delay(fault.lastsMs);
+    await cluster.broker.start();
+  });
+  return `the broker ended on ${signal} and started again; ${acknowledged} schedules acknowledged meanwhile`;
+}
+
+/** Schedules need no broker: their events wait in the outbox. Gives how many were acknowledged while `outage` lasted. */
+async function schedulesDuring({ load }: Scene, outage: () => Promise<void>): Promise<number> {
+  const { journal } = load;
+  const before = journal.schedules.length + journal.completions.length;
+  await outage();
+  const acknowledged = journal.schedules.length + journal.completions.length - before;
+  if (acknowledged === 0) journal.violations.push('no schedule was acknowledged while the broker was away');
+  return acknowledged;
 }
 
 /** With the memory alarm on, the broker takes nothing from publishers; connections stay. */
