@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { build } from './build.ts';
 import { ArgumentsError, parseChaosArguments, USAGE, type ChaosArguments } from './arguments.ts';
 import { Cluster } from './cluster/cluster.ts';
 import { isClean, renderReport, saveResult } from './report.ts';
@@ -19,8 +20,9 @@ async function main(): Promise<void> {
     process.exitCode = 0;
     return;
   }
+  if (args.dist === 'dist') build(WORKSPACE);
   if (!existsSync(join(WORKSPACE, args.dist, 'apps/task-service/main.js')))
-    throw new FriendlyError(`${args.dist} holds no build: npm run build makes one.`);
+    throw new FriendlyError(`${args.dist} holds no build.`);
   const startedAtMs = performance.now();
   const report = (line: string): void =>
     console.log(`${((performance.now() - startedAtMs) / 1000).toFixed(1).padStart(7)} s  ${line}`);
@@ -41,7 +43,7 @@ async function runAndReport(
 ): Promise<number> {
   const result = await runChaos(cluster, { ...args, workspace: WORKSPACE, report });
   console.log(renderReport(result));
-  console.log(`Everything: ${saveResult(RESULTS, result)}`);
+  console.log(`Everything: ${saveResult(RESULTS, args.dist, result)}`);
   return isClean(result) ? 0 : 1;
 }
 

@@ -7,6 +7,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { build } from './build.ts';
 
 interface Mutant {
   readonly name: string;
@@ -72,6 +73,7 @@ const SEED = '1';
 
 function main(): void {
   const names = process.argv.slice(2);
+  build(WORKSPACE);
   const chosen = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
   const survivors = chosen.filter((mutant) => !isCaught(mutant));
   console.log(`\n${chosen.length - survivors.length} of ${chosen.length} broken builds were noticed`);

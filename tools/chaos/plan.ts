@@ -18,7 +18,8 @@ export const FAULT_KINDS = [
   'rolling-restart',
   'broker-restart',
   'broker-kill',
-  'broker-alarm',
+  'broker-memory-alarm',
+  'broker-disk-alarm',
   'database-restart',
   'database-kill',
   'database-freeze',
@@ -55,7 +56,8 @@ const LENGTHS_MS: Readonly<Partial<Record<FaultKind, readonly [number, number]>>
   'freeze-replica': [4_000, 25_000],
   'broker-restart': [500, 4_000],
   'broker-kill': [500, 4_000],
-  'broker-alarm': [4_000, 10_000],
+  'broker-memory-alarm': [4_000, 8_000],
+  'broker-disk-alarm': [4_000, 8_000],
   'database-restart': [500, 4_000],
   'database-kill': [500, 4_000],
   'database-freeze': [4_000, 15_000],
@@ -121,7 +123,8 @@ export function describeFault({ kind, replica, dependency, everywhere, lastsMs }
       return `${kind} ${everywhere ? 'everybody' : who} ↔ ${dependency}${seconds}`;
     case 'broker-restart':
     case 'broker-kill':
-    case 'broker-alarm':
+    case 'broker-memory-alarm':
+    case 'broker-disk-alarm':
     case 'database-restart':
     case 'database-kill':
     case 'database-freeze':

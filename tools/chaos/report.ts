@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Check } from './audit/check.ts';
 import { describeFault, FAULT_KINDS } from './plan.ts';
 import type { RoundResult, RunResult } from './run.ts';
@@ -30,10 +30,10 @@ export function renderReport(result: RunResult): string {
   ].join('\n');
 }
 
-/** Keeps everything as JSON under `folder`, and gives the file's name. */
-export function saveResult(folder: string, result: RunResult): string {
+/** Keeps everything as JSON under `folder`, and gives the file's name. @param dist the build that was run */
+export function saveResult(folder: string, dist: string, result: RunResult): string {
   mkdirSync(folder, { recursive: true });
-  const file = join(folder, `seed-${result.seed}-rounds-${result.rounds.length}.json`);
+  const file = join(folder, `${basename(dist)}-seed-${result.seed}-rounds-${result.rounds.length}.json`);
   const rounds = result.rounds.map((round) => ({ ...round, description: describeFault(round.fault) }));
   writeFileSync(file, `${JSON.stringify({ ...result, rounds }, null, 2)}\n`);
   return file;

@@ -5,7 +5,7 @@ import { gatherFacts, readOutbox, readQueues, watchApplications } from './audit/
 import { auditLogs } from './audit/logs.ts';
 import { auditTokens } from './audit/live-tokens.ts';
 import { auditTraffic } from './audit/traffic.ts';
-import { Cluster } from './cluster/cluster.ts';
+import type { Cluster } from './cluster/cluster.ts';
 import { bindWitness } from './cluster/witness.ts';
 import { injectFault } from './faults/inject.ts';
 import { Load } from './load/load.ts';

@@ -32,10 +32,9 @@ export function auditSessions(
     acknowledged += 1 + session.rotations.length;
     const familyId = stored.get(session.firstJti)?.familyId;
     if (familyId === undefined) check.lost(`the first token ${session.firstJti}`);
-    else if (session.end === 'alive' && revoked.get(familyId) != null)
-      check.wrong(
-        `family ${familyId} is revoked (${revoked.get(familyId) ?? ''}), and its holder did not do it`,
-      );
+    const because = familyId === undefined ? null : (revoked.get(familyId) ?? null);
+    if (session.end === 'alive' && because !== null)
+      check.wrong(`family ${String(familyId)} is revoked (${because}), and its holder did not do it`);
     for (const { presented, received } of session.rotations) {
       if (!stored.has(received)) check.lost(`token ${received}`);
       if (stored.get(presented)?.successorJti !== received)

@@ -31,26 +31,46 @@ async function schedulesDuring({ load }: Scene, outage: () => Promise<void>): Pr
   return acknowledged;
 }
 
-/** With the memory alarm on, the broker takes nothing from publishers; connections stay. */
+interface Alarm {
+  readonly raise: readonly string[];
+  readonly clear: readonly string[];
+  /** Its name in the broker's own account. */
+  readonly member: 'mem_alarm' | 'disk_free_alarm';
+}
+
+const MEMORY_ALARM: Alarm = {
+  raise: ['set_vm_memory_high_watermark', '0'],
+  clear: ['set_vm_memory_high_watermark', '0.4'],
+  member: 'mem_alarm',
+};
+const DISK_ALARM: Alarm = {
+  raise: ['set_disk_free_limit', '999TB'],
+  clear: ['set_disk_free_limit', '50MB'],
+  member: 'disk_free_alarm',
+};
+
+/** With an alarm on, the broker takes nothing from publishers; connections stay. */
 export const alarmBroker: Injector = async ({ cluster }, fault) => {
   const { broker } = cluster;
-  await broker.control('set_vm_memory_high_watermark', '0');
+  const alarm = fault.kind === 'broker-disk-alarm' ? DISK_ALARM : MEMORY_ALARM;
+  await broker.control(...alarm.raise);
   try {
-    await untilAlarmed(broker);
+    await untilAlarmed(broker, alarm, true);
     await delay(fault.lastsMs);
   } finally {
-    await broker.control('set_vm_memory_high_watermark', '0.4');
+    await broker.control(...alarm.clear);
   }
-  return 'the broker reported its memory alarm';
+  await untilAlarmed(broker, alarm, false);
+  return `the broker reported its ${alarm.member}`;
 };
 
 /** The broker's own account of it is seconds old. */
-async function untilAlarmed(broker: Broker): Promise<void> {
+async function untilAlarmed(broker: Broker, { member }: Alarm, isRaised: boolean): Promise<void> {
   const deadline = performance.now() + ALARM_LIMIT_MS;
   for (;;) {
-    const nodes = (await broker.manage('GET', 'nodes')) as { mem_alarm: boolean }[];
-    if (nodes.some((node) => node.mem_alarm)) return;
-    if (performance.now() > deadline) throw new Error('the broker raised no alarm');
+    const nodes = (await broker.manage('GET', 'nodes')) as Record<Alarm['member'], boolean>[];
+    if (nodes.some((node) => node[member]) === isRaised) return;
+    if (performance.now() > deadline) throw new Error(`the broker's ${member} stayed ${String(!isRaised)}`);
     await delay(200);
   }
 }
