@@ -53,7 +53,7 @@ const MUTANTS: readonly Mutant[] = [
     bundle: TASK,
     original: 'const settlement = await handling;',
     mistake: 'const settlement = "ack";',
-    faults: 'database-kill',
+    faults: 'kill-starved-replica',
     caughtBy: /lost: /,
   },
   {
@@ -68,7 +68,8 @@ const MUTANTS: readonly Mutant[] = [
 ];
 
 const WORKSPACE = join(import.meta.dirname, '../..');
-const ROUNDS = '2';
+/** So that a fault of one replica hits each service once. */
+const ROUNDS = '3';
 const SEED = '1';
 
 function main(): void {

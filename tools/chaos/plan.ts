@@ -14,6 +14,7 @@ export type Dependency = 'database' | 'broker' | 'auth';
 /** Everything that can be done to the platform, in the words of the report. */
 export const FAULT_KINDS = [
   'kill-replica',
+  'kill-starved-replica',
   'freeze-replica',
   'rolling-restart',
   'broker-restart',
@@ -53,6 +54,7 @@ const DEPENDENCIES: Readonly<Record<ServiceName, readonly Dependency[]>> = {
 
 /** Lengths in ms. A frozen replica outlives heartbeats (twice 5 s) and, at its longest, the wait for a statement's answer (12 s). */
 const LENGTHS_MS: Readonly<Partial<Record<FaultKind, readonly [number, number]>>> = {
+  'kill-starved-replica': [1_500, 4_000],
   'freeze-replica': [4_000, 25_000],
   'broker-restart': [500, 4_000],
   'broker-kill': [500, 4_000],
@@ -113,6 +115,7 @@ export function describeFault({ kind, replica, dependency, everywhere, lastsMs }
   const who = `${replica.service}-${replica.letter}`;
   switch (kind) {
     case 'kill-replica':
+    case 'kill-starved-replica':
     case 'freeze-replica':
       return `${kind} ${who}${seconds}`;
     case 'rolling-restart':

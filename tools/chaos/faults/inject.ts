@@ -30,6 +30,7 @@ const RESTART_DELAY_MS = 500;
 
 const INJECTORS: Readonly<Record<FaultKind, Injector>> = {
   'kill-replica': killReplica,
+  'kill-starved-replica': killStarvedReplica,
   'freeze-replica': freezeReplica,
   'rolling-restart': rollingRestart,
   'broker-restart': restartBroker,
@@ -58,6 +59,17 @@ async function killReplica({ cluster }: Scene, fault: PlannedFault): Promise<Pro
   await delay(RESTART_DELAY_MS);
   await replica.spawn();
   return `${replica.label} ${how}`;
+}
+
+/** Without its database a replica takes on work and finishes none; then it dies with all of it in its hands. */
+async function killStarvedReplica(scene: Scene, fault: PlannedFault): Promise<Proof> {
+  const relay = scene.cluster.network.relay(fault.replica, 'database');
+  relay.stall();
+  await delay(fault.lastsMs);
+  const count = relay.connections;
+  const killed = await killReplica(scene, fault);
+  relay.resume();
+  return `${killed} after ${proved(count, 'connections to its database stood still')}`;
 }
 
 async function freezeReplica({ cluster }: Scene, fault: PlannedFault): Promise<Proof> {
