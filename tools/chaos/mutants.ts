@@ -63,7 +63,7 @@ const MUTANTS: readonly Mutant[] = [
     mistake:
       'for (const { envelope } of messages) await this.publisher.publishEnvelope(envelope);\n    this.nudgeAfterCommit',
     faults: 'database-kill,broker-kill',
-    caughtBy: /did not happen|has \d+ events|no schedule was acknowledged/,
+    caughtBy: /did not happen|has \d+ events|replicas acknowledged a schedule/,
   },
 ];
 

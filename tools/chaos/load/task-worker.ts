@@ -24,17 +24,23 @@ export async function createAndComplete(context: LoadContext, worker: number): P
   }
 }
 
-async function createSchedule(context: LoadContext, facilityId: number): Promise<string | null> {
+/** Gives the schedule's id; null when it was not acknowledged in time. */
+export async function createSchedule(
+  context: LoadContext,
+  facilityId: number,
+  patienceMs?: number,
+): Promise<string | null> {
   const { caller, journal, urls, adminToken } = context;
   const idempotencyKey = randomUUID();
-  const outcome = await caller.persist({
+  const call = {
     operation: 'POST schedule',
     method: 'POST',
     url: `${urls.task}/Schedules`,
     token: adminToken,
     idempotencyKey,
     body: { facilityId, name: 'Chaos', schedule: '0 6 * * *', timeZone: 'UTC' },
-  });
+  } as const;
+  const outcome = await caller.persist(call, patienceMs);
   const { answer } = outcome;
   const scheduleId = answer === null ? null : (JSON.parse(answer.text) as { scheduleId: string }).scheduleId;
   journal.schedules.push({ ...operationOf(idempotencyKey, String(facilityId), outcome), scheduleId });
