@@ -1,11 +1,13 @@
 /**
- * Builds a library for publication into `dist/<project root>/`: one ES module, one CommonJS file, types, package.json, README. The
- * workspace's own libraries become part of it, so that the package depends on nothing.
+ * Builds a library for publication into `dist/<project root>/`: one ES module, one CommonJS file, types, package.json, and what else its
+ * `files` name that lies in the project (README, data). The workspace's own libraries become part of it, so that the package depends on
+ * nothing.
  *
  * Usage: node tools/build/client-package.ts <project root>
  */
 import { execFile } from 'node:child_process';
-import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
@@ -51,8 +53,10 @@ async function main(projectRoot: string | undefined): Promise<void> {
   const library = projectRoot.split('/').at(-1) ?? '';
   for (const file of ['index.d.mts', 'index.d.cts'])
     await writeFile(join(target, file), `export * from './types/${library}/src/index.js';\n`);
-  for (const file of ['package.json', 'README.md'])
-    await copyFile(join(WORKSPACE, projectRoot, file), join(target, file));
+  const source = join(WORKSPACE, projectRoot);
+  const { files } = JSON.parse(await readFile(join(source, 'package.json'), 'utf8')) as { files: string[] };
+  for (const file of ['package.json', ...files.filter((name) => existsSync(join(source, name)))])
+    await copyFile(join(source, file), join(target, file));
 }
 
 await main(process.argv[2]);

@@ -36,7 +36,7 @@ async function tour(walk: Walk, settings: TourSettings): Promise<void> {
   await settingsChapter(walk, settings, travellers, run);
   await activationChapter(walk, settings, travellers);
   const instance = await scheduleChapter(walk, settings, travellers, run);
-  await completionChapter(walk, settings, travellers, instance);
+  await completionChapter(walk, settings, instance);
   await generationChapter(walk, settings, travellers);
   await revocationChapter(walk, settings, travellers);
 }

@@ -26,9 +26,11 @@ export class IdentityProviderProcess {
   private constructor(
     private readonly bundle: string,
     private readonly port: number,
+    private readonly environment: Readonly<Record<string, string>>,
   ) {}
 
-  static async start(): Promise<IdentityProviderProcess> {
+  /** @param environment variables over those it would get */
+  static async start(environment: Readonly<Record<string, string>> = {}): Promise<IdentityProviderProcess> {
     const bundle = join(WORKSPACE, `dist/test/identity-provider-${String(process.pid)}.js`);
     const options = ['--bundle', '--platform=node', '--format=cjs', '--packages=external'];
     await promisify(execFile)(
@@ -36,13 +38,18 @@ export class IdentityProviderProcess {
       [ENTRY, ...options, '--tsconfig=tsconfig.base.json', `--outfile=${bundle}`, '--log-level=warning'],
       { cwd: WORKSPACE },
     );
-    const provider = new IdentityProviderProcess(bundle, await freePort());
+    const provider = new IdentityProviderProcess(bundle, await freePort(), environment);
     await provider.up();
     return provider;
   }
 
-  get issuer(): string {
+  /** Where its process listens. */
+  get url(): string {
     return `http://127.0.0.1:${String(this.port)}`;
+  }
+
+  get issuer(): string {
+    return this.environment['ISSUER'] ?? this.url;
   }
 
   /** Everything it has written since it was last started. */
@@ -61,8 +68,9 @@ export class IdentityProviderProcess {
         CLIENT_SECRET: OPENID_CLIENT.OPENID_CLIENT_SECRET,
         REDIRECT_URIS: OPENID_CLIENT.OPENID_REDIRECT_URI,
         USER_PASSWORD: PASSWORD,
+        ...this.environment,
       },
-      readyUrl: `${this.issuer}/health/ready`,
+      readyUrl: `${this.url}/health/ready`,
     });
   }
 

@@ -60,6 +60,7 @@ const CASES: Record<string, StoreCase> = {
       personId: 1004,
       providerId: 815,
       personas: Persona.ServiceProvider,
+      facilities: [501],
     },
     byIdentifier: { by: 'person', personId: 1004 },
   },

@@ -151,6 +151,10 @@ describe('single sign-on with a provider that misbehaves', () => {
   it.each([
     ['of another issuer', (normal: object) => ({ body: { ...normal, issuer: 'https://another.example' } })],
     ['without endpoints', () => ({ body: { issuer: provider.issuer } })],
+    [
+      'with an endpoint that is no address',
+      (normal: object) => ({ body: { ...normal, token_endpoint: '/token' } }),
+    ],
     ['that is no JSON', () => ({ body: '{' })],
   ])('answers 503 at the start with metadata %s', async (_, metadata) => {
     const replicaUrl = await freshReplica();

@@ -65,6 +65,24 @@ describe('rate limits of the token endpoints', () => {
     expect((await ask(0, '203.0.113.2', wrong)).status).toBe(401);
   });
 
+  it('ignore X-Forwarded-For of whoever is no trusted proxy, so that nobody gets more by inventing addresses', async () => {
+    const environment = { ...ENVIRONMENT, TRUSTED_PROXIES: '192.0.2.7, fd00::/8' };
+    const exposed = await startReplica(service.database.url, { environment });
+    const wrong = trusted({ sharedSecret: 'wrong' });
+    const counts = await statuses(20, (turn) =>
+      postTo(exposed, '/auth/token/trust-simple', wrong).set('X-Forwarded-For', `198.18.0.${String(turn)}`),
+    );
+    await exposed.close();
+    expect(counts).toEqual(
+      new Map([
+        [401, PER_ADDRESS],
+        [429, 20 - PER_ADDRESS],
+      ]),
+    );
+    // The addresses that were only claimed have lost nothing.
+    expect((await ask(0, '198.18.0.1', wrong)).status).toBe(401);
+  });
+
   it('count a network of IPv6 addresses as one', async () => {
     const wrong = trusted({ sharedSecret: 'wrong' });
     const counts = await statuses(20, (turn) => ask(turn, `2001:db8:1:1::${String(turn + 1)}`, wrong));

@@ -56,7 +56,7 @@ export class SignInBrowser {
     return location === null ? { url, response } : this.follow(new URL(location, url).href);
   }
 
-  private async send(url: string, init: RequestInit): Promise<Response> {
+  protected async send(url: string, init: RequestInit): Promise<Response> {
     const jar = this.cookies(url);
     const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
     const headers = { ...(init.headers as Record<string, string>), ...(cookie === '' ? {} : { cookie }) };

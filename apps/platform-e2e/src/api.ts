@@ -2,10 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { DEVELOPMENT_PASSWORD } from './environments';
 
 /** An access token of a development identity, by its password. */
-export async function logIn(authUrl: string, user: string): Promise<string> {
+export async function logIn(
+  authUrl: string,
+  user: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<string> {
   const answer = await fetch(`${authUrl}/auth/token/user`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { ...headers, 'content-type': 'application/json' },
     body: JSON.stringify({ user, password: DEVELOPMENT_PASSWORD }),
   });
   const { accessToken } = (await answer.json()) as { accessToken: string | null };

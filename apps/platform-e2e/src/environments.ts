@@ -76,14 +76,21 @@ export function serviceVariables(
     METRICS_PORT: String(ports.metricsPort),
     SHUTDOWN_GRACE_MS: String(SHUTDOWN_GRACE_MS),
     DATABASE_URL: facts.databases[name].url,
-    TOKEN_ISSUER: 'https://auth.platform.test',
-    TOKEN_AUDIENCE: 'platform-e2e',
-    ACCESS_TOKEN_HMAC_KEY: secrets.accessTokenKey,
-    ACCESS_TOKEN_HMAC_KEY_ID: 'access-e2e',
+    ...tokenVariables(facts),
     AUTH_SERVICE_URL: localUrl(table.auth),
     CURSOR_HMAC_KEY: secrets.cursorKey,
     ...(name === 'auth' ? authVariables(facts) : ownIdentity(secrets)),
     ...(name === 'task' ? busVariables(facts) : {}),
+  };
+}
+
+/** What checking access tokens takes. */
+export function tokenVariables({ secrets }: PlatformFacts): Variables {
+  return {
+    TOKEN_ISSUER: 'https://auth.platform.test',
+    TOKEN_AUDIENCE: 'platform-e2e',
+    ACCESS_TOKEN_HMAC_KEY: secrets.accessTokenKey,
+    ACCESS_TOKEN_HMAC_KEY_ID: 'access-e2e',
   };
 }
 

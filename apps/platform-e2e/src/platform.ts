@@ -18,7 +18,8 @@ import type { NeighbourName, PlatformFacts, ProgramName, ServiceName, Variables 
 import { findFreePorts } from './free-ports';
 
 const WORKSPACE = join(__dirname, '../../..');
-const READY_TIMEOUT_MS = 40_000;
+/** Seven processes begin at once, on a machine that may be busy. */
+const READY_TIMEOUT_MS = 75_000;
 
 /** One running process of a platform. */
 export interface Replica extends RunningProcess {

@@ -4,6 +4,15 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { secretsIn } from './secrets-in-traffic';
 
+/** A request that went through, and its answer. */
+export interface Exchange {
+  method: string;
+  /** With its query. */
+  path: string;
+  status: number;
+  body: string;
+}
+
 /** Stands before a program, passes everything on unchanged, and remembers the secrets that went through in either direction. */
 export class RecordingProxy {
   readonly secrets = new Map<string, string>();
@@ -11,10 +20,15 @@ export class RecordingProxy {
   private constructor(
     private readonly server: Server,
     readonly url: string,
+    private readonly onExchange: (exchange: Exchange) => void,
   ) {}
 
-  /** @param target address of the program, which need not run yet */
-  static async start(target: string): Promise<RecordingProxy> {
+  /** @param target address of the program, which need not run yet
+   *  @param onExchange called before the answer is passed on */
+  static async start(
+    target: string,
+    onExchange: (exchange: Exchange) => void = () => undefined,
+  ): Promise<RecordingProxy> {
     const server = createServer((incoming, outgoing) => {
       proxy.passOn(target, incoming, outgoing).catch((error: unknown) => {
         // As if the program were not there.
@@ -24,7 +38,7 @@ export class RecordingProxy {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    const proxy = new RecordingProxy(server, `http://127.0.0.1:${String(port)}`);
+    const proxy = new RecordingProxy(server, `http://127.0.0.1:${String(port)}`, onExchange);
     return proxy;
   }
 
@@ -43,7 +57,9 @@ export class RecordingProxy {
     const [answer] = (await once(sent, 'response')) as [IncomingMessage];
     const answered = await bodyOf(answer);
     this.remember(answer, incoming.url, answered);
-    outgoing.writeHead(answer.statusCode ?? 502, answer.headers).end(answered);
+    const status = answer.statusCode ?? 502;
+    this.onExchange({ method: method ?? '', path: incoming.url ?? '', status, body: answered.toString() });
+    outgoing.writeHead(status, answer.headers).end(answered);
   }
 
   private remember({ headers }: IncomingMessage, url: string | undefined, body: Buffer): void {

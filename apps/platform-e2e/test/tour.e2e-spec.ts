@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { NEIGHBOUR_NAMES, SERVICE_NAMES, localUrl } from '../src/environments';
 import type { ServiceName, Variables } from '../src/environments';
 import { knownSecrets } from '../src/known-secrets';
@@ -61,6 +63,16 @@ describe('the tour', () => {
     },
     JOURNEY_TIMEOUT_MS,
   );
+
+  it('is shown in the README as it is', async () => {
+    const readme = await readFile(join(__dirname, '../../../README.md'), 'utf8');
+    const [, excerpt = ''] = /\n## The tour\n[\s\S]*?```\n([\s\S]*?)```/.exec(readme) ?? [];
+    const steps = excerpt.match(/^ *\d+ {2}\S.*$/gm) ?? [];
+    expect(steps.length).toBeGreaterThan(2);
+    expect(tourOutputs[0]?.split('\n').map((line) => line.trim())).toEqual(
+      expect.arrayContaining(steps.map((step) => step.trim())),
+    );
+  });
 
   it('shows no token, password or secret, and no colours where there is no terminal', async () => {
     const { output } = await tour();

@@ -12,6 +12,7 @@ import type { AccessTokensOptions } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
 import { Persona } from '@platform/personas';
+import { tracedFetch } from '@platform/service-defaults';
 import type { SettingsServiceConfig } from './config';
 import { MIGRATIONS, SCHEMA } from './database-layout';
 import { DiagnosticsModule } from './diagnostics/diagnostics.module';
@@ -49,14 +50,19 @@ function accessTokens(config: Readonly<SettingsServiceConfig>): AccessTokensOpti
     sharedSecret: config.SERVICE_SHARED_SECRET,
     persona: Persona.InternalPartner,
     userName: config.SERVICE_USER_NAME,
+    fetch: tracedFetch,
   });
   const configured = configuredTokens(config);
   return {
     ...configured,
-    keys: combineKeys(configured.keys, authServiceKeys({ authServiceUrl: config.AUTH_SERVICE_URL })),
+    keys: combineKeys(
+      configured.keys,
+      authServiceKeys({ authServiceUrl: config.AUTH_SERVICE_URL, fetch: tracedFetch }),
+    ),
     revocations: httpRevocationSource({
       authServiceUrl: config.AUTH_SERVICE_URL,
       bearerToken: () => tokens.getToken(),
+      fetch: tracedFetch,
       onTokenRefused: (token) => {
         tokens.invalidate(token);
       },

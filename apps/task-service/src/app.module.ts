@@ -13,7 +13,7 @@ import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
 import { MessagingModule } from '@platform/messaging';
 import { Persona } from '@platform/personas';
-import { SignedCursor } from '@platform/service-defaults';
+import { SignedCursor, tracedFetch } from '@platform/service-defaults';
 import { CallerScope } from './access/caller-scope.service';
 import { TaskProblemFilter } from './access/task-problem.filter';
 import { TASK_CONFIG } from './config';
@@ -85,14 +85,19 @@ function accessTokens(config: Readonly<TaskServiceConfig>): AccessTokensOptions 
     sharedSecret: config.SERVICE_SHARED_SECRET,
     persona: Persona.InternalPartner,
     userName: config.SERVICE_USER_NAME,
+    fetch: tracedFetch,
   });
   const configured = configuredTokens(config);
   return {
     ...configured,
-    keys: combineKeys(configured.keys, authServiceKeys({ authServiceUrl: config.AUTH_SERVICE_URL })),
+    keys: combineKeys(
+      configured.keys,
+      authServiceKeys({ authServiceUrl: config.AUTH_SERVICE_URL, fetch: tracedFetch }),
+    ),
     revocations: httpRevocationSource({
       authServiceUrl: config.AUTH_SERVICE_URL,
       bearerToken: () => tokens.getToken(),
+      fetch: tracedFetch,
       onTokenRefused: (token) => {
         tokens.invalidate(token);
       },

@@ -3,6 +3,7 @@ import { Tasks1800000000000 } from './migrations/1800000000000-tasks';
 import { Scheduler1800000000001 } from './migrations/1800000000001-scheduler';
 import { Outbox1800000000002 } from './migrations/1800000000002-outbox';
 import { FireRetention1800000000003 } from './migrations/1800000000003-fire-retention';
+import { TriggerOrigin1800000000004 } from './migrations/1800000000004-trigger-origin';
 
 /** The schema that holds every table of this service. */
 export const SCHEMA = 'task';
@@ -14,6 +15,7 @@ export const MIGRATIONS = [
   Scheduler1800000000001,
   Outbox1800000000002,
   FireRetention1800000000003,
+  TriggerOrigin1800000000004,
 ];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only

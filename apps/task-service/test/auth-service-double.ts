@@ -10,6 +10,8 @@ export interface AuthServiceDouble {
   revocations: { domain: string; identifier: string; revocationDate: string }[];
   /** What GET /auth/me answers; null answers 503. */
   identity: { facilities: number[] } | null;
+  /** The last `traceparent` that came in, by path. */
+  traceparents: Record<string, string>;
   close(): Promise<void>;
 }
 
@@ -19,6 +21,7 @@ export async function startAuthServiceDouble(): Promise<AuthServiceDouble> {
     url: '',
     revocations: [],
     identity: null,
+    traceparents: {},
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -32,6 +35,7 @@ export async function startAuthServiceDouble(): Promise<AuthServiceDouble> {
       '/auth/revocations': double.revocations,
       '/auth/me': double.identity,
     };
+    double.traceparents[path] = String(request.headers['traceparent']);
     request.resume();
     response.writeHead(bodies[path] ? 200 : 503, { 'content-type': 'application/json' });
     response.end(JSON.stringify(bodies[path] ?? {}));

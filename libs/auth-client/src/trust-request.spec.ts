@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { TrustRequestError, createTrustRequest, signTrustRequest, trustSignedText } from './index';
 import type { UnsignedTrustRequest } from './index';
+import vectors from '../trust-test-vectors.json';
 
 /** The published vectors: README of this package. */
 const SECRET = 'kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs';
@@ -93,9 +94,18 @@ describe('trustSignedText', () => {
 });
 
 describe('signTrustRequest', () => {
-  it('agrees with the published vectors', () => {
+  it('agrees with the vectors of the README', () => {
     expect(signTrustRequest(TECHNICIAN, SECRET)).toBe('z/1wgDYJIFs+qhevH6rV/uJS7zDRHpL2+8zoye6ZBeg=');
     expect(signTrustRequest(INTERNAL, SECRET)).toBe('ibkPoC6DH/x1sRnAsGzRLZ6g75BZCqjiBwdTdqtHhG4=');
+  });
+
+  it.each(vectors.accepted)('agrees with the published vector: $about', (vector) => {
+    expect(trustSignedText(vector.request)).toBe(vector.signedText);
+    expect(signTrustRequest(vector.request, vector.sharedSecret)).toBe(vector.authenticationCode);
+  });
+
+  it.each(vectors.refused)('refuses, as published: $because', ({ request }) => {
+    expect(() => signTrustRequest(request, SECRET)).toThrow(TrustRequestError);
   });
 
   it('depends on the secret', () => {

@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { EmptyProject, testAccessToken } from '@platform/testing';
+import vectors from '../trust-test-vectors.json';
 
 // A test vector of the README.
 const CODE = 'ibkPoC6DH/x1sRnAsGzRLZ6g75BZCqjiBwdTdqtHhG4=';
@@ -15,6 +16,12 @@ const PROGRAM = `
     (token) => console.log(token, signTrustRequest(request, secret)),
     (error) => { console.error(error); process.exitCode = 1; },
   );
+`;
+const VECTORS_PROGRAM = `
+  const throws = (work) => { try { work(); return false; } catch { return true; } };
+  const agree = ({ request, sharedSecret, authenticationCode }) => signTrustRequest(request, sharedSecret) === authenticationCode;
+  const refused = ({ request }) => throws(() => signTrustRequest(request, 'secret'));
+  console.log(vectors.accepted.filter(agree).length, vectors.refused.filter(refused).length);
 `;
 const TYPED_PROGRAM = `
   import { TokenProvider, createTrustRequest } from '@platform/auth-client';
@@ -67,6 +74,25 @@ describe('the published package, in an empty project', () => {
   ])('works from %s', async (_kind, file, head) => {
     await project.write(file, head + PROGRAM);
     expect(await project.run(file, url)).toBe(`${accessToken} ${CODE}\n`);
+  });
+
+  it.each([
+    [
+      'an ES module',
+      'vectors.mjs',
+      `import vectors from '@platform/auth-client/trust-test-vectors.json' with { type: 'json' };
+       import { signTrustRequest } from '@platform/auth-client';`,
+    ],
+    [
+      'CommonJS',
+      'vectors.cjs',
+      `const vectors = require('@platform/auth-client/trust-test-vectors.json');
+       const { signTrustRequest } = require('@platform/auth-client');`,
+    ],
+  ])('brings its test vectors to %s, and agrees with them', async (_kind, file, head) => {
+    await project.write(file, head + VECTORS_PROGRAM);
+    const { accepted, refused } = vectors;
+    expect(await project.run(file)).toBe(`${String(accepted.length)} ${String(refused.length)}\n`);
   });
 
   it('brings types for both', async () => {

@@ -21,6 +21,7 @@ Each message type has a durable fanout exchange \`<namespace>:<name>\` (namespac
 bound to the durable quorum queues of those who consume it. The body is the MassTransit v8 JSON envelope
 (\`application/vnd.masstransit+json\`) whose \`messageType\` holds \`urn:message:<namespace>:<name>\`; a bare JSON message
 (\`application/json\`) is understood too. Answers go to the envelope's \`responseAddress\` or to AMQP's \`reply-to\`.
+The headers \`traceparent\` (W3C Trace Context) and \`MT-Activity-Id\` (the same, as MassTransit names it) carry the trace.
 
 Messages only grow: receivers ignore fields they do not know, and a breaking change is a new \`…V2\` type. A message that its
 receiver cannot read, or that breaks its contract, ends in \`<queue>_error\`; one of an unknown type in \`<queue>_skipped\`.

@@ -17,5 +17,5 @@ export {
   isStatementTimeout,
   isUniqueViolation,
 } from './errors';
-export { queryPrepared } from './prepared-query';
+export { queryPrepared, queryPreparedArrays } from './prepared-query';
 export type { PreparedStatement } from './prepared-query';

@@ -9,7 +9,8 @@ const DATABASE_LIMIT_MS = 60_000;
 
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' });
 
-const migrationConfigSchema = z
+/** What a migration reads from its environment. */
+export const migrationConfigSchema = z
   .object({ DATABASE_URL: postgresUrl.optional(), MIGRATION_DATABASE_URL: postgresUrl.optional() })
   .refine((urls) => urls.DATABASE_URL !== undefined || urls.MIGRATION_DATABASE_URL !== undefined, {
     path: ['DATABASE_URL'],

@@ -1,4 +1,4 @@
-import type { Pool, QueryArrayConfig } from 'pg';
+import type { Pool } from 'pg';
 import type { DataSource } from 'typeorm';
 import { DatabaseUnavailableError } from './errors';
 
@@ -9,19 +9,32 @@ export interface PreparedStatement {
 }
 
 /**
- * Rows of a hot read, each an array in the order of the selected columns. It goes to the driver directly: TypeORM's query runner
- * and parsing the statement anew cost more than a read by primary key. Not for transactions. A PgBouncer in between
- * that pools by transaction must know prepared statements (1.21 or later, `max_prepared_statements` above 0).
+ * Rows of a statement on a hot path. It goes to the driver directly: TypeORM's query runner, and parsing and planning the statement
+ * anew, cost more than a read by primary key. Not for transactions. A PgBouncer in between that pools by transaction must know
+ * prepared statements (1.21 or later, `max_prepared_statements` above 0).
  * @throws the driver's error, which `isConnectionError` and its likes understand
  */
-export async function queryPrepared<Row extends unknown[]>(
+export async function queryPrepared<Row extends object>(
   dataSource: DataSource,
   { name, text }: PreparedStatement,
   values: readonly unknown[],
 ): Promise<Row[]> {
-  // TypeORM's PostgreSQL driver keeps its pool of pg here; there is none before it has connected and after it has closed.
+  return (await poolOf(dataSource).query<Row>({ name, text, values: [...values] })).rows;
+}
+
+/** As `queryPrepared`, each row an array in the order of the selected columns: the cheapest there is.
+ *  @throws the driver's error, which `isConnectionError` and its likes understand */
+export async function queryPreparedArrays<Row extends unknown[]>(
+  dataSource: DataSource,
+  { name, text }: PreparedStatement,
+  values: readonly unknown[],
+): Promise<Row[]> {
+  return (await poolOf(dataSource).query<Row>({ name, text, values: [...values], rowMode: 'array' })).rows;
+}
+
+/** TypeORM's PostgreSQL driver keeps its pool of pg in `master`; there is none before it has connected and after it has closed. */
+function poolOf(dataSource: DataSource): Pool {
   const { master: pool } = dataSource.driver as unknown as { master: Pool | undefined };
   if (pool === undefined) throw new DatabaseUnavailableError('the data source is not connected');
-  const query: QueryArrayConfig = { name, text, values: [...values], rowMode: 'array' };
-  return (await pool.query<Row>(query)).rows;
+  return pool;
 }

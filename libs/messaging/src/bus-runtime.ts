@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { LoggerService } from '@nestjs/common';
 import type { Bus, MessageContract, RequestContract } from '@platform/contracts';
+import { inSpan } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { BusLink } from './bus/bus-link';
 import { ConfirmPublisher } from './bus/confirm-publisher';
@@ -13,7 +14,9 @@ import type { Endpoint, MessagingCounters } from './consuming/endpoint';
 import { delaysOf } from './consuming/retry-decision';
 import { createEnvelope, type SerializedEnvelope } from './envelope/create-envelope';
 import { hostInfo } from './envelope/host-info';
+import { publishSpan } from './envelope/message-span';
 import { exchangeName } from './envelope/message-type';
+import { messageTraceHeaders } from './envelope/trace-headers';
 import { MessageReturnedError } from './errors';
 import { BusRequester, type RequestOutcome } from './requesting/bus-requester';
 
@@ -110,15 +113,21 @@ export class BusRuntime {
       source: this.options.service,
       hostAddress: this.link.hostAddress,
       host: hostInfo(this.options.service),
+      headers: messageTraceHeaders(),
     });
     await this.publishEnvelope(envelope, options.timeoutMs);
   }
 
-  /** @throws as {@link ConfirmPublisher.publish} */
+  /** Publishes in the trace that the envelope's headers carry; what receives it hangs under this publish.
+   *  @throws as {@link ConfirmPublisher.publish} */
   async publishEnvelope(envelope: SerializedEnvelope, timeoutMs = DEFAULT_PUBLISH_TIMEOUT_MS): Promise<void> {
-    const { bus, counters } = this.options;
+    const { bus, counters, logger } = this.options;
     try {
-      await publishSerialized(this.publisher, envelope, timeoutMs);
+      await inSpan(publishSpan(envelope), async (trace) => {
+        const headers = { ...envelope.headers, ...messageTraceHeaders(trace) };
+        await publishSerialized(this.publisher, { ...envelope, headers }, timeoutMs);
+        logger.log(`bus ${bus}: published ${envelope.exchange} ${envelope.messageId}`);
+      });
       counters.published(bus, envelope.exchange);
     } catch (error) {
       if (error instanceof MessageReturnedError) counters.returned(bus, envelope.exchange);

@@ -10,6 +10,7 @@ export type { RequestOutcome } from './requesting/bus-requester';
 export { createEnvelope } from './envelope/create-envelope';
 export type { EnvelopeOptions, SerializedEnvelope } from './envelope/create-envelope';
 export type { ReceivedEnvelope } from './envelope/read-envelope';
+export { messageTraceHeaders } from './envelope/trace-headers';
 export { exchangeName, messageTypeUrn } from './envelope/message-type';
 export { errorQueue, retryQueue, skippedQueue } from './bus/queue-topology';
 export { connectBus } from './connect-bus';

@@ -28,4 +28,19 @@ export { hideTokens, logSafeError, logSafeUrl } from './logging/log-safe';
 export { validationProblem } from './problems/validation';
 export { SignedCursor } from './paging/signed-cursor';
 export { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageKeyQuery, pageSizeQuery } from './paging/page-query';
-export { currentTraceId, newTraceId, traceIdOf, withTraceId } from './tracing/trace-context';
+export {
+  currentTrace,
+  currentTraceId,
+  newTrace,
+  newTraceId,
+  traceHeaders,
+  traceIdOf,
+  traceOf,
+  withTrace,
+  withoutTrace,
+} from './tracing/trace-context';
+export type { RecordedSpan, SpanAttributes, TraceContext, TraceHeaders } from './tracing/trace-context';
+export { inSpan, isRecordingSpans, openSpan, recordSpansWith } from './tracing/spans';
+export type { SpanKind, SpanOptions, SpanRecorder } from './tracing/spans';
+export { tracedFetch } from './tracing/traced-fetch';
+export type { TracingConfig } from './tracing/tracing-settings';

@@ -13,6 +13,8 @@ import { Metrics } from './metrics/metrics';
 import { ProblemDetailsFilter } from './problems/problem-details.filter';
 import { ProblemMappers } from './problems/problem-mappers';
 import { ServiceValidationPipe } from './problems/validation';
+import { Tracing } from './tracing/tracing';
+import type { TracingConfig } from './tracing/tracing-settings';
 
 /** What every service has: logs, health, metrics, clock, problem details and validation. */
 @Global()
@@ -26,6 +28,10 @@ export class ServiceDefaultsModule {
       ProblemMappers,
       RouteTable,
       { provide: CLOCK, useValue: clock },
+      {
+        provide: Tracing,
+        useFactory: () => Tracing.start(config, { name, version: config.SERVICE_VERSION ?? '0.0.0' }),
+      },
       { provide: ServiceLogger, useValue: new ServiceLogger({ name, level: config.LOG_LEVEL }) },
     ];
     // Nest asks the filter that was registered last first: an app's own APP_FILTER goes before this one.
@@ -39,7 +45,7 @@ export class ServiceDefaultsModule {
 
 /** What the defaults need to know about the service. */
 export interface ServiceDefaultsOptions {
-  config: Pick<ServiceConfig, 'LOG_LEVEL'>;
+  config: Pick<ServiceConfig, 'LOG_LEVEL'> & Partial<Pick<ServiceConfig, 'SERVICE_VERSION'>> & TracingConfig;
   name: string;
   clock?: Clock;
 }

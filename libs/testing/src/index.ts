@@ -12,3 +12,7 @@ export type { ProcessOptions, RunningProcess } from './run-process';
 export { TcpProxy } from './tcp-proxy';
 export { EmptyProject } from './empty-project';
 export { PrivatePostgresql } from './private-postgresql';
+export { startTraceCollector } from './trace-collector';
+export type { CollectedExport, CollectedSpan, TraceCollector } from './trace-collector';
+export { SpanNotes } from './span-notes';
+export type { NotedSpan } from './span-notes';

@@ -19,7 +19,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
 
 /** Administration writes as the role that owns the tables: the service's own role may not change applications. */
-const adminConfigSchema = z
+export const adminConfigSchema = z
   .object({
     DATABASE_URL: postgresUrl.optional(),
     MIGRATION_DATABASE_URL: postgresUrl.optional(),

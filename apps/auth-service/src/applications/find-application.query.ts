@@ -1,3 +1,5 @@
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { Personas } from '@platform/personas';
 import { LIVE_SECRETS } from './application';
@@ -11,7 +13,9 @@ export interface ApplicationRow {
   sealedSecrets: Buffer[];
 }
 
-const FIND_APPLICATION = `
+const FIND_APPLICATION: PreparedStatement = {
+  name: 'find-application',
+  text: `
   SELECT a.application_key AS "applicationKey", a.allowed_personas AS "allowedPersonas",
     a.allow_refresh AS "allowRefresh", a.allowed_flows AS "allowedFlows",
     ARRAY(
@@ -20,13 +24,14 @@ const FIND_APPLICATION = `
       ORDER BY s.version DESC LIMIT ${String(LIVE_SECRETS)}
     ) AS "sealedSecrets"
   FROM auth.application a
-  WHERE a.application_key = $1 AND a.enabled`;
+  WHERE a.application_key = $1 AND a.enabled`,
+};
 
 /** The enabled application with this key, or null. */
 export async function findApplication(
   dataSource: DataSource,
   applicationKey: string,
 ): Promise<ApplicationRow | null> {
-  const rows = await dataSource.query<ApplicationRow[]>(FIND_APPLICATION, [applicationKey]);
+  const rows = await queryPrepared<ApplicationRow>(dataSource, FIND_APPLICATION, [applicationKey]);
   return rows[0] ?? null;
 }

@@ -1,8 +1,13 @@
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 
-const RECORD = `
+const RECORD: PreparedStatement = {
+  name: 'record-authentication-code',
+  text: `
   INSERT INTO auth.trust_replay (application_key, authentication_code) VALUES ($1, $2)
-  ON CONFLICT DO NOTHING RETURNING 1`;
+  ON CONFLICT DO NOTHING RETURNING 1`,
+};
 
 /** Notes that a signed request was used. False when it was used before, on whichever replica. */
 export async function recordAuthenticationCode(
@@ -10,6 +15,6 @@ export async function recordAuthenticationCode(
   applicationKey: string,
   code: Buffer,
 ): Promise<boolean> {
-  const rows = await dataSource.query<unknown[]>(RECORD, [applicationKey, code]);
+  const rows = await queryPrepared(dataSource, RECORD, [applicationKey, code]);
   return rows.length === 1;
 }

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { CLOCK, problems } from '@platform/service-defaults';
+import { CLOCK, problems, tracedFetch } from '@platform/service-defaults';
 import type { ProblemException } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { fullJitterDelayMs, sleep } from '@platform/time';
@@ -56,7 +56,7 @@ export class CustomersClient {
 
   private async attempt(path: string, token: string): Promise<Attempt> {
     try {
-      const response = await fetch(`${this.config.CUSTOMERS_SERVICE_URL.replace(/\/$/, '')}${path}`, {
+      const response = await tracedFetch(`${this.config.CUSTOMERS_SERVICE_URL.replace(/\/$/, '')}${path}`, {
         headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
         redirect: 'error',
         signal: AbortSignal.timeout(this.config.CUSTOMERS_SERVICE_TIMEOUT_MS),

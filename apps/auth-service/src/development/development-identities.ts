@@ -38,7 +38,7 @@ export const DEVELOPMENT_PERSONS: readonly DevelopmentPerson[] = [
     personas: Persona.Resident,
     facilities: [501],
   },
-  // ServiceProvider comes from her technician account.
+  // ServiceProvider and her facility come from her technician account.
   { personId: 1004, userName: 'tess.tech', displayName: 'Tess Tech', personas: Persona.None },
   {
     personId: 1005,
@@ -80,7 +80,8 @@ export const DEVELOPMENT_ACCESS_POINTS = [{ accessPointName: 'Scheduling', group
 export const DEVELOPMENT_PROVIDERS = [{ providerId: 815, providerName: 'Provider 815' }] as const;
 
 export const DEVELOPMENT_TECHNICIANS = [
-  { providerId: 815, userName: 'tess.tech', displayName: 'Tess Tech', personId: 1004 },
+  // Her provider looks after one building; the facility is the account's, not the person's.
+  { providerId: 815, userName: 'tess.tech', displayName: 'Tess Tech', personId: 1004, facilities: [501] },
 ] as const;
 
 /** Subjects of the development identity provider, and who they are here. Its fourth, nora, is nobody. */

@@ -102,13 +102,24 @@ export async function writeServiceProviders(connection: SqlConnection): Promise<
       [providerId, providerName],
     );
   }
-  for (const { providerId, userName, displayName, personId } of DEVELOPMENT_TECHNICIANS) {
+  for (const { providerId, userName, displayName, personId, facilities } of DEVELOPMENT_TECHNICIANS) {
+    const key = userNameKey(userName);
     await connection.query(
       `INSERT INTO service_providers.technician (provider_id, user_name, user_name_key, display_name, person_id)
        VALUES ($1, $2, $3, $4, $5)
        ON CONFLICT (user_name_key) DO UPDATE SET provider_id = excluded.provider_id, user_name = excluded.user_name,
          display_name = excluded.display_name, person_id = excluded.person_id, disabled = false`,
-      [providerId, userName, userNameKey(userName), displayName, personId],
+      [providerId, userName, key, displayName, personId],
+    );
+    await connection.query(
+      `DELETE FROM service_providers.technician_facility f USING service_providers.technician t
+       WHERE f.technician_id = t.technician_id AND t.user_name_key = $1`,
+      [key],
+    );
+    await connection.query(
+      `INSERT INTO service_providers.technician_facility (technician_id, facility_id)
+       SELECT technician_id, unnest($2::integer[]) FROM service_providers.technician WHERE user_name_key = $1`,
+      [key, facilities],
     );
   }
 }

@@ -1,3 +1,5 @@
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { Persona } from '@platform/personas';
 import type { StoreStatements } from './sql-identity.store';
@@ -18,7 +20,10 @@ const FIND = `
     'disabled', t.disabled OR p.disabled) AS record
   FROM service_providers.technician t JOIN service_providers.provider p USING (provider_id)`;
 
-const FIND_PROVIDER = `SELECT 1 FROM service_providers.provider WHERE provider_id = $1 AND NOT disabled`;
+const FIND_PROVIDER: PreparedStatement = {
+  name: 'find-provider',
+  text: `SELECT 1 FROM service_providers.provider WHERE provider_id = $1 AND NOT disabled`,
+};
 
 const STATEMENTS: StoreStatements = {
   find: {
@@ -44,7 +49,7 @@ export class ServiceProvidersStore extends SqlIdentityStore {
 
   /** True for a provider that exists and is not disabled. */
   async hasProvider(providerId: number): Promise<boolean> {
-    const rows = await this.dataSource.query<unknown[]>(FIND_PROVIDER, [providerId]);
+    const rows = await queryPrepared(this.dataSource, FIND_PROVIDER, [providerId]);
     return rows.length > 0;
   }
 }

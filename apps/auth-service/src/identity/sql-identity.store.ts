@@ -1,3 +1,5 @@
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type {
   IdentityQuery,
@@ -48,11 +50,10 @@ export async function findInStores(
   stores: readonly SqlIdentityStore[],
   query: IdentityQuery,
 ): Promise<IdentityRecord[]> {
-  const statements = stores.map((store) => store.statements.find[query.by]).filter((sql) => sql !== null);
-  if (statements.length === 0) return [];
-  const rows = await dataSource.query<{ record: IdentityRecord }[]>(unionAll(statements), [
-    parameterOf(query),
-  ]);
+  const asked = stores.filter((store) => store.statements.find[query.by] !== null);
+  if (asked.length === 0) return [];
+  const statement = unionAll(`find-by-${query.by}`, asked, (store) => store.statements.find[query.by]);
+  const rows = await queryPrepared<{ record: IdentityRecord }>(dataSource, statement, [parameterOf(query)]);
   return rows.map(({ record }) => record);
 }
 
@@ -62,13 +63,23 @@ export async function findPasswordsInStores(
   stores: readonly SqlIdentityStore[],
   userName: string,
 ): Promise<StoredPassword[]> {
-  const sql = unionAll(stores.map((store) => store.statements.findPassword));
-  const rows = await dataSource.query<{ password: StoredPassword }[]>(sql, [userNameKey(userName)]);
+  const statement = unionAll('find-password', stores, (store) => store.statements.findPassword);
+  const parameters = [userNameKey(userName)];
+  const rows = await queryPrepared<{ password: StoredPassword }>(dataSource, statement, parameters);
   return rows.map(({ password }) => password);
 }
 
-function unionAll(statements: readonly string[]): string {
-  return statements.join('\nUNION ALL\n');
+/** One statement that asks all of them; the same stores make the same statement. */
+function unionAll(
+  name: string,
+  stores: readonly SqlIdentityStore[],
+  textOf: (store: SqlIdentityStore) => string | null,
+): PreparedStatement {
+  return {
+    // PostgreSQL cuts names off after 63 characters.
+    name: `${name}/${stores.map((store) => store.name.split('-')[0]).join('+')}`,
+    text: stores.map(textOf).join('\nUNION ALL\n'),
+  };
 }
 
 function parameterOf(query: IdentityQuery): string | number {

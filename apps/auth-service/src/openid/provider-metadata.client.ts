@@ -84,7 +84,7 @@ export class ProviderMetadata {
         execute: httpAllowed ? [allowInsecureRequests] : [],
       });
       const metadata = found.serverMetadata();
-      assertEndpoints(metadata);
+      assertEndpoints(metadata, httpAllowed);
       this.known = { metadata, readAtMs: this.clock.monotonicMs() };
       return this.known;
     } catch (cause) {
@@ -114,11 +114,16 @@ export class ProviderMetadata {
   }
 }
 
-/** @throws {IdentityProviderUnavailableError} when something is missing that the code flow needs */
-function assertEndpoints(metadata: ServerMetadata): void {
+/** The library looks at an endpoint only when it uses it, which is too late for an answer that tells an outage from a refusal.
+ *  @throws {IdentityProviderUnavailableError} when an endpoint that the code flow needs is missing or no address to use */
+function assertEndpoints(metadata: ServerMetadata, httpAllowed: boolean): void {
+  const protocols = httpAllowed ? ['https:', 'http:'] : ['https:'];
   for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const) {
-    if (metadata[name] === undefined)
+    const address: unknown = metadata[name];
+    if (address === undefined)
       throw new IdentityProviderUnavailableError(`the provider's metadata lacks ${name}`);
+    if (typeof address !== 'string' || !protocols.includes(URL.parse(address)?.protocol ?? ''))
+      throw new IdentityProviderUnavailableError(`the provider's ${name} is no address to use`);
   }
 }
 

@@ -1,3 +1,5 @@
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { insertTokenAudit } from '../audit/token-audit';
 import type { TokenAuditRow } from '../audit/token-audit';
@@ -21,11 +23,14 @@ const PRESENTED_REVOKED = `
   coalesce(date_trunc('second', $4::timestamptz) <= date_trunc('second', revoked.at), false)
     OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'jti' AND identifier = $3)`;
 
-const BEGIN_ISSUE = `
+const BEGIN_ISSUE: PreparedStatement = {
+  name: 'begin-issue',
+  text: `
   WITH revoked AS (${NEWEST_USER_REVOCATION}), instant AS (${ISSUE_INSTANT}),
   verdict AS (SELECT issued_at, ${PRESENTED_REVOKED} AS presented_revoked FROM instant, revoked),
   audited AS (${insertTokenAudit('$5', ', verdict WHERE NOT presented_revoked')})
-  SELECT issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`;
+  SELECT issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`,
+};
 
 /** Dates and audits an issue without a refresh token. */
 export async function beginIssue(
@@ -34,7 +39,7 @@ export async function beginIssue(
   presented: PresentedToken | null,
   audit: TokenAuditRow,
 ): Promise<Issue> {
-  const rows = await dataSource.query<Issue[]>(BEGIN_ISSUE, [
+  const rows = await queryPrepared<Issue>(dataSource, BEGIN_ISSUE, [
     ...userRevocationParameters(identity),
     presented?.tokenId ?? null,
     presented?.issuedAt ?? null,
@@ -56,7 +61,9 @@ export interface NewRefreshFamily {
   lifetimeSeconds: number;
 }
 
-const BEGIN_ISSUE_WITH_REFRESH = `
+const BEGIN_ISSUE_WITH_REFRESH: PreparedStatement = {
+  name: 'begin-issue-with-refresh',
+  text: `
   WITH revoked AS (${NEWEST_USER_REVOCATION}), instant AS (${ISSUE_INSTANT}),
   verdict AS (SELECT issued_at, ${PRESENTED_REVOKED} AS presented_revoked FROM instant, revoked),
   family AS (
@@ -67,7 +74,8 @@ const BEGIN_ISSUE_WITH_REFRESH = `
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
     SELECT $6, family_id, issued_at, issued_at + $12 * interval '1 second' FROM family, verdict
   ), audited AS (${insertTokenAudit('$13', ', verdict WHERE NOT presented_revoked')})
-  SELECT issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`;
+  SELECT issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`,
+};
 
 /** Dates and audits an issue and opens its refresh family, in one round trip. A revoked presented token opens nothing. */
 export async function beginIssueWithRefresh(
@@ -77,7 +85,7 @@ export async function beginIssueWithRefresh(
   family: NewRefreshFamily,
   audit: TokenAuditRow,
 ): Promise<Issue> {
-  const rows = await dataSource.query<Issue[]>(BEGIN_ISSUE_WITH_REFRESH, [
+  const rows = await queryPrepared<Issue>(dataSource, BEGIN_ISSUE_WITH_REFRESH, [
     ...userRevocationParameters(identity),
     presented?.tokenId ?? null,
     presented?.issuedAt ?? null,

@@ -1,3 +1,5 @@
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { Application } from '../applications/application';
 import type { RefreshState } from './refresh-state';
@@ -15,7 +17,9 @@ export interface RefreshSession extends RefreshState {
   application: Application | null;
 }
 
-const FIND_REFRESH_SESSION = `
+const FIND_REFRESH_SESSION: PreparedStatement = {
+  name: 'find-refresh-session',
+  text: `
   SELECT t.jti, t.family_id AS "familyId", f.subject,
     f.application_key AS "applicationKey", f.persona_limit AS "personaLimit",
     now() AS now, t.issued_at AS "issuedAt", f.auth_time AS "authTime", t.rotated_at AS "rotatedAt",
@@ -30,13 +34,14 @@ const FIND_REFRESH_SESSION = `
   JOIN auth.refresh_family f USING (family_id)
   LEFT JOIN auth.refresh_token s ON s.jti = t.successor_jti
   LEFT JOIN auth.application a ON a.application_key = f.application_key
-  WHERE t.jti = $1`;
+  WHERE t.jti = $1`,
+};
 
 /** The session behind a refresh token, or null when it is not known (any more). */
 export async function findRefreshSession(
   dataSource: DataSource,
   jti: string,
 ): Promise<RefreshSession | null> {
-  const rows = await dataSource.query<RefreshSession[]>(FIND_REFRESH_SESSION, [jti]);
+  const rows = await queryPrepared<RefreshSession>(dataSource, FIND_REFRESH_SESSION, [jti]);
   return rows[0] ?? null;
 }

@@ -1,3 +1,5 @@
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { insertTokenAudit } from '../audit/token-audit';
 import type { TokenAuditRow } from '../audit/token-audit';
@@ -6,7 +8,9 @@ import { ISSUE_INSTANT, NEWEST_USER_REVOCATION, userRevocationParameters } from 
 
 // One atomic UPDATE decides which of several concurrent requests rotates. The others find rotated_at set, even if they
 // waited for the row, and change nothing.
-const ROTATE = `
+const ROTATE: PreparedStatement = {
+  name: 'rotate-refresh-token',
+  text: `
   WITH revoked AS (${NEWEST_USER_REVOCATION}), instant AS (${ISSUE_INSTANT}),
   rotated AS (
     UPDATE auth.refresh_token t SET rotated_at = now(), successor_jti = $4
@@ -17,7 +21,8 @@ const ROTATE = `
   ), audited AS (${insertTokenAudit('$6', ', rotated')})
   INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
   SELECT $4, family_id, issued_at, issued_at + $5 * interval '1 second' FROM rotated, instant
-  RETURNING issued_at AS "issuedAt"`;
+  RETURNING issued_at AS "issuedAt"`,
+};
 
 /** Replaces a refresh token by a successor, and audits it. Null, and nothing changed, when it is no longer the one to rotate: another request came
  *  first, or it was revoked in between. */
@@ -27,7 +32,7 @@ export async function rotateRefreshToken(
   rotation: { jti: string; successorJti: string; lifetimeSeconds: number },
   audit: TokenAuditRow,
 ): Promise<{ issuedAt: Date } | null> {
-  const rows = await dataSource.query<{ issuedAt: Date }[]>(ROTATE, [
+  const rows = await queryPrepared<{ issuedAt: Date }>(dataSource, ROTATE, [
     ...userRevocationParameters(identity),
     rotation.jti,
     rotation.successorJti,

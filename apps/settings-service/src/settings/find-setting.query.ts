@@ -1,4 +1,4 @@
-import { queryPrepared } from '@platform/database';
+import { queryPreparedArrays } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { Revision } from './entity-tag';
@@ -23,7 +23,7 @@ type Row = [subsystemName: string, settingName: string, valueText: JsonText, rev
 
 /** The hot read: one round trip by primary key, and no entity. */
 export async function findSetting(dataSource: DataSource, key: SettingKey): Promise<CurrentSetting | null> {
-  const [row] = await queryPrepared<Row>(dataSource, FIND_SETTING, [key.subsystem.key, key.setting.key]);
+  const [row] = await queryPreparedArrays<Row>(dataSource, FIND_SETTING, [key.subsystem.key, key.setting.key]);
   if (row === undefined) return null;
   const [subsystemName, settingName, valueText, revision] = row;
   return { subsystemName, settingName, valueText, revision };

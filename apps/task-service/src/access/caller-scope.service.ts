@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
+import { tracedFetch } from '@platform/service-defaults';
 import { z } from 'zod';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
@@ -37,7 +38,7 @@ export class CallerScope {
 
   private async fullFacilities(caller: Caller): Promise<readonly number[]> {
     try {
-      const response = await fetch(new URL('/auth/me', this.config.AUTH_SERVICE_URL), {
+      const response = await tracedFetch(new URL('/auth/me', this.config.AUTH_SERVICE_URL), {
         headers: { authorization: `Bearer ${caller.token}` },
         signal: AbortSignal.timeout(IDENTITY_TIMEOUT_MS),
       });

@@ -7,7 +7,7 @@ import {
   isConnectionError,
   withConnectionRetry,
 } from '@platform/database';
-import { MessagePublisher, createEnvelope } from '@platform/messaging';
+import { MessagePublisher, createEnvelope, messageTraceHeaders } from '@platform/messaging';
 import type { SerializedEnvelope } from '@platform/messaging';
 import { CLOCK } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
@@ -101,6 +101,8 @@ export class OutboundProxy {
       conversationId: event.conversationId,
       sentAt: this.clock.now(),
       source: 'task-service',
+      // Stored with the event: whenever it is published, it is in the trace of what caused it.
+      headers: messageTraceHeaders(),
     });
   }
 }

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { Metrics, ShutdownRegistry } from '@platform/service-defaults';
+import { Metrics, ShutdownRegistry, withoutTrace } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
 import { LANE_COUNT } from './lanes';
@@ -69,7 +69,11 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
       // A nudge during a pass stays wanted: that pass may have selected its batch already.
       if (this.running.has(lane)) continue;
       this.wanted.delete(lane);
-      this.running.set(lane, this.run(lane));
+      // A pass publishes what many requests stored; each event brings its own trace.
+      this.running.set(
+        lane,
+        withoutTrace(() => this.run(lane)),
+      );
     }
   }
 

@@ -5,6 +5,8 @@ export interface DueTrigger {
   readonly facilityId: number;
   readonly schedule: string;
   readonly timeZone: string;
+  /** The trace in which the trigger was created or last changed, as a `traceparent`; null when that is unknown. */
+  readonly originTrace: string | null;
   readonly dueAt: Date;
   /** The database's time of the transaction: the only clock that decides. */
   readonly now: Date;
@@ -12,7 +14,8 @@ export interface DueTrigger {
 
 // now() is an index condition; clock_timestamp() would scan every waiting trigger.
 const SELECT = `
-  SELECT facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone", next_fire_at AS "dueAt", now() AS now
+  SELECT facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone", origin_trace AS "originTrace",
+    next_fire_at AS "dueAt", now() AS now
   FROM task.triggers
   WHERE state = 'WAITING' AND next_fire_at <= now()
   ORDER BY next_fire_at, facility_id

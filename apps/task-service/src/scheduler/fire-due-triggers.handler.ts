@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { TaskInstanceGenerationRequested } from '@platform/contracts';
 import { inTransaction } from '@platform/database';
+import { withTrace } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { outboundEvent } from '../outbound/outbound-event';
@@ -14,6 +15,7 @@ import type { DueTrigger } from './acquire-due-triggers.query';
 import { decideFire } from './due-fire';
 import type { DueFire } from './due-fire';
 import { failTriggers } from './fail-triggers.query';
+import { openFireSpan } from './fire-span';
 import { recordFires } from './record-fires.query';
 import type { TriggerFire } from './record-fires.query';
 
@@ -64,18 +66,31 @@ export class FireDueTriggers {
   } {
     const fires: TriggerFire[] = [];
     const failed: { facilityId: number; error: string }[] = [];
-    for (const { facilityId, dueAt, now, schedule, timeZone: zone } of due) {
+    for (const trigger of due) {
+      const { facilityId } = trigger;
+      const trace = openFireSpan(trigger);
       try {
-        const fire = decideFire(dueAt, now, parseCronExpression(schedule), timeZone(zone));
-        const message = this.outbound.prepare(generationRequested(facilityId, fire, now));
-        fires.push({ ...fire, facilityId, message });
+        fires.push(withTrace(trace, () => this.fire(trigger)));
       } catch (error) {
+        trace.span?.fail('trigger-not-evaluated');
         // E.g. a zone that this runtime does not know: one such trigger must not hold up the batch for good.
-        this.logger.error(`trigger of facility ${String(facilityId)} cannot be evaluated: ${String(error)}`);
+        withTrace(trace, () => {
+          this.logger.error(
+            `trigger of facility ${String(facilityId)} cannot be evaluated: ${String(error)}`,
+          );
+        });
         failed.push({ facilityId, error: String(error) });
+      } finally {
+        trace.span?.end();
       }
     }
     return { fires, failed };
+  }
+
+  private fire({ facilityId, dueAt, now, schedule, timeZone: zone }: DueTrigger): TriggerFire {
+    const fire = decideFire(dueAt, now, parseCronExpression(schedule), timeZone(zone));
+    const message = this.outbound.prepare(generationRequested(facilityId, fire, now));
+    return { ...fire, facilityId, message };
   }
 }
 

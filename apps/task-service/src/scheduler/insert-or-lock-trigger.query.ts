@@ -1,3 +1,4 @@
+import { traceHeaders } from '@platform/service-defaults';
 import type { EntityManager } from 'typeorm';
 import { JOB_NAME, TRIGGER_GROUP, triggerName } from './trigger';
 import type { Trigger } from './trigger';
@@ -5,8 +6,9 @@ import { TRIGGER_COLUMNS } from './trigger-columns';
 
 // The update changes nothing that matters; it makes one statement either create the row or lock the one that is there.
 const UPSERT = `
-  INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7)
+  INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at,
+    origin_trace)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
   ON CONFLICT (facility_id) DO UPDATE SET updated_at = now()
   RETURNING ${TRIGGER_COLUMNS}, (xmax = 0) AS created`;
 
@@ -28,6 +30,7 @@ export async function insertOrLockTrigger(
     schedule,
     timeZone,
     nextFireAt,
+    traceHeaders().traceparent ?? null,
   ]);
   const row = rows[0];
   if (!row) throw new Error('the trigger was neither created nor found');

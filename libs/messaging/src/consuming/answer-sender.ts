@@ -12,6 +12,7 @@ import {
 } from '../envelope/create-envelope';
 import type { ReceivedEnvelope } from '../envelope/read-envelope';
 import { hostInfo } from '../envelope/host-info';
+import { messageTraceHeaders } from '../envelope/trace-headers';
 import { describeError } from './delivery-headers';
 import type { Answer, EndpointHandler } from './endpoint';
 
@@ -63,6 +64,7 @@ export class AnswerSender {
       source: this.link.service,
       hostAddress: this.link.hostAddress,
       host: hostInfo(this.link.service),
+      headers: messageTraceHeaders(),
     };
   }
 
@@ -76,6 +78,7 @@ export class AnswerSender {
     const options = {
       contentType: ENVELOPE_CONTENT_TYPE,
       messageId,
+      headers: messageTraceHeaders(),
       ...(typeof correlationId === 'string' ? { correlationId } : {}),
     };
     if (await this.replies.send(address, Buffer.from(body), options)) return;

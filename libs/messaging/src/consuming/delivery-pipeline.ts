@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { InvalidMessageError, readMessage } from '@platform/contracts';
+import { currentTrace, inSpan } from '@platform/service-defaults';
 import { type Clock, SECOND_MS, sleep } from '@platform/time';
 import type { ConsumeMessage } from 'amqplib';
 import type { BusLink } from '../bus/bus-link';
 import type { ConfirmPublisher } from '../bus/confirm-publisher';
 import { errorQueue, retryQueue, skippedQueue } from '../bus/queue-topology';
 import type { Settlement } from '../bus/supervised-consumer';
+import { processSpan } from '../envelope/message-span';
 import { type ReceivedEnvelope, readEnvelope } from '../envelope/read-envelope';
+import { messageTrace } from '../envelope/trace-headers';
 import { UnreadableMessageError } from '../errors';
 import type { AnswerSender } from './answer-sender';
 import {
@@ -55,11 +58,24 @@ export class DeliveryPipeline {
     private readonly onBrokenTopology: () => void,
   ) {}
 
-  /** Never rejects. */
-  async handle(delivery: ConsumeMessage): Promise<Settlement> {
+  /** Never rejects. Everything happens in the trace that the message came in, or in one of its own. */
+  handle(delivery: ConsumeMessage): Promise<Settlement> {
+    const envelope = this.read(delivery);
+    const { properties } = delivery;
+    const trace = messageTrace(properties.headers, envelope instanceof Error ? undefined : envelope.headers);
+    return inSpan(processSpan(this.endpoint.queue, properties.messageId, trace), () =>
+      this.settleOrHold(delivery, envelope),
+    );
+  }
+
+  private async settleOrHold(
+    delivery: ConsumeMessage,
+    envelope: ReceivedEnvelope | Error,
+  ): Promise<Settlement> {
     try {
-      return await this.settle(delivery);
+      return await this.settle(delivery, envelope);
     } catch (error) {
+      currentTrace()?.span?.fail(describeError(error).type);
       const { link, stopping } = this.dependencies;
       link.logger.warn(
         `${this.endpoint.queue}: a delivery goes back to the broker: ${describeError(error).message}`,
@@ -70,9 +86,9 @@ export class DeliveryPipeline {
     }
   }
 
-  private async settle(delivery: ConsumeMessage): Promise<Settlement> {
-    const envelope = this.read(delivery);
+  private async settle(delivery: ConsumeMessage, envelope: ReceivedEnvelope | Error): Promise<Settlement> {
     if (envelope instanceof UnreadableMessageError) return this.park(delivery, 'unreadable', envelope);
+    if (envelope instanceof Error) throw envelope;
     const handler = selectHandler(this.endpoint.handlers, {
       messageTypes: envelope.messageTypes,
       exchange: originalExchange(delivery),
@@ -86,12 +102,12 @@ export class DeliveryPipeline {
     return this.park(delivery, 'invalid', message);
   }
 
-  private read(delivery: ConsumeMessage): ReceivedEnvelope | UnreadableMessageError {
+  /** The error, whatever it is, is dealt with in the message's trace. */
+  private read(delivery: ConsumeMessage): ReceivedEnvelope | Error {
     try {
       return readEnvelope(delivery.content, delivery.properties);
     } catch (error) {
-      if (error instanceof UnreadableMessageError) return error;
-      throw error;
+      return error instanceof Error ? error : new Error(String(error));
     }
   }
 
@@ -109,7 +125,10 @@ export class DeliveryPipeline {
     if (outcome.kind === 'stopped') return 'requeue';
     if (outcome.kind === 'failed') return this.forward(recognised, outcome.error);
     if (outcome.answer !== null) await this.dependencies.answers.answer(recognised, outcome.answer);
-    this.dependencies.counters.consumed(this.endpoint.queue, recognised.handler.contract.name);
+    const { counters, link } = this.dependencies;
+    const { name } = recognised.handler.contract;
+    counters.consumed(this.endpoint.queue, name);
+    link.logger.log(`${this.endpoint.queue}: consumed ${name} ${recognised.envelope.messageId ?? ''}`);
     return 'ack';
   }
 
@@ -167,6 +186,7 @@ export class DeliveryPipeline {
     const target = reason === 'unknown-type' ? skippedQueue(queue) : errorQueue(queue);
     await this.send(target, delivery, headers);
     this.dependencies.counters.errored(queue, reason);
+    currentTrace()?.span?.fail(reason);
     this.dependencies.link.logger.warn(`${queue}: a message was put into ${target} (${reason})`);
     return 'ack';
   }
@@ -193,6 +213,7 @@ export class DeliveryPipeline {
 
   private report({ handler }: Recognised, error: unknown, what: string): void {
     const { type, message } = describeError(error);
+    currentTrace()?.span?.fail(type);
     this.dependencies.link.logger.warn(
       `${this.endpoint.queue}: ${handler.contract.name} failed, ${what}: ${type}: ${message}`,
     );

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readMessage, type RequestContract } from '@platform/contracts';
+import { inSpan } from '@platform/service-defaults';
 import { type Clock, SECOND_MS } from '@platform/time';
 import type { Channel, ConsumeMessage } from 'amqplib';
 import type { BusLink } from '../bus/bus-link';
@@ -8,8 +9,10 @@ import { type Settlement, SupervisedConsumer } from '../bus/supervised-consumer'
 import { within } from '../bus/within';
 import { createEnvelope } from '../envelope/create-envelope';
 import { hostInfo } from '../envelope/host-info';
-import { isFaultUrn, messageTypeUrn } from '../envelope/message-type';
+import { requestSpan } from '../envelope/message-span';
+import { exchangeName, isFaultUrn, messageTypeUrn } from '../envelope/message-type';
 import { type ReceivedEnvelope, readEnvelope } from '../envelope/read-envelope';
+import { messageTraceHeaders } from '../envelope/trace-headers';
 import {
   BusUnavailableError,
   RequestFaultedError,
@@ -48,7 +51,26 @@ export class BusRequester {
    *  @throws {MessageReturnedError} if nobody takes such requests
    *  @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent
    *  @throws {InvalidMessageError} if the request or its answer does not satisfy the contract */
-  async request<T, S, F>(
+  request<T, S, F>(
+    contract: RequestContract<T, S, F>,
+    message: T,
+    options: { timeoutMs: number; correlationId?: string | undefined },
+  ): Promise<RequestOutcome<S, F>> {
+    return inSpan(requestSpan(exchangeName(this.namespace, contract.name)), () =>
+      this.ask(contract, message, options),
+    );
+  }
+
+  /** Whether answers can be received now; true as long as nothing was requested. */
+  get isListening(): boolean {
+    return this.consumer?.isConsuming ?? true;
+  }
+
+  async close(): Promise<void> {
+    await this.consumer?.close();
+  }
+
+  private async ask<T, S, F>(
     contract: RequestContract<T, S, F>,
     message: T,
     { timeoutMs, correlationId }: { timeoutMs: number; correlationId?: string | undefined },
@@ -67,6 +89,7 @@ export class BusRequester {
       source: this.link.service,
       hostAddress: this.link.hostAddress,
       host: hostInfo(this.link.service),
+      headers: messageTraceHeaders(),
     });
     const answered = new Promise<ReceivedEnvelope>((resolve) => this.pending.set(requestId, resolve));
     try {
@@ -85,15 +108,6 @@ export class BusRequester {
     } finally {
       this.pending.delete(requestId);
     }
-  }
-
-  /** Whether answers can be received now; true as long as nothing was requested. */
-  get isListening(): boolean {
-    return this.consumer?.isConsuming ?? true;
-  }
-
-  async close(): Promise<void> {
-    await this.consumer?.close();
   }
 
   private async listen(): Promise<void> {

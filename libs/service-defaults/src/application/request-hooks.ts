@@ -3,7 +3,8 @@ import type { HealthRegistry } from '../health/health-registry';
 import { logSafeUrl } from '../logging/log-safe';
 import type { ServiceLogger } from '../logging/service-logger';
 import type { HttpDurations, RouteDurations } from '../metrics/route-durations';
-import { withTraceId } from '../tracing/trace-context';
+import { withTrace } from '../tracing/trace-context';
+import { requestTrace, spanIdOf } from './request-trace';
 
 type Done = () => void;
 type ResponseHook = (request: FastifyRequest, reply: FastifyReply, done: Done) => void;
@@ -31,8 +32,8 @@ export function addRequestHooks(
     return hook;
   };
 
-  instance.addHook('onRequest', (request, _reply, done) => {
-    withTraceId(request.id, done);
+  instance.addHook('onRequest', (request, reply, done) => {
+    withTrace(requestTrace(request, reply), done);
   });
   instance.addHook('onSend', (_request, reply, payload, done) => {
     // The client then takes its next request elsewhere instead of to a connection about to close.
@@ -64,5 +65,6 @@ function requestLine(request: FastifyRequest, reply: FastifyReply): object {
     status: reply.statusCode,
     durationMs: Math.round(reply.elapsedTime * 100) / 100,
     traceId: request.id,
+    spanId: spanIdOf(request),
   };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { tracingConfigShape } from '../tracing/tracing-settings';
 import { packageVersion } from './package-version';
 
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -46,6 +47,7 @@ export const serviceConfigShape = {
     .default(() => packageVersion(process.cwd())),
   /** Serve `/openapi.json`; default: everywhere but in production. */
   OPENAPI_ENABLED: flag().optional(),
+  ...tracingConfigShape,
 } as const;
 
 /** What `serviceConfigShape` yields. */

@@ -1,4 +1,4 @@
-import { ServiceLogger, withTraceId } from '../index';
+import { ServiceLogger, newTrace, withTrace } from '../index';
 
 function captured(level = 'info'): {
   logger: ServiceLogger;
@@ -15,7 +15,7 @@ function captured(level = 'info'): {
 describe('ServiceLogger', () => {
   it('writes one JSON object a line with service, level, context and trace', () => {
     const { logger, lines } = captured();
-    withTraceId('a'.repeat(32), () => logger.log('started', 'Boot'));
+    withTrace(newTrace('a'.repeat(32)), () => logger.log('started', 'Boot'));
     expect(lines()).toMatchObject([
       { service: 'auth', level: 'info', context: 'Boot', msg: 'started', traceId: 'a'.repeat(32) },
     ]);

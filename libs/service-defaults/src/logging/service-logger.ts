@@ -2,7 +2,7 @@ import type { LoggerService } from '@nestjs/common';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { pino } from 'pino';
 import type { DestinationStream, Logger } from 'pino';
-import { currentTraceId } from '../tracing/trace-context';
+import { currentTrace } from '../tracing/trace-context';
 import { hideTokens, logSafeError } from './log-safe';
 
 /** Members that are never shown, whatever object they are on (top level and one below). */
@@ -133,9 +133,13 @@ function timeMember(): () => string {
   };
 }
 
+/** The trace of a line; its span, too, where this process records one. */
 function traceMember(): object {
-  const traceId = currentTraceId();
-  return traceId === undefined ? {} : { traceId };
+  const trace = currentTrace();
+  if (trace === undefined) return {};
+  return trace.span === undefined
+    ? { traceId: trace.traceId }
+    : { traceId: trace.traceId, spanId: trace.spanId };
 }
 
 function isStack(text: string): boolean {

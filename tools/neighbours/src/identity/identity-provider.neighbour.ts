@@ -10,7 +10,8 @@ import { findAccountByLogin } from './accounts';
 import { loginPage } from './login-page';
 import { createProvider } from './provider';
 
-/** Variables of the identity provider. ISSUER is what callers reach it at; by default its own address. */
+/** Variables of the identity provider. ISSUER is what callers reach it at; by default its own address. With https, a proxy
+ *  before it ends TLS and sends X-Forwarded-Proto. */
 export const identityProviderConfig = z.object({
   ...neighbourConfigShape,
   PORT: portVariable.default(3014),
@@ -35,6 +36,8 @@ export async function createIdentityProvider(config: IdentityProviderConfig): Pr
   const server = createNeighbourServer('identity-provider', config.LOG_LEVEL, { isReady: () => !stopping });
   const provider = createProvider({
     issuer: config.ISSUER ?? `http://${config.HOST}:${String(config.PORT)}`,
+    // It speaks http itself.
+    behindProxy: config.ISSUER?.startsWith('https:') === true,
     clientId: config.CLIENT_ID,
     clientSecret: config.CLIENT_SECRET,
     redirectUris: config.REDIRECT_URIS,

@@ -7,6 +7,8 @@ import { MemoryStore } from './memory.store';
 /** The one relying party and where the provider lives. */
 export interface ProviderSettings {
   issuer: string;
+  /** Whether something that ends TLS stands before it and says so in X-Forwarded-Proto. */
+  behindProxy: boolean;
   clientId: string;
   clientSecret: string;
   redirectUris: readonly string[];
@@ -15,7 +17,7 @@ export interface ProviderSettings {
 /** An OpenID provider with one confidential client, code flow with PKCE only. Keys, sessions and codes live in memory:
  *  a restart signs everybody out and rotates the keys, which is what its relying parties must survive anyway. */
 export function createProvider(settings: ProviderSettings): Provider {
-  return new Provider(settings.issuer, {
+  const provider = new Provider(settings.issuer, {
     adapter: MemoryStore,
     clients: [
       {
@@ -51,6 +53,8 @@ export function createProvider(settings: ProviderSettings): Provider {
     findAccount,
     loadExistingGrant: grantWhatIsAsked,
   });
+  provider.proxy = settings.behindProxy;
+  return provider;
 }
 
 function signingKey(): Record<string, unknown> {

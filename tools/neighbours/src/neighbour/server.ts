@@ -6,6 +6,14 @@ import type {
   FastifyRequest,
   HookHandlerDoneFunction,
 } from 'fastify';
+import {
+  currentTraceId,
+  newTrace,
+  newTraceId,
+  traceIdOf,
+  traceOf,
+  withTrace,
+} from '@platform/service-defaults';
 import { ZodError } from 'zod';
 
 /** A failure with the status and the sentence its caller is to see. */
@@ -27,7 +35,8 @@ export interface Readiness {
 /** A Fastify server with what every neighbour has: problem details, one short log line per answer, health routes. */
 export function createNeighbourServer(name: string, logLevel: string, readiness: Readiness): FastifyInstance {
   const server = Fastify({
-    logger: { level: logLevel, base: { name } },
+    logger: { level: logLevel, base: { name }, mixin: traceMember },
+    genReqId: ({ headers }) => traceIdOf(headers.traceparent) ?? newTraceId(),
     logController: new LogController({ disableRequestLogging: true }),
     forceCloseConnections: 'idle',
   });
@@ -35,6 +44,10 @@ export function createNeighbourServer(name: string, logLevel: string, readiness:
   server.setNotFoundHandler((_request, reply) =>
     sendProblem(reply, 404, 'Not Found', 'there is nothing at this address'),
   );
+  // A neighbour records no spans, but what it does and publishes for a request stays in the caller's trace.
+  server.addHook('onRequest', (request, _reply, done) => {
+    withTrace(traceOf(request.headers) ?? newTrace(request.id), done);
+  });
   server.addHook('onResponse', logAnswer);
   server.get('/health/live', () => ({ status: 'ok' }));
   server.get('/health/ready', (_request, reply) =>
@@ -59,6 +72,12 @@ export function requireBearer(
 ): void {
   if (/^Bearer \S+$/i.test(request.headers.authorization ?? '')) done();
   else done(new HttpProblem(401, 'Unauthorized', 'an Authorization: Bearer header is required'));
+}
+
+/** The trace of whatever request or message a line is about. */
+function traceMember(): object {
+  const traceId = currentTraceId();
+  return traceId === undefined ? {} : { traceId };
 }
 
 function sendProblem(reply: FastifyReply, status: number, title: string, detail: string): FastifyReply {
@@ -89,10 +108,11 @@ function answerProblem(
 function logAnswer(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
   if (!request.url.startsWith('/health/')) {
     const path = request.url.split('?', 1)[0] ?? '';
-    request.log.info(
-      { ms: Math.round(reply.elapsedTime) },
-      `${request.method} ${path} ${String(reply.statusCode)}`,
-    );
+    const line = `${request.method} ${path} ${String(reply.statusCode)}`;
+    // The answer may be out of the request's context by now.
+    withTrace(newTrace(request.id), () => {
+      request.log.info({ ms: Math.round(reply.elapsedTime) }, line);
+    });
   }
   done();
 }

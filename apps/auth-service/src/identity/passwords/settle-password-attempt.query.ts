@@ -1,3 +1,5 @@
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 
 /** Wrong passwords in a row before an account is locked. */
@@ -7,7 +9,9 @@ const LONGEST_LOCKOUT_SECONDS = 900;
 
 // A locked account's row is not changed: guessing on does not lengthen the lock of its owner. $2 failures lock; every
 // lock is twice as long as the one before it.
-const RECORD_FAILURE = `
+const RECORD_FAILURE: PreparedStatement = {
+  name: 'record-password-failure',
+  text: `
   INSERT INTO auth.password_lockout AS l (user_name_key, failures, lockouts, last_failure_at)
   VALUES ($1, 1, 0, now())
   ON CONFLICT (user_name_key) DO UPDATE SET
@@ -16,14 +20,18 @@ const RECORD_FAILURE = `
     locked_until = CASE WHEN l.failures + 1 >= $2
       THEN now() + least($4, $3 * 2 ^ least(l.lockouts, 20)) * interval '1 second' ELSE l.locked_until END,
     last_failure_at = now()
-  WHERE l.locked_until IS NULL OR l.locked_until <= now()`;
+  WHERE l.locked_until IS NULL OR l.locked_until <= now()`,
+};
 
-const CLEAR_FAILURES = `
+const CLEAR_FAILURES: PreparedStatement = {
+  name: 'clear-password-failures',
+  text: `
   WITH cleared AS (
     DELETE FROM auth.password_lockout
     WHERE user_name_key = $1 AND (locked_until IS NULL OR locked_until <= now())
   )
-  SELECT EXISTS (SELECT 1 FROM auth.password_lockout WHERE user_name_key = $1 AND locked_until > now()) AS locked`;
+  SELECT EXISTS (SELECT 1 FROM auth.password_lockout WHERE user_name_key = $1 AND locked_until > now()) AS locked`,
+};
 
 /** Settles one login attempt after its password was verified; true when it may go on. Judged afterwards, in the database, so that
  *  a burst of parallel guesses on several replicas cannot slip in before the lock: a right password does not help while locked. Unknown user names
@@ -34,7 +42,7 @@ export async function settlePasswordAttempt(
   verified: boolean,
 ): Promise<boolean> {
   if (!verified) {
-    await dataSource.query(RECORD_FAILURE, [
+    await queryPrepared(dataSource, RECORD_FAILURE, [
       userNameKey,
       FAILURES_BEFORE_LOCKOUT,
       FIRST_LOCKOUT_SECONDS,
@@ -42,6 +50,6 @@ export async function settlePasswordAttempt(
     ]);
     return false;
   }
-  const [row] = await dataSource.query<{ locked: boolean }[]>(CLEAR_FAILURES, [userNameKey]);
+  const [row] = await queryPrepared<{ locked: boolean }>(dataSource, CLEAR_FAILURES, [userNameKey]);
   return row !== undefined && !row.locked;
 }

@@ -1,0 +1,149 @@
+import { once } from 'node:events';
+import { request } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { eventually } from '@platform/testing';
+import { auditRowsOf, newTrace, traceparent, trusted } from './audit-fixture';
+import { claimsOf, startAuthService } from './auth-fixture';
+import type { AuthFixture } from './auth-fixture';
+import { IdentityProviderProcess, OPENID_CLIENT } from './identity-provider-process';
+import { selfSignedCertificate } from './self-signed-certificate';
+import { NO_SUCH_SIGN_IN, SIGNED_IN, outcome } from './sign-on-fixture';
+import { StrictBrowser } from './strict-browser';
+import { TlsProxy } from './tls-proxy';
+
+/** Two hosts, so that the provider's form is a cross-site POST. */
+const SERVICE_HOST = '127.0.0.1';
+const PROVIDER_HOST = '127.0.0.2';
+/** Where a client of these tests connects from, and what it claims to be. */
+const CLIENT_HOST = '127.0.0.9';
+const CLAIMED_ADDRESS = '203.0.113.9';
+
+describe('behind a proxy that ends TLS, configured as in production', () => {
+  const trustedBefore = getCACertificates('default');
+  const certificate = selfSignedCertificate([SERVICE_HOST, PROVIDER_HOST]);
+  let front: TlsProxy;
+  let providerFront: TlsProxy;
+  let provider: IdentityProviderProcess;
+  let service: AuthFixture;
+
+  beforeAll(async () => {
+    // What NODE_EXTRA_CA_CERTS does for a process from its start.
+    setDefaultCACertificates([...trustedBefore, certificate.cert]);
+    front = await TlsProxy.start(SERVICE_HOST, certificate);
+    providerFront = await TlsProxy.start(PROVIDER_HOST, certificate);
+    const redirectUri = `${front.url}/auth/token/openId`;
+    provider = await IdentityProviderProcess.start({
+      ISSUER: providerFront.url,
+      REDIRECT_URIS: redirectUri,
+    });
+    providerFront.target = provider.url;
+    service = await startAuthService({
+      environment: {
+        ...OPENID_CLIENT,
+        NODE_ENV: 'production',
+        OPENID_ISSUER: provider.issuer,
+        OPENID_REDIRECT_URI: redirectUri,
+        TRUSTED_PROXIES: SERVICE_HOST,
+      },
+    });
+    await service.database.query(
+      `INSERT INTO auth.external_identity (issuer, subject, person_id) VALUES ($1, 'external-carl', 1001)`,
+      [provider.issuer],
+    );
+    front.target = await service.app.getUrl();
+  });
+  afterAll(async () => {
+    await service.stop();
+    await provider.stop();
+    await front.stop();
+    await providerFront.stop();
+    setDefaultCACertificates(trustedBefore);
+  });
+  afterEach(() => {
+    front.headers = {};
+    providerFront.headers = {};
+  });
+
+  const initiate = (): Promise<Response> =>
+    fetch(`${front.url}/auth/token/sso/initiate`, { redirect: 'manual' });
+
+  it('signs in a browser that keeps to the rules for cookies, over a cross-site form post', async () => {
+    const browser = new StrictBrowser();
+    const fields = await browser.signIn(await browser.initiate(front.url), 'carl.customer');
+    expect(browser.cookieNames(front.url)).toEqual(['__Host-openid-browser']);
+    const answer = await browser.complete(front.url, fields);
+    expect(outcome(answer)).toEqual(SIGNED_IN);
+    expect(claimsOf(answer.body.accessToken)).toMatchObject({ sub: 'personid:1001' });
+  });
+
+  it('binds the sign-in by a __Host- cookie: Secure, HttpOnly, for all paths, sent across sites', async () => {
+    const [cookie, ...others] = (await initiate()).headers.getSetCookie();
+    expect(others).toEqual([]);
+    const [pair, ...attributes] = (cookie ?? '').split('; ');
+    expect(pair).toMatch(/^__Host-openid-browser=[\w-]{43}$/);
+    expect(attributes.sort()).toEqual(['HttpOnly', 'Max-Age=600', 'Path=/', 'SameSite=None', 'Secure']);
+  });
+
+  it('refuses the same form from a browser without the cookie, and from one with its own', async () => {
+    const browser = new StrictBrowser();
+    const fields = await browser.signIn(await browser.initiate(front.url), 'carl.customer');
+    const other = new StrictBrowser();
+    expect(outcome(await other.complete(front.url, fields))).toEqual(NO_SUCH_SIGN_IN);
+    await other.initiate(front.url);
+    expect(outcome(await other.complete(front.url, fields))).toEqual(NO_SUCH_SIGN_IN);
+    // The cookie of plain http, which any host of the domain could set, is none here.
+    const [secret] = (await initiate()).headers.getSetCookie();
+    const planted = { cookie: `openid-browser=${/=([\w-]{43})/.exec(secret ?? '')?.[1] ?? ''}` };
+    expect(outcome(await new StrictBrowser().complete(front.url, fields, { headers: planted }))).toEqual(
+      NO_SUCH_SIGN_IN,
+    );
+    expect(outcome(await browser.complete(front.url, fields))).toEqual(SIGNED_IN);
+  });
+
+  it.each(['http', 'https', 'gopher, http'])(
+    'is not talked out of it by X-Forwarded-Proto: %s, nor into another address by X-Forwarded-Host',
+    async (protocol) => {
+      front.headers = { 'x-forwarded-proto': protocol, 'x-forwarded-host': 'evil.example' };
+      const { headers } = await initiate();
+      expect(headers.get('set-cookie')).toMatch(/^__Host-.*; Secure/);
+      const { searchParams } = new URL(headers.get('location') ?? '');
+      expect(searchParams.get('redirect_uri')).toBe(`${front.url}/auth/token/openId`);
+    },
+  );
+
+  it('sends nobody to a provider that names addresses without TLS', async () => {
+    // The provider's own proxy has forgotten to say that it ends TLS.
+    providerFront.headers = { 'x-forwarded-proto': 'http' };
+    const outage = await eventually(async () => {
+      const answer = await initiate();
+      expect(answer.status).toBe(503);
+      return answer;
+    });
+    expect(outage.headers.get('retry-after')).toMatch(/^\d+$/);
+    expect(outage.headers.get('set-cookie')).toBeNull();
+    providerFront.headers = {};
+    expect((await initiate()).status).toBe(302);
+  });
+
+  it.each([
+    ['itself', {}],
+    ['somebody else', { 'X-Forwarded-For': CLAIMED_ADDRESS }],
+  ])(
+    'audits the address that the client connects to the proxy from when it says it is %s',
+    async (_, claim) => {
+      const traceId = newTrace();
+      const body = JSON.stringify(trusted());
+      const sent = request(`${front.url}/auth/token/trust-simple`, {
+        method: 'POST',
+        localAddress: CLIENT_HOST,
+        ca: certificate.cert,
+        headers: { 'content-type': 'application/json', traceparent: traceparent(traceId), ...claim },
+      }).end(body);
+      const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+      answer.resume();
+      expect(answer.statusCode).toBe(200);
+      expect(await auditRowsOf(service.database, traceId)).toMatchObject([{ address: CLIENT_HOST }]);
+    },
+  );
+});

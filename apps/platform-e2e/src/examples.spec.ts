@@ -1,0 +1,43 @@
+import { readExamples, shellScript, typeScriptModule } from './examples';
+
+const FENCE = '```';
+const PAGE = `# Page
+
+${FENCE}sh
+# not a heading
+one
+${FENCE}
+
+## Second
+
+${FENCE}text
+not run
+${FENCE}
+
+${FENCE}ts
+const two = 2;
+${FENCE}
+
+${FENCE}sh
+three
+${FENCE}
+`;
+
+describe('examples of a page', () => {
+  const examples = readExamples(PAGE);
+
+  it('are its sh and ts blocks under their headings', () => {
+    expect(examples).toEqual([
+      { heading: 'Page', language: 'sh', code: '# not a heading\none\n' },
+      { heading: 'Second', language: 'ts', code: 'const two = 2;\n' },
+      { heading: 'Second', language: 'sh', code: 'three\n' },
+    ]);
+  });
+
+  it('become one program that marks the end of each', () => {
+    const script = shellScript(examples.filter(({ language }) => language === 'sh'));
+    expect(script).toMatch(/^set -u\n# not a heading\none\n\ncurl .*URL0"\n\nthree\n\ncurl .*URL1"\n$/);
+    const module = typeScriptModule(examples.slice(1, 2), 'end();\n');
+    expect(module).toMatch(/^const two = 2;\n\nawait fetch\(.* '0'\);\nend\(\);\n$/);
+  });
+});

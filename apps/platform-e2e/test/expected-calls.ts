@@ -1,0 +1,78 @@
+/** What the examples of docs/calling-auth-service.md ask, by heading, and what they are answered. */
+const GRANTED = '200, reason 0';
+const token = (path: string, outcome = GRANTED): string => `POST /auth/token/${path} ${outcome}`;
+
+const FLOWS = {
+  'User name and password': [token('user')],
+  'Trust: a backend signs for a user': [token('trust')],
+  'Trust-simple: the secret instead of a signature': [token('trust-simple')],
+  Refresh: [token('refresh')],
+  'Bearer: a valid access token for a fresh one': [token('bearer')],
+};
+const WINDOWS_IS_OFF = 'GET /auth/token/user/winauth 401, reason 8';
+const HAS_ACCESS = 'GET /auth/accessPoints/SecurityEditor~~AccessPointName~~Scheduling/hasAccess 200';
+/** Read behind the verifier's back, too. */
+export const JWKS = 'GET /auth/.well-known/jwks.json 200';
+const REVOCATIONS = 'GET /auth/revocations 200';
+const REVOKED = 'PUT /auth/revocations/svc-personid/1003 200';
+
+export const CALLING_BY_SHELL: Record<string, string[]> = {
+  'Calling auth-service': [],
+  ...FLOWS,
+  'Single sign-on (OpenID Connect)': ['GET /auth/token/sso/initiate 302', token('openId')],
+  'Obsolete endpoints': [token('trustedToken'), token('user/AzureADLogOn', '400, reason 7'), WINDOWS_IS_OFF],
+  'Validating access tokens': [JWKS, 'GET /auth/me 200'],
+  'Asking who may do what': ['GET /auth/roles/SecurityEditor~~GroupName~~Operations/members 200', HAS_ACCESS],
+  Revocations: [REVOKED, 'GET /auth/revocations/svc-personid/1003 200', REVOCATIONS],
+};
+
+export const CALLING_BY_TYPESCRIPT: Record<string, string[]> = {
+  'A function for the examples': [],
+  ...FLOWS,
+  'Single sign-on (OpenID Connect)': ['GET /auth/token/sso/initiate 302'],
+  'Obsolete endpoints': [token('trustedToken'), WINDOWS_IS_OFF],
+  'Validating access tokens': [REVOCATIONS],
+  'Asking who may do what': [HAS_ACCESS],
+  Revocations: [REVOKED],
+};
+
+/** The code of the test vector that the page has its readers check. */
+export const VECTOR_CODE = 'ibkPoC6DH/x1sRnAsGzRLZ6g75BZCqjiBwdTdqtHhG4=';
+
+const jwt = expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/) as unknown;
+const revocation = {
+  domain: 'svc-personid',
+  identifier: '1003',
+  revocationDate: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)$/) as unknown,
+};
+
+/** Bodies of successful answers, by method and path. */
+export const BODIES: readonly (readonly [RegExp, unknown])[] = [
+  [
+    /^POST \/auth\/token\/(user|trust|trust-simple|refresh|bearer|openId|trustedToken)$/,
+    expect.objectContaining({
+      accessToken: jwt,
+      rejectionReason: 0,
+      rejectionDetails: null,
+      wasSuccessful: true,
+    }),
+  ],
+  [
+    /^POST \/auth\/token\/(user|trust|refresh|openId)$/,
+    expect.objectContaining({ refreshToken: expect.anything() }),
+  ],
+  [/\/jwks\.json$/, { keys: expect.any(Array) as unknown }],
+  [/\/auth\/me$/, expect.objectContaining({ personas: 1, userId: 9001 })],
+  [
+    /\/members$/,
+    {
+      members: expect.arrayContaining([
+        { type: 'SecurityEditor', key: 'UserName', value: 'ivy.internal' },
+      ]) as unknown,
+      identityNames: ['ivy.internal'],
+    },
+  ],
+  [/\/hasAccess\?/, { hasAccess: true }],
+  [/^GET \/auth\/revocations\/svc-personid\/1003$/, revocation],
+  [/^GET \/auth\/revocations\?minDate=2026/, expect.arrayContaining([revocation])],
+];

@@ -1,0 +1,150 @@
+// Only ever imported lazily (see Tracing): a service that exports no traces does not load OpenTelemetry's SDK.
+import { randomUUID } from 'node:crypto';
+import {
+  createTraceState,
+  ROOT_CONTEXT,
+  SpanKind as OtelSpanKind,
+  SpanStatusCode,
+  trace as otelTrace,
+} from '@opentelemetry/api';
+import type { Attributes, Context, Span, SpanContext, Tracer } from '@opentelemetry/api';
+import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
+import { BasicTracerProvider, BatchSpanProcessor, RandomIdGenerator } from '@opentelemetry/sdk-trace-base';
+import type { IdGenerator } from '@opentelemetry/sdk-trace-base';
+import { otlpExporter } from './otlp-exporter';
+import { samplerOf } from './sampler';
+import { recordSpansWith } from './spans';
+import type { SpanKind, SpanOptions, SpanRecorder } from './spans';
+import type { RecordedSpan, SpanAttributes, TraceContext } from './trace-context';
+import type { StartedTracing } from './tracing';
+import type { ExportPlan, TracingConfig } from './tracing-settings';
+
+const KINDS = {
+  internal: OtelSpanKind.INTERNAL,
+  server: OtelSpanKind.SERVER,
+  client: OtelSpanKind.CLIENT,
+  producer: OtelSpanKind.PRODUCER,
+  consumer: OtelSpanKind.CONSUMER,
+} as const satisfies Record<SpanKind, OtelSpanKind>;
+
+const MAX_ATTRIBUTE_LENGTH = 256;
+
+/** Starts to record spans and to export them in batches. The queue is bounded: while the collector is away, spans are dropped and
+ *  nothing waits. */
+export async function startOtlpRecorder(
+  plan: ExportPlan,
+  config: TracingConfig,
+  about: { name: string; version: string },
+): Promise<StartedTracing> {
+  const ids = new TraceIds();
+  const maxQueueSize = config.OTEL_BSP_MAX_QUEUE_SIZE ?? 2_048;
+  const provider = new BasicTracerProvider({
+    idGenerator: ids,
+    sampler: samplerOf(config),
+    resource: defaultResource().merge(
+      resourceFromAttributes({
+        'service.instance.id': randomUUID(),
+        'service.version': about.version,
+        'service.name': about.name,
+        ...config.OTEL_RESOURCE_ATTRIBUTES,
+        ...(config.OTEL_SERVICE_NAME === undefined ? {} : { 'service.name': config.OTEL_SERVICE_NAME }),
+      }),
+    ),
+    spanLimits: { attributeValueLengthLimit: MAX_ATTRIBUTE_LENGTH },
+    spanProcessors: [
+      new BatchSpanProcessor(await otlpExporter(plan), {
+        maxQueueSize,
+        maxExportBatchSize: Math.min(config.OTEL_BSP_MAX_EXPORT_BATCH_SIZE ?? 512, maxQueueSize),
+        scheduledDelayMillis: config.OTEL_BSP_SCHEDULE_DELAY ?? 5_000,
+        exportTimeoutMillis: config.OTEL_BSP_EXPORT_TIMEOUT ?? 30_000,
+      }),
+    ],
+  });
+  recordSpansWith(new OtelRecorder(provider.getTracer(about.name, about.version), ids));
+  return { shutdown: () => provider.shutdown() };
+}
+
+/** Opens spans of OpenTelemetry under our trace contexts. Its own context manager is not used: there is one already. */
+class OtelRecorder implements SpanRecorder {
+  constructor(
+    private readonly tracer: Tracer,
+    private readonly ids: TraceIds,
+  ) {}
+
+  open(parent: TraceContext, { name, kind, attributes = {}, links = [] }: SpanOptions): TraceContext {
+    const options = {
+      kind: KINDS[kind],
+      attributes: attributes as Attributes,
+      links: links.flatMap((link) => (isSpan(link) ? [{ context: spanContextOf(link) }] : [])),
+    };
+    const open = (under: Context): Span => this.tracer.startSpan(name, options, under);
+    // A trace without a span has an identifier already, in logs and problems: the root span takes it.
+    const span = isSpan(parent)
+      ? open(otelTrace.setSpanContext(ROOT_CONTEXT, spanContextOf(parent)))
+      : this.ids.using(parent.traceId, () => open(ROOT_CONTEXT));
+    const { spanId, traceFlags } = span.spanContext();
+    const { traceId, state } = parent;
+    return { traceId, spanId, flags: traceFlags, state, span: new OtelSpan(span) };
+  }
+}
+
+class OtelSpan implements RecordedSpan {
+  constructor(private readonly span: Span) {}
+
+  set(attributes: SpanAttributes): void {
+    this.span.setAttributes(attributes);
+  }
+
+  fail(errorType: string): void {
+    this.span.setAttribute('error.type', errorType);
+    this.span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+
+  end(): void {
+    this.span.end();
+  }
+}
+
+/** Random identifiers, except where a trace has one already. */
+class TraceIds implements IdGenerator {
+  private readonly random = new RandomIdGenerator();
+  private given: string | null = null;
+
+  /** Has root spans that `open` starts take `traceId`. */
+  using<T>(traceId: string, open: () => T): T {
+    this.given = traceId;
+    try {
+      return open();
+    } finally {
+      this.given = null;
+    }
+  }
+
+  generateTraceId(): string {
+    return this.given ?? this.random.generateTraceId();
+  }
+
+  generateSpanId(): string {
+    return this.random.generateSpanId();
+  }
+}
+
+function isSpan(trace: TraceContext): trace is TraceContext & { spanId: string } {
+  return trace.spanId !== undefined;
+}
+
+function spanContextOf({
+  traceId,
+  spanId,
+  flags,
+  state,
+  span,
+}: TraceContext & { spanId: string }): SpanContext {
+  return {
+    traceId,
+    spanId,
+    traceFlags: flags,
+    isRemote: span === undefined,
+    ...(state === undefined ? {} : { traceState: createTraceState(state) }),
+  };
+}

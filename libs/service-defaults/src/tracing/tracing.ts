@@ -1,0 +1,46 @@
+import { Logger } from '@nestjs/common';
+import type { OnApplicationShutdown } from '@nestjs/common';
+import { SECOND_MS, sleep } from '@platform/time';
+import { recordSpansWith } from './spans';
+import { exportPlan } from './tracing-settings';
+import type { TracingConfig } from './tracing-settings';
+
+/** How long a stop waits for the last spans: a collector that hangs must not keep the process. */
+const FLUSH_LIMIT_MS = 3 * SECOND_MS;
+
+/** What can be recorded to, and ended. */
+export interface StartedTracing {
+  shutdown(): Promise<void>;
+}
+
+/** The recording of this process's spans: started with the service, flushed when it stops. */
+export class Tracing implements OnApplicationShutdown {
+  private constructor(private readonly started: StartedTracing | null) {}
+
+  /** Records spans if the configuration names an endpoint for them. OpenTelemetry's SDK is only loaded then. */
+  static async start(config: TracingConfig, about: { name: string; version: string }): Promise<Tracing> {
+    const plan = exportPlan(config);
+    if (plan === null) return new Tracing(null);
+    const { startOtlpRecorder } = await import('./otlp-recorder');
+    return new Tracing(await startOtlpRecorder(plan, config, about));
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    const { started } = this;
+    if (started === null) return;
+    recordSpansWith(null);
+    const limit = new AbortController();
+    const expired = sleep(FLUSH_LIMIT_MS, limit.signal).then(() =>
+      Promise.reject(new Error(`no answer within ${String(FLUSH_LIMIT_MS)} ms`)),
+    );
+    // Aborted below, when nobody waits for it any more.
+    expired.catch(() => undefined);
+    try {
+      await Promise.race([started.shutdown(), expired]);
+    } catch (error) {
+      new Logger('tracing').warn(`the last spans were not exported: ${String(error)}`);
+    } finally {
+      limit.abort();
+    }
+  }
+}

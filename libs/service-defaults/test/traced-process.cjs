@@ -1,0 +1,12 @@
+/** Runs the traced service of these tests as a process of its own: the exporter cannot run inside of Jest, which has no `import()`. */
+require('./run-typescript.cjs');
+const { runService } = require('../src/index.ts');
+const { tracedDefinition } = require('./traced-app.ts');
+
+process.on('exit', () => {
+  // prom-client loads OpenTelemetry's API, which is small.
+  const isLoaded = Object.keys(require.cache).some((path) => path.includes('@opentelemetry/sdk'));
+  process.stdout.write(`the SDK ${isLoaded ? 'was' : 'was not'} loaded\n`);
+});
+
+void runService(() => tracedDefinition(process.env));

@@ -1,0 +1,116 @@
+import { createServer } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A span as it was exported, in as far as tests look at it. */
+export interface CollectedSpan {
+  readonly service: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Empty for the root of a trace. */
+  readonly parentSpanId: string;
+  readonly name: string;
+  /** OpenTelemetry's number: 1 internal, 2 server, 3 client, 4 producer, 5 consumer. */
+  readonly kind: number;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly hasFailed: boolean;
+  readonly linkedTraceIds: readonly string[];
+}
+
+/** One export as it arrived. */
+export interface CollectedExport {
+  readonly path: string;
+  readonly contentType: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+/** A receiver of OTLP over HTTP. */
+export interface TraceCollector {
+  /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
+  readonly url: string;
+  readonly exports: readonly CollectedExport[];
+  /** The spans of all exports in JSON so far. */
+  spans(): CollectedSpan[];
+  close(): Promise<void>;
+}
+
+interface OtlpSpan {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  kind: number;
+  attributes?: OtlpAttribute[];
+  status?: { code?: number };
+  links?: { traceId: string }[];
+}
+
+interface OtlpAttribute {
+  key: string;
+  value: Record<string, unknown>;
+}
+
+interface OtlpRequest {
+  resourceSpans: { resource: { attributes: OtlpAttribute[] }; scopeSpans: { spans: OtlpSpan[] }[] }[];
+}
+
+const FAILED = 2;
+
+/** Starts a collector on a free port. @param isSilent takes connections and never answers */
+export async function startTraceCollector({ isSilent = false } = {}): Promise<TraceCollector> {
+  const exports: CollectedExport[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { url: path = '/', headers } = request;
+      exports.push({
+        path,
+        contentType: headers['content-type'] ?? '',
+        headers,
+        body: Buffer.concat(chunks),
+      });
+      if (!isSilent) response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`,
+    exports,
+    spans: () =>
+      exports
+        .filter(({ contentType }) => contentType === 'application/json')
+        .flatMap(({ body }) => spansOf(JSON.parse(body.toString()) as OtlpRequest)),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => {
+          resolve();
+        });
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function spansOf({ resourceSpans }: OtlpRequest): CollectedSpan[] {
+  return resourceSpans.flatMap(({ resource, scopeSpans }) => {
+    const service = String(valuesOf(resource.attributes)['service.name']);
+    return scopeSpans.flatMap(({ spans }) => spans.map((span) => collected(service, span)));
+  });
+}
+
+function collected(service: string, span: OtlpSpan): CollectedSpan {
+  const { traceId, spanId, name, kind } = span;
+  return {
+    service,
+    ...{ traceId, spanId, name, kind },
+    parentSpanId: span.parentSpanId ?? '',
+    attributes: valuesOf(span.attributes ?? []),
+    hasFailed: span.status?.code === FAILED,
+    linkedTraceIds: (span.links ?? []).map((link) => link.traceId),
+  };
+}
+
+function valuesOf(attributes: readonly OtlpAttribute[]): Record<string, unknown> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
+}

@@ -1,0 +1,29 @@
+import { ArgumentsError, parseBenchArguments } from './arguments.ts';
+
+const KNOWN = ['settings-read', 'token-trust'];
+
+describe('arguments of npm run bench', () => {
+  it('mean everything, written down, when there are none', () => {
+    expect(parseBenchArguments([], KNOWN)).toEqual({
+      help: false,
+      list: false,
+      ids: [],
+      rounds: 7,
+      seconds: 5,
+      profile: null,
+      write: true,
+    });
+  });
+
+  it('name benchmarks and the length of the run; a part of the table is not written down', () => {
+    const args = parseBenchArguments(['token-trust', '--rounds', '3', '--seconds', '0.5'], KNOWN);
+    expect(args).toMatchObject({ ids: ['token-trust'], rounds: 3, seconds: 0.5, write: false });
+  });
+
+  it.each([[['settings-raed']], [['--rounds', '0']], [['--seconds', 'long']], [['--quick']]])(
+    'are refused when they are %j',
+    (args) => {
+      expect(() => parseBenchArguments(args, KNOWN)).toThrow(ArgumentsError);
+    },
+  );
+});

@@ -1,0 +1,235 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { createDatabases, databaseUrls, type ServiceDatabase } from '#infrastructure/databases.ts';
+import { findFreePorts } from '#infrastructure/free-ports.ts';
+import { findPostgresqlBinaries } from '#infrastructure/postgresql-binaries.ts';
+import { startPostgresql } from '#infrastructure/postgresql.ts';
+import type { RabbitmqUrls } from '#infrastructure/rabbitmq-node.ts';
+import { startRabbitmq } from '#infrastructure/rabbitmq.ts';
+import { findRunAs } from '#infrastructure/run-as.ts';
+import { SecretFile } from '#infrastructure/secrets.ts';
+import { openStateFolder } from '#infrastructure/state-folder.ts';
+import { Supervisor } from '#infrastructure/supervisor.ts';
+import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
+import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
+import {
+  LOAD_IDENTITIES,
+  PROJECT_ROOTS,
+  SERVICES,
+  type Service,
+  type ServiceName,
+} from '#start/deployables.ts';
+import { localUrl, ownerEnvironment, serviceEnvironment } from '#start/environments.ts';
+import type { PlatformSettings, Variables } from '#start/environments.ts';
+import { PORT_NAMES, type PortTable } from '#start/ports.ts';
+
+const SERVER_STAGE = 3;
+const READY_TIMEOUT_MS = 60_000;
+export const WORKSPACE = join(import.meta.dirname, '../..');
+
+/** A program under measurement. */
+export interface RunningProgram {
+  readonly url: string;
+  readonly pid: number;
+  /** Ends it; a benchmark that is over must not take time from the next. */
+  stop(): Promise<void>;
+}
+
+/** The services that a benchmark asked for, with databases of their own. */
+export interface RunningServices {
+  readonly settings: PlatformSettings;
+  readonly programs: Readonly<Partial<Record<ServiceName, RunningProgram>>>;
+  stop(): Promise<void>;
+}
+
+/** A durable private PostgreSQL, a private RabbitMQ, and whatever programs a benchmark starts beside them. */
+export class Laboratory {
+  /** URL of PostgreSQL's superuser. */
+  readonly databaseUrl: string;
+  readonly rabbitmqUrl: string;
+  readonly managementUrl: string;
+  readonly #supervisor: Supervisor;
+  readonly #folder: string;
+
+  readonly #nodeOptions: readonly string[];
+
+  private constructor(
+    supervisor: Supervisor,
+    folder: string,
+    nodeOptions: readonly string[],
+    servers: { databaseUrl: string; broker: RabbitmqUrls },
+  ) {
+    this.#supervisor = supervisor;
+    this.#folder = folder;
+    this.#nodeOptions = nodeOptions;
+    this.databaseUrl = servers.databaseUrl;
+    this.rabbitmqUrl = servers.broker.amqp;
+    this.managementUrl = servers.broker.management ?? '';
+  }
+
+  /** @param nodeOptions options of Node for the programs under measurement, e.g. a profiler's */
+  static async open(nodeOptions: readonly string[], progress: (line: string) => void): Promise<Laboratory> {
+    const folder = makeTemporaryFolder(findRunAs());
+    const supervisor = await Supervisor.open({
+      recordFile: join(folder, 'run.json'),
+      logFolder: join(folder, 'logs'),
+      removeFolder: folder,
+    });
+    try {
+      progress('starting PostgreSQL and RabbitMQ, building the services');
+      const [databaseUrl, broker] = await Promise.all([
+        ...startServers(supervisor, folder),
+        supervisor.run(
+          command('build', ['tools/build/bundle.ts', ...PROJECT_ROOTS, 'tools/bench/programs'], process.env),
+        ),
+      ]);
+      return new Laboratory(supervisor, folder, nodeOptions, { databaseUrl, broker });
+    } catch (error) {
+      await supervisor.stop();
+      throw error;
+    }
+  }
+
+  /** Migrates new databases, loads the development identities, and starts one production process of each service, auth-service first.
+   *  @param overrides variables over what a service would get */
+  async startServices(
+    names: readonly ServiceName[],
+    overrides: Readonly<Partial<Record<ServiceName, Variables>>> = {},
+  ): Promise<RunningServices> {
+    const settings = await this.makeSettings();
+    const programs: Partial<Record<ServiceName, RunningProgram>> = {};
+    for (const service of SERVICES.filter((one) => names.includes(one.service))) {
+      await this.migrate(service, settings);
+      programs[service.service] = await this.startService(service, settings, overrides[service.service]);
+    }
+    const stop = async (): Promise<void> => {
+      await Promise.all(Object.values(programs).map((program) => program.stop()));
+    };
+    return { settings, programs, stop };
+  }
+
+  /** Starts a Node program of the workspace, e.g. `tools/bench/peers/bare-settings-read.ts`, that serves HTTP at PORT and answers `/ready`. */
+  async startPeer(file: string, variables: Variables): Promise<RunningProgram> {
+    const [port] = (await findFreePorts(1)) as [number];
+    const url = localUrl(port);
+    const env = { NODE_ENV: 'production', PORT: String(port), ...variables };
+    return this.startProgram(file.replace(/\W/g, '-'), ['--expose-gc', file], env, `${url}/ready`);
+  }
+
+  /** Another process of a service on the same databases. */
+  startService(
+    service: Service,
+    settings: PlatformSettings,
+    overrides: Variables = {},
+  ): Promise<RunningProgram> {
+    const env = { ...productionEnvironment(service, settings), ...overrides };
+    const name = `${service.name}-${env['PORT']}`;
+    return this.startProgram(
+      name,
+      ['--enable-source-maps', service.bundle],
+      env,
+      `${localUrl(Number(env['PORT']))}/health/ready`,
+    );
+  }
+
+  close(): Promise<void> {
+    return this.#supervisor.stop();
+  }
+
+  private async makeSettings(): Promise<PlatformSettings> {
+    const free = await findFreePorts(PORT_NAMES.length);
+    const ports = Object.fromEntries(PORT_NAMES.map((name, index) => [name, free[index]])) as PortTable;
+    const secrets = new SecretFile(join(this.#folder, `${randomBytes(6).toString('hex')}.secret`));
+    const suffix = randomBytes(4).toString('hex');
+    const named = SERVICES.map(({ service }): [ServiceName, ServiceDatabase] => [
+      service,
+      {
+        service: `${service}_${suffix}`,
+        ownerPassword: secrets.get(`${service}-owner`),
+        appPassword: secrets.get(`${service}-app`),
+      },
+    ]);
+    await createDatabases(
+      this.databaseUrl,
+      named.map(([, database]) => database),
+    );
+    return {
+      ports,
+      databases: Object.fromEntries(
+        named.map(([service, database]) => [service, databaseUrls(this.databaseUrl, database)]),
+      ) as PlatformSettings['databases'],
+      rabbitmqUrl: this.rabbitmqUrl,
+      secret: (name) => secrets.get(name),
+      neighboursFolder: join(this.#folder, 'neighbours'),
+    };
+  }
+
+  private async migrate(service: Service, settings: PlatformSettings): Promise<void> {
+    // Development mode for these two only: production refuses the development identities.
+    const env = { ...process.env, ...ownerEnvironment(service, settings) };
+    await this.#supervisor.run(command(`migrate-${service.name}`, [service.migrate], env));
+    if (service.service === 'auth')
+      await this.#supervisor.run(command('load-identities', [LOAD_IDENTITIES], env));
+  }
+
+  private async startProgram(
+    name: string,
+    args: string[],
+    variables: Variables,
+    readyUrl: string,
+  ): Promise<RunningProgram> {
+    const { PATH = '', HOME = '' } = process.env;
+    const child = await this.#supervisor.spawn(
+      command(name, [...this.#nodeOptions, ...args], { PATH, HOME, ...variables }),
+    );
+    await waitUntilReady(child, answersOk(readyUrl), READY_TIMEOUT_MS);
+    const stop = async (): Promise<void> => {
+      if (!child.hasEnded()) process.kill(child.pid, 'SIGTERM');
+      await child.ended;
+    };
+    return { url: new URL(readyUrl).origin, pid: child.pid, stop };
+  }
+}
+
+function startServers(supervisor: Supervisor, folder: string) {
+  const runAs = findRunAs();
+  const cacheFolder = join(openStateFolder(WORKSPACE), 'cache');
+  const secrets = new SecretFile(join(folder, 'servers.secret'));
+  const startDatabase = async (): Promise<string> => {
+    const [port] = (await findFreePorts(1)) as [number];
+    return startPostgresql(supervisor, {
+      binaries: findPostgresqlBinaries(WORKSPACE, cacheFolder, runAs),
+      folder: join(folder, 'postgresql'),
+      port,
+      password: secrets.get('postgresql'),
+      runAs,
+      durable: true, // as in production: what is measured must be what is promised
+    });
+  };
+  const startBroker = async (): Promise<RabbitmqUrls> => {
+    const [amqp, management, distribution, epmd] = (await findFreePorts(4)) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    const ports = { amqp, management, distribution, epmd };
+    const options = { folder: join(folder, 'rabbitmq'), cacheFolder, ports, runAs };
+    return startRabbitmq(supervisor, { ...options, password: secrets.get('rabbitmq') });
+  };
+  return [startDatabase(), startBroker()] as const;
+}
+
+function productionEnvironment(service: Service, settings: PlatformSettings): Variables {
+  const variables = serviceEnvironment(service, settings);
+  // The development identity provider is not there, and production would refuse its plain HTTP.
+  const openid = Object.keys(variables).filter(
+    (name) => name.startsWith('OPENID_') || name.startsWith('DEVELOPMENT_'),
+  );
+  const kept = Object.fromEntries(Object.entries(variables).filter(([name]) => !openid.includes(name)));
+  return { ...kept, NODE_ENV: 'production', SHUTDOWN_GRACE_MS: '0' };
+}
+
+function command(name: string, args: string[], env: NodeJS.ProcessEnv) {
+  return { name, stage: SERVER_STAGE, command: process.execPath, args, env, cwd: WORKSPACE, graceMs: 30_000 };
+}

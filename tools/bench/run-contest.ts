@@ -1,0 +1,82 @@
+import type { Comparison, Contest } from './benchmark.ts';
+import { spreadOf, type Spread } from './statistics.ts';
+
+/** What a contest came to. */
+export interface ContestResult {
+  readonly unit: string;
+  readonly conditions: readonly string[];
+  readonly contestants: readonly {
+    readonly name: string;
+    readonly does: string;
+    readonly figures: readonly number[];
+    readonly spread: Spread;
+  }[];
+  readonly comparisons: readonly ComparisonResult[];
+}
+
+/** A comparison with its ratio, round by round. */
+export interface ComparisonResult extends Comparison {
+  readonly ratio: Spread;
+  readonly met: boolean;
+}
+
+export interface Rounds {
+  readonly rounds: number;
+  readonly seconds: number;
+}
+
+const WARM_UP_ROUNDS = 1;
+
+/** Lets the contestants work in turns, each round in the opposite order of the one before, so that what drifts on the machine falls on all. */
+export async function runContest(
+  contest: Contest,
+  { rounds, seconds }: Rounds,
+  progress: (line: string) => void,
+): Promise<ContestResult> {
+  const figures = new Map(contest.contestants.map(({ name }) => [name, [] as number[]]));
+  const measured = Math.min(rounds, contest.maxRounds ?? rounds);
+  for (let round = 1 - WARM_UP_ROUNDS; round <= measured; round += 1) {
+    const order = round % 2 === 0 ? contest.contestants.toReversed() : contest.contestants;
+    for (const { name, measure } of order) {
+      const figure = await measure(seconds);
+      if (round > 0) figures.get(name)!.push(figure);
+      const which = round > 0 ? `round ${round}/${measured}` : 'warm-up';
+      progress(`${which}  ${name}: ${formatFigure(figure)} ${contest.unit}`);
+    }
+  }
+  return {
+    unit: contest.unit,
+    conditions: contest.conditions,
+    contestants: contest.contestants.map(({ name, does }) => {
+      const own = figures.get(name)!;
+      return { name, does, figures: own, spread: spreadOf(own) };
+    }),
+    comparisons: contest.comparisons.map((comparison) => judge(comparison, figures)),
+  };
+}
+
+/** The ratio of each round's two figures, which stood next to each other in time; the goal is judged by their median. */
+export function judge(
+  comparison: Comparison,
+  figures: ReadonlyMap<string, readonly number[]>,
+): ComparisonResult {
+  const { of, against, goal } = comparison;
+  const own = figures.get(of) ?? [];
+  const ratios = own.map((figure, round) => {
+    const other = typeof against === 'number' ? against : figures.get(against)?.[round];
+    if (other === undefined) throw new RangeError(`${String(against)} has no figure for round ${round + 1}`);
+    return figure / other;
+  });
+  const ratio = spreadOf(ratios);
+  return {
+    ...comparison,
+    ratio,
+    met: 'atLeast' in goal ? ratio.median >= goal.atLeast : ratio.median <= goal.atMost,
+  };
+}
+
+/** Three significant digits below 1000, whole numbers above. */
+export function formatFigure(value: number): string {
+  if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US');
+  return String(Number(value.toPrecision(3)));
+}
