@@ -107,7 +107,7 @@ async function runRound(cluster: Cluster, load: Load, fault: PlannedFault): Prom
   const healedAtMs = performance.now();
   await untilHealthy(cluster, load, fault);
   const recoveredAfterMs = performance.now() - healedAtMs;
-  load.traffic.phase = 'no fault';
+  load.traffic.phase = `after ${fault.kind}`;
   await delay(BETWEEN_ROUNDS_MS);
   return { fault, proof, recoveredAfterMs, acknowledged: load.journal.acknowledged - before };
 }

@@ -16,7 +16,10 @@ describe('Traffic', () => {
     traffic.phase = 'half-open';
     traffic.end(begun, attempt('200', true, true));
     traffic.end(traffic.begin(), attempt('503', true));
-    expect(Object.fromEntries(traffic.outcomes)).toEqual({ 'no fault · 200': 1, 'half-open · 503': 1 });
+    expect(Object.fromEntries(traffic.outcomes)).toEqual({
+      'no fault · 200': 1,
+      'half-open · 503 · GET x': 1,
+    });
     expect(traffic.unexpectedCount).toBe(0);
   });
 

@@ -21,6 +21,7 @@ export class Traffic {
   attempts = 0;
   /** Answers that callers threw away on purpose, as if they had been lost on the way. */
   lostAnswers = 0;
+  /** How often each outcome came, by phase, and by operation where it was no success. */
   readonly outcomes = new Map<string, number>();
   /** The longest that any attempt took, in ms, by phase. */
   readonly longestMs = new Map<string, number>();
@@ -36,7 +37,8 @@ export class Traffic {
     attempt: { operation: string; outcome: string; isExpected: boolean; isSuccess: boolean; detail: string },
   ): void {
     const { operation, outcome, detail } = attempt;
-    const key = `${phase} · ${outcome}`;
+    // Of what did not succeed it matters what it was.
+    const key = `${phase} · ${outcome}${attempt.isSuccess ? '' : ` · ${operation}`}`;
     this.outcomes.set(key, (this.outcomes.get(key) ?? 0) + 1);
     const tookMs = performance.now() - startedAtMs;
     this.longestMs.set(phase, Math.max(tookMs, this.longestMs.get(phase) ?? 0));
