@@ -9,6 +9,7 @@ export type { Isolation, TransactionOptions } from './transaction';
 export { withConnectionRetry } from './connection-retry';
 export type { ConnectionRetryOptions } from './connection-retry';
 export { waitForDatabase } from './connect';
+export { databaseAdvice, withDatabaseAdvice } from './advice';
 export {
   ContentionError,
   DatabaseUnavailableError,

@@ -16,31 +16,52 @@ const SHOWN_CHARACTERS = 120;
 /**
  * Looks for secrets in what programs wrote: as they are, and in the forms in which they travel and are logged (JSON string, URL, form,
  * base64 and base64url at the start of an encoded text). A signed token is looked for by its signature, so that it is found with
- * its beginning cut off as well.
+ * its beginning cut off as well. Reads every log once, however many secrets there are.
  * @param secrets kinds by value
  * @param logs output by program
+ * @returns the first place of each secret in each program
  * @throws {RangeError} when a secret is too short to be told from other text
  */
 export function findLeaks(
   secrets: ReadonlyMap<string, string>,
   logs: ReadonlyMap<string, string>,
 ): readonly Leak[] {
-  const leaks: Leak[] = [];
-  for (const [value, secret] of secrets) {
-    if (value.length < MIN_SECRET_LENGTH) throw new RangeError(`the ${secret} is too short to look for`);
-    for (const [program, log] of logs) {
-      const at = firstOf(log, formsOf(value));
-      if (at === null) continue;
-      const lineStart = Math.max(log.lastIndexOf('\n', at) + 1, at - SHOWN_CHARACTERS);
-      leaks.push({ program, secret, before: log.slice(lineStart, at) });
-    }
-  }
-  return leaks;
+  const byBeginning = indexForms(secrets);
+  return [...logs].flatMap(([program, log]) => leaksIn(program, log, byBeginning));
 }
 
-function firstOf(log: string, forms: readonly string[]): number | null {
-  const found = forms.map((form) => log.indexOf(form)).filter((at) => at >= 0);
-  return found.length === 0 ? null : Math.min(...found);
+/** One form of a secret. */
+interface SoughtForm {
+  form: string;
+  value: string;
+  secret: string;
+}
+
+/** Forms by their first characters, as many as the shortest secret has. */
+function indexForms(secrets: ReadonlyMap<string, string>): ReadonlyMap<string, SoughtForm[]> {
+  const byBeginning = new Map<string, SoughtForm[]>();
+  for (const [value, secret] of secrets) {
+    if (value.length < MIN_SECRET_LENGTH) throw new RangeError(`the ${secret} is too short to look for`);
+    for (const form of new Set(formsOf(value))) {
+      const beginning = form.slice(0, MIN_SECRET_LENGTH);
+      const others = byBeginning.get(beginning);
+      if (others === undefined) byBeginning.set(beginning, [{ form, value, secret }]);
+      else others.push({ form, value, secret });
+    }
+  }
+  return byBeginning;
+}
+
+function leaksIn(program: string, log: string, byBeginning: ReadonlyMap<string, SoughtForm[]>): Leak[] {
+  const leaks = new Map<string, Leak>();
+  for (let at = 0; at <= log.length - MIN_SECRET_LENGTH; at += 1) {
+    for (const { form, value, secret } of byBeginning.get(log.slice(at, at + MIN_SECRET_LENGTH)) ?? []) {
+      if (leaks.has(value) || !log.startsWith(form, at)) continue;
+      const lineStart = Math.max(log.lastIndexOf('\n', at) + 1, at - SHOWN_CHARACTERS);
+      leaks.set(value, { program, secret, before: log.slice(lineStart, at) });
+    }
+  }
+  return [...leaks.values()];
 }
 
 function formsOf(value: string): readonly string[] {

@@ -9,6 +9,9 @@ const SECRET_MEMBERS: ReadonlySet<string> = new Set([
   'refreshToken',
   'token',
   'settingValue',
+  'access_token',
+  'refresh_token',
+  'id_token',
 ]);
 
 /** Fields of forms and queries that must not. */
@@ -18,9 +21,11 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'code',
   'state',
   'nonce',
+  'code_verifier',
   'client_secret',
   'id_token',
   'access_token',
+  'token',
 ]);
 
 /** One half of an HTTP exchange: headers by lower-case name, as Node gives them. */
