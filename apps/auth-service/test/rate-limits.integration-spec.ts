@@ -51,7 +51,7 @@ describe('rate limits of the token endpoints', () => {
 
   it('ignore X-Forwarded-For of whoever is no trusted proxy, so that nobody gets more by inventing addresses', async () => {
     const environment = { ...ENVIRONMENT, TRUSTED_PROXIES: '192.0.2.7, fd00::/8' };
-    const exposed = await startReplica(service.database.url, { environment });
+    const exposed = await startReplica(pair.database.url, { environment });
     const wrong = trusted({ sharedSecret: 'wrong' });
     const counts = await statuses(20, (turn) =>
       postTo(exposed, '/auth/token/trust-simple', wrong).set('X-Forwarded-For', `198.18.0.${String(turn)}`),
