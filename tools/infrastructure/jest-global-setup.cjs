@@ -1,6 +1,6 @@
 const { spawn } = require('node:child_process');
-const { mkdtempSync } = require('node:fs');
-const { join, relative } = require('node:path');
+const { mkdtempSync, rmSync } = require('node:fs');
+const { basename, join, relative } = require('node:path');
 const { createInterface } = require('node:readline');
 
 const NAMES = ['TEST_DATABASE_URL', 'TEST_RABBITMQ_URL', 'TEST_RABBITMQ_MANAGEMENT_URL'];
@@ -13,6 +13,9 @@ const RECORDED_PROJECTS = ['apps/auth-service'];
  * CommonJS because that is what Jest loads; the servers' own code runs natively in a process of its own.
  */
 module.exports = async function setUp({ rootDir }, { roots }) {
+  // What an earlier run saw says nothing about this one.
+  for (const root of roots)
+    rmSync(join(rootDir, 'test-results/api-traffic', basename(root)), { recursive: true, force: true });
   if (roots.some((root) => RECORDED_PROJECTS.includes(relative(rootDir, root))))
     process.env.TEST_RECORDING_FOLDER = mkdtempSync(join(rootDir, 'test-results/recording-'));
   if (NAMES.every((name) => process.env[name])) return;

@@ -1,13 +1,18 @@
 const { once } = require('node:events');
 const { rmSync } = require('node:fs');
+const { basename } = require('node:path');
+const { expectEveryAnswerSeen } = require('./api-coverage.cjs');
 
-/** Searches the logs for secrets if they were kept, and stops the servers that jest-global-setup.cjs started. */
-module.exports = async function tearDown() {
+/** Searches the logs for secrets if they were kept, stops the servers that jest-global-setup.cjs started, and compares the answers that a
+ *  whole project's tests saw with its API document. */
+module.exports = async function tearDown(global, project) {
   try {
     scanLogs();
   } finally {
     await stopServers();
   }
+  if (project.roots.length === 1 && isWholeProject(global))
+    expectEveryAnswerSeen(project.rootDir, basename(project.roots[0]));
 };
 
 /** Throws when it finds one, which fails the run. */
@@ -25,6 +30,10 @@ function scanLogs() {
     // It holds secrets.
     rmSync(folder, { recursive: true });
   }
+}
+
+function isWholeProject({ testPathPatterns, testNamePattern, nonFlagArgs = [], onlyFailures }) {
+  return !testPathPatterns?.patterns?.length && !testNamePattern && nonFlagArgs.length === 0 && !onlyFailures;
 }
 
 /** Waits until they are gone. */

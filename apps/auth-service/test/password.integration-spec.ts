@@ -54,8 +54,10 @@ describe('passwords', () => {
       hash,
     ]);
 
-  async function hashesSoFar(): Promise<number> {
-    const metric = service.app.get(Metrics).registry.getSingleMetric('auth_password_hashes_total');
+  const hashesSoFar = (): Promise<number> => counted('auth_password_hashes_total');
+
+  async function counted(name: string): Promise<number> {
+    const metric = service.app.get(Metrics).registry.getSingleMetric(name);
     const { values } = (await metric!.get()) as { values: { value: number }[] };
     return values[0]?.value ?? 0;
   }
@@ -77,11 +79,13 @@ describe('passwords', () => {
     expect(await login('carl.customer', PASSWORD)).toBe(200);
     expect(await lockoutOf('carl.customer')).toBeUndefined();
 
+    const lockouts = await counted('auth_password_lockouts_total');
     for (let failure = 1; failure <= 5; failure += 1) await login('carl.customer', 'wrong');
     expect(await lockoutOf('carl.customer')).toEqual({ failures: 0, lockouts: 1, seconds: 60 });
     expect(await login('carl.customer', PASSWORD)).toBe(401);
     await login('carl.customer', 'wrong');
     expect(await lockoutOf('carl.customer')).toMatchObject({ failures: 0, lockouts: 1 });
+    expect(await counted('auth_password_lockouts_total')).toBe(lockouts + 1);
 
     await endLock('carl.customer');
     for (let failure = 1; failure <= 5; failure += 1) await login('carl.customer', 'wrong');

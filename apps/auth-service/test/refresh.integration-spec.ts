@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Metrics } from '@platform/service-defaults';
 import { BACKEND, bearerOf, claimsOf, headerOf, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
@@ -60,6 +61,22 @@ describe('refresh', () => {
     });
     const list = await bearerOf(service.get('/auth/revocations'), body.accessToken);
     expect(list.status).toBe(200);
+  });
+
+  it('counts a token that is used again after its time', async () => {
+    const reuses = async (): Promise<string> => {
+      const text = await service.app.get(Metrics).registry.metrics();
+      return /^auth_refresh_reuses_total (\d+)$/m.exec(text)?.[1] ?? 'absent';
+    };
+    expect(await reuses()).toBe('0');
+    const { refreshToken } = await signIn();
+    await refresh(refreshToken);
+    await service.database.query(
+      `UPDATE auth.refresh_token SET rotated_at = now() - interval '31 seconds' WHERE jti = $1`,
+      [claimsOf(refreshToken).jti],
+    );
+    expect(await refresh(refreshToken)).toEqual(outcome(401, 6));
+    expect(await reuses()).toBe('1');
   });
 
   it('refuses with 3 when the sign-in is older than allowed', async () => {

@@ -1,5 +1,6 @@
 import { Metrics } from '@platform/service-defaults';
-import { eventually } from '@platform/testing';
+import { apiDocument, eventually, wrongRefusals } from '@platform/testing';
+import { SchedulerService } from '../src/scheduler/scheduler.service';
 import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -16,20 +17,29 @@ describe('the running service', () => {
     expect(answer.headers['content-type']).toMatch(/^application\/json/);
   });
 
-  it('describes its operations', async () => {
+  it('refuses missing tokens and unusable bodies as the API document says, on every operation', async () => {
+    expect(await wrongRefusals('task-service', await service.app.getUrl())).toEqual([]);
+  });
+
+  it.each([
+    ['get', '/Instances/1', 400],
+    ['get', '/Triggers?pageSize=0', 400],
+    ['post', '/Triggers/x/commands/pause', 400],
+    ['post', '/Triggers/x/commands/resume', 400],
+    ['post', '/Triggers/999/commands/resume', 404],
+    ['post', '/commands/unscheduleRecurringTaskInstanceGeneration', 400],
+    ['get', '/health/startup', 200],
+  ] as const)('answers %s %s with %d', async (method, path, status) => {
+    await service.api[method](path).set(PARTNER).expect(status);
+  });
+
+  it('lets only InternalPartner pause a trigger', async () => {
+    await service.api.post('/Triggers/501/commands/pause').set(CUSTOMER).expect(403);
+  });
+
+  it('serves the committed API document', async () => {
     const { body } = await service.api.get('/openapi.json').expect(200);
-    expect(Object.keys(body.paths)).toEqual(
-      expect.arrayContaining([
-        '/Schedules',
-        '/Schedules/{id}',
-        '/Instances',
-        '/Instances/{id}',
-        '/Instances/{id}/commands/complete',
-        '/Triggers',
-        '/commands/scheduleRecurringTaskInstanceGeneration',
-        '/commands/unscheduleRecurringTaskInstanceGeneration',
-      ]),
-    );
+    expect(body).toEqual(apiDocument('task-service'));
   });
 
   it('shows how much waits in the message store', async () => {
@@ -43,6 +53,19 @@ describe('the running service', () => {
     });
     expect(text).toMatch(/^task_outbox_parked 0$/m);
     expect(text).toMatch(/^task_outbox_oldest_age_seconds 0?\.?\d+/m);
+  });
+
+  it('shows how long a trigger has been due, and those that cannot be evaluated', async () => {
+    const insert = `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
+      VALUES ($1::bigint, $1::bigint::text, 'lag', 'none', '0 9 * * *', 'UTC', $2, now() - $3::interval)`;
+    const scrape = (): Promise<string> => service.app.get(Metrics).registry.metrics();
+    await service.database.query(insert, [990_001, 'ERROR', '1 day']);
+    expect(await scrape()).toMatch(/^task_triggers_failed 1$/m);
+    expect(await scrape()).toMatch(/^task_trigger_lag_seconds 0$/m);
+    // No node fires any more.
+    await service.app.get(SchedulerService).stop();
+    await service.database.query(insert, [990_002, 'WAITING', '100 seconds']);
+    expect(await scrape()).toMatch(/^task_trigger_lag_seconds 10\d\./m);
   });
 
   it('stops accepting a token soon after its revocation', async () => {

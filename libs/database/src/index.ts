@@ -4,7 +4,7 @@ export type { MigrationClass, PostgresOptions, PostgresSettings } from './postgr
 export { migrateFromEnvironment } from './migrate';
 export { runMigrations } from './run-migrations';
 export type { MigrationOptions, MigrationSettings } from './run-migrations';
-export { inTransaction } from './transaction';
+export { inStatement, inTransaction } from './transaction';
 export type { Isolation, TransactionOptions } from './transaction';
 export { withConnectionRetry } from './connection-retry';
 export type { ConnectionRetryOptions } from './connection-retry';
