@@ -13,8 +13,8 @@ export class ContentionError extends Error {
 /** Serialization failure and deadlock: PostgreSQL asks for the transaction to be repeated. */
 const RETRY_CODES = new Set(['40001', '40P01']);
 
-/** Codes of PostgreSQL (shutting down, crashed, starting; session ended for standing still; read-only, as a server is that is not the primary or no longer) and of
- *  sockets. Classes 08 (connection) and 53 (no more connections, disk full, out of memory) come on top. */
+/** Codes of PostgreSQL (shutting down, crashed, starting; session ended for standing still; read-only, as a server is that is not
+ *  the primary or no longer) and of sockets. Classes 08 (connection) and 53 (no more connections, disk full, out of memory) come on top. */
 const CONNECTION_CODES = new Set([
   '57P01',
   '57P02',
@@ -61,7 +61,8 @@ interface DriverFailure {
 
 /**
  * True when the database failed, as opposed to the statement: connection refused, lost, timed out, none free in time; server
- * starting, stopping, read-only, or out of disk or memory. The same statement may succeed later. Looks through TypeORM's wrapper and through AggregateError.
+ * starting, stopping, read-only, or out of disk or memory. The same statement may succeed later. Looks through TypeORM's wrapper and
+ * through AggregateError.
  */
 export function isConnectionError(error: unknown): boolean {
   if (!isError(error)) return false;
