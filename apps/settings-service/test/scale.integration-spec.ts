@@ -57,7 +57,11 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     prepared: true,
     work: (d) => writeSettingAlone(d, keyOf(ROWS + MIDDLE), '1', TRAIL),
   },
-  { name: 'delete a setting', pages: 150, work: (d) => deleteSetting(d.manager, keyOf(ROWS + MIDDLE), TRAIL) },
+  {
+    name: 'delete a setting',
+    pages: 150,
+    work: (d) => deleteSetting(d.manager, keyOf(ROWS + MIDDLE), TRAIL),
+  },
   {
     name: 'find a repeated write',
     pages: 10,

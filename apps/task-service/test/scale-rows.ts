@@ -1,7 +1,7 @@
 /** Statements that fill the task service's database with as many rows of each kind.
  *
  * Facility 7 is as old as the service: a tenth of all instances are its, completed long ago but for the newest. The others have ten
- * schedules each. The broker has been away for so long that as many events wait. */
+ * schedules each; facility 1,000,001 is the newest. The broker has been away for so long that as many events wait. */
 export function scaleRowsOfTasks(rows: number): readonly string[] {
   const n = String(rows);
   const facilities = String(rows / 10);
@@ -16,7 +16,7 @@ export function scaleRowsOfTasks(rows: number): readonly string[] {
        now() - (${n} - n) * interval '1 second', 'personid:1', 4, n::text, 'd'
      FROM generate_series(1, ${n}) AS n`,
     `INSERT INTO task.instances (schedule_id, facility_id, name, due_at, status, completed_at)
-     SELECT ${uuid('n')}, CASE WHEN n % 10 = 7 THEN 7 ELSE 1 + n % ${facilities} END, 'Inspect',
+     SELECT ${uuid('n')}, CASE WHEN n % 10 = 7 THEN 7 WHEN n % 10 = 3 AND n > ${n} * 0.95 THEN 1000001 ELSE 1 + n % ${facilities} END, 'Inspect',
        now() + (n - ${n} * 0.9) * interval '1 second', CASE WHEN n > ${n} * 0.9 THEN 'Pending' ELSE 'Completed' END,
        CASE WHEN n > ${n} * 0.9 THEN NULL ELSE now() END
      FROM generate_series(1, ${n}) AS n`,

@@ -33,6 +33,9 @@ const PAGE = { after: [], limit: 101 };
 const MANY_FACILITIES = Array.from({ length: 200 }, (_, index) => 10 + index);
 
 const settings = { schema: SCHEMA, applicationName: 'scale', entities: [], migrations: MIGRATIONS };
+/** The last lane has nothing to do. */
+const FILLED_LANES = Array.from({ length: 15 }, (_, lane) => lane);
+
 const inTransaction =
   (work: (manager: EntityManager) => Promise<unknown>) =>
   (dataSource: DataSource): Promise<unknown> =>
@@ -86,12 +89,16 @@ const SCHEDULER: readonly HotStatement<DataSource>[] = [
     pages: 700,
     work: (d) => listTriggers(d, { scope: MANY_FACILITIES, ...PAGE }),
   },
-  { name: 'forget old fires', pages: 12_000, work: (d) => deleteOldFires(d, 30, 1_000) },
+  { name: 'forget old fires', pages: 15_000, work: (d) => deleteOldFires(d, 30, 1_000) },
 ];
 
 const RELAY: readonly HotStatement<DataSource>[] = [
-  { name: 'find the lanes that wait', pages: 100, work: waitingLanes },
-  { name: 'read the backlog', pages: 2_000, work: readOutboxBacklog },
+  {
+    name: 'find the lanes that wait',
+    pages: 100,
+    work: async (d) => expect(await waitingLanes(d)).toEqual(FILLED_LANES),
+  },
+  { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: readOutboxBacklog },
   { name: 'relay a batch', pages: 500, work: inTransaction(relayBatch) },
   {
     name: 'store an event',
@@ -117,7 +124,7 @@ const TASKS: readonly HotStatement<DataSource>[] = [
   { name: 'read a schedule', pages: 10, work: (d) => findSchedule(d, scheduleIdOf(MIDDLE)) },
   {
     name: 'list schedules',
-    pages: 60,
+    pages: 500,
     work: (d) => listSchedules(d, { scope: 'all', status: undefined, ...PAGE }),
   },
   {
@@ -164,6 +171,7 @@ const TASKS: readonly HotStatement<DataSource>[] = [
   list('of the oldest facility, by a state that none has', { scope: [7], status: 'Cancelled' }),
   list('of the oldest facility and another', { scope: [7, 8] }),
   list('of the oldest facility and another that are pending', { scope: [7, 8], status: 'Pending' }),
+  list('of the newest facility and another', { scope: [8, 1_000_001] }),
   { ...list('of 200 facilities', { scope: MANY_FACILITIES }), pages: 4_000 },
   list('of a schedule', { scope: 'all', scheduleId: scheduleIdOf(MIDDLE) }),
   list('due in a span', { scope: 'all', dueFrom: new Date(Date.now() - 60_000).toISOString() }),
