@@ -66,7 +66,7 @@ const records = (rows: number): readonly string[] => [
   `INSERT INTO auth.revocation_audit (occurred_at, domain, identifier, because)
    SELECT now() - interval '300 days' + n * (interval '299 days' / ${String(rows)}), 'jti', n::text, 'request' FROM generate_series(1, ${String(rows)}) AS n`,
   `INSERT INTO auth.trust_replay (application_key, authentication_code, seen_at)
-   SELECT 'a', sha256(n::text::bytea), now() - n * (interval '355 seconds' / ${String(rows)}) FROM generate_series(1, ${String(rows)}) AS n`,
+   SELECT 'a', sha256(n::text::bytea), now() + n * (interval '1 hour' / ${String(rows)}) FROM generate_series(1, ${String(rows)}) AS n`,
   `INSERT INTO auth.rate_limit SELECT n::text, now() + interval '1 hour' FROM generate_series(1, ${String(rows)}) AS n`,
   `INSERT INTO auth.password_lockout (user_name_key, failures, lockouts, last_failure_at)
    SELECT n::text, 1, 0, now() FROM generate_series(1, ${String(rows)}) AS n`,

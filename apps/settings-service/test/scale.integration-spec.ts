@@ -11,6 +11,7 @@ import { listAllSettings, listSubsystemSettings } from '../src/settings/list-set
 import { listHistory } from '../src/settings/list-history.query';
 import { lockRevision } from '../src/settings/lock-revision.query';
 import type { SettingKey } from '../src/settings/setting-key';
+import type { JsonText } from '../src/settings/setting-value';
 import { writeSettingAlone } from '../src/settings/write-setting.query';
 
 const ROWS = scaleRows();
@@ -29,6 +30,7 @@ const TRAIL: AuditTrail = {
   idempotencyKey: null,
 };
 
+const VALUE = '1' as JsonText;
 const MIDDLE = Math.floor(ROWS / 2);
 const PAGE = 100;
 
@@ -49,13 +51,13 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     name: 'replace a setting',
     pages: 60,
     prepared: true,
-    work: (d) => writeSettingAlone(d, keyOf(MIDDLE), '1', TRAIL),
+    work: (d) => writeSettingAlone(d, keyOf(MIDDLE), VALUE, TRAIL),
   },
   {
     name: 'create a setting',
     pages: 60,
     prepared: true,
-    work: (d) => writeSettingAlone(d, keyOf(ROWS + MIDDLE), '1', TRAIL),
+    work: (d) => writeSettingAlone(d, keyOf(ROWS + MIDDLE), VALUE, TRAIL),
   },
   {
     name: 'delete a setting',

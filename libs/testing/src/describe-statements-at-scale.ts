@@ -8,6 +8,11 @@ const MAX_SCANNED_ROWS = 1_000;
 /** Enough for ten million rows. */
 const FILL_MS = 1_800_000;
 
+const SIZES = `
+  SELECT format(E'size\\t%s.%s\\t%s rows\\t%s bytes per row', schemaname, relname, n_live_tup,
+    round(pg_total_relation_size(relid)::numeric / n_live_tup)) AS line
+  FROM pg_stat_user_tables WHERE n_live_tup >= 1000 ORDER BY relid`;
+
 /** A statement of a service, or several that belong together. */
 export interface HotStatement<D> {
   readonly name: string;
@@ -38,7 +43,8 @@ export function scaleRows(): number {
 
 /**
  * Tests that statements cost the same however big the tables are: none reads a table from end to end, and none touches more pages
- * than it names. With TEST_SCALE_ROWS set it also prints what each touched.
+ * than it names. With TEST_SCALE_ROWS set it also prints what each touched, and the bytes per row of every table
+ * with its indexes.
  */
 export function describeStatementsAtScale<D extends PlannedConnections>(scale: Scale<D>): void {
   describe(`statements at ${scaleRows().toLocaleString('en')} rows`, () => {
@@ -47,6 +53,8 @@ export function describeStatementsAtScale<D extends PlannedConnections>(scale: S
     beforeAll(async () => {
       database = await createTestDatabase({ migrate: scale.migrate });
       for (const statement of scale.fill) await database.query(statement);
+      const sizes = await database.query<{ line: string }>(SIZES);
+      seen.push(...sizes.map(({ line }) => line));
     }, FILL_MS);
     afterAll(async () => {
       await database.drop();

@@ -25,6 +25,7 @@ interface NoticingClient {
 interface PlanNode {
   'Node Type': string;
   'Subplan Name'?: string;
+  'CTE Name'?: string;
   'Relation Name'?: string;
   'Actual Rows'?: number;
   'Actual Loops'?: number;
@@ -92,22 +93,30 @@ function readPlan(json: string): StatementPlan {
   return { statement: text.trim(), pages: pagesOf(root) + pagesWrittenBeside(root), scans: scansOf(root) };
 }
 
-/** Writes of a WITH that nothing reads run when the rest is over, and are not part of its figures. Those that something reads
- *  count twice here. */
+/** Writes of a WITH that nothing reads run when the rest is over, and are no part of its figures. */
 function pagesWrittenBeside(root: PlanNode): number {
-  const written = (root.Plans ?? []).filter(
-    (plan) => plan['Subplan Name']?.startsWith('CTE ') === true && plan['Node Type'] === 'ModifyTable',
-  );
-  return written.reduce((sum, plan) => sum + pagesOf(plan), 0);
+  const read = new Set(nodesOf(root).map((node) => node['CTE Name']));
+  const beside = (root.Plans ?? []).filter((plan) => {
+    const [, name] = /^CTE (.*)$/.exec(plan['Subplan Name'] ?? '') ?? [];
+    return name !== undefined && plan['Node Type'] === 'ModifyTable' && !read.has(name);
+  });
+  return beside.reduce((sum, plan) => sum + pagesOf(plan), 0);
+}
+
+function nodesOf(node: PlanNode): PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 }
 
 function pagesOf(node: PlanNode): number {
   return (node['Shared Hit Blocks'] ?? 0) + (node['Shared Read Blocks'] ?? 0);
 }
 
-function scansOf(node: PlanNode): StatementPlan['scans'] {
-  const below = (node.Plans ?? []).flatMap(scansOf);
-  if (node['Node Type'] !== 'Seq Scan') return below;
-  const rows = (node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0);
-  return [{ table: node['Relation Name'] ?? '?', rows: rows * (node['Actual Loops'] ?? 1) }, ...below];
+function scansOf(root: PlanNode): StatementPlan['scans'] {
+  return nodesOf(root)
+    .filter((node) => node['Node Type'] === 'Seq Scan')
+    .map((node) => ({
+      table: node['Relation Name'] ?? '?',
+      rows:
+        ((node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0)) * (node['Actual Loops'] ?? 1),
+    }));
 }
