@@ -49,13 +49,13 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
   { name: 'lock a setting', pages: 10, work: (d) => lockRevision(d.manager, keyOf(MIDDLE)) },
   {
     name: 'replace a setting',
-    pages: 60,
+    pages: 150,
     prepared: true,
     work: (d) => writeSettingAlone(d, keyOf(MIDDLE), VALUE, TRAIL),
   },
   {
     name: 'create a setting',
-    pages: 60,
+    pages: 150,
     prepared: true,
     work: (d) => writeSettingAlone(d, keyOf(ROWS + MIDDLE), VALUE, TRAIL),
   },

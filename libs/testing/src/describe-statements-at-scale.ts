@@ -9,9 +9,9 @@ const MAX_SCANNED_ROWS = 1_000;
 const FILL_MS = 1_800_000;
 
 const SIZES = `
-  SELECT format(E'size\\t%s.%s\\t%s rows\\t%s bytes per row', schemaname, relname, n_live_tup,
-    round(pg_total_relation_size(relid)::numeric / n_live_tup)) AS line
-  FROM pg_stat_user_tables WHERE n_live_tup >= 1000 ORDER BY relid`;
+  SELECT format(E'size\\t%s\\t%s rows\\t%s bytes per row', oid::regclass, reltuples,
+    round(pg_total_relation_size(oid) / reltuples)) AS line
+  FROM pg_class WHERE relkind = 'r' AND relnamespace <> 'pg_catalog'::regnamespace AND reltuples >= 1000 ORDER BY oid`;
 
 /** A statement of a service, or several that belong together. */
 export interface HotStatement<D> {
