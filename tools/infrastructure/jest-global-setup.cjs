@@ -1,5 +1,6 @@
 const { spawn } = require('node:child_process');
-const { join } = require('node:path');
+const { rmSync } = require('node:fs');
+const { basename, join } = require('node:path');
 const { createInterface } = require('node:readline');
 
 const NAMES = ['TEST_DATABASE_URL', 'TEST_RABBITMQ_URL', 'TEST_RABBITMQ_MANAGEMENT_URL'];
@@ -8,7 +9,10 @@ const NAMES = ['TEST_DATABASE_URL', 'TEST_RABBITMQ_URL', 'TEST_RABBITMQ_MANAGEME
  * Gives a Jest run a PostgreSQL and a RabbitMQ: those that TEST_* name, else private ones that end with the run. Plain
  * CommonJS because that is what Jest loads; the servers' own code runs natively in a process of its own.
  */
-module.exports = async function setUp({ rootDir }) {
+module.exports = async function setUp({ rootDir }, { roots }) {
+  // What an earlier run saw says nothing about this one.
+  for (const root of roots)
+    rmSync(join(rootDir, 'test-results/api-traffic', basename(root)), { recursive: true, force: true });
   if (NAMES.every((name) => process.env[name])) return;
   const node = join(rootDir, 'node_modules/.bin/node');
   const child = spawn(node, [join(rootDir, 'tools/infrastructure/serve.ts')], {

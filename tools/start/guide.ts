@@ -11,9 +11,9 @@ export function guide(ports: PortTable, stateFolder: string): string {
   return `
 The platform is ready.
 
-  auth service      ${auth}   (API: ${auth}/openapi.json)
-  settings service  ${settings}   (API: ${settings}/openapi.json)
-  task service      ${task}   (API: ${task}/openapi.json)
+  auth service      ${auth}   (API: ${auth}/docs)
+  settings service  ${settings}   (API: ${settings}/docs)
+  task service      ${task}   (API: ${task}/docs)
   neighbours        customers ${localUrl(ports.customers)}, scheduling ${localUrl(ports.scheduling)},
                     completions ${localUrl(ports.completions)}, OpenID provider ${localUrl(ports.openid)}
   logs and data     ${stateFolder}

@@ -1,4 +1,5 @@
 import type { ServiceDefinition } from '@platform/service-defaults';
+import { API_DOCS } from './api-docs';
 import { AppModule } from './app.module';
 import type { AuthConfig } from './config';
 import { refuseForms } from './token/refuse-forms';
@@ -8,6 +9,7 @@ export function authService(config: AuthConfig): ServiceDefinition {
   return {
     name: 'auth-service',
     title: 'Authentication service',
+    api: API_DOCS,
     config,
     rootModule: AppModule.forRoot(config),
     bodyLimitBytes: 64 * 1024,

@@ -1,7 +1,7 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { runMigrations } from '@platform/database';
 import { Metrics } from '@platform/service-defaults';
-import { TcpProxy } from '@platform/testing';
+import { TcpProxy, permitFaults } from '@platform/testing';
 import type { TestRole } from '@platform/testing';
 import { Client } from 'pg';
 import {
@@ -42,6 +42,7 @@ describe('the audit trail cannot be avoided or changed', () => {
     const { body } = await service.post('/auth/token/trust-simple', trusted());
     const during = await families();
     expect(during).not.toEqual(before);
+    permitFaults();
     await service.database.query('ALTER TABLE auth.token_audit RENAME TO token_audit_gone');
     try {
       const requests = [

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createServiceApplication, loadConfig } from '@platform/service-defaults';
 import { runMigrations } from '@platform/database';
-import { createTestDatabase } from '@platform/testing';
+import { createTestDatabase, watchTraffic } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { Clock } from '@platform/time';
 import request from 'supertest';
@@ -89,6 +89,7 @@ export async function startReplica(
     ...authService(config),
     ...(options.clock === undefined ? {} : { clock: options.clock }),
   });
+  watchTraffic('auth-service', app.getHttpServer());
   await app.listen(0, '127.0.0.1');
   return app;
 }

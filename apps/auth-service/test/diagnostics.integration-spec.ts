@@ -1,3 +1,4 @@
+import { apiDocument, wrongRefusals } from '@platform/testing';
 import { loadConfig } from '@platform/service-defaults';
 import { authConfigSchema } from '../src/config';
 import { loadIdentities, startAuthService, testEnvironment } from './auth-fixture';
@@ -27,10 +28,14 @@ describe('diagnostics and boot', () => {
     }
   });
 
-  it('describes itself', async () => {
-    const { status, body } = await service.get('/openapi.json');
-    expect(status).toBe(200);
-    expect(Object.keys(body.paths as object)).toContain('/auth/token/trust-simple');
+  it('refuses missing tokens and unusable bodies as the API document says, on every operation', async () => {
+    expect(await wrongRefusals('auth-service', await service.app.getUrl())).toEqual([]);
+  });
+
+  it('serves the committed API document, with its own version', async () => {
+    const { body } = await service.get('/openapi.json');
+    const document = apiDocument('auth-service');
+    expect(body).toEqual({ ...document, info: { ...document.info, version: '1.2.3-test' } });
   });
 
   it('loads the development identities again without a change', async () => {

@@ -1,4 +1,5 @@
 import type { ServiceDefinition } from '@platform/service-defaults';
+import { API_DOCS } from './api-docs';
 import { AppModule } from './app.module';
 import type { SettingsServiceConfig } from './config';
 import { keepJsonBodiesRaw } from './settings/raw-json-body';
@@ -9,6 +10,7 @@ export function settingsService(config: Readonly<SettingsServiceConfig>): Servic
   return {
     name: 'settings-service',
     title: 'Platform settings service',
+    api: API_DOCS,
     config,
     rootModule: AppModule.forRoot(config),
     bodyLimitBytes: MAX_BODY_BYTES,

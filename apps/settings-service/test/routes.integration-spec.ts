@@ -1,3 +1,4 @@
+import { apiDocument, wrongRefusals } from '@platform/testing';
 import {
   CUSTOMER,
   NOBODY,
@@ -228,19 +229,20 @@ describe('diagnostics', () => {
     });
   });
 
-  it('describes its routes', async () => {
+  it('refuses missing tokens and unusable bodies as the API document says, on every operation', async () => {
+    expect(await wrongRefusals('settings-service', String(service.urls[0]))).toEqual([]);
+  });
+
+  it.each([
+    ['delete', 'subsystems/a/settings/%07', 400],
+    ['get', 'subsystems/a/settings/%07/value', 400],
+  ] as const)('refuses %s %s with %d', async (method, path, status) => {
+    await service.api[method](`/platform/v1/${path}`).set(PARTNER).expect(status);
+  });
+
+  it('serves the committed API document', async () => {
     const { body } = await service.api.get('/openapi.json').expect(200);
-    const setting = body.paths['/platform/v1/subsystems/{subsystemName}/settings/{settingName}'];
-    expect(Object.keys(setting).sort()).toEqual(['delete', 'get', 'put']);
-    expect(setting.put.requestBody.content['application/json'].schema.required).toEqual(['settingValue']);
-    expect(setting.put.parameters.map((each: { name: string }) => each.name).sort()).toEqual([
-      'Idempotency-Key',
-      'If-Match',
-      'If-None-Match',
-      'settingName',
-      'subsystemName',
-    ]);
-    expect(Object.keys(body.paths)).toHaveLength(9);
+    expect(body).toEqual(apiDocument('settings-service'));
   });
 
   it('is ready', async () => {

@@ -2,7 +2,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { runMigrations } from '@platform/database';
 import { Persona } from '@platform/personas';
 import { createServiceApplication } from '@platform/service-defaults';
-import { TEST_TOKEN_CONFIG, createTestDatabase, testAccessToken } from '@platform/testing';
+import { TEST_TOKEN_CONFIG, createTestDatabase, testAccessToken, watchTraffic } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import request from 'supertest';
 import { loadSettingsServiceConfig } from '../src/config';
@@ -85,6 +85,7 @@ export async function startSettings({
   const replicas: NestFastifyApplication[] = [];
   for (let index = 0; index < count; index += 1) {
     const replica = await createServiceApplication(settingsService(config));
+    watchTraffic('settings-service', replica.getHttpServer());
     await replica.listen(0, '127.0.0.1');
     replicas.push(replica);
   }
@@ -108,7 +109,7 @@ function migrationSettings(url: string): Parameters<typeof runMigrations>[0] {
   return { url, schema: SCHEMA, applicationName: 'settings-test', migrations: MIGRATIONS };
 }
 
-function environmentFor(databaseUrl: string, authServiceUrl: string): Record<string, string> {
+export function environmentFor(databaseUrl: string, authServiceUrl: string): Record<string, string> {
   return {
     ...{ NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'silent' },
     DATABASE_URL: databaseUrl,

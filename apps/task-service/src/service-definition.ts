@@ -1,4 +1,5 @@
 import type { ServiceDefinition } from '@platform/service-defaults';
+import { API_DOCS } from './api-docs';
 import { AppModule } from './app.module';
 import type { TaskServiceConfig } from './config';
 
@@ -9,6 +10,7 @@ export function taskService(config: Readonly<TaskServiceConfig>): ServiceDefinit
   return {
     name: 'task-service',
     title: 'Task service',
+    api: API_DOCS,
     config,
     rootModule: AppModule.forRoot(config),
     bodyLimitBytes: BODY_LIMIT_BYTES,

@@ -1,5 +1,5 @@
 import { Metrics } from '@platform/service-defaults';
-import { eventually } from '@platform/testing';
+import { apiDocument, eventually, wrongRefusals } from '@platform/testing';
 import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -16,20 +16,29 @@ describe('the running service', () => {
     expect(answer.headers['content-type']).toMatch(/^application\/json/);
   });
 
-  it('describes its operations', async () => {
+  it('refuses missing tokens and unusable bodies as the API document says, on every operation', async () => {
+    expect(await wrongRefusals('task-service', await service.app.getUrl())).toEqual([]);
+  });
+
+  it.each([
+    ['get', '/Instances/1', 400],
+    ['get', '/Triggers?pageSize=0', 400],
+    ['post', '/Triggers/x/commands/pause', 400],
+    ['post', '/Triggers/x/commands/resume', 400],
+    ['post', '/Triggers/999/commands/resume', 404],
+    ['post', '/commands/unscheduleRecurringTaskInstanceGeneration', 400],
+    ['get', '/health/startup', 200],
+  ] as const)('answers %s %s with %d', async (method, path, status) => {
+    await service.api[method](path).set(PARTNER).expect(status);
+  });
+
+  it('lets only InternalPartner pause a trigger', async () => {
+    await service.api.post('/Triggers/501/commands/pause').set(CUSTOMER).expect(403);
+  });
+
+  it('serves the committed API document', async () => {
     const { body } = await service.api.get('/openapi.json').expect(200);
-    expect(Object.keys(body.paths)).toEqual(
-      expect.arrayContaining([
-        '/Schedules',
-        '/Schedules/{id}',
-        '/Instances',
-        '/Instances/{id}',
-        '/Instances/{id}/commands/complete',
-        '/Triggers',
-        '/commands/scheduleRecurringTaskInstanceGeneration',
-        '/commands/unscheduleRecurringTaskInstanceGeneration',
-      ]),
-    );
+    expect(body).toEqual(apiDocument('task-service'));
   });
 
   it('shows how much waits in the message store', async () => {

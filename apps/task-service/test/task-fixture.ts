@@ -11,6 +11,7 @@ import {
   createTestDatabase,
   eventually,
   testAccessToken,
+  watchTraffic,
 } from '@platform/testing';
 import type { TestBroker, TestDatabase } from '@platform/testing';
 import request from 'supertest';
@@ -79,6 +80,7 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
   const apps: NestFastifyApplication[] = [];
   for (let index = 0; index < (options.replicas ?? 1); index += 1) {
     const replica = await createServiceApplication(taskService(config));
+    watchTraffic('task-service', replica.getHttpServer(), config.TASK_BASE_PATH);
     await replica.listen(0, '127.0.0.1');
     apps.push(replica);
   }
@@ -162,7 +164,7 @@ export function migrationSettings(url: string): Parameters<typeof runMigrations>
   return { url, schema: SCHEMA, applicationName: 'task-test', migrations: MIGRATIONS };
 }
 
-function environment(authServiceUrl: string): NodeJS.ProcessEnv {
+export function environment(authServiceUrl: string): NodeJS.ProcessEnv {
   return {
     ...{
       NODE_ENV: 'test',

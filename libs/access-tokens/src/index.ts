@@ -9,6 +9,7 @@ export {
   callerOf,
 } from './nest/access-rules';
 export type { AuthenticatedRequest } from './nest/access-rules';
+export { documentedAccess } from './nest/documented-access';
 export { accessProblem } from './nest/access-problems';
 export { bearerToken } from './nest/bearer-token';
 export { AccessTokenVerifier } from './token/access-token-verifier';

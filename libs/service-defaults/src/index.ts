@@ -28,6 +28,22 @@ export { hideTokens, logSafeError, logSafeUrl } from './logging/log-safe';
 export { validationProblem } from './problems/validation';
 export { SignedCursor } from './paging/signed-cursor';
 export { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageKeyQuery, pageSizeQuery } from './paging/page-query';
+export { Documented } from './open-api/documented';
+export type {
+  AnswerDocs,
+  ApiDocs,
+  BodyDocs,
+  ExampleDocs,
+  HeaderDocs,
+  OperationDocs,
+  ParameterDocs,
+  RouteRequirement,
+} from './open-api/documented';
+export { ANSWER_HEADERS, jsonAnswer, problemAnswer, problemBody, problemExample } from './open-api/answers';
+export type { OpenApiDocument } from './open-api/document';
+export { previewDocument } from './open-api/preview-document';
+export { NEXT_PAGE_KEY_DESCRIPTION, PAGE_QUERY_DOCS } from './paging/page-docs';
+export { GETTING_A_TOKEN, conventions } from './open-api/conventions';
 export {
   currentTrace,
   currentTraceId,

@@ -1,9 +1,10 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
 import { CurrentCaller, RequireInternalAdministrator } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { problems } from '@platform/service-defaults';
+import { Documented, problems } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
+import { HAS_ACCESS, LIST_ROLE_MEMBERS } from './access-control-docs';
 import type { SecurityEditorKey } from './composite-identifier';
 import { nameInIdentifier } from './composite-identifier';
 import { SecurityGroupsStore } from './security-groups.store';
@@ -35,6 +36,7 @@ export class AccessControlController {
   constructor(private readonly groups: SecurityGroupsStore) {}
 
   @Get('roles/:identifier/members')
+  @Documented(LIST_ROLE_MEMBERS)
   async members(@Param('identifier') identifier: string): Promise<RoleMembersResponse> {
     const found = await this.groups.findMembers(nameOrProblem(identifier, 'GroupName'));
     const members = found.map(({ key, value }) => ({ type: 'SecurityEditor', key, value }));
@@ -43,6 +45,7 @@ export class AccessControlController {
   }
 
   @Get('accessPoints/:identifier/hasAccess')
+  @Documented(HAS_ACCESS)
   async hasAccess(
     @Param('identifier') identifier: string,
     @Query() { expectedUserId }: HasAccessQueryDto,

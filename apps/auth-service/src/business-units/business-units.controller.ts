@@ -1,11 +1,12 @@
 import { Controller, Get, Header, Param, Query, Res } from '@nestjs/common';
 import { CurrentCaller } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { problems, sendJsonText } from '@platform/service-defaults';
+import { Documented, problems, sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
 import { DEPRECATED_SINCE } from '../deprecation';
+import { FIND_BY_PLT, LIST_FACILITIES } from './business-unit-docs';
 import { CustomersClient } from './customers.client';
 
 export class PltQueryDto extends createZodDto(
@@ -27,6 +28,7 @@ export class BusinessUnitsController {
   constructor(private readonly customers: CustomersClient) {}
 
   @Get(':businessUnitId/facility-access')
+  @Documented(LIST_FACILITIES)
   @Header('Deprecation', DEPRECATED_SINCE)
   facilityAccess(
     @Param('businessUnitId') businessUnitId: string,
@@ -40,6 +42,7 @@ export class BusinessUnitsController {
 
   /** One bare integer, which Nest would not send as JSON by itself. */
   @Get()
+  @Documented(FIND_BY_PLT)
   async byPlt(
     @Query() { plt }: PltQueryDto,
     @CurrentCaller() caller: Caller,

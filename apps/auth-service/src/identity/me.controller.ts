@@ -1,9 +1,10 @@
 import { Controller, Get, Header } from '@nestjs/common';
 import { CurrentCaller } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { problems } from '@platform/service-defaults';
+import { Documented, problems } from '@platform/service-defaults';
 import { CallerIdentities } from './caller-identities.service';
 import type { Identity } from './identity';
+import { GET_ME } from './me-docs';
 
 /** The caller's identity with everything that may not have fitted into the token. */
 export type CallerIdentity = Pick<
@@ -17,6 +18,7 @@ export class MeController {
   constructor(private readonly callers: CallerIdentities) {}
 
   @Get()
+  @Documented(GET_ME)
   @Header('Cache-Control', 'no-store')
   async me(@CurrentCaller() caller: Caller): Promise<CallerIdentity> {
     const resolution = await this.callers.resolve(caller);

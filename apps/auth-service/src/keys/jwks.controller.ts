@@ -1,5 +1,7 @@
 import { Controller, Get, Header } from '@nestjs/common';
 import { Public } from '@platform/access-tokens';
+import { Documented } from '@platform/service-defaults';
+import { GET_JWKS } from './jwks-docs';
 import type { PublishedKey } from './signing-keys.service';
 import { SigningKeys } from './signing-keys.service';
 
@@ -10,6 +12,7 @@ export class JwksController {
   constructor(private readonly signingKeys: SigningKeys) {}
 
   @Get('jwks.json')
+  @Documented(GET_JWKS)
   @Header('Cache-Control', 'public, max-age=30')
   async keys(): Promise<{ keys: readonly PublishedKey[] }> {
     return { keys: await this.signingKeys.publishedKeys() };

@@ -2,7 +2,7 @@ import { Controller, Get, HttpCode, Inject, Param, Put, Query, Req, Res } from '
 import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequireInternalAdministrator } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { Metrics, SignedCursor, problems } from '@platform/service-defaults';
+import { Documented, Metrics, SignedCursor, problems } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { DataSource } from 'typeorm';
 import { TokenAttempts } from '../audit/token-attempts.service';
@@ -15,6 +15,7 @@ import { mayRevoke } from './may-revoke';
 import { putRevocation } from './put-revocation.query';
 import type { Revocation, RevocationDomain } from './revocation';
 import { formatRevocationDate, isRevocationIdentifier, revocationDomain } from './revocation';
+import { GET_REVOCATION, LIST_REVOCATIONS, PUT_REVOCATION } from './revocation-docs';
 import { RevocationListQueryDto } from './revocations.dto';
 
 const LIST = 'revocations';
@@ -36,6 +37,7 @@ export class RevocationsController {
   }
 
   @Get()
+  @Documented(LIST_REVOCATIONS)
   @RequireInternalAdministrator()
   async list(
     @Query() { minDate, limit, cursor }: RevocationListQueryDto,
@@ -56,6 +58,7 @@ export class RevocationsController {
   }
 
   @Get(':domain/:identifier')
+  @Documented(GET_REVOCATION)
   async get(@Param('domain') domain: string, @Param('identifier') identifier: string): Promise<Revocation> {
     const key = revocationKey(domain, identifier);
     const row = await findRevocation(this.dataSource, key.domain, key.identifier);
@@ -64,6 +67,7 @@ export class RevocationsController {
   }
 
   @Put(':domain/:identifier')
+  @Documented(PUT_REVOCATION)
   @HttpCode(200)
   async put(
     @Param('domain') domain: string,

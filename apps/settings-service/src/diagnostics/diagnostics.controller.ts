@@ -1,11 +1,11 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
-import { ApiBearerAuth, ApiOperation } from '@nestjs/swagger';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Public } from '@platform/access-tokens';
-import { CLOCK, jsonStringReply, sendJsonText } from '@platform/service-defaults';
+import { CLOCK, Documented, jsonStringReply, sendJsonText } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
+import { GET_DATABASE_STATUS, HEALTH_CHECK, PING } from './diagnostics-docs';
 import { probeDatabase } from './probe-database.query';
 
 /** Source: settings spec, Diagnostics. */
@@ -18,14 +18,14 @@ export class DiagnosticsController {
 
   /** Liveness only: says nothing about the database, and needs no body. */
   @Get('health-check')
-  @ApiOperation({ summary: 'Says that the service runs' })
+  @Documented(HEALTH_CHECK)
   @Public()
   healthCheck(): void {
     // Answering is the check.
   }
 
   @Get('ping')
-  @ApiOperation({ summary: 'Answers "pong"' })
+  @Documented(PING)
   @Public()
   ping(@Res() reply: FastifyReply): void {
     jsonStringReply(reply, 'pong');
@@ -33,11 +33,11 @@ export class DiagnosticsController {
 
   /** For any valid token, whatever its personas. */
   @Get('database')
-  @ApiBearerAuth()
-  @ApiOperation({ summary: 'Whether the database answers: 200 or 503 with status, latencyMs and checkedAt' })
+  @Documented(GET_DATABASE_STATUS)
   async database(@Res() reply: FastifyReply): Promise<void> {
     const status = await probeDatabase(this.dataSource, this.clock);
     void reply.header('cache-control', 'no-store');
+    if (status.status === 'down') void reply.header('retry-after', '1');
     sendJsonText(reply, JSON.stringify(status), status.status === 'up' ? 200 : 503);
   }
 }

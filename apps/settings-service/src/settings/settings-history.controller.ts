@@ -3,9 +3,10 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
-import { SignedCursor } from '@platform/service-defaults';
+import { Documented, SignedCursor } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
+import { LIST_HISTORY, RESTORE_SETTING } from './history-docs';
 import { historyPageJson } from './history-json';
 import { listHistory } from './list-history.query';
 import { RestoreSettingHandler } from './restore-setting.handler';
@@ -13,11 +14,8 @@ import type { SettingKey } from './setting-key';
 import { sendPage, sendWritten } from './setting-reply';
 import { HeadersOfWrite, KeyOfSetting } from './setting-request.decorator';
 import type { WriteHeaders } from './setting-request.decorator';
-import { Documented } from './settings-docs.decorator';
 import { HistoryEntryParams, PageQuery } from './settings.dto';
 import { writeRequest } from './write-request';
-
-const ONE = { names: ['subsystemName', 'settingName'] } as const;
 
 /** The audit history of a setting; additive to the specification. */
 @Controller('platform/v1/subsystems/:subsystemName/settings/:settingName/history')
@@ -30,12 +28,7 @@ export class SettingsHistoryController {
   ) {}
 
   @Get()
-  @Documented({
-    summary: 'The audit history of a setting, newest first',
-    answers: 'history',
-    ...ONE,
-    otherwise: [400],
-  })
+  @Documented(LIST_HISTORY)
   async list(
     @KeyOfSetting() key: SettingKey,
     @Query() query: PageQuery,
@@ -49,13 +42,7 @@ export class SettingsHistoryController {
   }
 
   @Post(':historyId/restore')
-  @Documented({
-    summary: 'Write a value of the past again',
-    answers: 'setting',
-    ...ONE,
-    headers: ['If-Match', 'If-None-Match', 'Idempotency-Key'],
-    otherwise: [400, 404, 412, 422],
-  })
+  @Documented(RESTORE_SETTING)
   @HttpCode(200)
   async restore(
     @KeyOfSetting() key: SettingKey,

@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
-import { SignedCursor } from '@platform/service-defaults';
+import { Documented, SignedCursor } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
 import { DeleteSettingHandler } from './delete-setting.handler';
@@ -11,6 +11,14 @@ import { findSetting } from './find-setting.query';
 import type { CurrentSetting } from './find-setting.query';
 import { listAllSettings, listSubsystemSettings } from './list-settings.query';
 import { PutSettingHandler } from './put-setting.handler';
+import {
+  DELETE_SETTING,
+  GET_SETTING,
+  GET_VALUE,
+  LIST_ALL,
+  LIST_SUBSYSTEM,
+  PUT_SETTING,
+} from './setting-docs';
 import { SettingError } from './setting-errors';
 import { platformSettingJson, settingsPageJson } from './setting-json';
 import type { SettingKey, SettingName } from './setting-key';
@@ -18,14 +26,11 @@ import { sendPage, sendSetting, sendWritten } from './setting-reply';
 import { HeadersOfWrite, KeyOfSetting, Reading, Subsystem, ValueText } from './setting-request.decorator';
 import type { SettingRead, WriteHeaders } from './setting-request.decorator';
 import type { JsonText } from './setting-value';
-import { Documented } from './settings-docs.decorator';
 import { PageQuery } from './settings.dto';
 import { writeRequest } from './write-request';
 
 const LIST_OF_ALL = 'settings';
 const SETTING = 'subsystems/:subsystemName/settings/:settingName';
-const ONE = { names: ['subsystemName', 'settingName'] } as const;
-const WRITE_HEADERS = ['If-Match', 'If-None-Match', 'Idempotency-Key'] as const;
 
 /** The settings resource. Source: settings spec, Endpoints. */
 @Controller('platform/v1')
@@ -38,7 +43,7 @@ export class SettingsController {
   ) {}
 
   @Get('settings')
-  @Documented({ summary: 'All settings of all subsystems', answers: 'settings', otherwise: [400] })
+  @Documented(LIST_ALL)
   @RequirePersona(Persona.InternalPartner)
   async listAll(@Query() query: PageQuery, @Res() reply: FastifyReply): Promise<void> {
     const after = query.pageKey === undefined ? null : this.cursors.decode(LIST_OF_ALL, query.pageKey);
@@ -49,12 +54,7 @@ export class SettingsController {
   }
 
   @Get('subsystems/:subsystemName/settings')
-  @Documented({
-    summary: 'Settings of one subsystem',
-    answers: 'settings',
-    names: ['subsystemName'],
-    otherwise: [400],
-  })
+  @Documented(LIST_SUBSYSTEM)
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async listSubsystem(
     @Subsystem() subsystem: SettingName,
@@ -69,40 +69,21 @@ export class SettingsController {
   }
 
   @Get(SETTING)
-  @Documented({
-    summary: 'One setting',
-    answers: 'setting',
-    ...ONE,
-    headers: ['If-None-Match'],
-    otherwise: [304, 400, 404],
-  })
+  @Documented(GET_SETTING)
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async get(@Reading() { key, conditions }: SettingRead, @Res() reply: FastifyReply): Promise<void> {
     sendSetting(reply, await this.getSetting(key), conditions, platformSettingJson);
   }
 
   @Get(`${SETTING}/value`)
-  @Documented({
-    summary: 'The bare value',
-    answers: 'value',
-    ...ONE,
-    headers: ['If-None-Match'],
-    otherwise: [304, 400, 404],
-  })
+  @Documented(GET_VALUE)
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async getValue(@Reading() { key, conditions }: SettingRead, @Res() reply: FastifyReply): Promise<void> {
     sendSetting(reply, await this.getSetting(key), conditions, (setting) => setting.valueText);
   }
 
   @Put(SETTING)
-  @Documented({
-    summary: 'Create a setting or replace its value',
-    answers: 'setting',
-    ...ONE,
-    takesValue: true,
-    headers: WRITE_HEADERS,
-    otherwise: [400, 412, 413, 415, 422],
-  })
+  @Documented(PUT_SETTING)
   @RequirePersona(Persona.InternalPartner)
   async put(
     @KeyOfSetting() key: SettingKey,
@@ -115,13 +96,7 @@ export class SettingsController {
   }
 
   @Delete(SETTING)
-  @Documented({
-    summary: 'Delete a setting',
-    answers: 'setting',
-    ...ONE,
-    headers: WRITE_HEADERS,
-    otherwise: [400, 404, 412, 422],
-  })
+  @Documented(DELETE_SETTING)
   @RequirePersona(Persona.InternalPartner)
   async delete(
     @KeyOfSetting() key: SettingKey,

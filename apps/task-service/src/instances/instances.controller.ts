@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
-import { SignedCursor } from '@platform/service-defaults';
+import { Documented, SignedCursor } from '@platform/service-defaults';
 import { ZodValidationPipe } from 'nestjs-zod';
 import { DataSource } from 'typeorm';
 import { CallerScope } from '../access/caller-scope.service';
@@ -13,6 +13,7 @@ import { CompleteInstance } from './complete-instance.handler';
 import { findInstance } from './find-instance.query';
 import { instanceBody } from './instance';
 import type { InstanceBody } from './instance';
+import { COMPLETE_INSTANCE, GET_INSTANCE, LIST_INSTANCES } from './instance-docs';
 import { InstanceParams, ListInstancesDto, optionalCompleteInstanceBody } from './instance.dto';
 import type { CompleteInstanceRequest } from './instance.dto';
 import { listInstances } from './list-instances.query';
@@ -28,6 +29,7 @@ export class InstancesController {
   ) {}
 
   @Post(':id/commands/complete')
+  @Documented(COMPLETE_INSTANCE)
   @HttpCode(200)
   async complete(
     @Param() { id }: InstanceParams,
@@ -38,6 +40,7 @@ export class InstancesController {
   }
 
   @Get()
+  @Documented(LIST_INSTANCES)
   async list(
     @Query() query: ListInstancesDto,
     @CurrentCaller() caller: Caller,
@@ -57,6 +60,7 @@ export class InstancesController {
   }
 
   @Get(':id')
+  @Documented(GET_INSTANCE)
   async get(@Param() { id }: InstanceParams, @CurrentCaller() caller: Caller): Promise<InstanceBody> {
     const instance = await findInstance(this.dataSource, id);
     if (!instance) throw new TaskError('instance-not-found');

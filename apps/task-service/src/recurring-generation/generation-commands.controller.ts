@@ -8,9 +8,10 @@ import {
 import type { RequestContract } from '@platform/contracts';
 import { RequestClient } from '@platform/messaging';
 import { Persona } from '@platform/personas';
-import { problems } from '@platform/service-defaults';
+import { Documented, problems } from '@platform/service-defaults';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
+import { SCHEDULE_GENERATION, UNSCHEDULE_GENERATION } from './generation-command-docs';
 import { ScheduleGenerationDto, UnscheduleGenerationDto } from './generation-command.dto';
 
 type Succeeded<S> = { result: 'Succeeded' } & S;
@@ -25,6 +26,7 @@ export class GenerationCommandsController {
   ) {}
 
   @Post('scheduleRecurringTaskInstanceGeneration')
+  @Documented(SCHEDULE_GENERATION)
   @HttpCode(200)
   schedule(@Body() command: ScheduleGenerationDto, @CurrentCaller() caller: Caller): Promise<object> {
     return this.request(ScheduleRecurringTaskInstanceGenerationRequest, {
@@ -34,6 +36,7 @@ export class GenerationCommandsController {
   }
 
   @Post('unscheduleRecurringTaskInstanceGeneration')
+  @Documented(UNSCHEDULE_GENERATION)
   @HttpCode(200)
   unschedule(@Body() command: UnscheduleGenerationDto, @CurrentCaller() caller: Caller): Promise<object> {
     return this.request(UnscheduleRecurringTaskInstanceGenerationRequest, {

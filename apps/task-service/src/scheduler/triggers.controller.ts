@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
-import { SignedCursor } from '@platform/service-defaults';
+import { Documented, SignedCursor } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
 import { CallerScope } from '../access/caller-scope.service';
 import { PAGE_CURSOR, keysetPage, listName } from '../paging/keyset-page';
@@ -11,6 +11,7 @@ import { listTriggers } from './list-triggers.query';
 import { PauseTrigger } from './pause-trigger.handler';
 import { triggerBody } from './trigger';
 import type { TriggerBody } from './trigger';
+import { LIST_TRIGGERS, PAUSE_TRIGGER, RESUME_TRIGGER } from './trigger-docs';
 import { ListTriggersDto, TriggerParams } from './trigger.dto';
 
 @Controller('Triggers')
@@ -24,6 +25,7 @@ export class TriggersController {
   ) {}
 
   @Get()
+  @Documented(LIST_TRIGGERS)
   async list(
     @Query() { facilityId, pageKey, pageSize }: ListTriggersDto,
     @CurrentCaller() caller: Caller,
@@ -42,6 +44,7 @@ export class TriggersController {
   }
 
   @Post(':facilityId/commands/pause')
+  @Documented(PAUSE_TRIGGER)
   @HttpCode(200)
   @RequirePersona(Persona.InternalPartner)
   async pause(@Param() { facilityId }: TriggerParams): Promise<TriggerBody> {
@@ -49,6 +52,7 @@ export class TriggersController {
   }
 
   @Post(':facilityId/commands/resume')
+  @Documented(RESUME_TRIGGER)
   @HttpCode(200)
   @RequirePersona(Persona.InternalPartner)
   async resume(@Param() { facilityId }: TriggerParams): Promise<TriggerBody> {

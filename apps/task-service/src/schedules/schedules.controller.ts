@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
-import { SignedCursor } from '@platform/service-defaults';
+import { Documented, SignedCursor } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
 import { CallerScope } from '../access/caller-scope.service';
@@ -16,6 +16,7 @@ import { findSchedule } from './find-schedule.query';
 import { listSchedules } from './list-schedules.query';
 import { scheduleBody } from './schedule';
 import type { ScheduleBody } from './schedule';
+import { CREATE_SCHEDULE, GET_SCHEDULE, LIST_SCHEDULES } from './schedule-docs';
 import { CreateScheduleDto, ListSchedulesDto, ScheduleParams } from './schedule.dto';
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,200}$/;
@@ -32,6 +33,7 @@ export class SchedulesController {
   ) {}
 
   @Post()
+  @Documented(CREATE_SCHEDULE)
   async create(
     @Body() request: CreateScheduleDto,
     @Headers('idempotency-key') idempotencyKey: string | undefined,
@@ -47,6 +49,7 @@ export class SchedulesController {
   }
 
   @Get()
+  @Documented(LIST_SCHEDULES)
   async list(
     @Query() query: ListSchedulesDto,
     @CurrentCaller() caller: Caller,
@@ -66,6 +69,7 @@ export class SchedulesController {
   }
 
   @Get(':id')
+  @Documented(GET_SCHEDULE)
   async get(@Param() { id }: ScheduleParams, @CurrentCaller() caller: Caller): Promise<ScheduleBody> {
     const schedule = await findSchedule(this.dataSource, id);
     if (!schedule) throw new TaskError('schedule-not-found');

@@ -8,13 +8,13 @@ import type { Caller } from '../token/caller';
 import { INTERNAL_ADMINISTRATOR_ONLY, PUBLIC_ROUTE, REQUIRED_PERSONAS } from './access-rules';
 
 /** Who may use one route. */
-interface AccessRule {
+export interface AccessRule {
   readonly isPublic: boolean;
   readonly anyOf: Personas | undefined;
   readonly internalAdministratorOnly: boolean;
 }
 
-type Handler = ReturnType<ExecutionContext['getHandler']>;
+export type Handler = ReturnType<ExecutionContext['getHandler']>;
 
 /** Reads the decorators of routes, once per route. */
 @Injectable()
@@ -40,21 +40,21 @@ export class RouteAccess {
     let ofController = this.rules.get(controller);
     if (!ofController) this.rules.set(controller, (ofController = new Map<Handler, AccessRule>()));
     let rule = ofController.get(handler);
-    if (!rule) ofController.set(handler, (rule = this.readRule(handler, controller)));
+    if (!rule) ofController.set(handler, (rule = accessRuleOf(controller, handler, this.reflector)));
     return rule;
   }
+}
 
-  private readRule(handler: Handler, controller: Type): AccessRule {
-    const read = <T>(key: string): T | undefined =>
-      this.reflector.getAllAndOverride<T>(key, [handler, controller]);
-    const requiresItself =
-      this.reflector.get<unknown>(REQUIRED_PERSONAS, handler) !== undefined ||
-      this.reflector.get<unknown>(INTERNAL_ADMINISTRATOR_ONLY, handler) !== undefined;
-    return {
-      // A requirement on the method is stronger than an open controller; both on one method fail closed.
-      isPublic: !requiresItself && read<boolean>(PUBLIC_ROUTE) === true,
-      anyOf: read<Personas>(REQUIRED_PERSONAS),
-      internalAdministratorOnly: read<boolean>(INTERNAL_ADMINISTRATOR_ONLY) === true,
-    };
-  }
+/** What the decorators of a route say; the guard and the API document both read them here. */
+export function accessRuleOf(controller: Type, handler: Handler, reflector = new Reflector()): AccessRule {
+  const read = <T>(key: string): T | undefined => reflector.getAllAndOverride<T>(key, [handler, controller]);
+  const requiresItself =
+    reflector.get<unknown>(REQUIRED_PERSONAS, handler) !== undefined ||
+    reflector.get<unknown>(INTERNAL_ADMINISTRATOR_ONLY, handler) !== undefined;
+  return {
+    // A requirement on the method is stronger than an open controller; both on one method fail closed.
+    isPublic: !requiresItself && read<boolean>(PUBLIC_ROUTE) === true,
+    anyOf: read<Personas>(REQUIRED_PERSONAS),
+    internalAdministratorOnly: read<boolean>(INTERNAL_ADMINISTRATOR_ONLY) === true,
+  };
 }

@@ -6,11 +6,11 @@ import { HealthRegistry } from '../health/health-registry';
 import { addHealthRoutes } from '../health/health-routes';
 import { acceptBodies } from '../json/json-body';
 import { ServiceLogger } from '../logging/service-logger';
+import { addDocumentRoutes } from '../open-api/document-routes';
 import { Metrics } from '../metrics/metrics';
 import { HttpDurations } from '../metrics/route-durations';
 import { ServiceDefaultsModule } from '../service-defaults.module';
 import { fastifyOptions } from './fastify-options';
-import { addOpenApiRoute } from './open-api';
 import { addRequestHooks } from './request-hooks';
 import { RouteTable } from './route-table';
 import type { ServiceDefinition } from './service-definition';
@@ -25,7 +25,7 @@ class ServiceRootModule {}
 export async function createServiceApplication(
   definition: ServiceDefinition,
 ): Promise<NestFastifyApplication> {
-  const { config, name, title, rootModule, clock } = definition;
+  const { api, config, name, title, rootModule, clock } = definition;
   const defaults = ServiceDefaultsModule.forRoot({ config, name, ...(clock === undefined ? {} : { clock }) });
   const app = await NestFactory.create<NestFastifyApplication>(
     { module: ServiceRootModule, imports: [defaults, rootModule] },
@@ -36,8 +36,8 @@ export async function createServiceApplication(
   app.useLogger(app.get(ServiceLogger));
   const instance = app.getHttpAdapter().getInstance();
   prepare(app, instance, definition);
-  if (config.OPENAPI_ENABLED ?? config.NODE_ENV !== 'production') {
-    addOpenApiRoute(app, instance, { title, version: config.SERVICE_VERSION });
+  if (api !== undefined && (config.OPENAPI_ENABLED ?? config.NODE_ENV !== 'production')) {
+    addDocumentRoutes(app, instance, { title, version: config.SERVICE_VERSION, api });
   }
   await definition.configure?.(app);
   await app.init();

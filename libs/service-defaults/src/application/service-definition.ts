@@ -1,6 +1,7 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Clock } from '@platform/time';
+import type { ApiDocs } from '../open-api/documented';
 import type { ServiceConfig } from '../config/service-settings';
 
 /** What makes one service differ from the next. */
@@ -10,6 +11,8 @@ export interface ServiceDefinition {
   /** Name for people, e.g. in the OpenAPI document. */
   title: string;
   config: ServiceConfig;
+  /** What the API document says of the service as a whole; without it there is no document. */
+  api?: ApiDocs;
   rootModule: Type | DynamicModule;
   /** Largest request body accepted, in bytes; 1 MiB unless given. Larger ones get 413. */
   bodyLimitBytes?: number;

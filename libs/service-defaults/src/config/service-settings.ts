@@ -45,7 +45,7 @@ export const serviceConfigShape = {
     .min(1)
     .max(100)
     .default(() => packageVersion(process.cwd())),
-  /** Serve `/openapi.json`; default: everywhere but in production. */
+  /** Serve `/openapi.json` and `/docs`; default: everywhere but in production. */
   OPENAPI_ENABLED: flag().optional(),
   ...tracingConfigShape,
 } as const;

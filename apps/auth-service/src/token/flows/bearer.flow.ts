@@ -1,7 +1,7 @@
 import { Body, Header, Headers, Inject, Query } from '@nestjs/common';
 import { AccessTokenError, AccessTokenVerifier, accessProblem, bearerToken } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { CLOCK } from '@platform/service-defaults';
+import { CLOCK, Documented } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
@@ -11,6 +11,7 @@ import type { AuthConfig } from '../../config';
 import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
 import { BearerExchange } from '../bearer-exchange.service';
 import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { BEARER_EXCHANGE, TRUSTED_TOKEN } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import type { TokenResponse } from '../token-response';
 
@@ -33,6 +34,7 @@ export class BearerFlow {
   ) {}
 
   @TokenPost('bearer')
+  @Documented(BEARER_EXCHANGE)
   async issue(
     @Headers('authorization') authorization: string | undefined,
     @Query() { bearerTokenOverride }: BearerQueryDto,
@@ -48,6 +50,7 @@ export class BearerFlow {
 
   /** Obsolete second name of `bearer`, which also takes the token from the body. */
   @TokenPost('trustedToken')
+  @Documented(TRUSTED_TOKEN)
   @Header('Deprecation', DEPRECATED_SINCE)
   @Header('Link', successorLink('/auth/token/bearer'))
   trustedToken(

@@ -1,4 +1,5 @@
 import { Body, Header, Headers, Inject } from '@nestjs/common';
+import { Documented } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
@@ -10,6 +11,7 @@ import type { Callback } from '../../openid/single-sign-on.service';
 import type { ResumedSignIn } from '../../openid/sign-ins.service';
 import { TokenRejected, TokenRejectionReason } from '../rejection';
 import { SignInApplications } from '../sign-in-applications.service';
+import { AZURE_AD, OPENID } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
@@ -44,6 +46,7 @@ export class OpenIdFlow {
   ) {}
 
   @TokenPost('openId')
+  @Documented(OPENID)
   async issue(
     @Body() callback: OpenIdCallbackDto,
     @Headers('cookie') cookies: string | undefined,
@@ -64,6 +67,7 @@ export class OpenIdFlow {
 
   /** Obsolete; Azure AD is an OpenID provider like any other. */
   @TokenPost('user/AzureADLogOn')
+  @Documented(AZURE_AD)
   @Header('Deprecation', DEPRECATED_SINCE)
   @Header('Link', successorLink('/auth/token/openId'))
   issueObsolete(

@@ -1,4 +1,5 @@
 import { Body, Headers, Inject, Query } from '@nestjs/common';
+import { Documented } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
@@ -7,6 +8,7 @@ import { IdentityResolver } from '../../identity/identity-resolver.service';
 import { PasswordAuthenticator } from '../../identity/passwords/password-authenticator.service';
 import { TokenRejected, TokenRejectionReason } from '../rejection';
 import { SignInApplications } from '../sign-in-applications.service';
+import { USER } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
@@ -30,6 +32,7 @@ export class PasswordFlow {
   ) {}
 
   @TokenPost('user')
+  @Documented(USER)
   async issue(
     @Body() { user, password }: PasswordRequestDto,
     @Query() { grantAsInternalPartner }: PasswordQueryDto,

@@ -1,4 +1,5 @@
 import { Body } from '@nestjs/common';
+import { Documented } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
 import { noteInAttempt } from '../../audit/token-attempt';
@@ -9,6 +10,7 @@ import { parseSubject } from '../../identity/subject';
 import type { RefreshSession } from '../find-refresh-session.query';
 import { RefreshSessions } from '../refresh-sessions.service';
 import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { REFRESH } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
@@ -29,6 +31,7 @@ export class RefreshFlow {
   ) {}
 
   @TokenPost('refresh')
+  @Documented(REFRESH)
   async issue(@Body() { refreshToken, hmacSigning }: RefreshRequestDto): Promise<TokenResponse> {
     const claims = this.signer.readRefreshToken(refreshToken);
     noteInAttempt({ applicationKey: claims.client_id, subject: claims.sub });

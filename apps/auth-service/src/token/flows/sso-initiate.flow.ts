@@ -1,7 +1,9 @@
 import { Headers, Redirect, Res } from '@nestjs/common';
+import { Documented } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { SingleSignOn } from '../../openid/single-sign-on.service';
 import { SignInApplications } from '../sign-in-applications.service';
+import { SSO_INITIATE } from '../flow-docs';
 import { TokenFlowController, TokenGet } from '../token-flow.decorator';
 
 /** The way to the identity provider. */
@@ -14,6 +16,7 @@ export class SsoInitiateFlow {
 
   /** An application that names itself here need not do so at the callback, which a browser sends without headers of ours. */
   @TokenGet('sso/initiate')
+  @Documented(SSO_INITIATE)
   @Redirect()
   async initiate(
     @Headers('cookie') cookies: string | undefined,

@@ -1,9 +1,11 @@
 import { Body } from '@nestjs/common';
+import { Documented } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
 import { ApplicationsService } from '../../applications/applications.service';
 import { authoriseFlow } from '../authorise-flow';
 import { authorisePersonas } from '../grant-personas';
+import { TRUST_SIMPLE } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
@@ -28,6 +30,7 @@ export class TrustSimpleFlow {
   ) {}
 
   @TokenPost('trust-simple')
+  @Documented(TRUST_SIMPLE)
   async issue(@Body() request: TrustSimpleRequestDto): Promise<TokenResponse> {
     const application = await this.applications.authenticateSecret(
       request.applicationKey,

@@ -1,9 +1,11 @@
 import { Body } from '@nestjs/common';
+import { Documented } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod';
 import { z } from 'zod';
 import { ApplicationsService } from '../../applications/applications.service';
 import { authoriseFlow } from '../authorise-flow';
 import { authorisePersonas } from '../grant-personas';
+import { TRUST } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
@@ -29,6 +31,7 @@ export class TrustFlow {
   ) {}
 
   @TokenPost('trust')
+  @Documented(TRUST)
   async issue(@Body() request: TrustRequestDto): Promise<TokenResponse> {
     const application = await this.applications.authenticateSigned(request);
     authoriseFlow(application, 'trust');

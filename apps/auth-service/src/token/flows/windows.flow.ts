@@ -1,10 +1,12 @@
 import { Header, Headers, Inject, Req, Res } from '@nestjs/common';
+import { Documented } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
 import { IdentityResolver } from '../../identity/identity-resolver.service';
 import { SignInApplications } from '../sign-in-applications.service';
+import { WINDOWS } from '../flow-docs';
 import { TokenFlowController, TokenGet } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
@@ -24,6 +26,7 @@ export class WindowsFlow {
   ) {}
 
   @TokenGet('user/winauth')
+  @Documented(WINDOWS)
   @Header('Deprecation', DEPRECATED_SINCE)
   @Header('Link', successorLink('/auth/token/sso/initiate'))
   async issue(

@@ -1,0 +1,38 @@
+import { documentedAccess } from '@platform/access-tokens';
+import { GETTING_A_TOKEN, conventions } from '@platform/service-defaults';
+import type { ApiDocs } from '@platform/service-defaults';
+
+const DESCRIPTION = `Named settings of the platform's subsystems: any JSON value under a subsystem name and a setting name, with a history of
+every write and delete.
+
+InternalPartner, Customer and Owner may read; InternalPartner may write, list everything and see the history.
+
+${GETTING_A_TOKEN}
+
+\`\`\`sh
+SETTINGS=http://127.0.0.1:3002/platform/v1
+curl -sS -X PUT "$SETTINGS/subsystems/billing/settings/invoice-day" -H "Authorization: Bearer $ACCESS_TOKEN" \\
+  -H 'Content-Type: application/json' -d '{"settingValue":28}'
+curl -sS "$SETTINGS/subsystems/billing/settings/invoice-day/value" -H "Authorization: Bearer $ACCESS_TOKEN"
+\`\`\`
+
+## Values and names
+
+- A value is kept and served byte for byte: numbers of any precision, the order of members, \`1.0\` and \`-0\`. Only \`null\` is refused.
+- Names are compared without regard to case, after Unicode normalisation (NFC), and shown as the first write spelt them.
+- Every write has a new \`ETag\`. \`If-Match\` keeps a write from replacing what somebody else wrote in between; \`Idempotency-Key\` lets
+  it be sent again without being done twice.
+
+${conventions()}`;
+
+/** What the API document says of this service. */
+export const API_DOCS: ApiDocs = {
+  description: DESCRIPTION,
+  developmentUrl: 'http://127.0.0.1:3002',
+  tags: [
+    { name: 'Settings', description: 'Read, write and delete settings.' },
+    { name: 'History', description: 'Who wrote what and when, and how to get it back.' },
+    { name: 'Diagnostics', description: 'Whether the service and its database answer.' },
+  ],
+  accessOf: documentedAccess,
+};

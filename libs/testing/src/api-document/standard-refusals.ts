@@ -1,0 +1,53 @@
+import type { OpenApiDocument } from '@platform/service-defaults';
+import { apiDocument } from './workspace-file';
+
+type Operation = OpenApiDocument['paths'][string][string];
+
+const TOO_LARGE = JSON.stringify({ padding: 'x'.repeat(1024 * 1024) });
+
+/** Asks every operation of a service without a token, with a body of another type and with one that is too large, and returns what was
+ *  answered otherwise than the API document says. */
+export async function wrongRefusals(service: string, origin: string): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const [template, methods] of Object.entries(apiDocument(service).paths)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      const url = `${origin}${pathOf(template, operation)}`;
+      for (const { status, init } of refusalsOf(operation, method)) {
+        const answer = await fetch(url, { method: method.toUpperCase(), redirect: 'manual', ...init });
+        await answer.arrayBuffer();
+        if (answer.status !== status)
+          wrong.push(`${operation.operationId}: ${String(answer.status)} instead of ${String(status)}`);
+      }
+    }
+  }
+  return wrong;
+}
+
+function refusalsOf(
+  { security, responses }: Operation,
+  method: string,
+): { status: number; init: RequestInit }[] {
+  const body = (type: string, text: string): RequestInit => ({
+    headers: { 'content-type': type },
+    body: text,
+  });
+  // Bodies are judged before tokens; token endpoints call every unusable body a request that is not valid.
+  const refused = (status: 413 | 415): number =>
+    status in responses ? status : 400 in responses ? 400 : 401;
+  return [
+    ...(security?.length === 0 ? [] : [{ status: 401, init: {} }]),
+    ...(method === 'get'
+      ? []
+      : [
+          { status: refused(415), init: body('text/plain', 'text') },
+          { status: refused(413), init: body('application/json', TOO_LARGE) },
+        ]),
+  ];
+}
+
+function pathOf(template: string, { parameters = [] }: Operation): string {
+  return template.replace(/\{(\w+)\}/g, (_all, name: string) => {
+    const parameter = parameters.find((each) => each.name === name && each.in === 'path');
+    return encodeURIComponent(String(parameter?.example));
+  });
+}
