@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Contestant } from './benchmark.ts';
 import type { Variables } from '#start/environments.ts';
-import type { Laboratory, RunningProgram } from './laboratory.ts';
+import type { Laboratory, RunningProgram } from '#start/laboratory.ts';
 
 /** A bundled program of `programs/` that measures what it imports, on request. */
 export interface MeasuredProgram extends RunningProgram {
