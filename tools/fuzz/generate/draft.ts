@@ -78,8 +78,28 @@ function addBody(draft: Draft, context: ValueContext): void {
   const [mediaType, schema] = context.random.pick([...bodies]);
   draft.mediaType = mediaType;
   draft.body = valueFor(context, schema, '');
+  if (TRUSTED_SIGN_INS.has(id) && context.random.chance(0.5))
+    Object.assign(draft.body as object, trustedSignIn(context, id));
   if (id === 'signInWithTrustSignature' && context.random.chance(0.7))
     sign(draft.body as Record<string, unknown>);
+}
+
+const TRUSTED_SIGN_INS = new Set(['signInWithTrustSignature', 'signInWithSharedSecret']);
+
+/** Users with a persona that they have. Source: the development identities in the README. */
+function trustedSignIn({ random }: ValueContext, id: string): object {
+  const proof =
+    id === 'signInWithSharedSecret'
+      ? { sharedSecret: DEVELOPMENT_SECRETS[1] }
+      : { requestTimestampUtc: new Date().toISOString() };
+  const [userName, persona] = random.pick([
+    ['ivy.internal', 1],
+    ['carl.customer', 2],
+    ['olga.owner', 16],
+    ['rita.resident', 8],
+  ] as const);
+  const nobodyElse = { serviceProviderID: null, name: null, userAccountID: null, personID: null };
+  return { applicationKey: 'demo-backend', userName, persona, ...nobodyElse, ...proof };
 }
 
 /** As a genuine application does. Source: the trust signature in docs/calling-auth-service.md. */

@@ -71,10 +71,10 @@ const MAKERS: Readonly<Record<RequestKind, Maker>> = {
     const request = requestOf(anyDraft(fixtures, random), 'framing', '');
     const authorization = request.headers.find(([name]) => name === 'Authorization')?.[1] ?? null;
     const host = fixtures.hosts[request.service];
-    const { method, target } = request;
+    const { target } = request;
     return {
       ...request,
-      ...breakHttp({ method: method === 'GET' ? method : 'GET', target, host, authorization }, random),
+      ...breakHttp({ method: 'GET', target, host, authorization }, random),
     };
   },
   'hostile token': hostileTokenRequest,

@@ -107,6 +107,7 @@ const addField: Trick = (draft, random) => {
     value: random.pick(WRONG_VALUES),
     enumerable: true,
     configurable: true,
+    writable: true,
   });
   return `extra member ${name}`;
 };

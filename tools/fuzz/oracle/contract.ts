@@ -27,6 +27,7 @@ interface Route {
 
 /** Statuses of what is refused before an operation is found, at any address. */
 const BEFORE_ROUTING = new Set([400, 404, 405, 408, 413, 414, 415, 417, 431]);
+const NOT_IN_DOCUMENT = /^\/(openapi\.json|docs(\/[^?]*)?)\/?(\?|$)/i;
 const PROBLEM_TYPE = 'application/problem+json';
 
 /** Holds answers to an OpenAPI document. The integration tests' contract (libs/testing) does so for well-formed requests; this one also
@@ -49,6 +50,10 @@ export class Contract {
 
   /** What does not fit; empty: everything does. */
   violations(exchange: Exchange): readonly string[] {
+    if (NOT_IN_DOCUMENT.test(exchange.target)) return [];
+    // Refused by Node itself, which knows no operations: no Host, an unknown Expect.
+    if (exchange.isUnreadable && isRefused(exchange))
+      return exchange.body === '' ? [] : this.#problem(exchange);
     const found = this.#find(exchange);
     const documented = found?.responses[String(exchange.status)] as Answer | undefined;
     if (found === null || documented === undefined) {
@@ -120,6 +125,13 @@ export class Contract {
       this.#document,
     ) as Answer;
   }
+}
+
+/** By HTTP: an operation answers with the type that its document names. */
+function isRefused(exchange: Exchange): boolean {
+  return (
+    BEFORE_ROUTING.has(exchange.status) && (exchange.body === '' || mediaTypeOf(exchange) === PROBLEM_TYPE)
+  );
 }
 
 function patternOf(path: string): RegExp {

@@ -56,13 +56,14 @@ function judgeDocument(request: FuzzRequest, answer: HttpAnswer, contract: Contr
   const isBroken = request.kind === 'framing';
   if (isBroken && answer.status < 400) return [];
   const { method, target } = request;
-  const isUnreadable = isBroken || isUnreadableTarget(target) || isUnreadableBody(request);
+  const isUnreadable = isBroken || isUnreadableTarget(target) || hasUnreadableHead(request);
   return contract.violations({ method, target, isUnreadable, ...answer });
 }
 
 /** Addresses that Fastify refuses before it knows their operation, and heads that Node refuses. */
 function isUnreadableTarget(target: string): boolean {
-  if (target.length > MAY_BE_CUT_BYTES) return true;
+  // HTTP is ASCII.
+  if (target.length > MAY_BE_CUT_BYTES || /[^\x21-\x7e]/.test(target)) return true;
   const [path = ''] = target.split('?', 1);
   try {
     return path.split('/').some((part) => decodeURIComponent(part).length > 4_096);
@@ -72,8 +73,10 @@ function isUnreadableTarget(target: string): boolean {
   }
 }
 
-function isUnreadableBody({ headers }: FuzzRequest): boolean {
-  return headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0) > MAY_BE_CUT_BYTES;
+function hasUnreadableHead({ headers }: FuzzRequest): boolean {
+  const bytes = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  // eslint-disable-next-line no-control-regex -- what HTTP does not allow in a header
+  return bytes > MAY_BE_CUT_BYTES || headers.some(([, value]) => /[\x00-\x08\x0a-\x1f\x7f]/.test(value));
 }
 
 function judgeSecrecy(answer: HttpAnswer, { configured }: Secrets): string[] {
