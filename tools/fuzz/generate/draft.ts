@@ -143,7 +143,12 @@ export function requestOf(
 function encodeBody({ body, mediaType }: Draft): Buffer | null {
   if (body === undefined) return null;
   if (mediaType === 'application/x-www-form-urlencoded') {
-    return Buffer.from(new URLSearchParams(body as Record<string, string>).toString());
+    // A trick may have put anything there.
+    const fields = Object.entries(body ?? {}).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value : (JSON.stringify(value) ?? ''),
+    ]);
+    return Buffer.from(new URLSearchParams(fields).toString());
   }
   return Buffer.from(JSON.stringify(body) ?? '');
 }
