@@ -2,13 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createDatabases, databaseUrls, type ServiceDatabase } from '#infrastructure/databases.ts';
 import { findFreePorts } from '#infrastructure/free-ports.ts';
-import { findPostgresqlBinaries } from '#infrastructure/postgresql-binaries.ts';
-import { startPostgresql } from '#infrastructure/postgresql.ts';
 import type { RabbitmqUrls } from '#infrastructure/rabbitmq-node.ts';
-import { startRabbitmq } from '#infrastructure/rabbitmq.ts';
 import { findRunAs } from '#infrastructure/run-as.ts';
 import { SecretFile } from '#infrastructure/secrets.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
 import { Supervisor } from '#infrastructure/supervisor.ts';
 import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
 import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
@@ -16,6 +12,7 @@ import { LOAD_IDENTITIES, PROJECT_ROOTS, SERVICES } from './deployables.ts';
 import type { Deployable, Service, ServiceName } from './deployables.ts';
 import { localUrl, neighbourEnvironment, ownerEnvironment, serviceEnvironment } from './environments.ts';
 import type { PlatformSettings, Variables } from './environments.ts';
+import { startServers } from './laboratory-servers.ts';
 import { PORT_NAMES, type PortTable } from './ports.ts';
 
 const SERVER_STAGE = 3;
@@ -85,7 +82,7 @@ export class Laboratory {
         `starting PostgreSQL and RabbitMQ${projectRoots.length === 0 ? '' : ', building the services'}`,
       );
       const [databaseUrl, broker] = await Promise.all([
-        ...startServers(supervisor, folder),
+        ...startServers(supervisor, folder, WORKSPACE),
         projectRoots.length === 0
           ? null
           : supervisor.run(command('build', ['tools/build/bundle.ts', ...projectRoots], process.env)),
@@ -205,38 +202,10 @@ export class Laboratory {
       if (!child.hasEnded()) process.kill(child.pid, 'SIGTERM');
       await child.ended;
     };
-    const { pid, logFile, hasEnded } = child;
+    const { pid, logFile } = child;
+    const hasEnded = (): boolean => child.hasEnded();
     return { url: new URL(readyUrl).origin, pid, logFile, hasEnded, stop };
   }
-}
-
-function startServers(supervisor: Supervisor, folder: string) {
-  const runAs = findRunAs();
-  const cacheFolder = join(openStateFolder(WORKSPACE), 'cache');
-  const secrets = new SecretFile(join(folder, 'servers.secret'));
-  const startDatabase = async (): Promise<string> => {
-    const [port] = (await findFreePorts(1)) as [number];
-    return startPostgresql(supervisor, {
-      binaries: findPostgresqlBinaries(WORKSPACE, cacheFolder, runAs),
-      folder: join(folder, 'postgresql'),
-      port,
-      password: secrets.get('postgresql'),
-      runAs,
-      durable: true, // as in production: what is measured must be what is promised
-    });
-  };
-  const startBroker = async (): Promise<RabbitmqUrls> => {
-    const [amqp, management, distribution, epmd] = (await findFreePorts(4)) as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    const ports = { amqp, management, distribution, epmd };
-    const options = { folder: join(folder, 'rabbitmq'), cacheFolder, ports, runAs };
-    return startRabbitmq(supervisor, { ...options, password: secrets.get('rabbitmq') });
-  };
-  return [startDatabase(), startBroker()] as const;
 }
 
 function productionEnvironment(service: Service, settings: PlatformSettings): Variables {

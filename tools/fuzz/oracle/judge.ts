@@ -75,7 +75,7 @@ function isUnreadableTarget(target: string): boolean {
 
 function hasUnreadableHead({ headers }: FuzzRequest): boolean {
   const bytes = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
-  // eslint-disable-next-line no-control-regex -- what HTTP does not allow in a header
+  // What HTTP does not allow in a header.
   return bytes > MAY_BE_CUT_BYTES || headers.some(([, value]) => /[\x00-\x08\x0a-\x1f\x7f]/.test(value));
 }
 
