@@ -1,6 +1,9 @@
+const preset = require('./jest.preset.cjs');
+
 /** Integration tests: real PostgreSQL and RabbitMQ, found or started by the global setup. */
 module.exports = {
-  ...require('./jest.preset.cjs'),
+  ...preset,
+  setupFiles: [...preset.setupFiles, '<rootDir>/libs/testing/src/record-traffic.cjs'],
   testMatch: ['**/*.integration-spec.ts', '**/*.e2e-spec.ts'],
   globalSetup: '<rootDir>/tools/infrastructure/jest-global-setup.cjs',
   globalTeardown: '<rootDir>/tools/infrastructure/jest-global-teardown.cjs',

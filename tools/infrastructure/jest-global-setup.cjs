@@ -1,9 +1,12 @@
 const { spawn } = require('node:child_process');
-const { rmSync } = require('node:fs');
-const { basename, join } = require('node:path');
+const { mkdtempSync, rmSync } = require('node:fs');
+const { basename, join, relative } = require('node:path');
 const { createInterface } = require('node:readline');
 
 const NAMES = ['TEST_DATABASE_URL', 'TEST_RABBITMQ_URL', 'TEST_RABBITMQ_MANAGEMENT_URL'];
+
+/** Their logs and traffic are kept, and the logs searched for secrets when all is over: see libs/testing/src/scan-recording.ts. */
+const RECORDED_PROJECTS = ['apps/auth-service'];
 
 /**
  * Gives a Jest run a PostgreSQL and a RabbitMQ: those that TEST_* name, else private ones that end with the run. Plain
@@ -13,6 +16,8 @@ module.exports = async function setUp({ rootDir }, { roots }) {
   // What an earlier run saw says nothing about this one.
   for (const root of roots)
     rmSync(join(rootDir, 'test-results/api-traffic', basename(root)), { recursive: true, force: true });
+  if (roots.some((root) => RECORDED_PROJECTS.includes(relative(rootDir, root))))
+    process.env.TEST_RECORDING_FOLDER = mkdtempSync(join(rootDir, 'test-results/recording-'));
   if (NAMES.every((name) => process.env[name])) return;
   const node = join(rootDir, 'node_modules/.bin/node');
   const child = spawn(node, [join(rootDir, 'tools/infrastructure/serve.ts')], {

@@ -1,10 +1,14 @@
+import { execFile } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { RabbitmqInstallation } from './rabbitmq-installation.ts';
 import { makeOwnedFolder, type RunAs } from './run-as.ts';
 import type { Supervisor } from './supervisor.ts';
 import { answersOk, waitUntilReady } from './wait-until.ts';
+
+const run = promisify(execFile);
 
 /** The ports of a private node, all on 127.0.0.1. */
 export interface RabbitmqPorts {
@@ -27,6 +31,12 @@ export interface RabbitmqUrls {
   readonly management: string | null;
 }
 
+/** A running private node. */
+export interface RabbitmqNode extends RabbitmqUrls {
+  /** Runs `rabbitmqctl` on the node; null when the installation has none. */
+  readonly control: ((...args: string[]) => Promise<void>) | null;
+}
+
 export const RABBITMQ_USER = 'platform';
 const EPMD_STAGE = 0;
 const NODE_STAGE = 1;
@@ -37,7 +47,7 @@ export async function startRabbitmqNode(
   supervisor: Supervisor,
   installation: RabbitmqInstallation,
   options: RabbitmqOptions,
-): Promise<RabbitmqUrls> {
+): Promise<RabbitmqNode> {
   writeConfiguration(options);
   const env = nodeEnvironment(installation, options);
   // In the foreground and as our child: left to itself Erlang starts a daemon that stays for good.
@@ -61,9 +71,20 @@ export async function startRabbitmqNode(
     runAs: options.runAs,
     graceMs: 20_000,
   });
-  const urls = rabbitmqUrls(options);
   await waitUntilReady(node, () => isServing(options), START_TIMEOUT_MS);
-  return urls;
+  return { ...rabbitmqUrls(options), control: controlOf(installation, options, env) };
+}
+
+function controlOf(
+  { home }: RabbitmqInstallation,
+  { runAs, folder }: RabbitmqOptions,
+  env: NodeJS.ProcessEnv,
+): RabbitmqNode['control'] {
+  if (home === null) return null;
+  const identity = runAs === null ? {} : { uid: runAs.uid, gid: runAs.gid };
+  return async (...args) => {
+    await run(join(home, 'sbin/rabbitmqctl'), args, { env, cwd: folder, ...identity });
+  };
 }
 
 /** The addresses of a node with these options. */

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { FriendlyError } from './friendly-error.ts';
 import { findInstalledRabbitmq, findOnPath } from './rabbitmq-installation.ts';
 import { isServing, RABBITMQ_USER, rabbitmqUrls, startRabbitmqNode } from './rabbitmq-node.ts';
-import type { RabbitmqOptions, RabbitmqUrls } from './rabbitmq-node.ts';
+import type { RabbitmqNode, RabbitmqOptions } from './rabbitmq-node.ts';
 import { hasDebianPackages, unpackRabbitmq } from './rabbitmq-packages.ts';
 import type { Supervisor } from './supervisor.ts';
 import { waitUntilReady } from './wait-until.ts';
@@ -14,7 +14,7 @@ const DOCKER_IMAGE = 'rabbitmq:4-management';
 const DOCKER_STAGE = 1;
 const DOCKER_TIMEOUT_MS = 300_000;
 
-export interface StartedRabbitmq extends RabbitmqUrls {
+export interface StartedRabbitmq extends RabbitmqNode {
   /** Said to the user: where this broker comes from. */
   readonly origin: string;
 }
@@ -71,7 +71,7 @@ async function startInDocker(supervisor: Supervisor, options: RabbitmqOptions): 
     graceMs: 20_000,
   });
   await waitUntilReady(container, () => isServing(options), DOCKER_TIMEOUT_MS);
-  return { ...rabbitmqUrls(options), origin: `Docker (${DOCKER_IMAGE})` };
+  return { ...rabbitmqUrls(options), control: null, origin: `Docker (${DOCKER_IMAGE})` };
 }
 
 function dockerArguments(name: string, { ports }: RabbitmqOptions): string[] {

@@ -45,6 +45,7 @@ export interface SupervisorOptions {
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #reaper: ChildProcess;
+  readonly #children = new Map<string, SupervisedProcess>();
   #record: RunRecord;
   #stopping: Promise<void> | null = null;
   /** Called when a process ends that nobody asked to end. */
@@ -112,6 +113,7 @@ export class Supervisor {
       graceMs: spec.graceMs ?? 10_000,
     });
     const supervised = { name: spec.name, pid: child.pid, logFile, ended, hasEnded: () => isOver(child) };
+    this.#children.set(spec.name, supervised);
     if (!spec.oneShot) this.#reportEnd(supervised);
     return supervised;
   }
@@ -124,6 +126,11 @@ export class Supervisor {
     const child = await this.spawn({ ...spec, oneShot: true });
     const how = await child.ended;
     if (how !== SUCCEEDED) throw endedEarly(child, how);
+  }
+
+  /** The process last started under this name, ended or not; null when there was none. */
+  find(name: string): SupervisedProcess | null {
+    return this.#children.get(name) ?? null;
   }
 
   /** True from the moment that somebody asked to stop. */

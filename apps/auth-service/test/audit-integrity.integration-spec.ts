@@ -119,7 +119,10 @@ describe('the audit trail cannot be avoided or changed', () => {
 
     const client = new Client({ connectionString: role.url });
     await client.connect();
-    for (const table of ['token_audit', 'revocation_audit']) {
+    const noInsert = client.query(`INSERT INTO auth.administration_audit (object, name, operation, change)
+      VALUES ('application', 'x', 'insert', '{}')`);
+    await expect(noInsert).rejects.toThrow('permission denied');
+    for (const table of ['token_audit', 'revocation_audit', 'administration_audit']) {
       for (const statement of [
         `SELECT * FROM auth.${table}`,
         `UPDATE auth.${table} SET address = NULL`,

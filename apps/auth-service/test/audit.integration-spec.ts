@@ -25,8 +25,10 @@ describe('the audit trail', () => {
 
   it('holds every token that is issued, by its id, on every flow', async () => {
     const simple = await attempt('/auth/token/trust-simple', trusted());
+    // Dated when it happened; the rest is for a busy machine.
+    expect(simple.row.age_seconds).toBeGreaterThanOrEqual(0);
+    expect(simple.row.age_seconds).toBeLessThan(20);
     expect(simple.row).toMatchObject({
-      age_seconds: 0,
       flow: 'trust-simple',
       status: 200,
       reason: 0,

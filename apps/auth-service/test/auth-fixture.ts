@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createServiceApplication, loadConfig } from '@platform/service-defaults';
 import { runMigrations } from '@platform/database';
-import { createTestDatabase, watchTraffic } from '@platform/testing';
+import { createTestDatabase, recordedLog, rememberSecret, watchTraffic } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { Clock } from '@platform/time';
 import request from 'supertest';
@@ -47,9 +47,10 @@ const KEYS = {
 
 /** One replica's environment on this database. */
 export function testEnvironment(databaseUrl: string, overrides: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
-  return {
+  const environment = {
     NODE_ENV: 'test',
-    LOG_LEVEL: 'silent',
+    // All of it: after the suite the logs are searched for every secret used.
+    LOG_LEVEL: 'trace',
     PORT: '0',
     METRICS_PORT: '0',
     DATABASE_URL: databaseUrl,
@@ -61,6 +62,21 @@ export function testEnvironment(databaseUrl: string, overrides: NodeJS.ProcessEn
     ...KEYS,
     ...overrides,
   };
+  rememberSecretsOf(environment);
+  return environment;
+}
+
+/** Keys and secrets are never sent: the scan of the logs has to be told of them. */
+function rememberSecretsOf(environment: NodeJS.ProcessEnv): void {
+  for (const [name, value = ''] of Object.entries(environment)) {
+    if (!/_(KEYS?|SECRET)$/.test(name)) continue;
+    // `kid:secret` in lists.
+    for (const entry of value.split(',')) rememberSecret(name, entry.slice(entry.indexOf(':') + 1));
+  }
+  for (const [, secret = ''] of environment.LEGACY_ISSUERS?.matchAll(/"secret":"([^"]+)"/g) ?? [])
+    rememberSecret('LEGACY_ISSUERS', secret);
+  for (const secret of [PASSWORD, BACKEND.sharedSecret, REPORTS.sharedSecret, PLATFORM_SECRET])
+    rememberSecret('development secret', secret);
 }
 
 /** Every schema of the service and the development identities. */
@@ -87,6 +103,7 @@ export async function startReplica(
   const config = loadConfig(authConfigSchema, testEnvironment(databaseUrl, options.environment));
   const app = await createServiceApplication({
     ...authService(config),
+    logSink: { write: recordedLog(`in-process-${process.pid}`), flushSync: () => undefined },
     ...(options.clock === undefined ? {} : { clock: options.clock }),
   });
   watchTraffic('auth-service', app.getHttpServer());
@@ -123,9 +140,17 @@ export async function startAuthService(
   };
 }
 
+/** A replica: in this process, or the address of one that is a process of its own. */
+export type Replica = NestFastifyApplication | string;
+
+/** Sends requests to one replica. */
+export function agentOf(replica: Replica): ReturnType<typeof request> {
+  return request(typeof replica === 'string' ? replica : replica.getHttpServer());
+}
+
 /** A POST to one replica. */
-export function postTo(app: NestFastifyApplication, path: string, body?: object): Test {
-  const sent = request(app.getHttpServer()).post(path);
+export function postTo(replica: Replica, path: string, body?: object): Test {
+  const sent = agentOf(replica).post(path);
   return body === undefined ? sent : sent.send(body);
 }
 

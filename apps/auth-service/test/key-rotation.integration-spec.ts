@@ -1,49 +1,35 @@
-import type { AddressInfo } from 'node:net';
-import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AccessTokenVerifier, authServiceKeys } from '@platform/access-tokens';
-import { createTestDatabase, eventually } from '@platform/testing';
-import type { TestDatabase } from '@platform/testing';
-import request from 'supertest';
+import { eventually } from '@platform/testing';
 import { administrator } from './admin-fixture';
-import {
-  BACKEND,
-  bearerOf,
-  headerOf,
-  migrateWithIdentities,
-  postTo,
-  startReplica,
-  testEnvironment,
-} from './auth-fixture';
-
-type Replica = NestFastifyApplication;
+import { BACKEND, agentOf, bearerOf, headerOf, postTo, testEnvironment } from './auth-fixture';
+import { ReplicaPair } from './replica-processes';
 
 /** Reads keys often, so that a rotation is a matter of moments. */
 const QUICK = { SIGNING_KEYS_RELOAD_MS: '100' };
 
-async function signIn(app: Replica): Promise<{ accessToken: string; refreshToken: string }> {
+async function signIn(url: string): Promise<{ accessToken: string; refreshToken: string }> {
   const user = { persona: 1, userName: 'ivy.internal' };
-  const { body } = await postTo(app, '/auth/token/trust-simple', { ...BACKEND, ...user });
+  const { body } = await postTo(url, '/auth/token/trust-simple', { ...BACKEND, ...user });
   expect(body.wasSuccessful).toBe(true);
   return body;
 }
 
-const me = async (app: Replica, token: string): Promise<number> =>
-  (await bearerOf(request(app.getHttpServer()).get('/auth/me'), token)).status;
+const me = async (url: string, token: string): Promise<number> =>
+  (await bearerOf(agentOf(url).get('/auth/me'), token)).status;
 
-const published = async (app: Replica): Promise<string[]> => {
-  const { body } = await request(app.getHttpServer()).get('/auth/.well-known/jwks.json');
+const published = async (url: string): Promise<string[]> => {
+  const { body } = await agentOf(url).get('/auth/.well-known/jwks.json');
   return (body.keys as { kid: string }[]).map(({ kid }) => kid);
 };
 
 /** A service of its own that knows the keys only over HTTP. */
-function validatorOf(app: Replica): AccessTokenVerifier {
-  const { port } = app.getHttpServer().address() as AddressInfo;
+function validatorOf(authServiceUrl: string): AccessTokenVerifier {
   const { TOKEN_ISSUER, TOKEN_AUDIENCE } = testEnvironment('');
   return new AccessTokenVerifier({
     issuer: TOKEN_ISSUER!,
     audience: TOKEN_AUDIENCE!,
     keys: authServiceKeys({
-      authServiceUrl: `http://127.0.0.1:${port}`,
+      authServiceUrl,
       cooldownMs: 0,
       refreshIntervalMs: 200,
     }),
@@ -51,29 +37,21 @@ function validatorOf(app: Replica): AccessTokenVerifier {
   });
 }
 
-describe.each(['ES256', 'RS256'])('rotation of the %s key over two replicas', (algorithm) => {
+describe.each(['ES256', 'RS256'])('rotation of the %s key over two processes', (algorithm) => {
   const environment = {
     ...QUICK,
     ACCESS_TOKEN_DEFAULT_SIGNING: 'asymmetric',
     ASYMMETRIC_SIGNING_ALGORITHM: algorithm,
   };
-  let database: TestDatabase;
-  let replicas: [Replica, Replica];
+  let pair: ReplicaPair;
   let validator: AccessTokenVerifier;
   let admin: ReturnType<typeof administrator>;
   beforeAll(async () => {
-    database = await createTestDatabase({ migrate: migrateWithIdentities });
-    replicas = [
-      await startReplica(database.url, { environment }),
-      await startReplica(database.url, { environment }),
-    ];
-    validator = validatorOf(replicas[1]);
-    admin = administrator(database.url);
-  });
-  afterAll(async () => {
-    await Promise.all(replicas.map((app) => app.close()));
-    await database.drop();
-  });
+    pair = await ReplicaPair.start(environment);
+    validator = validatorOf(pair.second);
+    admin = administrator(pair.database.url);
+  }, 90_000);
+  afterAll(() => pair.stop());
 
   const kidOf = (token: string): unknown => headerOf(token).kid;
   const states = async (): Promise<Record<string, string>> => {
@@ -81,23 +59,23 @@ describe.each(['ES256', 'RS256'])('rotation of the %s key over two replicas', (a
     return Object.fromEntries(keys.map(({ kid, state }) => [kid, state]));
   };
   const expectAccepted = async (token: string): Promise<void> => {
-    expect(await Promise.all(replicas.map((app) => me(app, token)))).toEqual([200, 200]);
+    expect(await Promise.all(pair.urls.map((url) => me(url, token)))).toEqual([200, 200]);
     expect((await validator.verify(token)).subject).toBe('userid:9001');
   };
   const eventuallySignedBy = (kid: string): Promise<string[]> =>
     eventually(async () => {
-      const tokens = await Promise.all(replicas.map(async (app) => (await signIn(app)).accessToken));
+      const tokens = await Promise.all(pair.urls.map(async (url) => (await signIn(url)).accessToken));
       expect(tokens.map(kidOf)).toEqual([kid, kid]);
       return tokens;
     });
   const passTime = (kid: string, time: string): Promise<unknown> =>
-    database.query(
+    pair.database.query(
       `UPDATE auth.signing_key SET state_changed_at = state_changed_at - $2::interval WHERE kid = $1`,
       [kid, time],
     );
 
   it('accepts tokens of before, during and after everywhere, and none of a removed key', async () => {
-    const { accessToken: before } = await signIn(replicas[0]);
+    const { accessToken: before } = await signIn(pair.first);
     const first = String(kidOf(before));
     expect(headerOf(before)).toEqual({ alg: algorithm, kid: first, typ: 'at+jwt' });
     await expectAccepted(before);
@@ -105,9 +83,9 @@ describe.each(['ES256', 'RS256'])('rotation of the %s key over two replicas', (a
     const { kid: second } = await admin.json(`keys generate --algorithm ${algorithm}`);
     expect(await admin.refusal(`keys generate --algorithm ${algorithm}`)).toContain('a next key already');
     await eventually(async () => {
-      for (const app of replicas) expect(await published(app)).toEqual([first, second]);
+      for (const url of pair.urls) expect(await published(url)).toEqual([first, second]);
     });
-    const { accessToken: during } = await signIn(replicas[0]);
+    const { accessToken: during } = await signIn(pair.first);
     expect(kidOf(during)).toBe(first);
 
     expect(await admin.refusal(`keys activate ${second}`)).toContain('published only');
@@ -123,18 +101,19 @@ describe.each(['ES256', 'RS256'])('rotation of the %s key over two replicas', (a
     await passTime(first, '25 hours');
     await admin.json(`keys remove ${first}`);
     await eventually(async () => {
-      expect(await Promise.all(replicas.map((app) => me(app, before)))).toEqual([401, 401]);
+      expect(await Promise.all(pair.urls.map((url) => me(url, before)))).toEqual([401, 401]);
       await expect(validator.verify(before)).rejects.toMatchObject({ reason: 'unknown-key' });
     });
     for (const token of after) await expectAccepted(token);
-    const [row] = await database.query('SELECT private_ciphertext FROM auth.signing_key WHERE kid = $1', [
-      first,
-    ]);
+    const [row] = await pair.database.query(
+      'SELECT private_ciphertext FROM auth.signing_key WHERE kid = $1',
+      [first],
+    );
     expect(row).toEqual({ private_ciphertext: null });
   });
 
   it('replaces a withdrawn key by itself', async () => {
-    const { accessToken } = await signIn(replicas[0]);
+    const { accessToken } = await signIn(pair.first);
     const withdrawn = String(kidOf(accessToken));
     expect(await admin.refusal(`keys retire ${withdrawn}`)).toContain('pass --force');
     await admin.json(`keys retire ${withdrawn} --force`);
@@ -146,7 +125,7 @@ describe.each(['ES256', 'RS256'])('rotation of the %s key over two replicas', (a
     for (const token of await eventuallySignedBy(successor)) await expectAccepted(token);
     await expectAccepted(accessToken);
     await admin.json(`keys remove ${withdrawn} --force`);
-    await eventually(async () => expect(await me(replicas[1], accessToken)).toBe(401));
+    await eventually(async () => expect(await me(pair.second, accessToken)).toBe(401));
   });
 
   it('names keys that do not exist', async () => {

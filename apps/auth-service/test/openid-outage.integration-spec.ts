@@ -7,7 +7,7 @@ describe('single sign-on while the provider changes or is away', () => {
   let fixture: SignOnFixture;
   beforeAll(async () => {
     fixture = await SignOnFixture.start();
-  });
+  }, 90_000);
   afterAll(() => fixture.stop());
 
   it('accepts the keys of a provider that has just replaced them', async () => {
@@ -53,7 +53,7 @@ describe('single sign-on while the provider changes or is away', () => {
 
   it('keeps a sign-in for later when a replica that knows nothing of the provider cannot ask it', async () => {
     const { browser, fields } = await fixture.beginSignIn('carl.customer');
-    const ignorant = await startReplica(fixture.service.database.url, {
+    const ignorant = await startReplica(fixture.database.url, {
       environment: {
         ...OPENID_CLIENT,
         OPENID_ISSUER: 'http://127.0.0.1:9',
@@ -67,8 +67,8 @@ describe('single sign-on while the provider changes or is away', () => {
   });
 
   it('answers 503 while the database is out of reach, and the sign-in under way goes on afterwards', async () => {
-    const { service, environment } = fixture;
-    const database = await TcpProxy.start(service.database.url);
+    const { environment } = fixture;
+    const database = await TcpProxy.start(fixture.database.url);
     const replica = await startReplica(database.url, { environment });
     const url = await replica.getUrl();
     const { browser, fields } = await fixture.beginSignIn('carl.customer');

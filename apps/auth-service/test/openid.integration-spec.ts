@@ -1,5 +1,5 @@
-import { claimsOf } from './auth-fixture';
-import type { AuthFixture } from './auth-fixture';
+import type { TestDatabase } from '@platform/testing';
+import { agentOf, claimsOf, postTo } from './auth-fixture';
 import { OPENID_CLIENT } from './identity-provider-process';
 import type { IdentityProviderProcess } from './identity-provider-process';
 import { SignInBrowser } from './sign-in-browser';
@@ -7,19 +7,19 @@ import { NO_SUCH_SIGN_IN, REFUSED, SIGNED_IN, SignOnFixture, outcome } from './s
 
 describe('single sign-on with oidc-provider', () => {
   let fixture: SignOnFixture;
-  let service: AuthFixture;
+  let database: TestDatabase;
   let provider: IdentityProviderProcess;
   let first: string;
   let second: string;
   beforeAll(async () => {
     fixture = await SignOnFixture.start();
-    ({ service, provider, first, second } = fixture);
-  });
+    ({ database, provider, first, second } = fixture);
+  }, 90_000);
   afterAll(() => fixture.stop());
 
   const signIn: SignOnFixture['signIn'] = (...parameters) => fixture.signIn(...parameters);
 
-  it('signs a person in: started on one replica, completed on the other', async () => {
+  it('signs a person in: started on one process, completed on the other', async () => {
     const answer = await signIn('carl.customer');
     expect(answer.body).toEqual({
       accessToken: expect.any(String),
@@ -36,7 +36,7 @@ describe('single sign-on with oidc-provider', () => {
       facilities: [501, 502],
       client_id: 'demo-backend',
     });
-    const refreshed = await service.post('/auth/token/refresh', { refreshToken: answer.body.refreshToken });
+    const refreshed = await postTo(second, '/auth/token/refresh', { refreshToken: answer.body.refreshToken });
     expect(refreshed.status).toBe(200);
   });
 
@@ -67,7 +67,7 @@ describe('single sign-on with oidc-provider', () => {
     expect(response.headers.get('set-cookie')).toMatch(
       /^openid-browser=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/,
     );
-    const [row] = await service.database.query<{ seconds: number; stored: string }>(
+    const [row] = await database.query<{ seconds: number; stored: string }>(
       `SELECT round(extract(epoch FROM expires_at - now()))::int AS seconds, s::text AS stored
        FROM auth.openid_sign_in s ORDER BY expires_at DESC LIMIT 1`,
     );
@@ -82,7 +82,7 @@ describe('single sign-on with oidc-provider', () => {
     expect(outcome(await signIn(login))).toEqual(REFUSED);
   });
 
-  it('accepts a state once, on whichever replica', async () => {
+  it('accepts a state once, on whichever process', async () => {
     const browser = new SignInBrowser();
     const fields = await browser.signIn(await browser.initiate(first), 'carl.customer');
     const answers = await Promise.all(
@@ -95,7 +95,7 @@ describe('single sign-on with oidc-provider', () => {
   it('refuses a state that has expired', async () => {
     const browser = new SignInBrowser();
     const fields = await browser.signIn(await browser.initiate(first), 'carl.customer');
-    await service.database.query(`UPDATE auth.openid_sign_in SET expires_at = now()`);
+    await database.query(`UPDATE auth.openid_sign_in SET expires_at = now()`);
     expect(outcome(await browser.complete(first, fields))).toEqual(NO_SUCH_SIGN_IN);
   });
 
@@ -169,7 +169,7 @@ describe('single sign-on with oidc-provider', () => {
     const [mixed, otherFields] = await named();
     const headers = { 'x-application-key': 'demo-backend' };
     expect(outcome(await mixed.complete(second, otherFields, { headers }))).toEqual(NO_SUCH_SIGN_IN);
-    const refused = await service.get('/auth/token/sso/initiate').set('x-application-key', 'nobody');
+    const refused = await agentOf(first).get('/auth/token/sso/initiate').set('x-application-key', 'nobody');
     expect(refused.status).toBe(401);
     expect(refused.body).toMatchObject({ wasSuccessful: false, rejectionReason: 8 });
   });

@@ -1,20 +1,14 @@
-import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { signTrustRequest } from '@platform/auth-client';
 import { eventually } from '@platform/testing';
 import type { Test } from 'supertest';
-import {
-  BACKEND,
-  PASSWORD,
-  REPORTS,
-  expectOutcome,
-  postTo,
-  startAuthService,
-  startReplica,
-} from './auth-fixture';
-import type { AuthFixture } from './auth-fixture';
+import { administrator } from './admin-fixture';
+import { BACKEND, PASSWORD, REPORTS, expectOutcome, postTo, startReplica } from './auth-fixture';
+import { ReplicaPair } from './replica-processes';
 
 // Few a minute, so that none is refilled while a test runs, however slow the machine.
 const PER_ADDRESS = 6;
 const PER_APPLICATION = 3;
+const CARL = { persona: 2, userName: 'carl.customer' };
 const ENVIRONMENT = {
   TRUSTED_PROXIES: '127.0.0.1,::1',
   TOKEN_RATE_LIMIT_PER_ADDRESS: String(PER_ADDRESS),
@@ -22,28 +16,18 @@ const ENVIRONMENT = {
 };
 
 describe('rate limits of the token endpoints', () => {
-  let service: AuthFixture;
-  let replicas: NestFastifyApplication[];
+  let pair: ReplicaPair;
   beforeAll(async () => {
-    service = await startAuthService({ environment: ENVIRONMENT });
-    replicas = [service.app, await startReplica(service.database.url, { environment: ENVIRONMENT })];
-  });
-  afterAll(async () => {
-    await replicas[1]?.close();
-    await service.stop();
-  });
-  beforeEach(() => service.database.query('DELETE FROM auth.rate_limit'));
+    pair = await ReplicaPair.start(ENVIRONMENT);
+  }, 90_000);
+  afterAll(() => pair.stop());
+  beforeEach(() => pair.database.query('DELETE FROM auth.rate_limit'));
 
-  const trusted = (overrides: object = {}): object => ({
-    ...BACKEND,
-    persona: 2,
-    userName: 'carl.customer',
-    ...overrides,
-  });
+  const trusted = (overrides: object = {}): object => ({ ...BACKEND, ...CARL, ...overrides });
 
-  /** A request to either replica in turn. */
+  /** A request to either process in turn. */
   const ask = (turn: number, address: string, body: object, path = 'trust-simple'): Test =>
-    postTo(replicas[turn % 2]!, `/auth/token/${path}`, body).set('X-Forwarded-For', address);
+    postTo(pair.urls[turn % 2]!, `/auth/token/${path}`, body).set('X-Forwarded-For', address);
 
   async function statuses(count: number, send: (turn: number) => Test): Promise<Map<number, number>> {
     const answers = await Promise.all(Array.from({ length: count }, (_, turn) => send(turn)));
@@ -52,7 +36,7 @@ describe('rate limits of the token endpoints', () => {
     return counts;
   }
 
-  it('admit as many requests of an address as they say, over all replicas, however many come at once', async () => {
+  it('admit as many requests of an address as they say, over both processes, however many come at once', async () => {
     const wrong = trusted({ sharedSecret: 'wrong' });
     const counts = await statuses(40, (turn) => ask(turn, '203.0.113.1', wrong));
     expect(counts).toEqual(
@@ -67,7 +51,7 @@ describe('rate limits of the token endpoints', () => {
 
   it('ignore X-Forwarded-For of whoever is no trusted proxy, so that nobody gets more by inventing addresses', async () => {
     const environment = { ...ENVIRONMENT, TRUSTED_PROXIES: '192.0.2.7, fd00::/8' };
-    const exposed = await startReplica(service.database.url, { environment });
+    const exposed = await startReplica(pair.database.url, { environment });
     const wrong = trusted({ sharedSecret: 'wrong' });
     const counts = await statuses(20, (turn) =>
       postTo(exposed, '/auth/token/trust-simple', wrong).set('X-Forwarded-For', `198.18.0.${String(turn)}`),
@@ -99,8 +83,8 @@ describe('rate limits of the token endpoints', () => {
     expect(retryAfter).toBeGreaterThanOrEqual(1);
     expect(retryAfter).toBeLessThanOrEqual(60 / PER_ADDRESS);
     expect(body.rejectionDetails).toMatch(/^Too many token requests; try again in \d+ s\.$/);
-    // Time passes; the other replica has no memory of its own to ask.
-    await service.database.query(`UPDATE auth.rate_limit SET free_at = free_at - $1 * interval '1 second'`, [
+    // Time passes; the other process has no memory of its own to ask.
+    await pair.database.query(`UPDATE auth.rate_limit SET free_at = free_at - $1 * interval '1 second'`, [
       retryAfter,
     ]);
     expect((await ask(1, '203.0.113.3', trusted())).status).toBe(200);
@@ -122,7 +106,7 @@ describe('rate limits of the token endpoints', () => {
     }
   });
 
-  it('count tokens of an application over all addresses and replicas, and nothing that only claims to be it', async () => {
+  it('count tokens of an application over all addresses and processes, and nothing that only claims to be it', async () => {
     const address = (turn: number): string => `198.51.100.${String(turn)}`;
     const wrong = trusted({ sharedSecret: 'wrong' });
     const pretenders = await statuses(20, (turn) => ask(turn, address(turn), wrong));
@@ -137,13 +121,43 @@ describe('rate limits of the token endpoints', () => {
     expect((await ask(0, address(50), trusted(REPORTS))).status).toBe(200);
   });
 
+  it('leave a signed request that they refuse as good as new, and replays cost the application nothing', async () => {
+    const admin = administrator(pair.database.url);
+    const { sharedSecret } = await admin.json(
+      'applications create signing --personas Customer --flows trust',
+    );
+    const signed = (age: number): object => {
+      const requestTimestampUtc = new Date(Date.now() - age).toISOString();
+      const unsigned = { requestTimestampUtc, applicationKey: 'signing', ...CARL };
+      return { ...unsigned, authenticationCode: signTrustRequest(unsigned, sharedSecret) };
+    };
+    let addresses = 100;
+    const send = (turn: 0 | 1, body: object): Test =>
+      ask(turn, `198.51.100.${String((addresses += 1))}`, body, 'trust');
+    const [ok, replayed, limited] = [
+      { status: 200, reason: 0 },
+      { status: 401, reason: 1 },
+      { status: 429, reason: 7 },
+    ];
+    const first = signed(0);
+    await expectOutcome(send(0, first), ok);
+    for (let turn = 0; turn < 2 * PER_APPLICATION; turn += 1) await expectOutcome(send(0, first), replayed);
+    for (let turn = 1; turn < PER_APPLICATION; turn += 1) await expectOutcome(send(1, signed(turn)), ok);
+    const refused = signed(50);
+    for (let turn = 0; turn < 3; turn += 1) await expectOutcome(send(0, refused), limited);
+    // Time passes; the first process would remember its refusal, the second has given none.
+    await pair.database.query(`UPDATE auth.rate_limit SET free_at = now() - interval '2 minutes'`);
+    await expectOutcome(send(1, refused), ok);
+    await expectOutcome(send(1, refused), replayed);
+  });
+
   it('leave a row in the audit trail, but not one for each request of a flood', async () => {
-    await service.database.query('DELETE FROM auth.token_audit');
+    await pair.database.query('DELETE FROM auth.token_audit');
     const wrong = trusted({ sharedSecret: 'wrong' });
     await statuses(PER_ADDRESS, (turn) => ask(turn, '203.0.113.5', wrong));
     for (let turn = 0; turn < 20; turn += 1) expect((await ask(turn, '203.0.113.5', wrong)).status).toBe(429);
     const rows = await eventually(async () => {
-      const found = await service.database.query<{ reason: number; detail: string }>(
+      const found = await pair.database.query<{ reason: number; detail: string }>(
         `SELECT reason, detail FROM auth.token_audit WHERE status = 429`,
       );
       expect(found.length).toBeGreaterThan(0);
@@ -154,10 +168,10 @@ describe('rate limits of the token endpoints', () => {
   });
 
   it('are off unless configured', async () => {
-    const unlimited = await startReplica(service.database.url);
+    const unlimited = await startReplica(pair.database.url);
     const sent = (): Test => postTo(unlimited, '/auth/token/trust-simple', trusted());
     expect(await statuses(30, sent)).toEqual(new Map([[200, 30]]));
-    expect(await service.database.query('SELECT * FROM auth.rate_limit')).toEqual([]);
+    expect(await pair.database.query('SELECT * FROM auth.rate_limit')).toEqual([]);
     await unlimited.close();
   });
 });

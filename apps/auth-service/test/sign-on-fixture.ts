@@ -1,7 +1,6 @@
-import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { startAuthService, startReplica } from './auth-fixture';
-import type { AuthFixture } from './auth-fixture';
+import type { TestDatabase } from '@platform/testing';
 import { IdentityProviderProcess, OPENID_CLIENT } from './identity-provider-process';
+import { ReplicaPair } from './replica-processes';
 import { SignInBrowser } from './sign-in-browser';
 import type { Answer } from './sign-in-browser';
 
@@ -14,29 +13,36 @@ export function outcome({ status, body }: Answer): object {
   return { status, reason: body.rejectionReason };
 }
 
-/** An identity provider, and two replicas on one database that know it. */
+/** An identity provider, and two processes of the service on one database that know it. */
 export class SignOnFixture {
   private constructor(
     readonly provider: IdentityProviderProcess,
-    readonly service: AuthFixture,
-    private readonly secondReplica: NestFastifyApplication,
-    /** Addresses of the replicas. */
-    readonly first: string,
-    readonly second: string,
+    private readonly pair: ReplicaPair,
   ) {}
 
   static async start(): Promise<SignOnFixture> {
     const provider = await IdentityProviderProcess.start();
-    const environment = environmentFor(provider);
-    const service = await startAuthService({ environment });
-    await service.database.query(
+    const pair = await ReplicaPair.start(environmentFor(provider));
+    await pair.database.query(
       `INSERT INTO auth.external_identity (issuer, subject, person_id, user_id)
        VALUES ($1, 'external-ivy', NULL, 9001), ($1, 'external-carl', 1001, NULL), ($1, 'external-dora', 1007, NULL)`,
       [provider.issuer],
     );
-    const secondReplica = await startReplica(service.database.url, { environment });
-    const urls = [await service.app.getUrl(), await secondReplica.getUrl()] as const;
-    return new SignOnFixture(provider, service, secondReplica, ...urls);
+    return new SignOnFixture(provider, pair);
+  }
+
+  get database(): TestDatabase {
+    return this.pair.database;
+  }
+
+  /** Address of the first process. */
+  get first(): string {
+    return this.pair.first;
+  }
+
+  /** Address of the second process. */
+  get second(): string {
+    return this.pair.second;
   }
 
   /** What a further replica has to be told of the provider. */
@@ -45,8 +51,7 @@ export class SignOnFixture {
   }
 
   async stop(): Promise<void> {
-    await this.secondReplica.close();
-    await this.service.stop();
+    await this.pair.stop();
     await this.provider.stop();
   }
 

@@ -1,11 +1,17 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
-import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
-import request from 'supertest';
-import { BACKEND, bearerOf, headerOf, migrateWithIdentities, postTo, startReplica } from './auth-fixture';
-
-type Replica = NestFastifyApplication;
+import {
+  BACKEND,
+  agentOf,
+  bearerOf,
+  headerOf,
+  migrateWithIdentities,
+  postTo,
+  startReplica,
+} from './auth-fixture';
+import type { Replica } from './auth-fixture';
+import { startReplicaProcess } from './replica-processes';
 
 async function signIn(app: Replica): Promise<{ accessToken: string; refreshToken: string }> {
   const user = { persona: 1, userName: 'ivy.internal' };
@@ -15,21 +21,26 @@ async function signIn(app: Replica): Promise<{ accessToken: string; refreshToken
 }
 
 const me = async (app: Replica, token: string): Promise<number> =>
-  (await bearerOf(request(app.getHttpServer()).get('/auth/me'), token)).status;
+  (await bearerOf(agentOf(app).get('/auth/me'), token)).status;
 
 describe('signing by configuration', () => {
   let database: TestDatabase;
-  const running: Replica[] = [];
+  const stops: (() => Promise<unknown>)[] = [];
   const start = async (environment: NodeJS.ProcessEnv): Promise<Replica> => {
     const app = await startReplica(database.url, { environment });
-    running.push(app);
+    stops.push(() => app.close());
     return app;
+  };
+  const startProcess = async (environment: NodeJS.ProcessEnv): Promise<Replica> => {
+    const running = await startReplicaProcess(database.url, environment);
+    stops.push(() => running.stop());
+    return running.url;
   };
   beforeAll(async () => {
     database = await createTestDatabase({ migrate: migrateWithIdentities });
   });
   afterAll(async () => {
-    await Promise.all(running.map((app) => app.close()));
+    await Promise.all(stops.map((stop) => stop()));
     await database.drop();
   });
 
@@ -49,17 +60,16 @@ describe('signing by configuration', () => {
   });
 
   it('accepts the tokens of a replica that begins to sign with another algorithm, without waiting for a reload', async () => {
-    const old = await start({ SIGNING_KEYS_RELOAD_MS: '60000' });
-    const changed = await start({
-      ACCESS_TOKEN_DEFAULT_SIGNING: 'asymmetric',
-      ASYMMETRIC_SIGNING_ALGORITHM: 'RS256',
-    });
+    const [old, changed] = await Promise.all([
+      startProcess({ SIGNING_KEYS_RELOAD_MS: '60000' }),
+      startProcess({ ACCESS_TOKEN_DEFAULT_SIGNING: 'asymmetric', ASYMMETRIC_SIGNING_ALGORITHM: 'RS256' }),
+    ]);
     const { accessToken } = await signIn(changed);
     expect(headerOf(accessToken).alg).toBe('RS256');
     expect(await me(old, accessToken)).toBe(200);
-  });
+  }, 120_000);
 
-  it('rotates HMAC keys without an outage while replicas with the old and the new configuration run', async () => {
+  it('rotates HMAC keys without an outage while processes with the old and the new configuration run', async () => {
     const secret = (): string => randomBytes(32).toString('base64url');
     const [oldKey, newKey, oldRefresh, newRefresh] = [secret(), secret(), secret(), secret()];
     const accepted = {
@@ -72,8 +82,11 @@ describe('signing by configuration', () => {
       REFRESH_TOKEN_HMAC_KEY: refresh,
       REFRESH_TOKEN_HMAC_KEY_ID: `r-${age}`,
     });
-    const oldReplica = await start({ ...signing('old', oldKey, oldRefresh), ...accepted });
-    const newReplica = await start({ ...signing('new', newKey, newRefresh), ...accepted });
+    const [oldReplica, newReplica, finished] = await Promise.all([
+      startProcess({ ...signing('old', oldKey, oldRefresh), ...accepted }),
+      startProcess({ ...signing('new', newKey, newRefresh), ...accepted }),
+      startProcess(signing('new', newKey, newRefresh)),
+    ]);
     const [before, after] = [await signIn(oldReplica), await signIn(newReplica)];
     expect([headerOf(before.accessToken).kid, headerOf(after.accessToken).kid]).toEqual(['a-old', 'a-new']);
     for (const app of [oldReplica, newReplica])
@@ -81,12 +94,11 @@ describe('signing by configuration', () => {
     expect(await refreshed(newReplica, before.refreshToken)).toMatchObject({ alg: 'HS256' });
     expect(await refreshed(oldReplica, after.refreshToken)).toMatchObject({ alg: 'HS256' });
 
-    const finished = await start(signing('new', newKey, newRefresh));
     expect(await me(finished, after.accessToken)).toBe(200);
     expect(await me(finished, before.accessToken)).toBe(401);
     const { body } = await postTo(finished, '/auth/token/refresh', { refreshToken: before.refreshToken });
     expect(body.rejectionReason).toBe(4);
-  });
+  }, 120_000);
 
   it('accepts the tokens of configured legacy issuers, each only under its own key', async () => {
     const oldKey = randomBytes(32);

@@ -1,33 +1,19 @@
-import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { TokenProvider, signTrustRequest } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
 import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
 import { applicationSecretPurpose } from '../src/applications/application-secret';
 import { sealSecret } from '../src/keys/secret-box';
-import {
-  BACKEND,
-  PLATFORM_SECRET,
-  SECRET_KEY,
-  claimsOf,
-  postTo,
-  startAuthService,
-  startReplica,
-} from './auth-fixture';
+import { BACKEND, PLATFORM_SECRET, SECRET_KEY, claimsOf, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
 describe('trust', () => {
   const clock = new ManualClock(SYSTEM_CLOCK.now());
   let service: AuthFixture;
-  let secondReplica: NestFastifyApplication;
   let used = 0;
   beforeAll(async () => {
     service = await startAuthService({ clock });
-    secondReplica = await startReplica(service.database.url, { clock });
   });
-  afterAll(async () => {
-    await secondReplica.close();
-    await service.stop();
-  });
+  afterAll(() => service.stop());
 
   function request(overrides: Partial<UnsignedTrustRequest> = {}, offsetMs = 0): UnsignedTrustRequest {
     // A millisecond apart each time: a signature is good for one use.
@@ -48,8 +34,8 @@ describe('trust', () => {
     authenticationCode: signTrustRequest(unsigned, secret),
   });
 
-  async function outcomeOf(body: object, app = service.app): Promise<[number, number]> {
-    const { status, body: answer } = await postTo(app, '/auth/token/trust', body);
+  async function outcomeOf(body: object): Promise<[number, number]> {
+    const { status, body: answer } = await service.post('/auth/token/trust', body);
     return [status, answer.rejectionReason as number];
   }
 
@@ -88,22 +74,6 @@ describe('trust', () => {
     expect(
       await outcomeOf({ ...body, authenticationCode: body.authenticationCode.replace('=', '') }),
     ).toEqual([401, 1]);
-  });
-
-  it('accepts a signature once, on whichever replica', async () => {
-    const body = signed(request());
-    expect(await outcomeOf(body)).toEqual([200, 0]);
-    expect(await outcomeOf(body)).toEqual([401, 1]);
-    expect(await outcomeOf(body, secondReplica)).toEqual([401, 1]);
-  });
-
-  it('lets exactly one of many simultaneous copies through', async () => {
-    const body = signed(request());
-    const copies = Array.from({ length: 10 }, (_, n) =>
-      outcomeOf(body, n % 2 === 0 ? service.app : secondReplica),
-    );
-    const statuses = (await Promise.all(copies)).map(([status]) => status);
-    expect(statuses.filter((status) => status === 200)).toHaveLength(1);
   });
 
   it.each<[string, number, [number, number]]>([

@@ -1,18 +1,12 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { TcpProxy, createTestDatabase, runProcess } from '@platform/testing';
-import type { RunningProcess, TestDatabase } from '@platform/testing';
-import { migrateWithIdentities, testEnvironment } from './auth-fixture';
-import { findFreePort } from './free-port';
+import { TcpProxy, createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { migrateWithIdentities } from './auth-fixture';
 import { KerberosRealm, REALM, SERVICE } from './kerberos-realm';
+import { ensureBuilt, startReplicaProcess } from './replica-processes';
+import type { ReplicaProcess } from './replica-processes';
 
-/** The bundled service: the Kerberos library reads a process's real environment, which tests cannot set for themselves. */
-export const AUTH_SERVICE = join(__dirname, '../../../dist/apps/auth-service/main.js');
-
-/** One running process of the service. */
-export interface Replica extends RunningProcess {
-  url: string;
-}
+/** Processes: the Kerberos library reads a process's real environment, which tests cannot set for themselves. */
+export type Replica = ReplicaProcess;
 
 /** What a sign-in came to. */
 export interface Outcome {
@@ -36,7 +30,7 @@ export class WindowsFixture {
   ) {}
 
   static async start(): Promise<WindowsFixture> {
-    if (!existsSync(AUTH_SERVICE)) throw new Error(`${AUTH_SERVICE} is missing: run \`npm run build\` first`);
+    await ensureBuilt();
     const realm = await KerberosRealm.start();
     try {
       const database = await createTestDatabase({ migrate: migrateWithIdentities });
@@ -47,31 +41,23 @@ export class WindowsFixture {
     }
   }
 
-  async environment(
-    name: string,
-    options: { databaseUrl?: string; clockSkewSeconds?: number } = {},
-  ): Promise<Record<string, string>> {
-    const environment = testEnvironment(options.databaseUrl ?? this.database.url, {
-      LOG_LEVEL: 'info',
-      PORT: String(await findFreePort()),
-      METRICS_PORT: String(await findFreePort()),
+  /** What a replica has to be told of the realm. */
+  async environment(name: string, clockSkewSeconds?: number): Promise<NodeJS.ProcessEnv> {
+    return {
       WINDOWS_AUTHENTICATION: 'negotiate',
       WINDOWS_REALM: REALM,
       WINDOWS_SERVICE_PRINCIPAL: SERVICE,
       WINDOWS_FLOW_DEFAULT_APPLICATION: 'demo-backend',
-      ...(await this.realm.acceptorEnvironment(name, options.clockSkewSeconds)),
-    });
-    return environment as Record<string, string>;
+      ...(await this.realm.acceptorEnvironment(name, clockSkewSeconds)),
+    };
   }
 
   async startReplica(
     name: string,
     options: { databaseUrl?: string; clockSkewSeconds?: number } = {},
   ): Promise<Replica> {
-    const env = await this.environment(name, options);
-    const url = `http://127.0.0.1:${env.PORT}`;
-    const running = await runProcess({ entry: AUTH_SERVICE, env, readyUrl: `${url}/health/ready` });
-    const replica = { ...running, url };
+    const environment = await this.environment(name, options.clockSkewSeconds);
+    const replica = await startReplicaProcess(options.databaseUrl ?? this.database.url, environment);
     this.replicas.push(replica);
     return replica;
   }

@@ -2,7 +2,8 @@ import { rename } from 'node:fs/promises';
 import { eventually, runProcess } from '@platform/testing';
 import { claimsOf } from './auth-fixture';
 import { OTHER_REALM, REALM, whyNoKerberos } from './kerberos-realm';
-import { AUTH_SERVICE, WindowsFixture, signIn } from './windows-fixture';
+import { AUTH_SERVICE, processEnvironment } from './replica-processes';
+import { WindowsFixture, signIn } from './windows-fixture';
 import type { Replica } from './windows-fixture';
 
 const reasonToSkip = whyNoKerberos();
@@ -28,7 +29,7 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
     );
     first = await windows.startReplica('first', { databaseUrl: proxy.url });
     second = await windows.startReplica('second');
-  });
+  }, 120_000);
   afterAll(() => windows?.stop());
 
   const outcomeOf = async (
@@ -190,7 +191,7 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
   });
 
   it('does not start without its keytab, and says which setting is wrong', async () => {
-    const env = await windows.environment('keyless');
+    const env = await processEnvironment(windows.database.url, await windows.environment('keyless'));
     const running = await runProcess({
       entry: AUTH_SERVICE,
       env: { ...env, KRB5_KTNAME: '/nonexistent/keytab' },

@@ -33,10 +33,10 @@ export class TaskApi {
     private readonly headers: Readonly<Record<string, string>> = {},
   ) {}
 
-  /** Creates a daily schedule for facility 501 and gives its id. */
-  async createSchedule(idempotencyKey: string = randomUUID()): Promise<string> {
+  /** Creates a daily schedule and gives its id. */
+  async createSchedule(idempotencyKey: string = randomUUID(), facilityId = 501): Promise<string> {
     const answer = await this.send('POST', '/Schedules', {
-      body: { facilityId: 501, name: 'Journey', schedule: '0 6 * * *', timeZone: 'UTC' },
+      body: { facilityId, name: 'Journey', schedule: '0 6 * * *', timeZone: 'UTC' },
       headers: { 'idempotency-key': idempotencyKey },
     });
     if (answer.status !== 201) throw new Error(`POST /Schedules answered ${String(answer.status)}`);

@@ -1,5 +1,5 @@
 import type { PlatformFacts } from './environments';
-import { MIN_SECRET_LENGTH } from './secret-scan';
+import { MIN_SECRET_LENGTH } from '@platform/testing';
 
 /** Of the development identities. Source: the README. */
 const DEVELOPMENT_SECRETS: readonly [value: string, kind: string][] = [

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTestBroker, createTestDatabase, runProcess } from '@platform/testing';
-import type { RunningProcess, TestBroker, TestDatabase } from '@platform/testing';
+import type { BrokerAddresses, RunningProcess, TestBroker, TestDatabase } from '@platform/testing';
 import {
   NEIGHBOUR_NAMES,
   SERVICE_NAMES,
@@ -45,11 +45,13 @@ export class Platform {
   ) {}
 
   /** Migrates, loads the development identities and starts one process of everything.
-   *  @param variablesFor what every program gets over what it would get */
+   *  @param variablesFor what every program gets over what it would get
+   *  @param broker where the buses are, instead of the broker that all suites share */
   static async start(
     variablesFor: (facts: PlatformFacts) => Promise<Variables> = () => Promise.resolve({}),
+    broker?: BrokerAddresses,
   ): Promise<Platform> {
-    const buses = [await createTestBroker(), await createTestBroker()] as const;
+    const buses = [await createTestBroker(broker), await createTestBroker(broker)] as const;
     const databases = await Promise.all(
       SERVICE_NAMES.map(() => createTestDatabase({ migrate: () => Promise.resolve() })),
     );
@@ -73,6 +75,11 @@ export class Platform {
   /** The database of a service, as its administrator sees it. */
   database(name: ServiceName): TestDatabase {
     return this.databases[SERVICE_NAMES.indexOf(name)] as TestDatabase;
+  }
+
+  /** The virtual host of a bus, as its administrator sees it. */
+  bus(name: 'main' | 'scheduling'): TestBroker {
+    return this.buses[name === 'main' ? 0 : 1] as TestBroker;
   }
 
   /** Starts another process of a service on free ports and waits until it is ready. */

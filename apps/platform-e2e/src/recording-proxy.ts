@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { secretsIn } from './secrets-in-traffic';
+import { secretsIn } from '@platform/testing';
 
 /** A request that went through, and its answer. */
 export interface Exchange {

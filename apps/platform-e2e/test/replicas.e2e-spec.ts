@@ -1,6 +1,9 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { eventually } from '@platform/testing';
 import { TaskApi, logIn } from '../src/api';
 import type { Instance } from '../src/api';
+import { describedMetrics } from '../src/described-metrics';
 import { SERVICE_NAMES, SHUTDOWN_GRACE_MS } from '../src/environments';
 import { Platform } from '../src/platform';
 import type { Replica } from '../src/platform';
@@ -19,6 +22,15 @@ describe('two replicas', () => {
   }, JOURNEY_TIMEOUT_MS);
 
   afterAll(() => platform.stop(), JOURNEY_TIMEOUT_MS);
+
+  it.each(SERVICE_NAMES)('expose, of %s, every metric that docs/operations.md describes', async (name) => {
+    const operations = await readFile(join(__dirname, '../../../docs/operations.md'), 'utf8');
+    const described = describedMetrics(operations, `${name}-service`);
+    expect(described).toContain('http_request_duration_seconds');
+    const address = `http://127.0.0.1:${String(platform.facts.metricsPorts[name])}/metrics`;
+    const text = await (await fetch(address)).text();
+    expect(described.filter((metric) => !text.includes(`# TYPE ${metric} `))).toEqual([]);
+  });
 
   function task(replica: { url: string }): TaskApi {
     return new TaskApi(replica.url, carl);

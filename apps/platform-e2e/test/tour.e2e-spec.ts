@@ -5,7 +5,7 @@ import type { ServiceName, Variables } from '../src/environments';
 import { knownSecrets } from '../src/known-secrets';
 import { Platform } from '../src/platform';
 import { RecordingProxy } from '../src/recording-proxy';
-import { findLeaks } from '../src/secret-scan';
+import { findLeaks } from '@platform/testing';
 
 /** Starting seven processes, and walking, on a machine with two cores. */
 const JOURNEY_TIMEOUT_MS = 90_000;

@@ -33,6 +33,8 @@ export class AppModule {
           entities: [],
           migrations: MIGRATIONS,
           poolSize: config.DATABASE_POOL_SIZE,
+          // The specification has writes at this level; most are single statements.
+          defaultIsolation: 'REPEATABLE READ',
         }),
         AccessTokensModule.forRootAsync({ useFactory: () => accessTokens(config) }),
         SettingsModule.forRoot(config.CURSOR_HMAC_KEY),

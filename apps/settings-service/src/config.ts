@@ -2,7 +2,8 @@ import { tokenConfigShape } from '@platform/access-tokens';
 import { loadConfig, secret, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
 
-const configSchema = z.object({
+/** Everything this service reads from its environment. */
+export const settingsServiceConfigSchema = z.object({
   ...serviceConfigShape,
   PORT: serviceConfigShape.PORT.default(3002),
   METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9102),
@@ -17,9 +18,9 @@ const configSchema = z.object({
   CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
 });
 
-export type SettingsServiceConfig = z.output<typeof configSchema>;
+export type SettingsServiceConfig = z.output<typeof settingsServiceConfigSchema>;
 
 /** @throws {ConfigError} naming every variable that is missing or wrong */
 export function loadSettingsServiceConfig(env?: NodeJS.ProcessEnv): Readonly<SettingsServiceConfig> {
-  return loadConfig(configSchema, env);
+  return loadConfig(settingsServiceConfigSchema, env);
 }

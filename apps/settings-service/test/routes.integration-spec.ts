@@ -233,13 +233,6 @@ describe('diagnostics', () => {
     expect(await wrongRefusals('settings-service', String(service.urls[0]))).toEqual([]);
   });
 
-  it.each([
-    ['delete', 'subsystems/a/settings/%07', 400],
-    ['get', 'subsystems/a/settings/%07/value', 400],
-  ] as const)('refuses %s %s with %d', async (method, path, status) => {
-    await service.api[method](`/platform/v1/${path}`).set(PARTNER).expect(status);
-  });
-
   it('serves the committed API document', async () => {
     const { body } = await service.api.get('/openapi.json').expect(200);
     expect(body).toEqual(apiDocument('settings-service'));

@@ -4,7 +4,8 @@ import { z } from 'zod';
 
 const amqpUrl = z.url({ protocol: /^amqps?$/ });
 
-const configSchema = z.object({
+/** Everything this service reads from its environment. */
+export const taskServiceConfigSchema = z.object({
   ...serviceConfigShape,
   PORT: serviceConfigShape.PORT.default(3003),
   METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9103),
@@ -38,19 +39,20 @@ const configSchema = z.object({
   REQUEST_TIMEOUT_MS: z.coerce.number().int().min(100).max(300_000).default(30_000),
 });
 
-export type TaskServiceConfig = z.output<typeof configSchema>;
+export type TaskServiceConfig = z.output<typeof taskServiceConfigSchema>;
 
-const adminConfigSchema = z.object({
+/** Everything the operator’s command line reads from its environment. */
+export const taskAdminConfigSchema = z.object({
   DATABASE_URL: serviceConfigShape.DATABASE_URL,
   RABBITMQ_MAIN_URL: amqpUrl,
   RABBITMQ_SCHEDULING_URL: amqpUrl,
 });
 
-export type TaskAdminConfig = z.output<typeof adminConfigSchema>;
+export type TaskAdminConfig = z.output<typeof taskAdminConfigSchema>;
 
 /** What the operator's command line reads. @throws {ConfigError} naming every variable that is missing or wrong */
 export function loadTaskAdminConfig(env?: NodeJS.ProcessEnv): Readonly<TaskAdminConfig> {
-  return loadConfig(adminConfigSchema, env);
+  return loadConfig(taskAdminConfigSchema, env);
 }
 
 /** Injection token of the configuration. */
@@ -58,5 +60,5 @@ export const TASK_CONFIG = Symbol('TASK_CONFIG');
 
 /** @throws {ConfigError} naming every variable that is missing or wrong */
 export function loadTaskServiceConfig(env?: NodeJS.ProcessEnv): Readonly<TaskServiceConfig> {
-  return loadConfig(configSchema, env);
+  return loadConfig(taskServiceConfigSchema, env);
 }

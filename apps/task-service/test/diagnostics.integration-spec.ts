@@ -1,5 +1,6 @@
 import { Metrics } from '@platform/service-defaults';
 import { apiDocument, eventually, wrongRefusals } from '@platform/testing';
+import { SchedulerService } from '../src/scheduler/scheduler.service';
 import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -52,6 +53,19 @@ describe('the running service', () => {
     });
     expect(text).toMatch(/^task_outbox_parked 0$/m);
     expect(text).toMatch(/^task_outbox_oldest_age_seconds 0?\.?\d+/m);
+  });
+
+  it('shows how long a trigger has been due, and those that cannot be evaluated', async () => {
+    const insert = `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
+      VALUES ($1::bigint, $1::bigint::text, 'lag', 'none', '0 9 * * *', 'UTC', $2, now() - $3::interval)`;
+    const scrape = (): Promise<string> => service.app.get(Metrics).registry.metrics();
+    await service.database.query(insert, [990_001, 'ERROR', '1 day']);
+    expect(await scrape()).toMatch(/^task_triggers_failed 1$/m);
+    expect(await scrape()).toMatch(/^task_trigger_lag_seconds 0$/m);
+    // No node fires any more.
+    await service.app.get(SchedulerService).stop();
+    await service.database.query(insert, [990_002, 'WAITING', '100 seconds']);
+    expect(await scrape()).toMatch(/^task_trigger_lag_seconds 10\d\./m);
   });
 
   it('stops accepting a token soon after its revocation', async () => {

@@ -84,6 +84,17 @@ describe('recurring generation', () => {
       expect(await unschedule()).toEqual({ succeeded: { facilityId: 703, removed: false } });
       expect(await triggers(703)).toEqual([]);
     });
+
+    it('answers Failed to a removal for no facility', async () => {
+      const unscheduled = scheduling.request(
+        UnscheduleRecurringTaskInstanceGenerationRequest,
+        { facilityId: 0 },
+        { timeoutMs: 5_000 },
+      );
+      expect(await unscheduled).toEqual({
+        failed: { facilityId: 0, code: 'InvalidFacility', reason: expect.any(String) },
+      });
+    });
   });
 
   describe('by command', () => {

@@ -14,6 +14,8 @@ import {
   watchTraffic,
 } from '@platform/testing';
 import type { TestBroker, TestDatabase } from '@platform/testing';
+import { SYSTEM_CLOCK } from '@platform/time';
+import type { Clock } from '@platform/time';
 import request from 'supertest';
 import { loadTaskServiceConfig } from '../src/config';
 import { MIGRATIONS, SCHEMA, appRoleGrants } from '../src/database-layout';
@@ -58,6 +60,8 @@ export interface TaskFixtureOptions {
   schedulingUrl?: (url: string) => string | Promise<string>;
   env?: NodeJS.ProcessEnv;
   replicas?: number;
+  /** What the replicas go by; the machine's clock unless given. */
+  clock?: Clock;
 }
 
 const same = (url: string): string => url;
@@ -79,7 +83,8 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
   });
   const apps: NestFastifyApplication[] = [];
   for (let index = 0; index < (options.replicas ?? 1); index += 1) {
-    const replica = await createServiceApplication(taskService(config));
+    const clock = options.clock ?? SYSTEM_CLOCK;
+    const replica = await createServiceApplication({ ...taskService(config), clock });
     watchTraffic('task-service', replica.getHttpServer(), config.TASK_BASE_PATH);
     await replica.listen(0, '127.0.0.1');
     apps.push(replica);

@@ -1,5 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import specs from '@asyncapi/specs';
+import { Ajv, type ValidateFunction } from 'ajv';
+import addFormats from 'ajv-formats';
+import { parse } from 'yaml';
 import { ALL_CONTRACTS } from './all-contracts';
 import { TASK_SERVICE_OPERATIONS, asyncApiDocument } from './asyncapi-document';
 
@@ -22,24 +26,64 @@ describe('docs/asyncapi.yaml', () => {
     }
   });
 
-  it('refers to nothing that it does not define', () => {
-    const references = [...document.matchAll(/"\$ref": "#\/([^"]+)"/g)].map((match) => match[1] ?? '');
-    expect(references.length).toBeGreaterThan(30);
-    const defined = pathsOf(document);
-    expect(references.filter((path) => !defined.has(path))).toEqual([]);
+  describe('read by a parser that is not ours', () => {
+    const read = parse(document) as object;
+
+    it('is a document of AsyncAPI 3.0', () => {
+      const validator = new Ajv({ strict: false, allErrors: true });
+      addFormats(validator);
+      const isValid = validator.compile(specs.schemasWithoutId['3.0.0'] as object);
+      expect([isValid(read), isValid.errors]).toEqual([true, null]);
+      // What the schema would overlook, it would overlook everywhere.
+      const broken = { ...read, operations: { op: { action: 'shout' } } };
+      expect(isValid(broken)).toBe(false);
+    });
+
+    it('refers to nothing that it does not define', () => {
+      const references = [...referencesIn(read)];
+      expect(references.length).toBeGreaterThan(30);
+      expect(references.filter((reference) => resolve(read, reference) === undefined)).toEqual([]);
+    });
+
+    it('describes payloads in schemas that a validator takes, and that hold for real envelopes', () => {
+      const validator = new Ajv({ strict: false, allErrors: true });
+      addFormats(validator);
+      validator.addSchema(read, 'document');
+      const payload = (name: string): ValidateFunction => {
+        const found = validator.getSchema(`document#/components/messages/${name}/payload`);
+        if (found === undefined) throw new Error(`no payload of ${name}`);
+        return found;
+      };
+      for (const { name } of ALL_CONTRACTS) expect(payload(name)({})).toBe(false);
+      const request = payload('IUnscheduleRecurringTaskInstanceGenerationRequest');
+      const envelope = {
+        messageId: 'c0ffee00-0000-4000-8000-000000000000',
+        messageType: ['urn:message:Platform.Contracts:IUnscheduleRecurringTaskInstanceGenerationRequest'],
+        message: { facilityId: 501 },
+      };
+      expect([request(envelope), request.errors]).toEqual([true, null]);
+      expect(request({ ...envelope, message: { facilityId: '501' } })).toBe(false);
+      expect(request({ ...envelope, messageType: ['urn:message:Platform.Contracts:Other'] })).toBe(false);
+    });
   });
 });
 
-/** Paths of all members, by indentation. */
-function pathsOf(yaml: string): Set<string> {
-  const paths = new Set<string>();
-  const stack: string[] = [];
-  for (const line of yaml.split('\n')) {
-    const [, indent = '', key] = /^( *)"?([\w$-]+)"?:/.exec(line) ?? [];
-    if (key === undefined) continue;
-    stack.length = indent.length / 2;
-    stack.push(key);
-    paths.add(stack.join('/'));
+function* referencesIn(value: unknown): Generator<string> {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, member] of Object.entries(value)) {
+    if (key === '$ref' && typeof member === 'string') yield member;
+    else yield* referencesIn(member);
   }
-  return paths;
+}
+
+/** What a reference within a document points at (RFC 6901). */
+function resolve(document: object, reference: string): unknown {
+  const [start, ...steps] = reference
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+  if (start !== '#') return undefined;
+  return steps.reduce<unknown>(
+    (value, step) => (value as Record<string, unknown> | undefined)?.[step],
+    document,
+  );
 }

@@ -34,7 +34,7 @@ export async function withConnectionRetry<T>(
       const remainingMs = deadlineAtMs - clock.monotonicMs();
       const delayMs = delaysMs[retry];
       if (delayMs === undefined || remainingMs <= 0) throw unavailable(error, retry + 1);
-      await sleep(Math.min(delayMs, remainingMs), signal);
+      await (clock.sleep ?? sleep)(Math.min(delayMs, remainingMs), signal);
     }
   }
 }

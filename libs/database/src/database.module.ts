@@ -1,11 +1,12 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { TypeOrmModule, getDataSourceToken } from '@nestjs/typeorm';
-import { HealthRegistry, ProblemMappers } from '@platform/service-defaults';
+import { HealthRegistry, Metrics, ProblemMappers } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
 import type { DataSourceOptions } from 'typeorm';
 import { waitForDatabase } from './connect';
 import { registerDatabaseHealth, registerDatabaseProblems } from './database-health';
+import { registerDatabaseMetrics } from './database-metrics';
 import { postgresOptions } from './postgres-options';
 import type { PostgresSettings } from './postgres-options';
 
@@ -34,10 +35,16 @@ export class DatabaseModule {
       providers: [
         {
           provide: `DATABASE_OBSERVERS${suffix}`,
-          inject: [getDataSourceToken(name), HealthRegistry, ProblemMappers],
-          useFactory: (dataSource: DataSource, health: HealthRegistry, mappers: ProblemMappers) => {
+          inject: [getDataSourceToken(name), HealthRegistry, ProblemMappers, Metrics],
+          useFactory: (
+            dataSource: DataSource,
+            health: HealthRegistry,
+            mappers: ProblemMappers,
+            metrics: Metrics,
+          ) => {
             registerDatabaseHealth(dataSource, schema, health, suffix);
             registerDatabaseProblems(mappers);
+            registerDatabaseMetrics(dataSource, name ?? schema, metrics);
             return null;
           },
         },

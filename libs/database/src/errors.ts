@@ -93,7 +93,8 @@ function isError(error: unknown): error is Error {
   return error instanceof Error || isNativeError(error);
 }
 
-function codeOf(error: unknown): string | undefined {
+/** The SQLSTATE or the socket's code, through TypeORM's wrapper; undefined when there is none. */
+export function codeOf(error: unknown): string | undefined {
   const code = memberOf(error, 'code');
   return typeof code === 'string' ? code : undefined;
 }

@@ -4,11 +4,12 @@ export type { MigrationClass, PostgresOptions, PostgresSettings } from './postgr
 export { migrateFromEnvironment } from './migrate';
 export { runMigrations } from './run-migrations';
 export type { MigrationOptions, MigrationSettings } from './run-migrations';
-export { inTransaction } from './transaction';
+export { inStatement, inTransaction } from './transaction';
 export type { Isolation, TransactionOptions } from './transaction';
 export { withConnectionRetry } from './connection-retry';
 export type { ConnectionRetryOptions } from './connection-retry';
 export { waitForDatabase } from './connect';
+export { databaseAdvice, withDatabaseAdvice } from './advice';
 export {
   ContentionError,
   DatabaseUnavailableError,

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import * as driver from 'pg';
 import type { DataSourceOptions, EntityTarget, MigrationInterface, ObjectLiteral } from 'typeorm';
 import { BoundedClient } from './bounded-client';
+import type { Isolation } from './transaction';
 
 /** A migration class; listed explicitly, because bundles have no folder to search. */
 export type MigrationClass = new () => MigrationInterface;
@@ -33,6 +34,8 @@ export interface PostgresSettings {
   poolSize: number;
   /** The server ends a statement after this long; 10,000 unless given, 0 for no limit. */
   statementTimeoutMs?: number;
+  /** Of transactions that do not say it themselves, single statements among them; PostgreSQL's READ COMMITTED unless given. */
+  defaultIsolation?: Isolation;
 }
 
 /** TypeORM options for one service's database: bounded waits everywhere, no schema synchronisation, no statement in logs. */
@@ -60,7 +63,11 @@ export function postgresOptions(settings: PostgresSettings): PostgresOptions {
       Client: BoundedClient,
       idleTimeoutMillis: IDLE_CONNECTION_MS,
       keepAlive: true,
-      options: [options, `-c search_path=${escapeServerOption(quoteIdentifier(settings.schema))}`]
+      options: [
+        options,
+        serverOption('search_path', quoteIdentifier(settings.schema)),
+        serverOption('default_transaction_isolation', settings.defaultIsolation ?? 'READ COMMITTED'),
+      ]
         .join(' ')
         .trim(),
     },
@@ -91,6 +98,6 @@ function withoutServerOptions(text: string): { url: string; options: string } {
 }
 
 /** Server options split at spaces unless these are escaped. */
-function escapeServerOption(value: string): string {
-  return value.replace(/[\\ ]/g, '\\$&');
+function serverOption(name: string, value: string): string {
+  return `-c ${name}=${value.replace(/[\\ ]/g, '\\$&')}`;
 }

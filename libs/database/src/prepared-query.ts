@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import type { DataSource } from 'typeorm';
 import { DatabaseUnavailableError } from './errors';
+import { findPool } from './pool';
 
 /** A statement that each connection has the server parse and plan once. `name` is unique within the service. */
 export interface PreparedStatement {
@@ -32,9 +33,8 @@ export async function queryPreparedArrays<Row extends unknown[]>(
   return (await poolOf(dataSource).query<Row>({ name, text, values: [...values], rowMode: 'array' })).rows;
 }
 
-/** TypeORM's PostgreSQL driver keeps its pool of pg in `master`; there is none before it has connected and after it has closed. */
 function poolOf(dataSource: DataSource): Pool {
-  const { master: pool } = dataSource.driver as unknown as { master: Pool | undefined };
+  const pool = findPool(dataSource);
   if (pool === undefined) throw new DatabaseUnavailableError('the data source is not connected');
   return pool;
 }

@@ -64,4 +64,13 @@ describe('migrations', () => {
   it('need an address', async () => {
     await expect(migrateFromEnvironment(counterSettings(''), {})).rejects.toThrow('DATABASE_URL');
   });
+
+  it('gives up on a database that does not come up, and says so without an address', async () => {
+    const env = { DATABASE_URL: 'postgres://app:hunter2@localhost:9/none' };
+    const failed = migrateFromEnvironment(counterSettings(''), env, 1);
+    await expect(failed).rejects.toMatchObject({
+      name: 'CommandError',
+      message: expect.stringMatching(/^the database cannot be reached: (?!.*hunter2).*ECONNREFUSED/),
+    });
+  });
 });

@@ -1,7 +1,9 @@
+import { Metrics } from '@platform/service-defaults';
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { DataSource, EntityManager } from 'typeorm';
 import { ContentionError, inTransaction, isUniqueViolation, runMigrations } from '../src';
+import { registerDatabaseMetrics } from '../src/database-metrics';
 import { connectCounters, counterSettings } from './counters';
 
 async function increment(manager: EntityManager): Promise<number> {
@@ -80,6 +82,30 @@ describe('inTransaction', () => {
       ContentionError,
     );
     expect(retried).toEqual([1, 2]);
+  });
+
+  it('counts repetitions, and the transactions given up, and shows the pool', async () => {
+    const metrics = new Metrics();
+    const observed = await connectCounters(database.url, { poolSize: 7 });
+    try {
+      registerDatabaseMetrics(observed, 'counting', metrics);
+      const collide = async (manager: EntityManager): Promise<void> => {
+        await manager.query('SELECT 1 FROM counter');
+        await database.query("UPDATE counting.counter SET value = value + 1 WHERE name = 'hits'");
+        await increment(manager);
+      };
+      const attempt = inTransaction(observed, 'REPEATABLE READ', collide, { maxAttempts: 3 });
+      await expect(attempt).rejects.toThrow(ContentionError);
+      const text = await metrics.registry.metrics();
+      expect(text).toContain('database_transaction_retries_total{database="counting"} 2');
+      expect(text).toContain('database_transactions_exhausted_total{database="counting"} 1');
+      expect(text).toContain('database_pool_connections{database="counting",state="idle"} 1');
+      expect(text).toContain('database_pool_connections{database="counting",state="in_use"} 0');
+      expect(text).toContain('database_pool_connections_max{database="counting"} 7');
+      expect(text).toContain('database_pool_waiting{database="counting"} 0');
+    } finally {
+      await observed.destroy();
+    }
   });
 
   it('gives up with ContentionError when its turn does not come in time', async () => {

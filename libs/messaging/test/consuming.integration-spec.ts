@@ -5,7 +5,7 @@ import {
   ScheduleCreatedNotification,
   TaskInstanceCompletedEvent,
 } from '@platform/contracts';
-import { HealthRegistry } from '@platform/service-defaults';
+import { HealthRegistry, Metrics } from '@platform/service-defaults';
 import { createTestBroker, eventually, type TestBroker, type TestDatabase } from '@platform/testing';
 import { DataSource } from 'typeorm';
 import {
@@ -145,6 +145,11 @@ describe('consuming', () => {
     await eventually(async () => expect(await probe.queue(QUEUE)).toMatchObject({ ready: 0 }));
     expect(await probe.queue(`${QUEUE}_error`)).toMatchObject({ ready: 0 });
     expect(await effects(database)).toHaveLength(2);
+    const metrics = await app.get(Metrics).registry.metrics();
+    expect(metrics).toContain(
+      `messaging_duplicates_total{queue="${QUEUE}",message="TaskInstanceCompletedEvent"} 4`,
+    );
+    expect(metrics).toContain(`messaging_errored_total{queue="${QUEUE}",reason="failed"} 0`);
   });
 
   it('undoes what a failing handler wrote, and its inbox row', async () => {

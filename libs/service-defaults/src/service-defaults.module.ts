@@ -9,6 +9,7 @@ import type { ServiceConfig } from './config/service-settings';
 import { HealthRegistry } from './health/health-registry';
 import { ShutdownRegistry } from './health/shutdown-registry';
 import { ServiceLogger } from './logging/service-logger';
+import type { LogSink } from './logging/service-logger';
 import { Metrics } from './metrics/metrics';
 import { ProblemDetailsFilter } from './problems/problem-details.filter';
 import { ProblemMappers } from './problems/problem-mappers';
@@ -20,7 +21,7 @@ import type { TracingConfig } from './tracing/tracing-settings';
 @Global()
 @Module({})
 export class ServiceDefaultsModule {
-  static forRoot({ config, name, clock = SYSTEM_CLOCK }: ServiceDefaultsOptions): DynamicModule {
+  static forRoot({ config, name, clock = SYSTEM_CLOCK, logSink }: ServiceDefaultsOptions): DynamicModule {
     const exported: Provider[] = [
       HealthRegistry,
       ShutdownRegistry,
@@ -32,7 +33,7 @@ export class ServiceDefaultsModule {
         provide: Tracing,
         useFactory: () => Tracing.start(config, { name, version: config.SERVICE_VERSION ?? '0.0.0' }),
       },
-      { provide: ServiceLogger, useValue: new ServiceLogger({ name, level: config.LOG_LEVEL }) },
+      { provide: ServiceLogger, useValue: new ServiceLogger({ name, level: config.LOG_LEVEL }, logSink) },
     ];
     // Nest asks the filter that was registered last first: an app's own APP_FILTER goes before this one.
     const defaults: Provider[] = [
@@ -48,4 +49,5 @@ export interface ServiceDefaultsOptions {
   config: Pick<ServiceConfig, 'LOG_LEVEL'> & Partial<Pick<ServiceConfig, 'SERVICE_VERSION'>> & TracingConfig;
   name: string;
   clock?: Clock;
+  logSink?: LogSink;
 }

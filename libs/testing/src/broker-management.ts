@@ -4,6 +4,20 @@ export interface QueueState {
   consumers: number;
 }
 
+/** A queue as it was declared. */
+export interface QueueDeclaration {
+  name: string;
+  durable: boolean;
+  exclusive: boolean;
+  arguments: Record<string, unknown>;
+}
+
+/** What was agreed on a connection, and what a channel asked for. */
+export interface ClientSettings {
+  connections: { frame_max: number }[];
+  channels: { prefetch_count: number; global_prefetch_count: number }[];
+}
+
 /** A message taken from a queue. */
 export interface ReceivedMessage {
   body: string;
@@ -55,6 +69,19 @@ export class BrokerManagement {
   async queues(): Promise<string[]> {
     const queues = await this.send<{ name: string }[]>('GET', `queues/${this.scope}`);
     return queues.map(({ name }) => name).sort();
+  }
+
+  /** All queues with how they were declared. */
+  queueDeclarations(): Promise<QueueDeclaration[]> {
+    return this.send('GET', `queues/${this.scope}`);
+  }
+
+  /** The connections to the virtual host and their channels. Statistics lag by up to five seconds. */
+  async clientSettings(): Promise<ClientSettings> {
+    return {
+      connections: await this.send('GET', `vhosts/${this.scope}/connections`),
+      channels: await this.send('GET', `vhosts/${this.scope}/channels`),
+    };
   }
 
   /** Null when there is no such exchange. */

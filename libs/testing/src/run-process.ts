@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { basename, dirname } from 'node:path';
 import { eventually } from './eventually';
+import { TRAFFIC_RECORDER, recordedLog, recordingFolder } from './recording';
 
 /** A child process under test. */
 export interface RunningProcess {
@@ -26,6 +28,8 @@ export interface ProcessOptions {
   /** Waits until this address answers 200. */
   readyUrl?: string;
   timeoutMs?: number;
+  /** What it writes is an answer to whoever runs it, which may show a secret, and no log. */
+  answers?: boolean;
 }
 
 /**
@@ -35,14 +39,19 @@ export interface ProcessOptions {
 export async function runProcess(options: ProcessOptions): Promise<RunningProcess> {
   const { entry, nodeOptions = [], args = [], env, readyUrl, timeoutMs = 20_000 } = options;
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, [...nodeOptions, entry, ...args], {
-    env: { PATH, HOME, ...env },
+  const recording = recordingOf(options);
+  const child = spawn(process.execPath, [...recording.nodeOptions, ...nodeOptions, entry, ...args], {
+    env: { PATH, HOME, ...recording.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let written = '';
   for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => (written += chunk.toString()));
-  const exited = once(child, 'exit').then(([code]) => code as number | null);
+    stream.on('data', (chunk: Buffer) => {
+      written += chunk.toString();
+      recording.log(chunk);
+    });
+  // Not 'exit': what it wrote last may still be on its way then.
+  const exited = once(child, 'close').then(([code]) => code as number | null);
   const running: RunningProcess = {
     child,
     output: () => written,
@@ -60,6 +69,21 @@ export async function runProcess(options: ProcessOptions): Promise<RunningProces
     throw new Error(`${entry} did not become ready:\n${written}`, { cause: error });
   }
   return running;
+}
+
+/** How a process takes part in the recording of its test run, if there is one. */
+function recordingOf({ entry, answers = false }: ProcessOptions): {
+  nodeOptions: string[];
+  env: Record<string, string>;
+  log: (chunk: Buffer) => void;
+} {
+  const folder = recordingFolder();
+  const program = `${basename(dirname(entry))}-${basename(entry)}-of-${process.pid}`;
+  return {
+    nodeOptions: folder === undefined ? [] : ['--require', TRAFFIC_RECORDER],
+    env: folder === undefined ? {} : { TEST_RECORDING_FOLDER: folder },
+    log: answers ? () => undefined : recordedLog(program),
+  };
 }
 
 async function assertReady({ child }: RunningProcess, readyUrl: string): Promise<void> {

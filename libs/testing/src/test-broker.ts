@@ -12,12 +12,25 @@ export interface TestBroker {
   drop(): Promise<void>;
 }
 
-/** A virtual host with a random name on the broker of TEST_RABBITMQ_URL. Call `drop()` when done. */
-export async function createTestBroker(): Promise<TestBroker> {
-  const url = new URL(testVariable('TEST_RABBITMQ_URL'));
+/** Where a broker and its management API are. */
+export interface BrokerAddresses {
+  readonly url: string;
+  readonly managementUrl: string;
+}
+
+/** A virtual host with a random name on `server`, or on the broker of TEST_RABBITMQ_URL. Call `drop()` when done. */
+export async function createTestBroker(server: BrokerAddresses = testServer()): Promise<TestBroker> {
+  const url = new URL(server.url);
   const vhost = `test-${randomBytes(8).toString('hex')}`;
-  const management = new BrokerManagement(testVariable('TEST_RABBITMQ_MANAGEMENT_URL'), vhost);
+  const management = new BrokerManagement(server.managementUrl, vhost);
   await management.createVhost();
   url.pathname = `/${vhost}`;
   return { url: url.toString(), vhost, management, drop: () => management.deleteVhost() };
+}
+
+function testServer(): BrokerAddresses {
+  return {
+    url: testVariable('TEST_RABBITMQ_URL'),
+    managementUrl: testVariable('TEST_RABBITMQ_MANAGEMENT_URL'),
+  };
 }

@@ -4,6 +4,8 @@ export interface Clock {
   now(): Date;
   /** Milliseconds from an arbitrary origin, never going back; for measuring durations. */
   monotonicMs(): number;
+  /** How waits pass for whoever waits by this clock; the machine's timers unless given. A test shortens them here. */
+  sleep?(durationMs: number, signal?: AbortSignal): Promise<void>;
 }
 
 /** The machine's clock. */

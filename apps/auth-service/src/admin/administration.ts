@@ -1,4 +1,4 @@
-import { isConnectionError, isUniqueViolation } from '@platform/database';
+import { databaseAdvice, isUniqueViolation } from '@platform/database';
 import { ConfigError, loadConfig, secret } from '@platform/service-defaults';
 import { z } from 'zod';
 import { withDatabase } from './admin-database.client';
@@ -19,7 +19,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
 
 /** Administration writes as the role that owns the tables: the service's own role may not change applications. */
-const adminConfigSchema = z
+export const adminConfigSchema = z
   .object({
     DATABASE_URL: postgresUrl.optional(),
     MIGRATION_DATABASE_URL: postgresUrl.optional(),
@@ -73,26 +73,11 @@ function required(key: Buffer | undefined): Buffer {
   throw new RefusedError('SECRET_ENCRYPTION_KEY is required: the same as the service has');
 }
 
-const SQL_STATE_ADVICE: Readonly<Record<string, string>> = {
-  '42501': 'this database role may not do that: give the owner’s address in MIGRATION_DATABASE_URL',
-  '42P01': 'the database has no tables of the service yet: migrate it first',
-  '3F000': 'the database has no tables of the service yet: migrate it first',
-  '28P01': 'the database refuses the user or the password',
-  '3D000': 'there is no such database',
-};
-
 /** What to tell the administrator. Errors of the database are told without their statement and its parameters. */
 function describe(error: unknown): string {
   if (error instanceof UsageError || error instanceof RefusedError || error instanceof ConfigError)
     return error.message;
   if (isUniqueViolation(error)) return 'somebody else changed the same at the same time: look, and try again';
-  const advice = SQL_STATE_ADVICE[sqlState(error)];
-  if (advice !== undefined) return advice;
   const message = error instanceof Error && error.message !== '' ? error.message : String(error);
-  return isConnectionError(error) ? `the database cannot be reached: ${message}` : message;
-}
-
-function sqlState(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === 'string' ? code : '';
+  return databaseAdvice(error) ?? message;
 }

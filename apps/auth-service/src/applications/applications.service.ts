@@ -9,12 +9,12 @@ import type { DataSource } from 'typeorm';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { openSecret } from '../keys/secret-box';
+import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
 import { TokenRejected, TokenRejectionReason } from '../token/rejection';
 import type { Application, ApplicationWithSecrets } from './application';
 import { comparableSecrets, decodeAuthenticationCode, isFreshTimestamp, matchesAny } from './application';
 import { applicationSecretPurpose } from './application-secret';
 import { findApplication } from './find-application.query';
-import { recordAuthenticationCode } from './record-authentication-code.query';
 
 /** Registered applications: who they are, and whether a request really comes from one. */
 @Injectable()
@@ -23,6 +23,7 @@ export class ApplicationsService {
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
+    private readonly limits: TokenRateLimits,
   ) {}
 
   async find(applicationKey: string): Promise<ApplicationWithSecrets | null> {
@@ -37,8 +38,8 @@ export class ApplicationsService {
   }
 
   /** The application that signed `request`. The order of the checks is fixed: an unproven caller learns nothing of age or
-   *  replay, and only a proven, fresh request takes a replay row.
-   *  @throws {TokenRejected} AuthenticationFailed */
+   *  replay, and only a proven, fresh request takes a replay row and counts for the application's rate limit.
+   *  @throws {TokenRejected} AuthenticationFailed @throws {TokenRateExceeded} */
   async authenticateSigned(
     request: UnsignedTrustRequest & { authenticationCode: string },
   ): Promise<Application> {
@@ -53,8 +54,7 @@ export class ApplicationsService {
       throw proofFailed(application === null ? 'unknown application' : 'wrong code');
     if (!isFreshTimestamp(new Date(request.requestTimestampUtc), this.clock.now()))
       throw proofFailed('stale timestamp');
-    const isFirstUse = await recordAuthenticationCode(this.dataSource, application.applicationKey, code);
-    if (!isFirstUse) throw proofFailed('replayed');
+    if (!(await this.limits.admitSigned(application.applicationKey, code))) throw proofFailed('replayed');
     return application;
   }
 

@@ -11,10 +11,12 @@ export interface StoredSigningKey {
   state: Exclude<SigningKeyState, 'removed'>;
   publicJwk: JsonWebKey;
   sealedPrivateKey: Buffer;
+  stateChangedAt: Date;
 }
 
 const FIND = `
-  SELECT kid, algorithm, state, public_jwk AS "publicJwk", private_ciphertext AS "sealedPrivateKey"
+  SELECT kid, algorithm, state, public_jwk AS "publicJwk", private_ciphertext AS "sealedPrivateKey",
+    state_changed_at AS "stateChangedAt"
   FROM auth.signing_key WHERE state <> 'removed' ORDER BY created_at, kid`;
 
 /** Every key that may verify a token, in order of creation. */

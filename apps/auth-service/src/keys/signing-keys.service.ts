@@ -5,7 +5,9 @@ import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { KeyRing, createVerificationKey } from '@platform/access-tokens';
 import type { KeySource } from '@platform/access-tokens';
-import { CLOCK, problems } from '@platform/service-defaults';
+import { CLOCK, Metrics, problems } from '@platform/service-defaults';
+import type { Sample } from '@platform/service-defaults';
+import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
 import { AUTH_CONFIG } from '../config';
@@ -33,6 +35,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   readonly verification: KeySource;
   private published: readonly PublishedKey[] = [];
   private current: { kid: string; sign: (typ: string) => SigningKey } | null = null;
+  private activation: readonly Sample<'algorithm'>[] = [];
   private loadedAtMs = -Infinity;
   private timer: NodeJS.Timeout | null = null;
   private readonly logger = new Logger(SigningKeys.name);
@@ -41,7 +44,14 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
+    metrics: Metrics,
   ) {
+    metrics.sampledGauge(
+      'auth_signing_key_activated_timestamp_seconds',
+      'When the asymmetric key that signs now became active, in seconds since 1970',
+      ['algorithm'],
+      () => this.activation,
+    );
     this.verification = new ReloadingKeys({ ring: this.ring, reload: () => this.reload(), clock });
   }
 
@@ -110,6 +120,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     const active = keys.find(
       ({ state, algorithm }) => state === 'active' && algorithm === this.config.ASYMMETRIC_SIGNING_ALGORITHM,
     );
+    this.activation = active === undefined ? [] : [activationOf(active)];
     if (active === undefined) this.current = null;
     else if (active.kid !== this.current?.kid)
       this.current = { kid: active.kid, sign: this.importPrivate(active) };
@@ -126,4 +137,8 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
       return known;
     };
   }
+}
+
+function activationOf({ algorithm, stateChangedAt }: StoredSigningKey): Sample<'algorithm'> {
+  return { labels: { algorithm }, value: stateChangedAt.getTime() / SECOND_MS };
 }

@@ -4,6 +4,7 @@ import { CreateOpenIdTables1764000000400 } from './1764000000400-create-openid-t
 import { CreatePersonDirectory1764000000100 } from './1764000000100-create-person-directory';
 import { CreateInternalLegacy1764000000200 } from './1764000000200-create-internal-legacy';
 import { CreateAuditAndRateLimits1764200000000 } from './1764200000000-create-audit-and-rate-limits';
+import { AuditAdministration1764300000000 } from './1764300000000-audit-administration';
 import { CreateServiceProviders1764000000300 } from './1764000000300-create-service-providers';
 import { AddWindowsAccount1764100000200 } from './1764100000200-add-windows-account';
 import { CreateWindowsTicket1764100000210 } from './1764100000210-create-windows-ticket';
@@ -43,6 +44,7 @@ export const AUTH_SCHEMA = schema(
     CreateOpenIdTables1764000000400,
     CreateWindowsTicket1764100000210,
     CreateAuditAndRateLimits1764200000000,
+    AuditAdministration1764300000000,
   ],
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
@@ -52,6 +54,8 @@ export const AUTH_SCHEMA = schema(
     // Insert-only: not even to be read by the service.
     `REVOKE ALL ON auth.token_audit, auth.revocation_audit FROM ${role}`,
     `GRANT INSERT ON auth.token_audit, auth.revocation_audit TO ${role}`,
+    // Written by triggers, on the owner's behalf.
+    `REVOKE ALL ON auth.administration_audit FROM ${role}`,
     `GRANT EXECUTE ON FUNCTION auth.purge_audit(integer) TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
   ],

@@ -3,12 +3,13 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { CLOCK, Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
+import { recordAuthenticationCode } from '../applications/record-authentication-code.query';
 import { addressNetwork } from '../audit/client-address';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { TokenRateExceeded, perMinute } from './rate-limit';
 import { RefusedBuckets } from './refused-buckets';
-import { takeFromBucket } from './take-from-bucket.query';
+import { takeAndRecordCode, takeFromBucket } from './take-from-bucket.query';
 
 /** The rate limits of the token endpoints, one count for all replicas. Off unless configured. */
 @Injectable()
@@ -45,14 +46,40 @@ export class TokenRateLimits {
     await this.admit('application', applicationKey, limit);
   }
 
+  /** The same for a signed request, whose signature is used up with it: a refused request can be sent again as it is, and a
+   *  replayed one costs the application nothing. @returns false when the signature was used before @throws {TokenRateExceeded} */
+  async admitSigned(applicationKey: string, code: Buffer): Promise<boolean> {
+    const limit = this.config.TOKEN_RATE_LIMIT_PER_APPLICATION;
+    if (limit === undefined) return recordAuthenticationCode(this.dataSource, applicationKey, code);
+    const bucket = `application:${applicationKey}`;
+    this.refuseKnown('application', bucket);
+    const signature = { applicationKey, code };
+    const taken = await takeAndRecordCode(this.dataSource, bucket, perMinute(limit), signature);
+    if (typeof taken === 'number') throw this.refuse('application', bucket, taken);
+    return taken === 'first';
+  }
+
   private async admit(by: 'address' | 'application', name: string, requestsPerMinute: number): Promise<void> {
     const bucket = `${by}:${name}`;
-    const known = this.refused.waitSeconds(bucket);
-    const waitSeconds =
-      known ?? (await takeFromBucket(this.dataSource, bucket, perMinute(requestsPerMinute)));
-    if (waitSeconds === null) return;
-    if (known === null) this.refused.remember(bucket, waitSeconds);
-    this.refusals.inc({ by });
-    throw new TokenRateExceeded(by, Math.max(1, Math.ceil(waitSeconds)), known !== null);
+    this.refuseKnown(by, bucket);
+    const waitSeconds = await takeFromBucket(this.dataSource, bucket, perMinute(requestsPerMinute));
+    if (waitSeconds !== null) throw this.refuse(by, bucket, waitSeconds);
   }
+
+  private refuseKnown(by: 'address' | 'application', bucket: string): void {
+    const waitSeconds = this.refused.waitSeconds(bucket);
+    if (waitSeconds === null) return;
+    this.refusals.inc({ by });
+    throw new TokenRateExceeded(by, wholeSeconds(waitSeconds), true);
+  }
+
+  private refuse(by: 'address' | 'application', bucket: string, waitSeconds: number): TokenRateExceeded {
+    this.refused.remember(bucket, waitSeconds);
+    this.refusals.inc({ by });
+    return new TokenRateExceeded(by, wholeSeconds(waitSeconds), false);
+  }
+}
+
+function wholeSeconds(waitSeconds: number): number {
+  return Math.max(1, Math.ceil(waitSeconds));
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import { Metrics } from '@platform/service-defaults';
 import type { DataSource } from 'typeorm';
 import { insertTokenAudits } from '../audit/insert-token-audits.query';
 import type { TokenAuditRow } from '../audit/token-audit';
@@ -37,11 +38,17 @@ const PUBLIC_DETAIL = {
 export class RefreshSessions {
   private readonly logger = new Logger(RefreshSessions.name);
   private readonly policy: RefreshPolicy;
+  private readonly reuses;
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(AUTH_CONFIG) config: AuthConfig,
+    metrics: Metrics,
   ) {
+    this.reuses = metrics.counter(
+      'auth_refresh_reuses_total',
+      'Refresh tokens presented again after their time: their family is revoked',
+    );
     this.policy = { maxAgeSeconds: config.REFRESH_MAX_AGE, idleSeconds: config.REFRESH_IDLE ?? null };
   }
 
@@ -64,6 +71,7 @@ export class RefreshSessions {
         throw rejected(decision.reason);
       case 'reused':
         await revokeRefreshFamily(this.dataSource, session.familyId, 'reuse', currentAttempt());
+        this.reuses.inc();
         this.logger.warn('refresh token reused: family revoked', {
           familyId: session.familyId,
           subject: session.subject,

@@ -29,6 +29,8 @@ export interface Authentication {
   application: Application | null;
   resolution: Resolution;
   personas: PersonaRequest;
+  /** True: the application's rate limit has admitted it already. */
+  isCounted?: boolean;
   /** When the user proved who they are, if that was not just now. */
   authTime?: Date;
   /** True: HS256; false: the active asymmetric key; left out: as configured. */
@@ -65,7 +67,7 @@ export class TokenIssuer {
     const subject = resolution.outcome === 'resolved' ? resolution.identity.subject : null;
     const applicationKey = application?.applicationKey ?? null;
     noteInAttempt({ applicationKey, subject });
-    await this.limits.admitApplication(applicationKey);
+    if (authentication.isCounted !== true) await this.limits.admitApplication(applicationKey);
     if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
     const { identity } = resolution;
     const personas = grantPersonas(identity, authentication.personas, application);

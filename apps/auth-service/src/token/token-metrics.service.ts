@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
 import type { TokenFlow } from './rejection';
-import { TokenRejectionReason } from './rejection';
+import { REJECTION_STATUS, TokenRejectionReason } from './rejection';
 
 /** Counts the answers of the token endpoints. */
 @Injectable()
@@ -13,9 +13,20 @@ export class TokenMetrics {
       'flow',
       'reason',
     ]);
+    // Prometheus does not see a series' first step: every series is there from the start.
+    for (const flow of Object.keys(REJECTION_STATUS) as TokenFlow[]) {
+      for (const reason of reasonsOf(flow)) this.answers.inc({ flow, reason }, 0);
+    }
   }
 
   count(flow: TokenFlow, reason: TokenRejectionReason): void {
     this.answers.inc({ flow, reason: TokenRejectionReason[reason] });
   }
+}
+
+function reasonsOf(flow: TokenFlow): string[] {
+  const statuses: Readonly<Record<string, unknown>> = REJECTION_STATUS[flow];
+  return Object.entries(TokenRejectionReason)
+    .filter(([, value]) => value === TokenRejectionReason.Successful || (statuses[value] ?? null) !== null)
+    .map(([name]) => name);
 }

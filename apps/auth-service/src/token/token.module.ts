@@ -3,7 +3,6 @@ import type { DynamicModule } from '@nestjs/common';
 import { AuditModule } from '../audit/audit.module';
 import { ApplicationsModule } from '../applications/applications.module';
 import { KeysModule } from '../keys/keys.module';
-import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
 import { BearerExchange } from './bearer-exchange.service';
 import { ExternalIdentities } from '../openid/external-identities.service';
 import { OpenIdModule } from '../openid/openid.module';
@@ -51,7 +50,6 @@ export class TokenModule {
         TrustedSubjects,
         ExternalIdentities,
         PurgeExpiredJob,
-        TokenRateLimits,
       ],
       exports: [TokenMetrics],
     };

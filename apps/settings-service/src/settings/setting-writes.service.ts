@@ -1,12 +1,14 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { inTransaction, isUniqueViolation } from '@platform/database';
+import { inStatement, inTransaction, isUniqueViolation } from '@platform/database';
+import type { TransactionOptions } from '@platform/database';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { idempotencyDigest } from './audit-trail';
 import type { AuditTrail } from './audit-trail';
+import { isConditional } from './entity-tag';
 import type { Preconditions } from './entity-tag';
 import { findWriteByDigest } from './find-recorded-write.query';
 import type { RecordedWrite } from './history-entry';
@@ -23,6 +25,8 @@ export interface WriteRequest {
 
 /** One kind of write. */
 export interface WriteOperation {
+  /** Does the write in one statement that is a transaction by itself, if it can be done without looking at anything first. */
+  performAlone?(dataSource: DataSource): Promise<RecordedWrite>;
   /** Does the write and its history entry. Runs again from the start when the transaction is repeated. */
   perform(manager: EntityManager): Promise<RecordedWrite>;
   /** True when `earlier`, made under the same idempotency key, is this very write, so that its answer may be given again. */
@@ -32,6 +36,7 @@ export interface WriteOperation {
 /** Waiting and repeating together; then the caller gets 503 with Retry-After. */
 const DEADLINE_MS = 5_000;
 const MAX_ATTEMPTS = 10;
+const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
 
 /** Runs writes: each in one REPEATABLE READ transaction, repeated as a whole when PostgreSQL refuses to serialise it. */
 @Injectable()
@@ -43,6 +48,22 @@ export class SettingWrites {
 
   /** @throws {SettingError} what the operation throws, or `idempotency-key-reused` @throws {ContentionError} when time runs out */
   async run(request: WriteRequest, operation: WriteOperation): Promise<RecordedWrite> {
+    if (operation.performAlone !== undefined && !isConditional(request.conditions)) {
+      try {
+        return await inStatement(
+          this.dataSource,
+          () => operation.performAlone!(this.dataSource),
+          this.inTurn(request),
+        );
+      } catch (error) {
+        // The idempotency key was used before: look at what for.
+        if (!isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT)) throw error;
+      }
+    }
+    return this.runWithLooking(request, operation);
+  }
+
+  private async runWithLooking(request: WriteRequest, operation: WriteOperation): Promise<RecordedWrite> {
     const digest = idempotencyDigest(request.trail);
     const attempt = async (manager: EntityManager): Promise<RecordedWrite> => {
       const earlier = digest === null ? null : await findWriteByDigest(manager, digest);
@@ -51,19 +72,23 @@ export class SettingWrites {
       throw new SettingError('idempotency-key-reused');
     };
     try {
-      return await inTransaction(this.dataSource, 'REPEATABLE READ', attempt, {
-        maxAttempts: MAX_ATTEMPTS,
-        deadlineMs: DEADLINE_MS,
-        clock: this.clock,
-        // Writes of one setting collide for certain: in turn, they collide with other replicas only.
-        serializeOn: settingKeyText(request.key),
-      });
+      return await inTransaction(this.dataSource, 'REPEATABLE READ', attempt, this.inTurn(request));
     } catch (error) {
       // The same key in use for another setting at this moment; for the same setting the row lock came first.
-      if (isUniqueViolation(error, 'setting_history_idempotency'))
+      if (isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT))
         throw new SettingError('idempotency-key-reused', { cause: error });
       throw error;
     }
+  }
+
+  private inTurn({ key }: WriteRequest): TransactionOptions {
+    return {
+      maxAttempts: MAX_ATTEMPTS,
+      deadlineMs: DEADLINE_MS,
+      clock: this.clock,
+      // Writes of one setting collide for certain: in turn, they collide with other replicas only.
+      serializeOn: settingKeyText(key),
+    };
   }
 }
 

@@ -7,7 +7,6 @@ import { Documented, SignedCursor } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
 import { DeleteSettingHandler } from './delete-setting.handler';
-import { findSetting } from './find-setting.query';
 import type { CurrentSetting } from './find-setting.query';
 import { listAllSettings, listSubsystemSettings } from './list-settings.query';
 import { PutSettingHandler } from './put-setting.handler';
@@ -23,6 +22,7 @@ import { SettingError } from './setting-errors';
 import { platformSettingJson, settingsPageJson } from './setting-json';
 import type { SettingKey, SettingName } from './setting-key';
 import { sendPage, sendSetting, sendWritten } from './setting-reply';
+import { SettingReads } from './setting-reads.service';
 import { HeadersOfWrite, KeyOfSetting, Reading, Subsystem, ValueText } from './setting-request.decorator';
 import type { SettingRead, WriteHeaders } from './setting-request.decorator';
 import type { JsonText } from './setting-value';
@@ -38,6 +38,7 @@ export class SettingsController {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly cursors: SignedCursor,
+    private readonly reads: SettingReads,
     private readonly putSetting: PutSettingHandler,
     private readonly deleteSetting: DeleteSettingHandler,
   ) {}
@@ -108,7 +109,7 @@ export class SettingsController {
   }
 
   private async getSetting(key: SettingKey): Promise<CurrentSetting> {
-    const setting = await findSetting(this.dataSource, key);
+    const setting = await this.reads.find(key);
     if (setting === null) throw new SettingError('setting-not-found');
     return setting;
   }

@@ -4,6 +4,7 @@ import { SignedCursor } from '@platform/service-defaults';
 import { DeleteSettingHandler } from './delete-setting.handler';
 import { PutSettingHandler } from './put-setting.handler';
 import { RestoreSettingHandler } from './restore-setting.handler';
+import { SettingReads } from './setting-reads.service';
 import { SettingWrites } from './setting-writes.service';
 import { SettingsHistoryController } from './settings-history.controller';
 import { SettingsController } from './settings.controller';
@@ -18,7 +19,7 @@ export class SettingsModule {
       controllers: [SettingsController, SettingsHistoryController],
       providers: [
         { provide: SignedCursor, useFactory: () => new SignedCursor(cursorKey) },
-        ...[SettingWrites, PutSettingHandler, DeleteSettingHandler, RestoreSettingHandler],
+        ...[SettingReads, SettingWrites, PutSettingHandler, DeleteSettingHandler, RestoreSettingHandler],
       ],
     };
   }

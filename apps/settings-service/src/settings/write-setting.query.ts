@@ -1,4 +1,6 @@
-import type { EntityManager } from 'typeorm';
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
+import type { DataSource, EntityManager } from 'typeorm';
 import { auditColumns } from './audit-trail';
 import type { AuditTrail } from './audit-trail';
 import { RECORDED_WRITE_COLUMNS, recordedWrite } from './history-entry';
@@ -7,7 +9,9 @@ import type { SettingKey } from './setting-key';
 import type { JsonText } from './setting-value';
 
 /** One statement for the setting and its history entry; the entry draws its identifier after the setting's row is locked. */
-const WRITE_SETTING = `
+const WRITE_SETTING: PreparedStatement = {
+  name: 'write-setting',
+  text: `
   WITH written AS (
     INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
     VALUES ($1, $2, $3, $4, $5)
@@ -19,7 +23,8 @@ const WRITE_SETTING = `
     (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation,
      person_id, user_id, person_name, persona, request_id, idempotency_digest)
   SELECT written.*, 'write', $6, $7, $8, $9, $10, $11 FROM written
-  RETURNING ${RECORDED_WRITE_COLUMNS}`;
+  RETURNING ${RECORDED_WRITE_COLUMNS}`,
+};
 
 /** Creates the setting, or replaces its value and keeps the casing of its names; records it in the same statement. */
 export async function writeSetting(
@@ -28,12 +33,24 @@ export async function writeSetting(
   value: JsonText,
   trail: AuditTrail,
 ): Promise<RecordedWrite> {
-  const { subsystem, setting } = key;
-  const rows = await manager.query<RecordedWriteRow[]>(WRITE_SETTING, [
-    ...[subsystem.key, setting.key, subsystem.name, setting.name, value],
-    ...auditColumns(trail),
-  ]);
-  const row = rows[0];
+  return written(await manager.query(WRITE_SETTING.text, parameters(key, value, trail)));
+}
+
+/** As `writeSetting`, as a transaction of its own: one round trip. */
+export async function writeSettingAlone(
+  dataSource: DataSource,
+  key: SettingKey,
+  value: JsonText,
+  trail: AuditTrail,
+): Promise<RecordedWrite> {
+  return written(await queryPrepared(dataSource, WRITE_SETTING, parameters(key, value, trail)));
+}
+
+function parameters({ subsystem, setting }: SettingKey, value: JsonText, trail: AuditTrail): unknown[] {
+  return [subsystem.key, setting.key, subsystem.name, setting.name, value, ...auditColumns(trail)];
+}
+
+function written([row]: readonly RecordedWriteRow[]): RecordedWrite {
   if (row === undefined) throw new Error('an upsert with RETURNING gave no row');
   return recordedWrite(row);
 }

@@ -1,4 +1,4 @@
-import { isConnectionError } from '@platform/database';
+import { databaseAdvice } from '@platform/database';
 import { BusUnavailableError, MessageReturnedError } from '@platform/messaging';
 import { ConfigError } from '@platform/service-defaults';
 import { loadTaskAdminConfig } from '../config';
@@ -73,6 +73,5 @@ function explain(error: unknown): string | null {
   if (error instanceof BusUnavailableError) return error.message;
   if (error instanceof MessageReturnedError)
     return 'the queue that the message belongs to does not exist; start the service once, so that it declares it';
-  if (isConnectionError(error)) return `the database cannot be reached: ${(error as Error).message}`;
-  return null;
+  return databaseAdvice(error);
 }

@@ -1,49 +1,41 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
 import { readOutboxBacklog } from '../outbound/outbox-backlog.query';
 import type { OutboxBacklog } from '../outbound/outbox-backlog.query';
+import { readTriggerBacklog } from '../scheduler/trigger-backlog.query';
+import type { TriggerBacklog } from '../scheduler/trigger-backlog.query';
 
-const GAUGES = [
+const OUTBOX_GAUGES = [
   ['task_outbox_waiting', 'Events in the message store, counted up to 10,000', 'waiting'],
   ['task_outbox_parked', 'Events that wait for an operator', 'parked'],
   ['task_outbox_oldest_age_seconds', 'Age of the oldest event that is not parked', 'oldestAgeSeconds'],
 ] as const satisfies readonly (readonly [string, string, keyof OutboxBacklog])[];
 
-/** Gauges of the message store, read when the metrics are: every replica reports the same store. */
+const TRIGGER_GAUGES = [
+  ['task_trigger_lag_seconds', 'How long the trigger has been due that waits longest', 'lagSeconds'],
+  ['task_triggers_failed', 'Triggers that cannot be evaluated, counted up to 10,000', 'failed'],
+] as const satisfies readonly (readonly [string, string, keyof TriggerBacklog])[];
+
+/** Gauges of the message store and of the triggers, read when the metrics are: every replica reports the same database. */
 @Injectable()
 export class BacklogMetrics {
-  private readonly logger = new Logger(BacklogMetrics.name);
-  private reading: Promise<OutboxBacklog | null> | null = null;
-
-  constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    metrics: Metrics,
-  ) {
-    for (const [name, help, field] of GAUGES) {
-      const gauge = metrics.gauge(name, help);
-      // prom-client calls `collect` of each metric before it reads it.
-      Object.assign(gauge, {
-        collect: async () => {
-          const backlog = await this.read();
-          if (backlog !== null) gauge.set(backlog[field]);
-        },
-      });
-    }
+  constructor(@InjectDataSource() dataSource: DataSource, metrics: Metrics) {
+    const outbox = oneAtATime(() => readOutboxBacklog(dataSource));
+    const triggers = oneAtATime(() => readTriggerBacklog(dataSource));
+    for (const [name, help, field] of OUTBOX_GAUGES)
+      metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await outbox())[field] }]);
+    for (const [name, help, field] of TRIGGER_GAUGES)
+      metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await triggers())[field] }]);
   }
+}
 
-  /** Gauges asked at the same time share one reading. */
-  private read(): Promise<OutboxBacklog | null> {
-    this.reading ??= readOutboxBacklog(this.dataSource)
-      .catch((error: unknown) => {
-        // The other metrics are worth having while the database is away.
-        this.logger.warn(`outbox backlog cannot be read: ${String(error)}`);
-        return null;
-      })
-      .finally(() => {
-        this.reading = null;
-      });
-    return this.reading;
-  }
+/** Gauges asked at the same time share one reading. */
+function oneAtATime<T>(read: () => Promise<T>): () => Promise<T> {
+  let reading: Promise<T> | null = null;
+  return () =>
+    (reading ??= read().finally(() => {
+      reading = null;
+    }));
 }

@@ -56,6 +56,7 @@ export class OutboundProxy {
   ): Promise<T> {
     return withConnectionRetry(() => inTransaction(this.dataSource, 'READ COMMITTED', work, { deadlineMs }), {
       deadlineMs,
+      clock: this.clock,
     });
   }
 

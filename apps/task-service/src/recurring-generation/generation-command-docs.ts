@@ -1,4 +1,4 @@
-import {
+import type {
   ScheduleRecurringTaskInstanceGenerationSucceeded,
   UnscheduleRecurringTaskInstanceGenerationSucceeded,
 } from '@platform/contracts';

@@ -32,6 +32,7 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
     this.counts = {
       fired: metrics.counter('task_scheduler_fired_total', 'Occurrences fired, misfires included'),
       misfired: metrics.counter('task_scheduler_misfired_total', 'Misfires: triggers more than 1.5 h late'),
+      failures: metrics.counter('task_scheduler_failures_total', 'Turns of the scheduler that failed'),
     };
     shutdown.addDrainHook({ name: 'scheduler', drain: () => this.stop() });
   }
@@ -73,6 +74,7 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
         return Math.min(nextDueMs ?? LONGEST_SLEEP_MS, LONGEST_SLEEP_MS);
       return (await this.fireAll()) === 0 ? TAKEN_ELSEWHERE_DELAY_MS : 0;
     } catch (error) {
+      this.counts.failures.inc();
       this.logger.warn(`scheduler turn failed: ${String(error)}`);
       return FAILURE_DELAY_MS;
     }

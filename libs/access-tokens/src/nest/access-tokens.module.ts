@@ -8,7 +8,8 @@ import type {
   OptionalFactoryDependency,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { CLOCK, HealthRegistry } from '@platform/service-defaults';
+import { CLOCK, HealthRegistry, Metrics } from '@platform/service-defaults';
+import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { KeySource } from '../keys/key-source';
 import type { RevocationSource } from '../revocations/revocation';
@@ -47,7 +48,17 @@ class RevocationFeedLifecycle implements OnApplicationBootstrap, OnApplicationSh
   constructor(
     private readonly feed: RevocationFeed,
     health: HealthRegistry,
+    metrics: Metrics,
   ) {
+    metrics.sampledGauge(
+      'revocation_feed_age_seconds',
+      'Time since the last complete answer about revocations; tokens are refused when it is too old',
+      [],
+      () => [{ labels: {}, value: feed.ageMs / SECOND_MS }],
+    );
+    metrics.sampledGauge('revocation_feed_entries', 'Revocations known', [], () => [
+      { labels: {}, value: feed.size },
+    ]);
     // eslint-disable-next-line @typescript-eslint/require-await -- throwing inside makes it a rejection
     health.addReadinessCheck({ name: 'revocations', check: async () => feed.assertFresh() });
   }

@@ -22,7 +22,8 @@ export interface ReceivedRequest {
   readonly envelope: ReceivedEnvelope;
 }
 
-/** Sends answers and faults to whoever asked, at the envelope's responseAddress or, failing that, the AMQP reply-to. */
+/** Sends answers and faults to whoever asked: answers to the envelope's responseAddress, faults to its faultAddress if it has one;
+ *  failing that, to the AMQP reply-to. */
 export class AnswerSender {
   private readonly replies: ReplySender;
 
@@ -37,7 +38,8 @@ export class AnswerSender {
   /** @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent now; the request should come again */
   async answer(request: ReceivedRequest, { contract, message }: Answer): Promise<void> {
     const options = this.envelopeOptions(request);
-    await this.send(request, options.messageId, createEnvelope(contract, message, options).body);
+    const { responseAddress } = request.envelope;
+    await this.send(request, responseAddress, createEnvelope(contract, message, options));
   }
 
   /** Tells the requester that processing failed. @throws as {@link answer} */
@@ -45,12 +47,13 @@ export class AnswerSender {
     const options = this.envelopeOptions(request);
     const details = {
       messageName: handler?.contract.name ?? 'unknown',
-      faultedMessageId: request.envelope.messageId ?? '',
+      faultedMessageId: request.envelope.messageId,
       message: request.envelope.message,
       error: describeError(error),
     };
-    const destination = request.envelope.faultAddress ?? request.envelope.responseAddress ?? '';
-    await this.send(request, options.messageId, createFaultBody(details, destination, options));
+    const destination = request.envelope.faultAddress ?? request.envelope.responseAddress;
+    const body = createFaultBody(details, destination ?? '', options);
+    await this.send(request, destination, { messageId: options.messageId, body });
   }
 
   private envelopeOptions({ envelope }: ReceivedRequest): EnvelopeOptions & { messageId: string } {
@@ -68,8 +71,12 @@ export class AnswerSender {
     };
   }
 
-  private async send(request: ReceivedRequest, messageId: string, body: string): Promise<void> {
-    const address = replyAddress(request);
+  private async send(
+    request: ReceivedRequest,
+    destination: string | null,
+    { messageId, body }: { messageId: string; body: string },
+  ): Promise<void> {
+    const address = replyAddress(request, destination);
     if (address === null) {
       this.link.logger.warn(`bus ${this.link.bus}: a request says nowhere where its answer should go`);
       return;
@@ -86,8 +93,8 @@ export class AnswerSender {
   }
 }
 
-function replyAddress({ delivery, envelope }: ReceivedRequest): Address | null {
-  const address = envelope.responseAddress === null ? null : parseAddress(envelope.responseAddress);
+function replyAddress({ delivery }: ReceivedRequest, destination: string | null): Address | null {
+  const address = destination === null ? null : parseAddress(destination);
   if (address !== null) return address;
   const replyTo: unknown = delivery.properties.replyTo;
   return typeof replyTo === 'string' && replyTo !== '' ? { kind: 'queue', name: replyTo } : null;

@@ -25,6 +25,8 @@ describe('attemptsOf', () => {
     [{ 'x-retry-attempts': 3 }, 3],
     [{ 'x-retry-attempts': '3' }, 0],
     [{ 'x-retry-attempts': -1 }, 0],
+    // The broker's own record: RabbitMQ 4 starts it anew for every publish, and a sender may forge it.
+    [{ 'x-death': [{ count: 9, reason: 'expired', queue: 'q' }], 'x-delivery-count': 9 }, 0],
   ])('reads %j as %p', (headers, expected) => {
     expect(attemptsOf(headers)).toBe(expected);
   });

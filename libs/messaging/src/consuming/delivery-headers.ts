@@ -10,7 +10,8 @@ export const REASON_HEADER = 'x-error-reason';
 
 /** `unreadable`: no JSON object; `invalid`: not what its contract says; `unknown-type`: nobody here handles it; `failed`: its
  *  handler failed and the policy has no retry left. */
-export type ParkReason = 'unreadable' | 'invalid' | 'unknown-type' | 'failed';
+export const PARK_REASONS = ['unreadable', 'invalid', 'unknown-type', 'failed'] as const;
+export type ParkReason = (typeof PARK_REASONS)[number];
 
 /** Written by the broker while dead-lettering; sent on, they would make it believe in a cycle and drop the message. */
 const BROKER_HEADER = /^x-(death|first-death|last-death|delivery-count|acquired-count)/;

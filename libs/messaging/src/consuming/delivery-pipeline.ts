@@ -76,12 +76,12 @@ export class DeliveryPipeline {
       return await this.settle(delivery, envelope);
     } catch (error) {
       currentTrace()?.span?.fail(describeError(error).type);
-      const { link, stopping } = this.dependencies;
+      const { link } = this.dependencies;
       link.logger.warn(
         `${this.endpoint.queue}: a delivery goes back to the broker: ${describeError(error).message}`,
       );
       if (error instanceof Error && error.name === 'MessageReturnedError') this.onBrokenTopology();
-      await pause(HOLD_MS, stopping);
+      await this.pause(HOLD_MS);
       return 'requeue';
     }
   }
@@ -148,7 +148,7 @@ export class DeliveryPipeline {
         const waitMs = waitsMs.shift();
         if (waitMs === undefined) return { kind: 'failed', error };
         this.reportRetry(recognised, error, waitMs);
-        await pause(waitMs, stopping);
+        await this.pause(waitMs);
         if (stopping.aborted) return { kind: 'stopped' };
       }
     }
@@ -206,6 +206,16 @@ export class DeliveryPipeline {
       await this.dependencies.answers.fault(recognised, recognised.handler, error);
   }
 
+  /** Waits, but not for a process that stops. */
+  private async pause(durationMs: number): Promise<void> {
+    const { clock, stopping } = this.dependencies;
+    try {
+      await (clock.sleep ?? sleep)(durationMs, stopping);
+    } catch (error) {
+      if (!stopping.aborted) throw error;
+    }
+  }
+
   private reportRetry(recognised: Recognised, error: unknown, waitMs: number): void {
     this.dependencies.counters.retried(this.endpoint.queue, recognised.handler.contract.name);
     this.report(recognised, error, `tried again in ${waitMs} ms`);
@@ -217,15 +227,6 @@ export class DeliveryPipeline {
     this.dependencies.link.logger.warn(
       `${this.endpoint.queue}: ${handler.contract.name} failed, ${what}: ${type}: ${message}`,
     );
-  }
-}
-
-/** Waits, but not for a process that stops. */
-async function pause(durationMs: number, stopping: AbortSignal): Promise<void> {
-  try {
-    await sleep(durationMs, stopping);
-  } catch (error) {
-    if (!stopping.aborted) throw error;
   }
 }
 

@@ -59,7 +59,8 @@ export function createEnvelope<T>(
 /** What a fault says about the message that could not be processed. */
 export interface FaultDetails {
   readonly messageName: string;
-  readonly faultedMessageId: string;
+  /** Null when the sender gave none; MassTransit reads a UUID or nothing there. */
+  readonly faultedMessageId: string | null;
   readonly message: unknown;
   /** Type and text only: no stack leaves the process. */
   readonly error: { readonly type: string; readonly message: string };
@@ -73,7 +74,7 @@ export function createFaultBody(
 ): string {
   const message = {
     faultId: options.messageId,
-    faultedMessageId: fault.faultedMessageId,
+    faultedMessageId: fault.faultedMessageId ?? undefined,
     timestamp: options.sentAt.toISOString(),
     exceptions: [{ exceptionType: fault.error.type, message: fault.error.message }],
     host: options.host,

@@ -18,7 +18,7 @@ export class Buses implements OnModuleInit, OnApplicationShutdown {
   constructor(
     @Inject(MESSAGING_OPTIONS) readonly options: MessagingOptions,
     @Inject(CLOCK) clock: Clock,
-    counters: MessagingMetrics,
+    readonly counters: MessagingMetrics,
     private readonly health: HealthRegistry,
     private readonly shutdown: ShutdownRegistry,
   ) {

@@ -43,7 +43,11 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
     if (this.planned.length === 0) return;
     if (this.dataSource === undefined) throw new Error('message handlers need a DataSource for their inbox');
     this.health.addReadinessCheck({ name: 'message consumers', check: () => this.checkStarted() });
-    void this.start(new Inbox(this.dataSource));
+    const { counters } = this.buses;
+    const inbox = new Inbox(this.dataSource, ({ queue, messageName }) =>
+      counters.duplicate(queue, messageName),
+    );
+    void this.start(inbox);
   }
 
   onApplicationShutdown(): void {
@@ -64,7 +68,11 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
   }
 
   private consume(plan: EndpointPlan, inbox: Inbox): void {
-    const { options } = this.buses;
+    const { counters, options } = this.buses;
+    counters.startQueue(
+      plan.queue,
+      plan.handlers.map(({ contract }) => contract.name),
+    );
     this.buses.get(plan.bus).consume({
       queue: plan.queue,
       handlers: plan.handlers.map((handler) => inboxHandler(handler, inbox)),

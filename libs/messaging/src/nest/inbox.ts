@@ -12,7 +12,11 @@ export interface InboxEntry {
 export class Inbox {
   private readonly table: string;
 
-  constructor(private readonly dataSource: DataSource) {
+  /** @param onDuplicate told of a message that was applied before */
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly onDuplicate: (entry: InboxEntry) => void = () => undefined,
+  ) {
     this.table = inboxTable(dataSource);
   }
 
@@ -29,7 +33,10 @@ export class Inbox {
         `INSERT INTO ${this.table} (queue, message_id, message_name) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING 1`,
         [queue, messageId, messageName],
       );
-      if (inserted.length === 0) return this.findAnswer(transaction, entry);
+      if (inserted.length === 0) {
+        this.onDuplicate(entry);
+        return this.findAnswer(transaction, entry);
+      }
       const answer = await work(transaction);
       if (answer !== null) {
         await transaction.query(`UPDATE ${this.table} SET answer = $3 WHERE queue = $1 AND message_id = $2`, [

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
+import { PARK_REASONS } from '../consuming/delivery-headers';
 import type { MessagingCounters } from '../consuming/endpoint';
 
 /** The messaging counters as Prometheus metrics. */
@@ -10,6 +11,7 @@ export class MessagingMetrics implements MessagingCounters {
   private readonly consumedTotal;
   private readonly retriedTotal;
   private readonly erroredTotal;
+  private readonly duplicatesTotal;
 
   constructor(metrics: Metrics) {
     const out = ['bus', 'message'] as const;
@@ -35,6 +37,24 @@ export class MessagingMetrics implements MessagingCounters {
       'Messages put into an error or skipped queue',
       ['queue', 'reason'],
     );
+    this.duplicatesTotal = metrics.counter(
+      'messaging_duplicates_total',
+      'Deliveries of messages that the inbox says are applied already',
+      inbound,
+    );
+  }
+
+  /** Prometheus does not see a series' first step: what has never happened at a queue is there as 0. */
+  startQueue(queue: string, messages: readonly string[]): void {
+    for (const reason of PARK_REASONS) this.erroredTotal.inc({ queue, reason }, 0);
+    for (const message of messages) {
+      for (const total of [this.consumedTotal, this.retriedTotal, this.duplicatesTotal])
+        total.inc({ queue, message }, 0);
+    }
+  }
+
+  duplicate(queue: string, message: string): void {
+    this.duplicatesTotal.inc({ queue, message });
   }
 
   published(bus: string, message: string): void {

@@ -25,8 +25,13 @@ class ServiceRootModule {}
 export async function createServiceApplication(
   definition: ServiceDefinition,
 ): Promise<NestFastifyApplication> {
-  const { api, config, name, title, rootModule, clock } = definition;
-  const defaults = ServiceDefaultsModule.forRoot({ config, name, ...(clock === undefined ? {} : { clock }) });
+  const { api, config, name, title, rootModule, clock, logSink } = definition;
+  const defaults = ServiceDefaultsModule.forRoot({
+    config,
+    name,
+    ...(clock === undefined ? {} : { clock }),
+    ...(logSink === undefined ? {} : { logSink }),
+  });
   const app = await NestFactory.create<NestFastifyApplication>(
     { module: ServiceRootModule, imports: [defaults, rootModule] },
     new FastifyAdapter(fastifyOptions(definition.bodyLimitBytes)),

@@ -2,6 +2,7 @@ import type { DynamicModule, Type } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Clock } from '@platform/time';
 import type { ApiDocs } from '../open-api/documented';
+import type { LogSink } from '../logging/service-logger';
 import type { ServiceConfig } from '../config/service-settings';
 
 /** What makes one service differ from the next. */
@@ -20,6 +21,8 @@ export interface ServiceDefinition {
   acceptsForms?: boolean;
   /** What CLOCK injects; the machine's clock unless a test brings its own. */
   clock?: Clock;
+  /** Where log lines go; standard output unless a test keeps them. */
+  logSink?: LogSink;
   /** Last changes before the routes are built. Nest middleware is not available (it costs every request): use Fastify hooks. */
   configure?(app: NestFastifyApplication): void | Promise<void>;
 }

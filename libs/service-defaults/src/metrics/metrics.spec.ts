@@ -1,4 +1,6 @@
+import { Logger } from '@nestjs/common';
 import { Metrics } from '../index';
+import type { Sample } from '../index';
 import { HttpDurations } from './route-durations';
 
 describe('Metrics', () => {
@@ -7,6 +9,59 @@ describe('Metrics', () => {
     expect(metrics.counter('fires_total', 'Fires.')).toBe(metrics.counter('fires_total', 'Fires.'));
     expect(metrics.gauge('depth', 'Depth.')).toBe(metrics.gauge('depth', 'Depth.'));
     expect(metrics.histogram('wait_seconds', 'Wait.')).toBe(metrics.histogram('wait_seconds', 'Wait.'));
+  });
+});
+
+describe('a sampled gauge', () => {
+  const sampled = (...readers: (() => Sample<'store'>[] | Promise<Sample<'store'>[]>)[]) => {
+    const metrics = new Metrics();
+    for (const read of readers) metrics.sampledGauge('depth', 'Depth.', ['store'], read);
+    metrics.counter('fires_total', 'Fires.').inc();
+    return metrics;
+  };
+  const depth = (store: string, value: number): Sample<'store'> => ({ labels: { store }, value });
+
+  it('is read at each scrape, by all its readers', async () => {
+    let value = 1;
+    const { registry } = sampled(
+      () => [depth('a', value)],
+      () => Promise.resolve([depth('b', 7)]),
+    );
+    expect(await registry.metrics()).toContain('depth{store="a"} 1\ndepth{store="b"} 7\n');
+    value = 2;
+    expect(await registry.metrics()).toContain('depth{store="a"} 2\n');
+  });
+
+  it('has no value while it cannot be read, and the other metrics are there', async () => {
+    jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    let down = false;
+    const { registry } = sampled(() => {
+      if (down) throw new Error('down');
+      return [depth('a', 1)];
+    });
+    expect(await registry.metrics()).toContain('depth{store="a"} 1');
+    down = true;
+    const text = await registry.metrics();
+    expect(text).not.toContain('depth{');
+    expect(text).toContain('fires_total 1');
+  });
+
+  it('without labels is absent too, not 0', async () => {
+    jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    const metrics = new Metrics();
+    metrics.sampledGauge('age_seconds', 'Age.', [], () => Promise.reject(new Error('down')));
+    expect(await metrics.registry.metrics()).not.toMatch(/^age_seconds/m);
+  });
+
+  it('is waited for two seconds at most', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    jest.useFakeTimers();
+    const { registry } = sampled(() => new Promise(() => undefined));
+    const scrape = registry.metrics();
+    await jest.advanceTimersByTimeAsync(2_000);
+    expect(await scrape).not.toContain('depth{');
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining('no answer within 2000 ms'));
+    jest.useRealTimers();
   });
 });
 

@@ -1,10 +1,24 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
+import { sleep } from '@platform/time';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+
+/** How long a scrape waits for one reading; Prometheus gives a scrape ten seconds unless told otherwise. */
+const READING_LIMIT_MS = 2_000;
+
+/** One value of a gauge. */
+export interface Sample<L extends string> {
+  readonly labels: Readonly<Record<L, string>>;
+  readonly value: number;
+}
+
+type Reader = () => readonly Sample<string>[] | Promise<readonly Sample<string>[]>;
 
 /** The Prometheus metrics of one application. Asking twice for a name gives the same metric. */
 @Injectable()
 export class Metrics {
   readonly registry = new Registry();
+  private readonly readers = new Map<string, Reader[]>();
+  private readonly logger = new Logger(Metrics.name);
 
   /** Adds memory, processor, garbage collection and event loop figures of the process; once per process. */
   collectProcessMetrics(): void {
@@ -25,6 +39,40 @@ export class Metrics {
     );
   }
 
+  /**
+   * A gauge that is read when the metrics are. A reading that fails or takes longer than two seconds leaves out its values, in this scrape
+   * only: the other metrics are worth having then more than ever. Several readers may share a name, with labels of their own.
+   */
+  sampledGauge<L extends string = never>(
+    name: string,
+    help: string,
+    labelNames: readonly L[],
+    read: () => readonly Sample<L>[] | Promise<readonly Sample<L>[]>,
+  ): void {
+    const readers = this.readers.get(name);
+    if (readers !== undefined) {
+      readers.push(read);
+      return;
+    }
+    const all: Reader[] = [read];
+    this.readers.set(name, all);
+    const gauge: Gauge = this.gauge<string>(name, help, labelNames);
+    // prom-client calls `collect` of each metric before it reads it.
+    Object.assign(gauge, { collect: () => this.sample(name, gauge, all) });
+  }
+
+  private async sample(name: string, gauge: Gauge, readers: readonly Reader[]): Promise<void> {
+    const readings = await Promise.allSettled(readers.map((read) => inTime(read)));
+    // From here on without a wait: another scrape may be under way.
+    gauge.reset();
+    gauge.remove({}); // a gauge without labels would be 0
+    for (const reading of readings) {
+      if (reading.status === 'rejected')
+        this.logger.warn(`${name} cannot be read: ${String(reading.reason)}`);
+      else for (const { labels, value } of reading.value) gauge.set(labels, value);
+    }
+  }
+
   /** @param buckets upper bounds, ascending; for durations in seconds */
   histogram<L extends string = string>(
     name: string,
@@ -35,6 +83,20 @@ export class Metrics {
     const known = this.registry.getSingleMetric(name);
     if (known !== undefined) return known as Histogram<L>;
     return new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [this.registry] });
+  }
+}
+
+async function inTime(read: Reader): Promise<readonly Sample<string>[]> {
+  const done = new AbortController();
+  const late = sleep(READING_LIMIT_MS, done.signal).then(() => {
+    throw new Error(`no answer within ${String(READING_LIMIT_MS)} ms`);
+  });
+  try {
+    return await Promise.race([read(), late]);
+  } finally {
+    // Ends the wait; its rejection then interests nobody.
+    late.catch(() => undefined);
+    done.abort();
   }
 }
 

@@ -170,12 +170,7 @@ function isUnreadable({ target }: Exchange): boolean {
 }
 
 function mediaType(header: unknown): string {
-  return (
-    String(header ?? 'none')
-      .split(';', 1)[0]
-      ?.trim()
-      .toLowerCase() ?? 'none'
-  );
+  return typeof header === 'string' ? String(header.split(';', 1)[0]).trim().toLowerCase() : 'none';
 }
 
 function parse(text: string): unknown {

@@ -48,21 +48,24 @@ function recordAnswer(response: ServerResponse): () => Pick<Exchange, 'headers' 
   const keep = (chunk: unknown): void => {
     if (typeof chunk === 'string' || chunk instanceof Uint8Array) chunks.push(Buffer.from(chunk as string));
   };
-  const { write, end, writeHead } = response;
-  response.write = ((...args: Parameters<typeof write>) => {
+  const write = response.write.bind(response) as (...args: unknown[]) => boolean;
+  const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse;
+  const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
+  response.write = ((...args: unknown[]) => {
     keep(args[0]);
-    return write.apply(response, args);
-  }) as typeof write;
-  response.end = ((...args: Parameters<typeof end>) => {
+    return write(...args);
+  }) as typeof response.write;
+  response.end = ((...args: unknown[]) => {
     keep(args[0]);
-    return end.apply(response, args);
-  }) as typeof end;
+    return end(...args);
+  }) as typeof response.end;
   // Headers given here are not among those that the response can be asked for.
-  response.writeHead = ((...args: Parameters<typeof writeHead>) => {
+  response.writeHead = ((...args: unknown[]) => {
     const given = args.at(-1);
-    if (typeof given === 'object' && !Array.isArray(given)) Object.assign(headers, lowerCase(given));
-    return writeHead.apply(response, args);
-  }) as typeof writeHead;
+    if (typeof given === 'object' && given !== null && !Array.isArray(given))
+      Object.assign(headers, lowerCase({ ...given }));
+    return writeHead(...args);
+  });
   return () => ({
     headers: { ...lowerCase(response.getHeaders()), ...headers },
     body: Buffer.concat(chunks).toString('utf8'),

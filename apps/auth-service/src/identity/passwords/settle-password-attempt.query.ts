@@ -20,7 +20,8 @@ const RECORD_FAILURE: PreparedStatement = {
     locked_until = CASE WHEN l.failures + 1 >= $2
       THEN now() + least($4, $3 * 2 ^ least(l.lockouts, 20)) * interval '1 second' ELSE l.locked_until END,
     last_failure_at = now()
-  WHERE l.locked_until IS NULL OR l.locked_until <= now()`,
+  WHERE l.locked_until IS NULL OR l.locked_until <= now()
+  RETURNING coalesce(locked_until > now(), false) AS locked`,
 };
 
 const CLEAR_FAILURES: PreparedStatement = {
@@ -33,23 +34,26 @@ const CLEAR_FAILURES: PreparedStatement = {
   SELECT EXISTS (SELECT 1 FROM auth.password_lockout WHERE user_name_key = $1 AND locked_until > now()) AS locked`,
 };
 
-/** Settles one login attempt after its password was verified; true when it may go on. Judged afterwards, in the database, so that
+/** What became of a login attempt: it may go on, it may not, or it may not and has locked the account. */
+export type PasswordAttemptOutcome = 'admitted' | 'refused' | 'locked-out';
+
+/** Settles one login attempt after its password was verified. Judged afterwards, in the database, so that
  *  a burst of parallel guesses on several replicas cannot slip in before the lock: a right password does not help while locked. Unknown user names
  *  are counted like known ones, which keeps them alike. */
 export async function settlePasswordAttempt(
   dataSource: DataSource,
   userNameKey: string,
   verified: boolean,
-): Promise<boolean> {
+): Promise<PasswordAttemptOutcome> {
   if (!verified) {
-    await queryPrepared(dataSource, RECORD_FAILURE, [
+    const [recorded] = await queryPrepared<{ locked: boolean }>(dataSource, RECORD_FAILURE, [
       userNameKey,
       FAILURES_BEFORE_LOCKOUT,
       FIRST_LOCKOUT_SECONDS,
       LONGEST_LOCKOUT_SECONDS,
     ]);
-    return false;
+    return recorded?.locked === true ? 'locked-out' : 'refused';
   }
   const [row] = await queryPrepared<{ locked: boolean }>(dataSource, CLEAR_FAILURES, [userNameKey]);
-  return row !== undefined && !row.locked;
+  return row !== undefined && !row.locked ? 'admitted' : 'refused';
 }

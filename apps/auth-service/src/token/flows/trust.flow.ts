@@ -39,6 +39,7 @@ export class TrustFlow {
     return this.tokens.issue({
       flow: 'trust',
       application,
+      isCounted: true,
       resolution: await this.subjects.resolve(request),
       personas: { kind: 'exactly', personas: request.persona },
     });

@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import { eventually } from '@platform/testing';
+import { TaskCluster } from '../src/task-cluster';
+
+const EXCHANGE = 'Platform.Contracts:TaskInstanceCompletedEvent';
+const REQUESTS = 'task-service.task-instance-generation';
+const ERRORS = `${REQUESTS}_error`;
+const START_TIMEOUT_MS = 150_000;
+/** Some ten commands, each a process of its own. */
+const JOURNEY_TIMEOUT_MS = 240_000;
+
+interface Line {
+  messageId: string;
+  reason?: string;
+  facilityId?: number;
+}
+
+describe('the operator’s command line as a process beside a running task-service', () => {
+  let cluster: TaskCluster;
+
+  beforeAll(async () => {
+    cluster = await TaskCluster.prepare();
+    await cluster.start();
+    await eventually(async () => expect(await cluster.broker.management.queue(REQUESTS)).not.toBeNull());
+  }, START_TIMEOUT_MS);
+  afterAll(() => cluster.stop(), START_TIMEOUT_MS);
+
+  const done = async (...args: string[]): Promise<string> => {
+    const { exitCode, output } = await cluster.administer(...args);
+    expect([args, exitCode, output]).toEqual([args, 0, output]);
+    return output;
+  };
+  const list = async (subject: string): Promise<Line[]> =>
+    JSON.parse(await done(subject, 'list', '--json')) as Line[];
+  const idsOf = (lines: readonly Line[]): string[] => lines.map(({ messageId }) => messageId).sort();
+
+  it(
+    'lists, shows, replays and discards parked events',
+    async () => {
+      await cluster.broker.management.bindQueue(EXCHANGE, 'completions');
+      const [replayed, discarded] = [randomUUID(), randomUUID()];
+      for (const [id, facilityId] of [
+        [replayed, 470],
+        [discarded, 471],
+      ])
+        await cluster.database.query(
+          `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body, attempts, last_error, parked_at)
+           VALUES (3, $1, $2, 'main', $3, '{}', '{"hello":"operator"}', 20, 'NO_ROUTE', now())`,
+          [facilityId, id, EXCHANGE],
+        );
+      expect(idsOf(await list('outbox'))).toEqual([replayed, discarded].sort());
+      expect(await done('outbox', 'show', replayed)).toContain('"hello": "operator"');
+      expect(await done('outbox', 'replay', replayed)).toContain('1 replayed');
+      expect(await done('outbox', 'discard', discarded, '--yes')).toContain('1 discarded');
+      expect(await list('outbox')).toEqual([]);
+      await eventually(async () =>
+        expect((await cluster.broker.management.get('completions', 5)).map(({ body }) => body)).toEqual([
+          '{"hello":"operator"}',
+        ]),
+      );
+    },
+    JOURNEY_TIMEOUT_MS,
+  );
+
+  it(
+    'lists, shows, replays and discards what was put into error queues',
+    async () => {
+      const [replayed, discarded] = [randomUUID(), randomUUID()];
+      for (const id of [replayed, discarded])
+        await cluster.broker.management.publish('', {
+          routingKey: REQUESTS,
+          body: '{"facilityId":"not a number"}',
+          properties: { content_type: 'application/json', message_id: id, delivery_mode: 2 },
+        });
+      const lines = await eventually(
+        async () => {
+          const found = await list('errors');
+          expect(idsOf(found)).toEqual([replayed, discarded].sort());
+          return found;
+        },
+        { timeoutMs: 60_000 },
+      );
+      expect(lines[0]).toMatchObject({ queue: ERRORS, reason: 'invalid' });
+      expect(await done('errors', 'show', replayed)).toContain('not a number');
+      expect(await done('errors', 'discard', discarded, '--yes')).toContain('1 discarded');
+      expect(await done('errors', 'replay', replayed)).toContain('1 replayed');
+      // It went through the service again, which put it aside again.
+      await eventually(async () => expect(idsOf(await list('errors'))).toEqual([replayed]), {
+        timeoutMs: 60_000,
+      });
+      expect(await done('errors', 'discard', '--all', '--yes')).toContain('1 discarded');
+    },
+    JOURNEY_TIMEOUT_MS,
+  );
+
+  it(
+    'says by its exit code that it found nothing, or was asked for nothing it knows',
+    async () => {
+      const missing = randomUUID();
+      expect(await cluster.administer('outbox', 'replay', missing)).toEqual({
+        exitCode: 1,
+        output: expect.stringContaining(`not found: ${missing}`),
+      });
+      expect((await cluster.administer('outbox', 'lst')).exitCode).toBe(2);
+    },
+    JOURNEY_TIMEOUT_MS,
+  );
+});

@@ -1,0 +1,55 @@
+const { appendFileSync } = require('node:fs');
+const http = require('node:http');
+const { join } = require('node:path');
+
+/**
+ * Writes down every HTTP request that a server of this process answers, and the answer, for the scan for secrets in logs after the
+ * suite (scan-recording.ts). Loaded before anything else, by Jest in its workers and by `--require` in the processes that tests
+ * start. Does nothing unless TEST_RECORDING_FOLDER names the folder. Plain CommonJS: nothing has been set up to compile it.
+ */
+const folder = process.env.TEST_RECORDING_FOLDER;
+const ORIGINAL = Symbol.for('platform.testing.unrecorded-emit');
+
+if (folder) {
+  const prototype = http.Server.prototype;
+  // One worker loads this anew for each test file: the newest replaces the one before, it does not wrap it.
+  const emit = (prototype[ORIGINAL] ??= prototype.emit);
+  prototype.emit = function (event, ...rest) {
+    if (event === 'request') record(...rest);
+    return emit.call(this, event, ...rest);
+  };
+}
+
+function record(request, response) {
+  const asked = chunksOf(request, ['push']);
+  const answered = chunksOf(response, ['write', 'end']);
+  // Node keeps no headers that are handed to writeHead.
+  const headers = {};
+  const writeHead = response.writeHead;
+  response.writeHead = function (...args) {
+    const given = args.at(-1);
+    if (typeof given === 'object' && given !== null && !Array.isArray(given))
+      for (const [name, value] of Object.entries(given)) headers[name.toLowerCase()] = value;
+    return writeHead.apply(this, args);
+  };
+  response.once('close', () => {
+    const exchange = {
+      request: { url: request.url, headers: request.headers, body: asked() },
+      answer: { url: request.url, headers: { ...response.getHeaders(), ...headers }, body: answered() },
+    };
+    appendFileSync(join(folder, `${process.pid}.traffic`), `${JSON.stringify(exchange)}\n`);
+  });
+}
+
+/** Listens to methods that take chunks. */
+function chunksOf(target, methods) {
+  const chunks = [];
+  for (const name of methods) {
+    const original = target[name];
+    target[name] = function (chunk, ...rest) {
+      if (typeof chunk === 'string' || chunk instanceof Uint8Array) chunks.push(Buffer.from(chunk));
+      return original.call(this, chunk, ...rest);
+    };
+  }
+  return () => Buffer.concat(chunks).toString();
+}

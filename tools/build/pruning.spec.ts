@@ -1,0 +1,21 @@
+import { isNeedless } from './pruning.ts';
+
+describe('isNeedless', () => {
+  it.each([
+    'zod/index.d.cts',
+    'pino/docs/api.md',
+    'pg/lib/client.js.map',
+    'typeorm/browser',
+    'rxjs/dist/esm5',
+  ])('lets %s go', (path) => expect(isNeedless(path)).toBe(true));
+
+  it.each([
+    'zod/index.cjs',
+    'typeorm/index.js',
+    'rxjs/dist/cjs',
+    'pg/package.json',
+    'luxon/LICENSE.md',
+    '@node-rs/argon2-linux-x64-gnu/argon2.linux-x64-gnu.node',
+    'swagger-ui-dist/swagger-ui.css',
+  ])('keeps %s', (path) => expect(isNeedless(path)).toBe(false));
+});

@@ -1,0 +1,113 @@
+/** Any YAML or JSON value. */
+export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
+/** A YAML or JSON object. */
+export type Fields = { [key: string]: Value };
+
+/** One Kubernetes object as rendered. */
+export interface KubernetesObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: {
+    name: string;
+    namespace?: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
+  readonly [key: string]: unknown;
+}
+
+/** What a container gets from its environment entries. */
+export interface EnvironmentEntry {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: {
+    readonly secretKeyRef?: { name: string; key: string; optional?: boolean };
+    readonly configMapKeyRef?: { name: string; key: string; optional?: boolean };
+  };
+}
+
+export interface Probe {
+  readonly httpGet?: { path: string; port: string | number };
+}
+
+/** The parts of a container that the checks read. */
+export interface Container {
+  readonly name: string;
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly env?: readonly EnvironmentEntry[];
+  readonly envFrom?: readonly {
+    configMapRef?: { name: string; optional?: boolean };
+    secretRef?: { name: string; optional?: boolean };
+    prefix?: string;
+  }[];
+  readonly ports?: readonly { name?: string; containerPort: number; hostPort?: number }[];
+  readonly startupProbe?: Probe;
+  readonly readinessProbe?: Probe;
+  readonly livenessProbe?: Probe;
+  readonly lifecycle?: { preStop?: { sleep?: { seconds: number } } };
+  readonly resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
+  readonly securityContext?: Fields;
+}
+
+/** The parts of a pod's specification that the checks read. */
+export interface PodSpec {
+  readonly containers: readonly Container[];
+  readonly initContainers?: readonly Container[];
+  readonly ephemeralContainers?: readonly Container[];
+  readonly volumes?: readonly Fields[];
+  readonly securityContext?: Fields;
+  readonly serviceAccountName?: string;
+  readonly automountServiceAccountToken?: boolean;
+  readonly enableServiceLinks?: boolean;
+  readonly terminationGracePeriodSeconds?: number;
+  readonly topologySpreadConstraints?: readonly {
+    labelSelector?: { matchLabels?: Record<string, string> };
+  }[];
+  readonly [key: string]: unknown;
+}
+
+/** A pod template and the object that holds it. */
+export interface Workload {
+  readonly object: KubernetesObject;
+  readonly labels: Record<string, string>;
+  readonly pod: PodSpec;
+}
+
+/** Kinds that belong to no namespace, of those that stand in these manifests. */
+export const CLUSTER_KINDS: ReadonlySet<string> = new Set(['Namespace']);
+
+/** `Deployment/auth-service`: how the checks name an object. */
+export function title(object: KubernetesObject): string {
+  return `${object.kind}/${object.metadata.name}`;
+}
+
+/** Every pod template among the objects. */
+export function workloads(objects: readonly KubernetesObject[]): Workload[] {
+  return objects.flatMap((object) => {
+    const template = podTemplate(object);
+    if (template === undefined) return [];
+    return [{ object, labels: template.metadata?.labels ?? {}, pod: template.spec }];
+  });
+}
+
+/** All containers of a pod, of every sort. */
+export function containers(pod: PodSpec): Container[] {
+  return [...(pod.initContainers ?? []), ...pod.containers, ...(pod.ephemeralContainers ?? [])];
+}
+
+interface PodTemplate {
+  metadata?: { labels?: Record<string, string> };
+  spec: PodSpec;
+}
+
+function podTemplate(object: KubernetesObject): PodTemplate | undefined {
+  const spec = object.spec as
+    { template?: PodTemplate; jobTemplate?: { spec: { template: PodTemplate } } } | undefined;
+  if (object.kind === 'CronJob') return spec?.jobTemplate?.spec.template;
+  // Other kinds have templates too, e.g. an ExternalSecret its target's.
+  return ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job'].includes(object.kind)
+    ? spec?.template
+    : undefined;
+}

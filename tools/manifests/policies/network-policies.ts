@@ -1,0 +1,97 @@
+import { type KubernetesObject, type Workload, title, workloads } from '../kubernetes-object.ts';
+import { hasPort, matches, matchesAny } from './selectors.ts';
+import type { Selector } from './selectors.ts';
+
+interface Peer {
+  podSelector?: Selector;
+  namespaceSelector?: Selector;
+}
+
+interface Rule {
+  from?: Peer[];
+  to?: Peer[];
+  ports?: { port?: string | number }[];
+}
+
+interface NetworkPolicySpec {
+  podSelector: Selector;
+  policyTypes?: string[];
+  ingress?: Rule[];
+  egress?: Rule[];
+}
+
+/** Pods of this namespace that others bring: a policy may name them. */
+const OTHERS_PODS: readonly string[] = ['customers-service'];
+
+/**
+ * Network policies that select nobody, name pods or ports that there are not, or open more than they say; and pods that no policy of
+ * their own covers.
+ */
+export function networkPolicyProblems(objects: readonly KubernetesObject[]): string[] {
+  const pods = workloads(objects);
+  const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy');
+  const uncovered = pods.filter(
+    ({ labels }) => !policies.some((policy) => coversFully(specOf(policy), labels)),
+  );
+  return [
+    ...policies.flatMap((policy) =>
+      problemsOf(specOf(policy), pods).map((problem) => `${title(policy)}: ${problem}`),
+    ),
+    ...uncovered.map(({ object }) => `${title(object)}: no network policy covers both directions`),
+  ];
+}
+
+function specOf({ spec }: KubernetesObject): NetworkPolicySpec {
+  return spec as NetworkPolicySpec;
+}
+
+function coversFully(
+  { podSelector, policyTypes = [] }: NetworkPolicySpec,
+  labels: Record<string, string>,
+): boolean {
+  return (
+    matches(podSelector.matchLabels, labels) &&
+    policyTypes.includes('Ingress') &&
+    policyTypes.includes('Egress')
+  );
+}
+
+function problemsOf(spec: NetworkPolicySpec, pods: readonly Workload[]): string[] {
+  const isForAll = spec.podSelector.matchLabels === undefined;
+  const selected = isForAll
+    ? pods
+    : pods.filter(({ labels }) => matches(spec.podSelector.matchLabels, labels));
+  const { ingress = [], egress = [] } = spec;
+  return [
+    ...(selected.length === 0 && !isForAll ? ['the pod selector matches no pod'] : []),
+    ...[...ingress, ...egress].flatMap((rule) => peerProblems(rule, pods)),
+    ...ingress.flatMap((rule) => portProblems(rule, selected)),
+    ...egress.flatMap((rule) => portProblems(rule, peersOf(rule, pods))),
+    ...ingress.filter(({ from = [] }) => from.length === 0).map(() => 'lets everybody in'),
+    ...egress
+      .filter(({ to = [], ports = [] }) => to.length === 0 && ports.length === 0)
+      .map(() => 'lets everything out'),
+  ];
+}
+
+function peerProblems({ from = [], to = [] }: Rule, pods: readonly Workload[]): string[] {
+  return [...from, ...to]
+    .filter((peer) => peer.namespaceSelector === undefined && peer.podSelector !== undefined)
+    .filter(({ podSelector }) => !matchesAny(podSelector, pods) && !isOthers(podSelector))
+    .map(({ podSelector }) => `no pod has the labels ${JSON.stringify(podSelector?.matchLabels)}`);
+}
+
+/** Only named ports can be checked everywhere: a number may be a port of something outside. */
+function portProblems({ ports = [] }: Rule, pods: readonly Workload[]): string[] {
+  return ports
+    .flatMap(({ port }) => (typeof port === 'string' && !hasPort(pods, port) ? [port] : []))
+    .map((port) => `there is no port ${port}`);
+}
+
+function peersOf({ to = [] }: Rule, pods: readonly Workload[]): Workload[] {
+  return pods.filter(({ labels }) => to.some(({ podSelector }) => matches(podSelector?.matchLabels, labels)));
+}
+
+function isOthers(selector: Selector | undefined): boolean {
+  return OTHERS_PODS.some((name) => matches(selector?.matchLabels, { 'app.kubernetes.io/name': name }));
+}

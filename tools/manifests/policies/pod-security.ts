@@ -1,0 +1,116 @@
+import {
+  type Container,
+  type Fields,
+  type PodSpec,
+  containers,
+  title,
+  workloads,
+} from '../kubernetes-object.ts';
+import type { KubernetesObject } from '../kubernetes-object.ts';
+
+const VOLUMES = [
+  'configMap',
+  'csi',
+  'downwardAPI',
+  'emptyDir',
+  'ephemeral',
+  'persistentVolumeClaim',
+  'projected',
+  'secret',
+];
+const SECCOMP = ['RuntimeDefault', 'Localhost'];
+const SYSCTLS = [
+  'kernel.shm_rmid_forced',
+  'net.ipv4.ip_local_port_range',
+  'net.ipv4.ip_unprivileged_port_start',
+  'net.ipv4.tcp_syncookies',
+  'net.ipv4.ping_group_range',
+  'net.ipv4.ip_local_reserved_ports',
+  'net.ipv4.tcp_keepalive_time',
+  'net.ipv4.tcp_fin_timeout',
+  'net.ipv4.tcp_keepalive_intvl',
+  'net.ipv4.tcp_keepalive_probes',
+];
+const SELINUX_TYPES = ['', 'container_t', 'container_init_t', 'container_kvm_t', 'container_engine_t'];
+
+/**
+ * What the restricted Pod Security Standard refuses in any pod template, control by control.
+ * Source: Kubernetes documentation, Pod Security Standards, restricted (which includes baseline).
+ */
+export function podSecurityProblems(objects: readonly KubernetesObject[]): string[] {
+  return workloads(objects).flatMap(({ object, pod }) => [
+    ...podProblems(pod).map((problem) => `${title(object)}: ${problem}`),
+    ...containers(pod).flatMap((container) =>
+      containerProblems(container, pod).map((problem) => `${title(object)}: ${container.name}: ${problem}`),
+    ),
+  ]);
+}
+
+function podProblems(pod: PodSpec): string[] {
+  const context = pod.securityContext ?? {};
+  const sysctls = (context.sysctls ?? []) as { name: string }[];
+  return [
+    ...['hostNetwork', 'hostPID', 'hostIPC']
+      .filter((field) => pod[field] === true)
+      .map((field) => `${field} is not allowed`),
+    ...(pod.volumes ?? []).flatMap((volume) =>
+      Object.keys(volume)
+        .filter((type) => type !== 'name' && !VOLUMES.includes(type))
+        .map((type) => `volumes of type ${type} are not allowed`),
+    ),
+    ...sysctls
+      .filter(({ name }) => !SYSCTLS.includes(name))
+      .map(({ name }) => `sysctl ${name} is not allowed`),
+    ...contextProblems(context),
+  ];
+}
+
+function containerProblems(container: Container, pod: PodSpec): string[] {
+  const context = container.securityContext ?? {};
+  const podContext = pod.securityContext ?? {};
+  const capabilities = (context.capabilities ?? {}) as { drop?: string[]; add?: string[] };
+  const rules: [boolean, string][] = [
+    [context.privileged !== true, 'privileged is not allowed'],
+    [context.allowPrivilegeEscalation === false, 'allowPrivilegeEscalation must be false'],
+    [(context.runAsNonRoot ?? podContext.runAsNonRoot) === true, 'runAsNonRoot must be true'],
+    [isConfined(context, podContext), 'seccompProfile must be RuntimeDefault or Localhost'],
+    [capabilities.drop?.includes('ALL') === true, 'capabilities must drop ALL'],
+    [
+      (capabilities.add ?? []).every((name) => name === 'NET_BIND_SERVICE'),
+      'only NET_BIND_SERVICE may be added',
+    ],
+    [[undefined, 'Default'].includes(context.procMount as string | undefined), 'procMount must be Default'],
+    [(container.ports ?? []).every(({ hostPort = 0 }) => hostPort === 0), 'hostPort is not allowed'],
+    [!hasHostInProbes(container), 'probes and hooks must not name a host'],
+  ];
+  return [...rules.filter(([holds]) => !holds).map(([, problem]) => problem), ...contextProblems(context)];
+}
+
+/** What holds for the security context of a pod and of a container alike. */
+function contextProblems(context: Fields): string[] {
+  const windows = (context.windowsOptions ?? {}) as Fields;
+  const linux = (context.seLinuxOptions ?? {}) as { type?: string; user?: string; role?: string };
+  const appArmor = ((context.appArmorProfile ?? {}) as Fields).type ?? 'RuntimeDefault';
+  const rules: [boolean, string][] = [
+    [windows.hostProcess !== true, 'hostProcess is not allowed'],
+    [context.runAsUser !== 0, 'runAsUser must not be 0'],
+    [context.runAsNonRoot !== false, 'runAsNonRoot must not be false'],
+    [SELINUX_TYPES.includes(linux.type ?? ''), 'seLinuxOptions.type is not allowed'],
+    [(linux.user ?? '') === '' && (linux.role ?? '') === '', 'seLinuxOptions.user and role are not allowed'],
+    [appArmor === 'RuntimeDefault' || appArmor === 'Localhost', 'appArmorProfile must not be Unconfined'],
+  ];
+  return rules.filter(([holds]) => !holds).map(([, problem]) => problem);
+}
+
+function isConfined(context: Fields, podContext: Fields): boolean {
+  const profile = (context.seccompProfile ?? podContext.seccompProfile) as { type?: string } | undefined;
+  return SECCOMP.includes(profile?.type ?? '');
+}
+
+function hasHostInProbes(container: Container): boolean {
+  const { startupProbe, readinessProbe, livenessProbe, lifecycle } = container;
+  // A host can stand in httpGet and tcpSocket only, at whatever depth.
+  return [startupProbe, readinessProbe, livenessProbe, lifecycle].some((part) =>
+    JSON.stringify(part ?? {}).includes('"host":'),
+  );
+}

@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+import { EVERYTHING, renderAll } from '../renderings.ts';
+import { withFault } from './faults/fault.ts';
+import { NETWORK } from './faults/network-faults.ts';
+import { PODS } from './faults/pod-faults.ts';
+import { REFERENCES } from './faults/reference-faults.ts';
+import { ROLLOUTS } from './faults/rollout-faults.ts';
+import { SECRETS } from './faults/secret-faults.ts';
+import { policyProblems } from './policy-problems.ts';
+import { bytesOf } from './quantities.ts';
+import { missingSecretKeys } from './secrets.ts';
+
+const WORKSPACE = join(__dirname, '../../..');
+const RENDERINGS = renderAll(WORKSPACE);
+const ALL = RENDERINGS.find(({ folder }) => folder === EVERYTHING)?.objects ?? [];
+
+describe('the policies', () => {
+  it.each(RENDERINGS)('are kept by $folder', ({ objects }) => {
+    expect(policyProblems(objects)).toEqual([]);
+  });
+
+  it.each([...PODS, ...ROLLOUTS, ...REFERENCES, ...NETWORK, ...SECRETS])(
+    'refuse %s',
+    (what, object, at, change, says) => {
+      expect(policyProblems(withFault(ALL, { what, object, at, change, says }))).toContainEqual(
+        expect.stringContaining(says),
+      );
+    },
+  );
+
+  it('refuses a quantity that it cannot read', () => {
+    expect(bytesOf('1.5Gi')).toBe(1.5 * 2 ** 30);
+    expect(() => bytesOf('512 MB')).toThrow(RangeError);
+  });
+});
+
+describe('the secrets', () => {
+  const production = RENDERINGS.filter(({ folder }) => folder.startsWith('k8s/overlays/production'));
+  const externalSecrets = production.flatMap(({ objects }) => objects);
+
+  it('are all produced by the example of production', () => {
+    expect(missingSecretKeys(externalSecrets, externalSecrets)).toEqual([]);
+    expect(missingSecretKeys(ALL, ALL)).toEqual([]);
+  });
+
+  it('are named when one is not', () => {
+    const spoilt = withFault(externalSecrets, {
+      what: 'a key that is called otherwise',
+      object: 'ExternalSecret/task-service-secrets',
+      at: 'spec.data.0',
+      change: (f) => (f.secretKey = 'DATABASE_ADDRESS'),
+      says: '',
+    });
+    expect(new Set(missingSecretKeys(spoilt, spoilt))).toEqual(
+      new Set(
+        ['Job/task-service-migrate', 'CronJob/task-service-administration', 'Deployment/task-service'].map(
+          (object) => `${object}: nothing produces task-service-secrets/DATABASE_URL`,
+        ),
+      ),
+    );
+  });
+});

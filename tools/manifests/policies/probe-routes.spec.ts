@@ -1,0 +1,40 @@
+import { join } from 'node:path';
+import fastify from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import { containers, workloads } from '../kubernetes-object.ts';
+import { renderAll } from '../renderings.ts';
+
+// Loading the routes compiles them first.
+jest.setTimeout(60_000);
+
+const WORKSPACE = join(__dirname, '../../..');
+const CONTAINERS = renderAll(WORKSPACE).flatMap(({ objects }) =>
+  workloads(objects).flatMap(({ pod }) => containers(pod)),
+);
+
+describe('the probes', () => {
+  let instance: FastifyInstance;
+
+  beforeAll(async () => {
+    const module = join(WORKSPACE, 'libs/service-defaults/src/health/health-routes.ts');
+    const { addHealthRoutes } = (await import(module)) as {
+      addHealthRoutes: (instance: FastifyInstance, registry: object) => void;
+    };
+    instance = fastify();
+    addHealthRoutes(instance, {});
+  });
+
+  it.each([
+    ['startupProbe', '/health/startup'],
+    ['readinessProbe', '/health/ready'],
+    ['livenessProbe', '/health/live'],
+  ] as const)('ask the route made for each of them: %s', (probe, url) => {
+    const asked = new Set(CONTAINERS.flatMap((container) => container[probe]?.httpGet?.path ?? []));
+    expect([...asked]).toEqual([url]);
+    expect(instance.hasRoute({ method: 'GET', url })).toBe(true);
+  });
+
+  it('would be told from a route that there is not', () => {
+    expect(instance.hasRoute({ method: 'GET', url: '/health' })).toBe(false);
+  });
+});

@@ -1,0 +1,52 @@
+import { type KubernetesObject, title } from './kubernetes-object.ts';
+import { firstUnread, watched } from './unread-fields.ts';
+
+const CORE = 'kubernetes-models';
+
+/** Every kind that may stand in the manifests, and where its validator is. They are generated from the published OpenAPI documents. */
+const VALIDATORS: Readonly<Record<string, string>> = {
+  'v1/ConfigMap': `${CORE}/v1/ConfigMap`,
+  'v1/Namespace': `${CORE}/v1/Namespace`,
+  'v1/Service': `${CORE}/v1/Service`,
+  'v1/ServiceAccount': `${CORE}/v1/ServiceAccount`,
+  'apps/v1/Deployment': `${CORE}/apps/v1/Deployment`,
+  'autoscaling/v2/HorizontalPodAutoscaler': `${CORE}/autoscaling/v2/HorizontalPodAutoscaler`,
+  'batch/v1/CronJob': `${CORE}/batch/v1/CronJob`,
+  'batch/v1/Job': `${CORE}/batch/v1/Job`,
+  'networking.k8s.io/v1/Ingress': `${CORE}/networking.k8s.io/v1/Ingress`,
+  'networking.k8s.io/v1/NetworkPolicy': `${CORE}/networking.k8s.io/v1/NetworkPolicy`,
+  'policy/v1/PodDisruptionBudget': `${CORE}/policy/v1/PodDisruptionBudget`,
+  'external-secrets.io/v1/ExternalSecret':
+    '@kubernetes-models/external-secrets/external-secrets.io/v1/ExternalSecret',
+  'gateway.networking.k8s.io/v1/HTTPRoute':
+    '@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1/HTTPRoute',
+  'monitoring.coreos.com/v1/ServiceMonitor':
+    '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor',
+};
+
+interface Model {
+  prototype: { validate(this: unknown): void };
+}
+
+/** What the Kubernetes schemas say against the objects: unknown kinds and fields, missing fields, wrong types and values. */
+export async function schemaProblems(objects: readonly KubernetesObject[]): Promise<string[]> {
+  const problems = await Promise.all(objects.map((object) => problemsOf(object)));
+  return problems.flat();
+}
+
+async function problemsOf(object: KubernetesObject): Promise<string[]> {
+  const specifier = VALIDATORS[`${object.apiVersion}/${object.kind}`];
+  if (specifier === undefined) return [`${title(object)}: ${object.apiVersion} has no known schema`];
+  const model = Object.values((await import(specifier)) as Record<string, Model>)[0];
+  if (model === undefined) throw new Error(`${specifier} exports nothing`);
+  const watch = watched(object);
+  try {
+    model.prototype.validate.call(watch.value);
+  } catch (error) {
+    // Its class is not exported; whatever else could be thrown is a problem to tell as well.
+    return [`${title(object)}: ${(error as Error).message}`];
+  }
+  // The validators tolerate unknown fields, but they read every field that the schema names.
+  const unread = firstUnread(object, watch.read);
+  return unread === undefined ? [] : [`${title(object)}: unknown field ${unread}`];
+}

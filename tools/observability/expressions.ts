@@ -1,0 +1,17 @@
+/** Names that PromQL itself uses, or that Prometheus makes. */
+const NOT_EXPOSED: ReadonlySet<string> = new Set(['up', 'ALERTS']);
+
+/** The metrics that an expression reads: every name that is no function, label, keyword or recording rule. */
+export function metricsOf(expression: string): string[] {
+  const bare = expression
+    .replace(/"[^"]*"/g, '')
+    .replace(/\{[^}]*\}/g, '')
+    .replace(/\b(?:by|without|on|ignoring|group_left|group_right) *\([^)]*\)/g, '')
+    .replace(/\[[^\]]*\]/g, '');
+  const names = [...bare.matchAll(/(?<![\w:.])([a-zA-Z_][\w:]*)(?! *[\w:(])/g)].map(
+    ([, name]) => name as string,
+  );
+  return [...new Set(names)].filter(
+    (name) => !NOT_EXPOSED.has(name) && !name.includes(':') && !/^(?:and|or|unless|bool|offset)$/.test(name),
+  );
+}

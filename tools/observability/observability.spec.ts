@@ -1,0 +1,93 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringify, parse } from 'yaml';
+import { DASHBOARDS } from './dashboards.ts';
+import { metricsOf } from './expressions.ts';
+import { FOLDER, generatedFiles, ruleGroups } from './generated.ts';
+import { findPromtool, promtool } from './promtool.ts';
+
+const OPERATIONS = readFileSync(join(FOLDER, '../docs/operations.md'), 'utf8');
+const rules = ruleGroups().groups.flatMap((group) => group.rules);
+const alerts = [...new Set(rules.flatMap(({ alert }) => alert ?? []))];
+const queries = DASHBOARDS.flatMap(({ panels }) => panels.flatMap((panel) => panel.queries));
+
+describe('observability/', () => {
+  it('holds what is generated as it would be generated now (node tools/observability/generate.ts)', () => {
+    for (const [path, text] of generatedFiles())
+      expect({ path, text: readFileSync(join(FOLDER, path), 'utf8') }).toEqual({ path, text });
+  });
+
+  it.each(alerts)('explains the alert %s in docs/operations.md', (alert) => {
+    const rule = rules.find((each) => each.alert === alert);
+    expect(rule?.annotations?.runbook_url).toMatch(
+      new RegExp(`docs/operations\\.md#${alert.toLowerCase()}$`),
+    );
+    expect(OPERATIONS).toMatch(new RegExp(`^#+ ${alert}$`, 'm'));
+  });
+
+  it.each(alerts)('tells of %s one story in which it fires and one in which it does not', (alert) => {
+    const stories = parse(readFileSync(join(FOLDER, 'alerts.test.yaml'), 'utf8')) as {
+      tests: { name: string }[];
+    };
+    const names = stories.tests.map(({ name }) => name).filter((name) => name.split(' ')[0] === alert);
+    expect(names.some((name) => name.endsWith(' fires'))).toBe(true);
+    expect(names.some((name) => name.endsWith(' stays silent'))).toBe(true);
+  });
+
+  it('describes every metric that an alert or a dashboard reads', () => {
+    const read = new Set([...rules, ...queries].flatMap(({ expr }) => metricsOf(expr)));
+    const described = [...read].map((name) => name.replace(/_(?:bucket|count|sum)$/, ''));
+    expect(described.filter((name) => !OPERATIONS.includes(`\`${name}`))).toEqual([]);
+  });
+});
+
+describe('metricsOf', () => {
+  it('finds names, and neither functions nor labels nor recording rules', () => {
+    expect(
+      metricsOf(
+        'histogram_quantile(0.99, sum by (job, le) (rate(a_bucket{route!~"/x.*"}[5m]))) > 14.4 * 0.001 and job:b:rate5m < max(c)',
+      ),
+    ).toEqual(['a_bucket', 'c']);
+  });
+});
+
+const program = findPromtool();
+if (program === null)
+  process.stderr.write(
+    '\nSKIPPED: rules and queries as promtool sees them: no promtool (.ci/install-promtool brings it)\n\n',
+  );
+const describeWithPromtool = program === null ? describe.skip : describe;
+
+describeWithPromtool('promtool', () => {
+  const run = (...args: string[]): string => promtool(program as string, ...args);
+
+  it('accepts the rules', () => {
+    expect(run('check', 'rules', join(FOLDER, 'alerts.yaml'))).toContain('SUCCESS');
+  });
+
+  it('sees every alert fire, and stay silent, as alerts.test.yaml tells', () => {
+    expect(run('test', 'rules', join(FOLDER, 'alerts.test.yaml'))).toContain('SUCCESS');
+  });
+
+  it('can read the query of every panel', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'queries-'));
+    try {
+      const records = queries.map(({ expr }, index) => ({ record: `query_${String(index)}`, expr }));
+      writeFileSync(
+        join(folder, 'queries.yaml'),
+        stringify({ groups: [{ name: 'queries', rules: records }] }),
+      );
+      expect(run('check', 'rules', join(folder, 'queries.yaml'))).toContain(
+        `${String(records.length)} rules found`,
+      );
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('accepts the configuration of docker/prometheus', () => {
+    const file = join(FOLDER, '../docker/prometheus/prometheus.yaml');
+    expect(run('check', 'config', '--syntax-only', file)).toContain('SUCCESS');
+  });
+});

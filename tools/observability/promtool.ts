@@ -1,0 +1,17 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { findOnPath } from '#infrastructure/rabbitmq-installation.ts';
+
+/** Where .ci/install-promtool unpacks it. */
+const UNPACKED = join(import.meta.dirname, '../../.platform/cache/prometheus/usr/bin/promtool');
+
+/** promtool on the path, or as .ci/install-promtool brings it; null without. */
+export function findPromtool(): string | null {
+  return findOnPath('promtool') ?? (existsSync(UNPACKED) ? UNPACKED : null);
+}
+
+/** Runs it and gives what it printed. @throws {Error} with its output when it finds fault */
+export function promtool(program: string, ...args: string[]): string {
+  return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+}
