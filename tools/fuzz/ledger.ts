@@ -21,7 +21,13 @@ export class Ledger {
   readonly #rows = new Map<RequestKind, Row>();
   readonly #findings = new Map<string, Finding>();
   readonly #operations = new Map<string, number>();
+  readonly #onNew: (finding: Finding) => void;
   sent = 0;
+
+  /** @param onNew told of each finding when it is made for the first time */
+  constructor(onNew: (finding: Finding) => void = () => undefined) {
+    this.#onNew = onNew;
+  }
 
   enter(
     number: number,
@@ -51,8 +57,13 @@ export class Ledger {
   add(finding: Omit<Finding, 'count'>): void {
     const key = `${finding.where} ${finding.what}`;
     const known = this.#findings.get(key);
-    if (known === undefined) this.#findings.set(key, { ...finding, count: 1 });
-    else known.count += 1;
+    if (known !== undefined) {
+      known.count += 1;
+      return;
+    }
+    const made = { ...finding, count: 1 };
+    this.#findings.set(key, made);
+    this.#onNew(made);
   }
 
   get findings(): readonly Finding[] {

@@ -46,7 +46,9 @@ async function main(): Promise<void> {
 async function fuzz(platform: Platform, args: FuzzArguments): Promise<boolean> {
   const fixtures = await prepare(platform, args.services);
   const secrets: Secrets = { configured: secretsOf(platform) };
-  const ledger = new Ledger();
+  const ledger = new Ledger(({ where, what, firstNumber }) =>
+    console.log(`  ✘ ${firstNumber}: ${where}: ${what}`),
+  );
   const watch = new Watch(platform);
   const startedAtMs = performance.now();
   let isOver = watch.look();
