@@ -13,6 +13,8 @@ export interface Draft {
   method: string;
   /** Percent-encoded, by name. */
   path: Record<string, string>;
+  /** Writes the finished path in another way. */
+  spell: (path: string) => string;
   /** Percent-encoded. */
   query: [name: string, value: string][];
   headers: [name: string, value: string][];
@@ -31,6 +33,7 @@ export function validDraft(operation: Operation, fixtures: Fixtures, random: Ran
     operation,
     method: operation.method,
     path: {},
+    spell: (path) => path,
     query: [],
     headers: [],
     mediaType: null,
@@ -129,7 +132,9 @@ export function requestOf(
   mustBe: readonly number[] | null = null,
 ): FuzzRequest {
   const { operation, method, query, mediaType } = draft;
-  const path = operation.path.replace(/\{(\w+)\}/g, (_whole, name: string) => draft.path[name] ?? 'x');
+  const path = draft.spell(
+    operation.path.replace(/\{(\w+)\}/g, (_whole, name: string) => draft.path[name] ?? 'x'),
+  );
   const target =
     query.length === 0 ? path : `${path}?${query.map(([name, value]) => `${name}=${value}`).join('&')}`;
   const body = draft.bodyBytes ?? encodeBody(draft);

@@ -173,7 +173,27 @@ const oddAddress: Trick = (draft, random) => {
   return `overlong {${first}}`;
 };
 
+/** The same address in other words: the router understands it, and everything else has to. */
+const otherSpelling: Trick = (draft, random) => {
+  draft.spell = random.pick([
+    (path) =>
+      path.replace(/[a-z]/gi, (letter) =>
+        random.chance(0.3) ? `%${letter.charCodeAt(0).toString(16)}` : letter,
+      ),
+    (path) => path.toUpperCase(),
+    (path) => `${path}/`,
+    (path) => `${path}#fragment`,
+    (path) => `${path};a=b`,
+    (path) => `/${path}`,
+    (path) => path.replace('/', '/./'),
+    (path) => `http://evil.example${path}`,
+    (path) => `HTTPS://user@evil.example:1${path}`,
+  ] satisfies ((path: string) => string)[]);
+  return 'another spelling of the address';
+};
+
 const TRICKS: readonly Trick[] = [
+  otherSpelling,
   changeField,
   changeField,
   changeField,

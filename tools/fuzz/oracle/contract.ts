@@ -73,7 +73,7 @@ export class Contract {
   }
 
   #find({ method, target }: Pick<Exchange, 'method' | 'target'>) {
-    const path = (target.split(/[?#]/, 1)[0] ?? '/').replace(/(?<=.)\/$/, '');
+    const path = routedPath(target);
     const route = this.#routes.find(({ pattern }) => pattern.test(path));
     if (route === undefined) return null;
     const name = method === 'HEAD' ? 'get' : method.toLowerCase();
@@ -132,6 +132,18 @@ function isRefused(exchange: Exchange): boolean {
   return (
     BEFORE_ROUTING.has(exchange.status) && (exchange.body === '' || mediaTypeOf(exchange) === PROBLEM_TYPE)
   );
+}
+
+/** The path as the router reads it: of an absolute address too, decoded but for what separates. */
+function routedPath(target: string): string {
+  const address = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
+  const path = (address.split(/[?#]/, 1)[0] ?? '/').replace(/(?<=.)\/$/, '');
+  try {
+    return decodeURI(path);
+  } catch (error) {
+    if (error instanceof URIError) return path;
+    throw error;
+  }
 }
 
 function patternOf(path: string): RegExp {
