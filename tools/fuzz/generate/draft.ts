@@ -149,7 +149,7 @@ function encodeBody({ body, mediaType }: Draft): Buffer | null {
   if (body === undefined) return null;
   if (mediaType === 'application/x-www-form-urlencoded') {
     // A trick may have put anything there.
-    const fields = Object.entries(body ?? {}).map(([name, value]) => [
+    const fields = Object.entries(body ?? {}).map(([name, value]): [string, string] => [
       name,
       typeof value === 'string' ? value : (JSON.stringify(value) ?? ''),
     ]);
