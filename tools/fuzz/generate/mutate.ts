@@ -25,6 +25,9 @@ const WRONG_VALUES: readonly unknown[] = [
   { length: 1e9 },
 ];
 
+/** A copy: the next trick may change it. */
+const wrongValue = (random: Random): unknown => structuredClone(random.pick(WRONG_VALUES));
+
 const EXTRA_NAMES = [
   'extra',
   '__proto__',
@@ -95,7 +98,7 @@ const changeField: Trick = (draft, random) => {
   const field = fieldOf(draft, random);
   if (field === null) return null;
   const [body, name] = field;
-  body[name] = random.chance(0.5) ? random.pick(WRONG_VALUES) : hostileText(random);
+  body[name] = random.chance(0.5) ? wrongValue(random) : hostileText(random);
   return `hostile ${name}`;
 };
 
@@ -104,7 +107,7 @@ const addField: Trick = (draft, random) => {
   const name = random.pick(EXTRA_NAMES);
   // Not by assignment: `__proto__` would not become a member.
   Object.defineProperty(draft.body, name, {
-    value: random.pick(WRONG_VALUES),
+    value: wrongValue(random),
     enumerable: true,
     configurable: true,
     writable: true,
@@ -114,7 +117,7 @@ const addField: Trick = (draft, random) => {
 
 const replaceBody: Trick = (draft, random) => {
   if (draft.mediaType !== 'application/json') return null;
-  draft.body = random.pick(WRONG_VALUES);
+  draft.body = wrongValue(random);
   return 'another body';
 };
 
