@@ -8,6 +8,8 @@ const settings = {
   poolSize: 5,
 };
 
+const READ_COMMITTED = '-c default_transaction_isolation=READ\\ COMMITTED';
+
 describe('postgresOptions', () => {
   it('bounds every wait and never changes the schema by itself', () => {
     const options = postgresOptions({ ...settings, url: 'postgres://u:p@db/x' });
@@ -20,7 +22,7 @@ describe('postgresOptions', () => {
     expect(options.extra).toMatchObject({
       statement_timeout: 10_000,
       query_timeout: 12_000,
-      options: '-c search_path="task"',
+      options: `-c search_path="task" ${READ_COMMITTED}`,
     });
   });
 
@@ -30,7 +32,20 @@ describe('postgresOptions', () => {
       url: 'postgres://u:p@db/x?options=-c%20work_mem%3D8MB&sslmode=disable',
     });
     expect(options.url).toBe('postgres://u:p@db/x?sslmode=disable');
-    expect(options.extra).toMatchObject({ options: '-c work_mem=8MB -c search_path="task"' });
+    expect(options.extra).toMatchObject({
+      options: `-c work_mem=8MB -c search_path="task" ${READ_COMMITTED}`,
+    });
+  });
+
+  it('begins transactions at the isolation that the service wants', () => {
+    const { extra } = postgresOptions({
+      ...settings,
+      url: 'postgres://db/x',
+      defaultIsolation: 'SERIALIZABLE',
+    });
+    expect(extra).toMatchObject({
+      options: expect.stringContaining('default_transaction_isolation=SERIALIZABLE'),
+    });
   });
 
   it('has no limits where none are wanted', () => {
