@@ -25,12 +25,16 @@ import { PORT_NAMES, type PortTable } from '#start/ports.ts';
 
 const SERVER_STAGE = 3;
 const READY_TIMEOUT_MS = 60_000;
+/** Fine enough for the time of a start to be a figure. */
+const READY_POLL_MS = 10;
 export const WORKSPACE = join(import.meta.dirname, '../..');
 
 /** A program under measurement. */
 export interface RunningProgram {
   readonly url: string;
   readonly pid: number;
+  /** From the start of the process to its first good answer. */
+  readonly readyAfterMs: number;
   /** Ends it; a benchmark that is over must not take time from the next. */
   stop(): Promise<void>;
 }
@@ -99,7 +103,7 @@ export class Laboratory {
     const settings = await this.makeSettings();
     const programs: Partial<Record<ServiceName, RunningProgram>> = {};
     for (const service of SERVICES.filter((one) => names.includes(one.service))) {
-      await this.migrate(service, settings);
+      await this.migrate(service.service, settings);
       programs[service.service] = await this.startService(service, settings, overrides[service.service]);
     }
     const stop = async (): Promise<void> => {
@@ -112,7 +116,7 @@ export class Laboratory {
   async startPeer(file: string, variables: Variables): Promise<RunningProgram> {
     const [port] = (await findFreePorts(1)) as [number];
     const url = localUrl(port);
-    const env = { NODE_ENV: 'production', PORT: String(port), ...variables };
+    const env = { NODE_ENV: 'production', ...variables, PORT: String(port) };
     return this.startProgram(file.replace(/\W/g, '-'), ['--expose-gc', file], env, `${url}/ready`);
   }
 
@@ -130,6 +134,16 @@ export class Laboratory {
       env,
       `${localUrl(Number(env['PORT']))}/health/ready`,
     );
+  }
+
+  /** Migrates the database of a service, whether it is started later or not. */
+  async migrate(name: ServiceName, settings: PlatformSettings): Promise<void> {
+    const service = SERVICES.find((one) => one.service === name)!;
+    // Development mode for these two only: production refuses the development identities.
+    const env = { ...process.env, ...ownerEnvironment(service, settings) };
+    await this.#supervisor.run(command(`migrate-${service.name}`, [service.migrate], env));
+    if (service.service === 'auth')
+      await this.#supervisor.run(command('load-identities', [LOAD_IDENTITIES], env));
   }
 
   close(): Promise<void> {
@@ -164,14 +178,6 @@ export class Laboratory {
     };
   }
 
-  private async migrate(service: Service, settings: PlatformSettings): Promise<void> {
-    // Development mode for these two only: production refuses the development identities.
-    const env = { ...process.env, ...ownerEnvironment(service, settings) };
-    await this.#supervisor.run(command(`migrate-${service.name}`, [service.migrate], env));
-    if (service.service === 'auth')
-      await this.#supervisor.run(command('load-identities', [LOAD_IDENTITIES], env));
-  }
-
   private async startProgram(
     name: string,
     args: string[],
@@ -179,15 +185,17 @@ export class Laboratory {
     readyUrl: string,
   ): Promise<RunningProgram> {
     const { PATH = '', HOME = '' } = process.env;
+    const startedAtMs = performance.now();
     const child = await this.#supervisor.spawn(
       command(name, [...this.#nodeOptions, ...args], { PATH, HOME, ...variables }),
     );
-    await waitUntilReady(child, answersOk(readyUrl), READY_TIMEOUT_MS);
+    await waitUntilReady(child, answersOk(readyUrl), READY_TIMEOUT_MS, READY_POLL_MS);
+    const readyAfterMs = performance.now() - startedAtMs;
     const stop = async (): Promise<void> => {
       if (!child.hasEnded()) process.kill(child.pid, 'SIGTERM');
       await child.ended;
     };
-    return { url: new URL(readyUrl).origin, pid: child.pid, stop };
+    return { url: new URL(readyUrl).origin, pid: child.pid, readyAfterMs, stop };
   }
 }
 
@@ -220,7 +228,8 @@ function startServers(supervisor: Supervisor, folder: string) {
   return [startDatabase(), startBroker()] as const;
 }
 
-function productionEnvironment(service: Service, settings: PlatformSettings): Variables {
+/** What a service is started with in production. */
+export function productionEnvironment(service: Service, settings: PlatformSettings): Variables {
   const variables = serviceEnvironment(service, settings);
   // The development identity provider is not there, and production would refuse its plain HTTP.
   const openid = Object.keys(variables).filter(

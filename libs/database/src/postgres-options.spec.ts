@@ -8,8 +8,6 @@ const settings = {
   poolSize: 5,
 };
 
-const READ_COMMITTED = '-c default_transaction_isolation=READ\\ COMMITTED';
-
 describe('postgresOptions', () => {
   it('bounds every wait and never changes the schema by itself', () => {
     const options = postgresOptions({ ...settings, url: 'postgres://u:p@db/x' });
@@ -22,7 +20,7 @@ describe('postgresOptions', () => {
     expect(options.extra).toMatchObject({
       statement_timeout: 10_000,
       query_timeout: 12_000,
-      options: `-c search_path="task" ${READ_COMMITTED}`,
+      options: '-c search_path="task" -c default_transaction_isolation=READ\\ COMMITTED',
     });
   });
 
@@ -33,19 +31,19 @@ describe('postgresOptions', () => {
     });
     expect(options.url).toBe('postgres://u:p@db/x?sslmode=disable');
     expect(options.extra).toMatchObject({
-      options: `-c work_mem=8MB -c search_path="task" ${READ_COMMITTED}`,
+      options: '-c work_mem=8MB -c search_path="task" -c default_transaction_isolation=READ\\ COMMITTED',
     });
   });
 
-  it('begins transactions at the isolation that the service wants', () => {
-    const { extra } = postgresOptions({
+  it('gives statements that are transactions by themselves the isolation that the service wants', () => {
+    const options = postgresOptions({
       ...settings,
-      url: 'postgres://db/x',
-      defaultIsolation: 'SERIALIZABLE',
+      url: 'postgres://u:p@db/x',
+      defaultIsolation: 'REPEATABLE READ',
     });
-    expect(extra).toMatchObject({
-      options: expect.stringContaining('default_transaction_isolation=SERIALIZABLE'),
-    });
+    expect((options.extra as { options: string }).options).toContain(
+      '-c default_transaction_isolation=REPEATABLE\\ READ',
+    );
   });
 
   it('has no limits where none are wanted', () => {
