@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { renderAll } from '../manifests/renderings.ts';
+import { renderAll } from '#manifests/renderings.ts';
 import { DASHBOARDS } from './dashboards.ts';
 import { jobsIn } from './expressions.ts';
 import { ruleGroups } from './generated.ts';

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import fastify from 'fastify';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, LightMyRequestResponse as Response } from 'fastify';
 import { HealthRegistry } from './health-registry';
 import { addHealthRoutes } from './health-routes';
 
@@ -21,8 +21,7 @@ describe('GET /health/ready', () => {
     addHealthRoutes(instance, registry);
   });
 
-  const ready = (query = ''): ReturnType<FastifyInstance['inject']> =>
-    instance.inject(`/health/ready${query}`);
+  const ready = (query = ''): Promise<Response> => instance.inject(`/health/ready${query}`);
 
   it('is 503 while anything that is needed is away', async () => {
     const answer = await ready();
