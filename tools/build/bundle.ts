@@ -1,14 +1,17 @@
 /**
  * Bundles deployables: each entry point of a project with the workspace's libraries it uses becomes one CommonJS file under
- * `dist/<project root>/`; packages from npm stay outside.
+ * `dist/<project root>/`. Packages from npm stay outside, or, where `project.json` says `"packages": "bundled"`, become one more file
+ * beside it.
  *
  * Usage: node tools/build/bundle.ts <project root> [<project root> …]
  */
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { transformFile, type Options } from '@swc/core';
-import { build, type Plugin } from 'esbuild';
+import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { bundlesOf, libraryPaths, type ProjectFile } from './entry-points.ts';
+import { LICENCES_FILE, thirdPartyLicences } from './licences.ts';
+import { PACKAGES_BUNDLE, fromPackagesBundle, packagesBundle } from './packages.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
 
@@ -35,23 +38,42 @@ function swcPlugin(swc: Options, libraries: ReadonlyMap<string, string>): Plugin
   };
 }
 
-async function bundle(projectRoot: string, plugin: Plugin): Promise<void> {
+const COMMON: BuildOptions = {
+  absWorkingDir: WORKSPACE,
+  bundle: true,
+  platform: 'node',
+  target: 'node24',
+  format: 'cjs',
+  logLevel: 'warning',
+};
+
+async function bundle(projectRoot: string, swc: Plugin): Promise<void> {
   const project = await readJson<ProjectFile>(join(projectRoot, 'project.json'));
+  const folder = join('dist', projectRoot);
+  const bundled = project.metadata?.packages === 'bundled';
+  const packages = new Set<string>();
   await build({
-    absWorkingDir: WORKSPACE,
+    ...COMMON,
     entryPoints: bundlesOf(projectRoot, project),
-    outdir: join('dist', projectRoot),
-    bundle: true,
-    platform: 'node',
-    target: 'node24',
-    format: 'cjs',
-    packages: 'external',
-    plugins: [plugin],
+    outdir: folder,
+    packages: bundled ? 'bundle' : 'external',
+    plugins: bundled ? [swc, fromPackagesBundle(packages)] : [swc],
     sourcemap: 'linked',
     sourcesContent: false,
     keepNames: true, // Nest's injection errors, logs and OpenAPI schemas show class names
-    logLevel: 'warning',
   });
+  if (bundled) await bundlePackages(packages, folder);
+}
+
+async function bundlePackages(packages: ReadonlySet<string>, folder: string): Promise<void> {
+  const { metafile } = await build({
+    ...COMMON,
+    ...packagesBundle(packages, WORKSPACE),
+    outfile: join(folder, PACKAGES_BUNDLE),
+    metafile: true,
+  });
+  const licences = await thirdPartyLicences(WORKSPACE, Object.keys(metafile.inputs));
+  await writeFile(join(WORKSPACE, folder, LICENCES_FILE), licences);
 }
 
 async function main(projectRoots: readonly string[]): Promise<void> {
