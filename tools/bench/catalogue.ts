@@ -1,5 +1,11 @@
 import type { Benchmark } from './benchmark.ts';
+import { coldStart, coldStartMemory } from './benchmarks/cold-start.ts';
+import { firstRun } from './benchmarks/first-run.ts';
+import { generation } from './benchmarks/generation.ts';
+import { outboxRelay } from './benchmarks/outbox-relay.ts';
 import { revocationCheck, revocationMemory } from './benchmarks/revocation-check.ts';
+import { schedulePost } from './benchmarks/schedule-post.ts';
+import { schedulerFire } from './benchmarks/scheduler-fire.ts';
 import { settingsList } from './benchmarks/settings-list.ts';
 import { settingsRead } from './benchmarks/settings-read.ts';
 import { settingsWrite } from './benchmarks/settings-write.ts';
@@ -22,4 +28,11 @@ export const BENCHMARKS: readonly Benchmark[] = [
   revocationCheck,
   revocationMemory,
   revocationEffect,
+  schedulerFire,
+  outboxRelay,
+  schedulePost,
+  generation,
+  coldStart,
+  coldStartMemory,
+  firstRun,
 ];

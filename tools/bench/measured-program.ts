@@ -1,7 +1,16 @@
 import { join } from 'node:path';
 import type { Contestant } from './benchmark.ts';
 import type { Variables } from '#start/environments.ts';
-import type { Laboratory, RunningProgram } from './laboratory.ts';
+import type { Laboratory, RunningProgram } from '#start/laboratory.ts';
+
+/** Has a program measure and gives the figure. @throws when it cannot */
+export async function measureAt(url: string, measurement: string, seconds: number): Promise<number> {
+  const query = new URLSearchParams({ name: measurement, seconds: String(seconds) });
+  const response = await fetch(`${url}/measure?${query.toString()}`);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${measurement} answered ${response.status}: ${text}`);
+  return Number(text);
+}
 
 /** A bundled program of `programs/` that measures what it imports, on request. */
 export interface MeasuredProgram extends RunningProgram {
@@ -16,19 +25,12 @@ export async function startMeasuredProgram(
   variables: Variables = {},
 ): Promise<MeasuredProgram> {
   const program = await laboratory.startPeer(join('dist/tools/bench/programs', `${name}.js`), variables);
-  const measure = async (measurement: string, seconds: number): Promise<number> => {
-    const query = new URLSearchParams({ name: measurement, seconds: String(seconds) });
-    const response = await fetch(`${program.url}/measure?${query.toString()}`);
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${name}: ${measurement} answered ${response.status}: ${text}`);
-    return Number(text);
-  };
   return {
     ...program,
     contestant: (measurement, does) => ({
       name: measurement,
       does,
-      measure: (seconds) => measure(measurement, seconds),
+      measure: (seconds) => measureAt(program.url, measurement, seconds),
     }),
   };
 }

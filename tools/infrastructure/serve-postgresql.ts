@@ -7,13 +7,11 @@
  */
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
+import { crashPostgresql } from './crash-postgresql.ts';
 import { findFreePorts } from './free-ports.ts';
 import { FriendlyError } from './friendly-error.ts';
 import { findPostgresqlBinaries } from './postgresql-binaries.ts';
 import { startPostgresql, type PostgresqlOptions } from './postgresql.ts';
-import { findProcessStart, isErrorCode } from './process-identity.ts';
 import { findRunAs } from './run-as.ts';
 import { SecretFile } from './secrets.ts';
 import { openStateFolder } from './state-folder.ts';
@@ -21,7 +19,6 @@ import { Supervisor } from './supervisor.ts';
 import { makeTemporaryFolder } from './test-infrastructure.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
-const CRASH_TIMEOUT_MS = 10_000;
 
 async function main(): Promise<void> {
   const runAs = findRunAs();
@@ -56,35 +53,10 @@ async function serve(supervisor: Supervisor, options: PostgresqlOptions): Promis
   const answer = (): boolean => process.stdout.write(`${JSON.stringify({ url })}\n`);
   answer();
   for await (const command of createInterface({ input: process.stdin })) {
-    if (command === 'crash') await crash(url);
+    if (command === 'crash') await crashPostgresql(url);
     else if (command === 'start') await startPostgresql(supervisor, options);
     else throw new FriendlyError(`unknown command: ${command}`);
     answer();
-  }
-}
-
-/** The parent first, so that it starts no more; then all its children, or they would write on beside the next server. */
-async function crash(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => undefined);
-  await client.connect();
-  const parent = await client.query<{ lock: string }>(`SELECT pg_read_file('postmaster.pid') AS lock`);
-  const children = await client.query<{ pid: number }>('SELECT pid FROM pg_stat_activity');
-  const pids = [Number.parseInt(parent.rows[0]?.lock ?? '', 10), ...children.rows.map(({ pid }) => pid)];
-  for (const pid of pids) kill(pid);
-  const deadline = performance.now() + CRASH_TIMEOUT_MS;
-  while (pids.some((pid) => findProcessStart(pid) !== null)) {
-    if (performance.now() > deadline) throw new FriendlyError('PostgreSQL survived SIGKILL.');
-    await delay(20);
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    // It ended by itself in the meantime.
-    if (!isErrorCode(error, 'ESRCH')) throw error;
   }
 }
 

@@ -11,6 +11,7 @@ export async function waitUntilReady(
   child: SupervisedProcess,
   probe: () => Promise<boolean>,
   timeoutMs: number,
+  intervalMs = 50,
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   while (!(await probe())) {
@@ -20,7 +21,7 @@ export async function waitUntilReady(
         `${child.name} was not ready within ${timeoutMs / 1000} s. Its last log lines (${child.logFile}):\n${lastLines(child.logFile, 20)}`,
       );
     }
-    await delay(50);
+    await delay(intervalMs);
   }
 }
 

@@ -19,6 +19,13 @@ describe('isConnectionError', () => {
     '08006',
     '08P01',
     '53300',
+    // Nothing that a statement could help: a server that is not (or no longer) the primary, a full disk, no memory.
+    '25006',
+    '53100',
+    '53200',
+    // The server ended the session: it stood still in a transaction, or at all.
+    '25P03',
+    '57P05',
     'ECONNREFUSED',
     'ECONNRESET',
     'ENOTFOUND',

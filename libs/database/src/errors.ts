@@ -13,12 +13,15 @@ export class ContentionError extends Error {
 /** Serialization failure and deadlock: PostgreSQL asks for the transaction to be repeated. */
 const RETRY_CODES = new Set(['40001', '40P01']);
 
-/** Codes of PostgreSQL (shutting down, crashed, starting, no more connections) and of sockets. Class 08 comes on top. */
+/** Codes of PostgreSQL (shutting down, crashed, starting; session ended for standing still; read-only, as a server is that is not
+ *  the primary or no longer) and of sockets. Classes 08 (connection) and 53 (no more connections, disk full, out of memory) come on top. */
 const CONNECTION_CODES = new Set([
   '57P01',
   '57P02',
   '57P03',
-  '53300',
+  '57P05',
+  '25P03',
+  '25006',
   'ECONNREFUSED',
   'ECONNRESET',
   'ECONNABORTED',
@@ -57,14 +60,15 @@ interface DriverFailure {
 }
 
 /**
- * True when the connection to the database failed, as opposed to the statement: refused, lost, timed out, no connection
- * free in time, server starting or stopping. Looks through TypeORM's wrapper and through AggregateError.
+ * True when the database failed, as opposed to the statement: connection refused, lost, timed out, none free in time; server
+ * starting, stopping, read-only, or out of disk or memory. The same statement may succeed later. Looks through TypeORM's wrapper and
+ * through AggregateError.
  */
 export function isConnectionError(error: unknown): boolean {
   if (!isError(error)) return false;
   if (CONNECTION_NAMES.has(error.name)) return true;
   const code = codeOf(error);
-  if (code !== undefined && (CONNECTION_CODES.has(code) || /^08[0-9A-Z]{3}$/.test(code))) return true;
+  if (code !== undefined && (CONNECTION_CODES.has(code) || /^(08|53)[0-9A-Z]{3}$/.test(code))) return true;
   const { driverError, errors } = error as DriverFailure;
   if (Array.isArray(errors)) return errors.some(isConnectionError);
   if (driverError !== undefined && driverError !== error) return isConnectionError(driverError);

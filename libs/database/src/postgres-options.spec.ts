@@ -20,7 +20,7 @@ describe('postgresOptions', () => {
     expect(options.extra).toMatchObject({
       statement_timeout: 10_000,
       query_timeout: 12_000,
-      options: '-c search_path="task"',
+      options: '-c search_path="task" -c default_transaction_isolation=READ\\ COMMITTED',
     });
   });
 
@@ -30,7 +30,20 @@ describe('postgresOptions', () => {
       url: 'postgres://u:p@db/x?options=-c%20work_mem%3D8MB&sslmode=disable',
     });
     expect(options.url).toBe('postgres://u:p@db/x?sslmode=disable');
-    expect(options.extra).toMatchObject({ options: '-c work_mem=8MB -c search_path="task"' });
+    expect(options.extra).toMatchObject({
+      options: '-c work_mem=8MB -c search_path="task" -c default_transaction_isolation=READ\\ COMMITTED',
+    });
+  });
+
+  it('gives statements that are transactions by themselves the isolation that the service wants', () => {
+    const options = postgresOptions({
+      ...settings,
+      url: 'postgres://u:p@db/x',
+      defaultIsolation: 'REPEATABLE READ',
+    });
+    expect((options.extra as { options: string }).options).toContain(
+      '-c default_transaction_isolation=REPEATABLE\\ READ',
+    );
   });
 
   it('has no limits where none are wanted', () => {

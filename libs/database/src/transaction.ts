@@ -18,6 +18,11 @@ export interface TransactionOptions {
    * those with other replicas remain, and are retried.
    */
   serializeOn?: string;
+  /**
+   * The commit does not wait for the disk: a crash of the server may undo it as a whole, within its last second. Only for what may
+   * happen again without harm.
+   */
+  mayBeLostInCrash?: boolean;
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
 }
@@ -64,7 +69,7 @@ export function inTransaction<T>(
   work: (manager: EntityManager) => Promise<T>,
   options: TransactionOptions = {},
 ): Promise<T> {
-  return inTurn(dataSource, () => once(dataSource, isolation, work), options);
+  return inTurn(dataSource, () => once(dataSource, beginning(isolation, options), work), options);
 }
 
 async function inTurn<T>(
@@ -113,14 +118,20 @@ async function repeat<T>(
   }
 }
 
+/** One round trip, whatever is set. */
+function beginning(isolation: Isolation, { mayBeLostInCrash = false }: TransactionOptions): string {
+  const start = `START TRANSACTION ISOLATION LEVEL ${isolation}`;
+  return mayBeLostInCrash ? `${start}; SET LOCAL synchronous_commit TO off` : start;
+}
+
 async function once<T>(
   dataSource: DataSource,
-  isolation: Isolation,
+  start: string,
   work: (manager: EntityManager) => Promise<T>,
 ): Promise<T> {
   const runner = dataSource.createQueryRunner();
   try {
-    await begin(runner, isolation);
+    await begin(runner, start);
     const result = await work(runner.manager);
     await runner.commitTransaction();
     return result;
@@ -135,8 +146,8 @@ async function once<T>(
 }
 
 /** TypeORM's startTransaction takes two round trips to set an isolation level; its state is what it would have left. */
-async function begin(runner: QueryRunner, isolation: Isolation): Promise<void> {
-  await runner.query(`START TRANSACTION ISOLATION LEVEL ${isolation}`);
+async function begin(runner: QueryRunner, start: string): Promise<void> {
+  await runner.query(start);
   Object.assign(runner, { isTransactionActive: true, transactionDepth: 1 });
 }
 

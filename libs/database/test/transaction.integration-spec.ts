@@ -52,6 +52,27 @@ describe('inTransaction', () => {
     expect(retries).toBeLessThan(200);
   });
 
+  it('waits for the disk unless its outcome may be lost in a crash', async () => {
+    const setting = async (mayBeLostInCrash?: boolean): Promise<string | undefined> => {
+      const options = mayBeLostInCrash === undefined ? {} : { mayBeLostInCrash };
+      return inTransaction(
+        dataSource,
+        'REPEATABLE READ',
+        async (manager) => {
+          await increment(manager);
+          const [row] = await manager.query<{ shown: string }[]>(
+            "SELECT current_setting('synchronous_commit') || ', ' || current_setting('transaction_isolation') AS shown",
+          );
+          return row?.shown;
+        },
+        options,
+      );
+    };
+    expect(await setting(true)).toBe('off, repeatable read');
+    expect(await setting()).toBe('on, repeatable read');
+    expect(await value()).toBe(2);
+  });
+
   it('repeats a serializable transaction that fails at its commit', async () => {
     const attempts = await Promise.all(
       Array.from({ length: 8 }, () =>

@@ -19,9 +19,6 @@ import { openFireSpan } from './fire-span';
 import { recordFires } from './record-fires.query';
 import type { TriggerFire } from './record-fires.query';
 
-/** Triggers per batch. Source: task messaging spec, Scheduler rules 3. */
-export const BATCH_SIZE = 10;
-
 /** What one batch did. */
 export interface FiredBatch {
   readonly acquired: number;
@@ -45,7 +42,7 @@ export class FireDueTriggers {
   }
 
   private async fireBatch(manager: EntityManager): Promise<FiredBatch> {
-    const due = await acquireDueTriggers(manager, BATCH_SIZE);
+    const due = await acquireDueTriggers(manager);
     const now = due[0]?.now;
     if (!now) return { acquired: 0, fired: 0, misfired: 0 };
     const { fires, failed } = this.decide(due);

@@ -1,3 +1,4 @@
+import { queryPrepared } from '@platform/database';
 import type { EntityManager } from 'typeorm';
 import type { OutboxMessage } from '../outbound/insert-outbox-messages.query';
 import type { DueFire } from './due-fire';
@@ -10,7 +11,9 @@ export interface TriggerFire extends DueFire {
 
 // One round trip for everything a batch writes. Moving the trigger does not depend on the insert: an occurrence that fired
 // before moves on all the same, but only a new one has its message stored.
-const RECORD = `
+const RECORD = {
+  name: 'record-fires',
+  text: `
   WITH fire AS MATERIALIZED (
     SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[], $4::integer[], $5::uuid[], $6::timestamptz[],
         $7::smallint[], $8::text[], $9::text[], $10::text[], $11::text[]) WITH ORDINALITY
@@ -31,7 +34,8 @@ const RECORD = `
     FROM fire JOIN recorded USING (message_id)
     ORDER BY position
   )
-  SELECT message_id AS "messageId" FROM recorded`;
+  SELECT message_id AS "messageId" FROM recorded`,
+};
 
 /** Records the fires, stores their messages and moves their triggers on. Gives the message ids of those occurrences that had not
  *  fired before; the messages of the others are not stored. */
@@ -41,7 +45,7 @@ export async function recordFires(
 ): Promise<Set<string>> {
   if (fires.length === 0) return new Set();
   const column = <T>(pick: (fire: TriggerFire) => T): T[] => fires.map(pick);
-  const rows = await manager.query<{ messageId: string }[]>(RECORD, [
+  const rows = await queryPrepared<{ messageId: string }>(manager, RECORD, [
     column((fire) => fire.facilityId),
     column((fire) => fire.scheduledAt),
     column((fire) => fire.misfired),

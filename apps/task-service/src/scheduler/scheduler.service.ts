@@ -4,7 +4,8 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics, ShutdownRegistry } from '@platform/service-defaults';
 import { SECOND_MS, sleep } from '@platform/time';
 import { DataSource } from 'typeorm';
-import { BATCH_SIZE, FireDueTriggers } from './fire-due-triggers.handler';
+import { BATCH_SIZE } from './acquire-due-triggers.query';
+import { FireDueTriggers } from './fire-due-triggers.handler';
 import { findNextDueDelayMs } from './next-due-delay.query';
 
 /** How late a trigger can be that a replica created which then died. */

@@ -21,6 +21,12 @@ describe('ServiceLogger', () => {
     ]);
   });
 
+  it('writes a bare text as it is: no context, no trace, nothing else', () => {
+    const { logger, lines } = captured();
+    logger.warn('bare');
+    expect(lines()).toEqual([{ level: 'warn', service: 'auth', time: expect.any(String), msg: 'bare' }]);
+  });
+
   it('finds the error wherever it stands', () => {
     const { logger, lines } = captured();
     logger.error(new Error('first'), 'Context');

@@ -37,6 +37,7 @@ export interface LogSink extends DestinationStream {
 /** Structured logs (one JSON object a line) as the logger of Nest and of requests. Errors and secrets are cleaned. */
 export class ServiceLogger implements LoggerService {
   private readonly lines: Logger;
+  private readonly texts: Logger;
   private readonly requests: Logger;
 
   constructor(
@@ -52,6 +53,8 @@ export class ServiceLogger implements LoggerService {
     };
     const redact = { paths: SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' };
     this.lines = pino({ ...shape, redact, mixin: traceMember }, sink);
+    // A text has no members to redact, and a consumer or a relay writes one for each message.
+    this.texts = pino({ ...shape, mixin: traceMember }, sink);
     // Request lines are built here from safe members only: redaction would only cost time.
     this.requests = pino(shape, sink);
   }
@@ -98,6 +101,14 @@ export class ServiceLogger implements LoggerService {
   /** Nest passes the context as the last text and, for errors, a stack before it; an error may be anywhere. */
   private write(level: Level, message: unknown, rest: readonly unknown[]): void {
     if (!this.lines.isLevelEnabled(level)) return;
+    const [context, ...others] = rest;
+    if (typeof message === 'string' && others.length === 0 && isContext(context)) {
+      this.texts[level]({ context }, hideTokens(message));
+    } else this.writeMembers(level, message, rest);
+    if (level === 'error') this.flush();
+  }
+
+  private writeMembers(level: Level, message: unknown, rest: readonly unknown[]): void {
     const last = rest.at(-1);
     const context = typeof last === 'string' && !isStack(last) ? { context: last } : {};
     const err = [message, ...rest].find((each) => each instanceof Error);
@@ -115,7 +126,6 @@ export class ServiceLogger implements LoggerService {
       },
       textOf(message),
     );
-    if (level === 'error') this.flush();
   }
 }
 
@@ -140,6 +150,11 @@ function traceMember(): object {
   return trace.span === undefined
     ? { traceId: trace.traceId }
     : { traceId: trace.traceId, spanId: trace.spanId };
+}
+
+/** What Nest passes behind a text: nothing, or where it comes from. */
+function isContext(value: unknown): value is string | undefined {
+  return value === undefined || (typeof value === 'string' && !isStack(value));
 }
 
 function isStack(text: string): boolean {

@@ -2,47 +2,50 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createDatabases, databaseUrls, type ServiceDatabase } from '#infrastructure/databases.ts';
 import { findFreePorts } from '#infrastructure/free-ports.ts';
-import { findPostgresqlBinaries } from '#infrastructure/postgresql-binaries.ts';
-import { startPostgresql } from '#infrastructure/postgresql.ts';
 import type { RabbitmqUrls } from '#infrastructure/rabbitmq-node.ts';
-import { startRabbitmq } from '#infrastructure/rabbitmq.ts';
 import { findRunAs } from '#infrastructure/run-as.ts';
 import { SecretFile } from '#infrastructure/secrets.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
 import { Supervisor } from '#infrastructure/supervisor.ts';
 import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
 import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
-import {
-  LOAD_IDENTITIES,
-  PROJECT_ROOTS,
-  SERVICES,
-  type Service,
-  type ServiceName,
-} from '#start/deployables.ts';
-import { localUrl, ownerEnvironment, serviceEnvironment } from '#start/environments.ts';
-import type { PlatformSettings, Variables } from '#start/environments.ts';
-import { PORT_NAMES, type PortTable } from '#start/ports.ts';
+import { LOAD_IDENTITIES, PROJECT_ROOTS, SERVICES } from './deployables.ts';
+import type { Deployable, Service, ServiceName } from './deployables.ts';
+import { localUrl, neighbourEnvironment, ownerEnvironment, serviceEnvironment } from './environments.ts';
+import type { PlatformSettings, Variables } from './environments.ts';
+import { startServers } from './laboratory-servers.ts';
+import { PORT_NAMES, type PortTable } from './ports.ts';
 
 const SERVER_STAGE = 3;
 const READY_TIMEOUT_MS = 60_000;
+/** Fine enough for the time of a start to be a figure. */
+const READY_POLL_MS = 10;
 export const WORKSPACE = join(import.meta.dirname, '../..');
 
-/** A program under measurement. */
+/** A program under test. */
 export interface RunningProgram {
   readonly url: string;
   readonly pid: number;
+  readonly logFile: string;
+  hasEnded(): boolean;
+  /** From the start of the process to its first good answer. */
+  readonly readyAfterMs: number;
   /** Ends it; a benchmark that is over must not take time from the next. */
   stop(): Promise<void>;
 }
 
-/** The services that a benchmark asked for, with databases of their own. */
+/** The services that were asked for, with databases of their own. */
 export interface RunningServices {
   readonly settings: PlatformSettings;
   readonly programs: Readonly<Partial<Record<ServiceName, RunningProgram>>>;
   stop(): Promise<void>;
 }
 
-/** A durable private PostgreSQL, a private RabbitMQ, and whatever programs a benchmark starts beside them. */
+export interface LaboratoryOptions {
+  readonly nodeOptions?: readonly string[];
+  readonly projectRoots?: readonly string[];
+}
+
+/** A durable private PostgreSQL, a private RabbitMQ, and whatever programs of the platform are started beside them. */
 export class Laboratory {
   /** URL of PostgreSQL's superuser. */
   readonly databaseUrl: string;
@@ -50,7 +53,6 @@ export class Laboratory {
   readonly managementUrl: string;
   readonly #supervisor: Supervisor;
   readonly #folder: string;
-
   readonly #nodeOptions: readonly string[];
 
   private constructor(
@@ -67,8 +69,12 @@ export class Laboratory {
     this.managementUrl = servers.broker.management ?? '';
   }
 
-  /** @param nodeOptions options of Node for the programs under measurement, e.g. a profiler's */
-  static async open(nodeOptions: readonly string[], progress: (line: string) => void): Promise<Laboratory> {
+  /** @param nodeOptions options of Node for the programs under test, e.g. a profiler's
+   *  @param projectRoots what to build, e.g. PROJECT_ROOTS; nothing: what was built before is tested */
+  static async open(
+    { nodeOptions = [], projectRoots = PROJECT_ROOTS }: LaboratoryOptions,
+    progress: (line: string) => void,
+  ): Promise<Laboratory> {
     const folder = makeTemporaryFolder(findRunAs());
     const supervisor = await Supervisor.open({
       recordFile: join(folder, 'run.json'),
@@ -76,12 +82,14 @@ export class Laboratory {
       removeFolder: folder,
     });
     try {
-      progress('starting PostgreSQL and RabbitMQ, building the services');
+      progress(
+        `starting PostgreSQL and RabbitMQ${projectRoots.length === 0 ? '' : ', building the services'}`,
+      );
       const [databaseUrl, broker] = await Promise.all([
-        ...startServers(supervisor, folder),
-        supervisor.run(
-          command('build', ['tools/build/bundle.ts', ...PROJECT_ROOTS, 'tools/bench/programs'], process.env),
-        ),
+        ...startServers(supervisor, folder, WORKSPACE),
+        projectRoots.length === 0
+          ? null
+          : supervisor.run(command('build', ['tools/build/bundle.ts', ...projectRoots], process.env)),
       ]);
       return new Laboratory(supervisor, folder, nodeOptions, { databaseUrl, broker });
     } catch (error) {
@@ -99,7 +107,7 @@ export class Laboratory {
     const settings = await this.makeSettings();
     const programs: Partial<Record<ServiceName, RunningProgram>> = {};
     for (const service of SERVICES.filter((one) => names.includes(one.service))) {
-      await this.migrate(service, settings);
+      await this.migrate(service.service, settings);
       programs[service.service] = await this.startService(service, settings, overrides[service.service]);
     }
     const stop = async (): Promise<void> => {
@@ -112,7 +120,7 @@ export class Laboratory {
   async startPeer(file: string, variables: Variables): Promise<RunningProgram> {
     const [port] = (await findFreePorts(1)) as [number];
     const url = localUrl(port);
-    const env = { NODE_ENV: 'production', PORT: String(port), ...variables };
+    const env = { NODE_ENV: 'production', ...variables, PORT: String(port) };
     return this.startProgram(file.replace(/\W/g, '-'), ['--expose-gc', file], env, `${url}/ready`);
   }
 
@@ -130,6 +138,27 @@ export class Laboratory {
       env,
       `${localUrl(Number(env['PORT']))}/health/ready`,
     );
+  }
+
+  /** A process that plays a service which is not ours. */
+  startNeighbour(neighbour: Deployable, settings: PlatformSettings): Promise<RunningProgram> {
+    const url = `${localUrl(settings.ports[neighbour.port])}/health/ready`;
+    return this.startProgram(
+      neighbour.name,
+      [neighbour.bundle],
+      neighbourEnvironment(neighbour, settings),
+      url,
+    );
+  }
+
+  /** Migrates the database of a service, whether it is started later or not. */
+  async migrate(name: ServiceName, settings: PlatformSettings): Promise<void> {
+    const service = SERVICES.find((one) => one.service === name)!;
+    // Development mode for these two only: production refuses the development identities.
+    const env = { ...process.env, ...ownerEnvironment(service, settings) };
+    await this.#supervisor.run(command(`migrate-${service.name}`, [service.migrate], env));
+    if (service.service === 'auth')
+      await this.#supervisor.run(command('load-identities', [LOAD_IDENTITIES], env));
   }
 
   close(): Promise<void> {
@@ -164,14 +193,6 @@ export class Laboratory {
     };
   }
 
-  private async migrate(service: Service, settings: PlatformSettings): Promise<void> {
-    // Development mode for these two only: production refuses the development identities.
-    const env = { ...process.env, ...ownerEnvironment(service, settings) };
-    await this.#supervisor.run(command(`migrate-${service.name}`, [service.migrate], env));
-    if (service.service === 'auth')
-      await this.#supervisor.run(command('load-identities', [LOAD_IDENTITIES], env));
-  }
-
   private async startProgram(
     name: string,
     args: string[],
@@ -179,48 +200,24 @@ export class Laboratory {
     readyUrl: string,
   ): Promise<RunningProgram> {
     const { PATH = '', HOME = '' } = process.env;
+    const startedAtMs = performance.now();
     const child = await this.#supervisor.spawn(
       command(name, [...this.#nodeOptions, ...args], { PATH, HOME, ...variables }),
     );
-    await waitUntilReady(child, answersOk(readyUrl), READY_TIMEOUT_MS);
+    await waitUntilReady(child, answersOk(readyUrl), READY_TIMEOUT_MS, READY_POLL_MS);
+    const readyAfterMs = performance.now() - startedAtMs;
     const stop = async (): Promise<void> => {
       if (!child.hasEnded()) process.kill(child.pid, 'SIGTERM');
       await child.ended;
     };
-    return { url: new URL(readyUrl).origin, pid: child.pid, stop };
+    const { pid, logFile } = child;
+    const hasEnded = (): boolean => child.hasEnded();
+    return { url: new URL(readyUrl).origin, pid, logFile, readyAfterMs, hasEnded, stop };
   }
 }
 
-function startServers(supervisor: Supervisor, folder: string) {
-  const runAs = findRunAs();
-  const cacheFolder = join(openStateFolder(WORKSPACE), 'cache');
-  const secrets = new SecretFile(join(folder, 'servers.secret'));
-  const startDatabase = async (): Promise<string> => {
-    const [port] = (await findFreePorts(1)) as [number];
-    return startPostgresql(supervisor, {
-      binaries: findPostgresqlBinaries(WORKSPACE, cacheFolder, runAs),
-      folder: join(folder, 'postgresql'),
-      port,
-      password: secrets.get('postgresql'),
-      runAs,
-      durable: true, // as in production: what is measured must be what is promised
-    });
-  };
-  const startBroker = async (): Promise<RabbitmqUrls> => {
-    const [amqp, management, distribution, epmd] = (await findFreePorts(4)) as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    const ports = { amqp, management, distribution, epmd };
-    const options = { folder: join(folder, 'rabbitmq'), cacheFolder, ports, runAs };
-    return startRabbitmq(supervisor, { ...options, password: secrets.get('rabbitmq') });
-  };
-  return [startDatabase(), startBroker()] as const;
-}
-
-function productionEnvironment(service: Service, settings: PlatformSettings): Variables {
+/** What a service is started with in production. */
+export function productionEnvironment(service: Service, settings: PlatformSettings): Variables {
   const variables = serviceEnvironment(service, settings);
   // The development identity provider is not there, and production would refuse its plain HTTP.
   const openid = Object.keys(variables).filter(

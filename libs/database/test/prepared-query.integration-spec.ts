@@ -1,0 +1,73 @@
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import type { DataSource, EntityManager } from 'typeorm';
+import { inTransaction, isUniqueViolation, queryPrepared, runMigrations } from '../src';
+import { connectCounters, counterSettings } from './counters';
+
+const ADD = { name: 'add', text: 'INSERT INTO counter (name, value) VALUES ($1, $2) RETURNING value' };
+const READ = { name: 'read', text: 'SELECT value FROM counter WHERE name = $1' };
+const PREPARED = { name: 'prepared', text: 'SELECT name FROM pg_prepared_statements ORDER BY name' };
+
+describe('queryPrepared', () => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate: (url) => runMigrations(counterSettings(url)) });
+    dataSource = await connectCounters(database.url, { poolSize: 1 });
+  });
+
+  afterAll(async () => {
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  const find = (name: string): Promise<unknown[]> => queryPrepared(dataSource, READ, [name]);
+
+  it('has the server parse a statement once for each connection', async () => {
+    await find('hits');
+    expect(await find('hits')).toEqual([{ value: 0 }]);
+    expect(await queryPrepared(dataSource, PREPARED, [])).toEqual(
+      expect.arrayContaining([{ name: 'read' }, { name: 'prepared' }]),
+    );
+  });
+
+  it('is part of the transaction whose manager it is given', async () => {
+    await inTransaction(dataSource, 'READ COMMITTED', async (manager) => {
+      expect(await queryPrepared(manager, ADD, ['kept', 7])).toEqual([{ value: 7 }]);
+      expect(await queryPrepared(manager, READ, ['kept'])).toEqual([{ value: 7 }]);
+      const [row] = await database.query("SELECT count(*)::int FROM counting.counter WHERE name = 'kept'");
+      expect(row).toEqual({ count: 0 });
+    });
+    expect(await find('kept')).toEqual([{ value: 7 }]);
+  });
+
+  it('is rolled back with its transaction', async () => {
+    const failing = inTransaction(dataSource, 'READ COMMITTED', async (manager) => {
+      await queryPrepared(manager, ADD, ['lost', 1]);
+      throw new Error('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    expect(await find('lost')).toEqual([]);
+  });
+
+  it('fails with an error that says what the database objects to', async () => {
+    const again = inTransaction(dataSource, 'READ COMMITTED', (manager) =>
+      queryPrepared(manager, ADD, ['hits', 1]),
+    );
+    const error = await again.then(
+      () => null,
+      (reason: unknown) => reason,
+    );
+    expect(isUniqueViolation(error, 'counter_pkey')).toBe(true);
+  });
+
+  it('refuses a manager whose transaction is over: its connection is somebody else’s by now', async () => {
+    let kept: EntityManager | undefined;
+    await inTransaction(dataSource, 'READ COMMITTED', (manager) => {
+      kept = manager;
+      return Promise.resolve();
+    });
+    await expect(queryPrepared(kept as EntityManager, READ, ['hits'])).rejects.toThrow(/released/);
+  });
+});

@@ -1,0 +1,122 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { findFreePorts } from '#infrastructure/free-ports.ts';
+import { findRunAs } from '#infrastructure/run-as.ts';
+import { openStateFolder } from '#infrastructure/state-folder.ts';
+import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
+import { PORT_NAMES } from '#start/ports.ts';
+import type { Benchmark } from '../benchmark.ts';
+import { WORKSPACE } from '#start/laboratory.ts';
+
+const LIMIT_SECONDS = 15;
+const READY = /^Ready after /;
+
+/** A new clone, started for the first time. */
+export const firstRun: Benchmark = {
+  id: 'first-run',
+  title: 'npm start in a fresh clone until the story is printed',
+  prepare: () =>
+    Promise.resolve({
+      unit: 's',
+      maxRounds: 3,
+      contestants: [
+        {
+          name: 'npm start',
+          does: 'builds, makes and starts a new PostgreSQL and a new RabbitMQ, migrates, loads the identities, starts three services and four neighbours, prints what can be done with them',
+          measure: measureFirstRun,
+        },
+      ],
+      comparisons: [
+        { title: `${LIMIT_SECONDS} s`, of: 'npm start', against: LIMIT_SECONDS, goal: { atMost: 1 } },
+      ],
+      conditions: [
+        "git clone of the committed state, with the packages of npm and of the servers already there: the registries' time is not ours",
+      ],
+      close: () => Promise.resolve(),
+    }),
+};
+
+async function measureFirstRun(): Promise<number> {
+  const folder = makeTemporaryFolder(findRunAs());
+  const clone = join(folder, 'clone');
+  try {
+    execFileSync('git', ['clone', '--quiet', WORKSPACE, clone]);
+    linkPackages(clone);
+    linkServers(clone);
+    return await timeStart(clone);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A folder of links, not one link to the folder: should npm start decide to install anew, it would only throw these links away. */
+function linkPackages(clone: string): void {
+  const [from, to] = [join(WORKSPACE, 'node_modules'), join(clone, 'node_modules')];
+  mkdirSync(to);
+  for (const name of readdirSync(from)) {
+    if (name !== '.installed-from') symlinkSync(join(from, name), join(to, name));
+  }
+  // As tools/infrastructure/install.mjs leaves it behind.
+  const lock = createHash('sha256')
+    .update(readFileSync(join(clone, 'package-lock.json')))
+    .digest('hex');
+  writeFileSync(join(to, '.installed-from'), `${process.platform}-${process.arch} ${lock}\n`);
+}
+
+/** Programs of the servers that this checkout has fetched from their registries. */
+function linkServers(clone: string): void {
+  const cache = join(openStateFolder(WORKSPACE), 'cache');
+  if (existsSync(cache))
+    cpSync(cache, join(openStateFolder(clone), 'cache'), { recursive: true, verbatimSymlinks: true });
+}
+
+async function timeStart(clone: string): Promise<number> {
+  const free = await findFreePorts(PORT_NAMES.length);
+  const ports = PORT_NAMES.flatMap((name, index) => ['--port', `${name}=${free[index]}`]);
+  const startedAtMs = performance.now();
+  const npm = spawn('npm', ['start', '--', ...ports], {
+    cwd: clone,
+    env: plainEnvironment(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = once(npm, 'exit');
+  try {
+    await untilReady(npm);
+    return (performance.now() - startedAtMs) / 1_000;
+  } finally {
+    npm.kill('SIGTERM');
+    await ended;
+  }
+}
+
+async function untilReady(npm: ChildProcess): Promise<void> {
+  const lines: string[] = [];
+  npm.stderr!.on('data', (text: Buffer) => lines.push(text.toString()));
+  for await (const line of createInterface(npm.stdout!)) {
+    if (READY.test(line)) return;
+    lines.push(line);
+  }
+  throw new Error(`npm start ended before it was ready:\n${lines.join('\n')}`);
+}
+
+/** What a user has: no servers of their own, nothing of the npm that runs this. */
+function plainEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^npm_|^INIT_CWD$|^NODE_ENV$|^RABBITMQ_URL$|^(MIGRATION_)?DATABASE_URL$/i.test(name),
+    ),
+  );
+}

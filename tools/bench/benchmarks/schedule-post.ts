@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import { connect } from 'amqplib';
+import pg from 'pg';
+import { makeAccessToken } from '#start/access-token.ts';
+import type { Benchmark } from '../benchmark.ts';
+import { HttpLoad, type LoadRequest } from '../http-load.ts';
+import { SqlLoad, type SqlWork } from '../sql-load.ts';
+
+const CONNECTIONS = 32;
+const FACILITIES = 1_000;
+const EXCHANGE = 'Platform.Contracts:ScheduleCreatedEvent';
+const QUEUE = 'bench.schedule-post';
+/** What a ScheduleCreatedEvent is in its envelope. */
+const EVENT_BYTES = 759;
+const POLL_MS = 10;
+const DRAIN_LIMIT_MS = 60_000;
+
+const NAME = 'Check the fire extinguishers';
+const EVENT = JSON.stringify({ filler: 'x'.repeat(EVENT_BYTES - JSON.stringify({ filler: '' }).length) });
+const HEADERS = JSON.stringify({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' });
+
+const OURS = {
+  name: 'task-service',
+  does: 'verifies the HS256 token, checks revocation, persona and facility, validates cron and zone, stores schedule and event in one transaction, answers 201; relays every event to the broker meanwhile. The time ends when all are confirmed',
+};
+const BARE = {
+  name: 'bare pg',
+  does: 'BEGIN; the same two rows with prepared statements; COMMIT; without HTTP, without any check, publishing nothing',
+};
+
+const INSERT_SCHEDULE = `
+  INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
+    created_by_name, created_by_persona, request_digest)
+  VALUES ($1, $2, $3, '0 2 * * *', 'Europe/Berlin', now(), 'userid:9001', 'Ivy Internal', 1, $4) RETURNING *`;
+const INSERT_EVENT = `
+  INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
+  VALUES ($1, $2, $3, 'main', '${EXCHANGE}', $4, $5)`;
+
+const facilityOf = (worker: number, count: number): number => 1 + ((worker * 37 + count) % FACILITIES);
+
+const bareInsert: SqlWork = async (client, worker, count) => {
+  const facilityId = facilityOf(worker, count);
+  await client.query('BEGIN');
+  const schedule = [randomUUID(), facilityId, NAME, randomUUID() + randomUUID()];
+  await client.query({ name: 'schedule', text: INSERT_SCHEDULE, values: schedule });
+  const event = [facilityId % 16, facilityId, randomUUID(), HEADERS, EVENT];
+  await client.query({ name: 'event', text: INSERT_EVENT, values: event });
+  await client.query('COMMIT');
+};
+
+/** Schedules created, to the confirmed event. */
+export const schedulePost: Benchmark = {
+  id: 'schedule-post',
+  title: 'POST /Schedules, its event stored and published',
+  async prepare(laboratory) {
+    const services = await laboratory.startServices(['auth', 'task']);
+    const { owner, app } = services.settings.databases.task;
+    const broker = await openQueue(laboratory.rabbitmqUrl);
+    const ours = new HttpLoad(services.programs.task!.url, CONNECTIONS);
+    const bare = new SqlLoad(app, CONNECTIONS);
+    const database = new pg.Client({ connectionString: owner });
+    await database.connect();
+    const post = posting(`Bearer ${makeAccessToken(services.settings)}`);
+    return {
+      unit: 'schedules/s',
+      contestants: [
+        {
+          ...OURS,
+          measure: async (seconds) => {
+            const rate = await postAndRelay(ours, database, seconds, post);
+            await broker.purge();
+            return rate;
+          },
+        },
+        {
+          ...BARE,
+          measure: async (seconds) => {
+            const rate = await bare.run(seconds, bareInsert);
+            // Or the service would publish them, in its own round.
+            await database.query('TRUNCATE task.outbox');
+            return rate;
+          },
+        },
+      ],
+      comparisons: [{ title: 'bare rows', of: OURS.name, against: BARE.name, goal: { atLeast: 0.5 } }],
+      conditions: [
+        `${CONNECTIONS} at once, 20 database connections, ${FACILITIES.toLocaleString('en-US')} facilities; a durable quorum queue takes the events`,
+      ],
+      close: async () => {
+        await Promise.all([ours.close(), bare.close(), database.end(), broker.close()]);
+        await services.stop();
+      },
+    };
+  },
+};
+
+function posting(authorization: string): (connection: number, count: number) => LoadRequest {
+  const headers = { authorization, 'content-type': 'application/json' };
+  return (connection, count) => {
+    const facilityId = facilityOf(connection, count);
+    const schedule = { facilityId, name: NAME, schedule: '0 2 * * *', timeZone: 'Europe/Berlin' };
+    return { method: 'POST', path: '/Schedules', headers, body: JSON.stringify(schedule), expect: 201 };
+  };
+}
+
+async function openQueue(url: string) {
+  const connection = await connect(url);
+  const channel = await connection.createChannel();
+  await channel.assertExchange(EXCHANGE, 'fanout', { durable: true });
+  await channel.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'quorum' } });
+  await channel.bindQueue(QUEUE, EXCHANGE, '');
+  return {
+    purge: () => channel.purgeQueue(QUEUE),
+    close: async () => {
+      await channel.deleteQueue(QUEUE);
+      await connection.close();
+    },
+  };
+}
+
+/** Schedules per second, from the first request to the last confirm. */
+async function postAndRelay(
+  load: HttpLoad,
+  database: pg.Client,
+  seconds: number,
+  post: (connection: number, count: number) => LoadRequest,
+): Promise<number> {
+  const startedAtMs = performance.now();
+  const { latenciesMs } = await load.run(seconds, post);
+  await untilRelayed(database);
+  return latenciesMs.length / ((performance.now() - startedAtMs) / 1_000);
+}
+
+async function untilRelayed(database: pg.Client): Promise<void> {
+  const endsAtMs = performance.now() + DRAIN_LIMIT_MS;
+  while (performance.now() < endsAtMs) {
+    const { rowCount } = await database.query('SELECT 1 FROM task.outbox LIMIT 1');
+    if (rowCount === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  throw new Error('events are left in the message store');
+}

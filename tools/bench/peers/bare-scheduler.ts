@@ -1,0 +1,74 @@
+/** The least that a clustered scheduler has to do: `pg`, prepared statements, one connection. Fires what is due in DATABASE_URL's
+ *  trigger table, ten in a transaction, with the fire row and the outbox row of each; evaluates no cron. */
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import pg from 'pg';
+
+const BATCH = 10;
+const BODY_BYTES = Number(process.env['BODY_BYTES']);
+const BODY = JSON.stringify({ filler: 'x'.repeat(BODY_BYTES - JSON.stringify({ filler: '' }).length) });
+const HEADERS = JSON.stringify({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' });
+const EXCHANGE = 'Platform.Contracts:ITaskInstanceGenerationRequested';
+
+const ACQUIRE = `
+  SELECT facility_id, schedule, time_zone, next_fire_at FROM task.triggers
+  WHERE state = 'WAITING' AND next_fire_at <= now()
+  ORDER BY next_fire_at, facility_id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+const RECORD = `
+  WITH fire AS (
+    SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::uuid[], $4::smallint[])
+      AS fire (facility_id, scheduled_at, message_id, lane)
+  ), moved AS (
+    UPDATE task.triggers AS trigger
+    SET next_fire_at = fire.scheduled_at + interval '1 day', previous_fire_at = fire.scheduled_at
+    FROM fire WHERE trigger.facility_id = fire.facility_id
+  ), recorded AS (
+    INSERT INTO task.trigger_fires (facility_id, scheduled_at, misfired, missed_count, message_id)
+    SELECT facility_id, scheduled_at, false, 0, message_id FROM fire
+  )
+  INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
+  SELECT lane, facility_id, message_id, 'scheduling', '${EXCHANGE}', $5, $6 FROM fire`;
+
+interface Due {
+  facility_id: string;
+  next_fire_at: Date;
+}
+
+const client = new pg.Client({ connectionString: process.env['DATABASE_URL'] });
+await client.connect();
+
+async function fireBatch(): Promise<number> {
+  await client.query('BEGIN');
+  const { rows } = await client.query<Due>({ name: 'acquire', text: ACQUIRE });
+  if (rows.length > 0) {
+    const values = [
+      rows.map((due) => due.facility_id),
+      rows.map((due) => due.next_fire_at),
+      rows.map(() => randomUUID()),
+      rows.map((due) => Number(due.facility_id) % 16),
+      HEADERS,
+      BODY,
+    ];
+    await client.query({ name: 'record', text: RECORD, values });
+  }
+  await client.query('COMMIT');
+  return rows.length;
+}
+
+async function fireAll(): Promise<number> {
+  for (let fired = 0; ;) {
+    const batch = await fireBatch();
+    fired += batch;
+    if (batch < BATCH) return fired;
+  }
+}
+
+createServer((request, response) => {
+  if (!request.url?.startsWith('/measure')) response.end();
+  else
+    fireAll().then(
+      (fired) => response.end(String(fired)),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+}).listen(Number(process.env['PORT']), '127.0.0.1');
+process.once('SIGTERM', () => process.exit(0));

@@ -1,0 +1,115 @@
+/** The task service as production builds it, its parts called one by one; and the bare machinery under its relay. */
+/* eslint-disable @nx/enforce-module-boundaries -- a measurement of one part of a service has to reach into the service; nothing depends on this program */
+import 'reflect-metadata';
+import { randomUUID } from 'node:crypto';
+import { ScheduleCreatedEvent } from '@platform/contracts';
+import { inTransaction } from '@platform/database';
+import { createEnvelope } from '@platform/messaging';
+import { createServiceApplication, Metrics } from '@platform/service-defaults';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { DataSource } from 'typeorm';
+import { loadTaskServiceConfig, type TaskServiceConfig } from '../../../apps/task-service/src/config';
+import { LANE_COUNT } from '../../../apps/task-service/src/outbound/lanes';
+import { RelayService } from '../../../apps/task-service/src/outbound/relay.service';
+import { GenerateInstances } from '../../../apps/task-service/src/recurring-generation/generate-instances.handler';
+import { BATCH_SIZE } from '../../../apps/task-service/src/scheduler/acquire-due-triggers.query';
+import { FireDueTriggers } from '../../../apps/task-service/src/scheduler/fire-due-triggers.handler';
+import { SchedulerService } from '../../../apps/task-service/src/scheduler/scheduler.service';
+import { taskService } from '../../../apps/task-service/src/service-definition';
+import { BarePublisher } from './bare-publisher';
+import { serveMeasurements } from './serve-measurements';
+
+const EVENTS = 5_000;
+const FACILITY_ID = 501;
+const POLL_MS = 2;
+const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+/** Every event of another facility, as when a night's triggers fire: nothing waits for its predecessor. */
+const STORE_EVENTS = `
+  INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
+  SELECT n % ${LANE_COUNT}, n, gen_random_uuid(), 'main', $1, $3, $2 FROM generate_series(1, ${EVENTS}) AS n`;
+
+const event = createEnvelope(
+  ScheduleCreatedEvent,
+  {
+    scheduleId: randomUUID(),
+    facilityId: FACILITY_ID,
+    name: 'Check the fire extinguishers',
+    schedule: '0 2 * * *',
+    timeZone: 'Europe/Berlin',
+    createdAtUtc: new Date().toISOString(),
+    createdBy: { personId: 1001, name: 'Carl Customer', persona: 2 },
+  },
+  {
+    namespace: 'Platform.Contracts',
+    messageId: randomUUID(),
+    sentAt: new Date(),
+    source: 'task-service',
+    headers: { traceparent: TRACE, 'MT-Activity-Id': TRACE },
+  },
+);
+
+async function perSecond(work: () => Promise<number>): Promise<number> {
+  const startedAtMs = performance.now();
+  const done = await work();
+  return done / ((performance.now() - startedAtMs) / 1_000);
+}
+
+/** Fires until nothing is due, as the scheduler does. */
+async function fireAll(fireDueTriggers: FireDueTriggers): Promise<number> {
+  for (let fired = 0; ;) {
+    const batch = await fireDueTriggers.execute();
+    fired += batch.fired;
+    if (batch.acquired < BATCH_SIZE) return fired;
+  }
+}
+
+async function start(config: Readonly<TaskServiceConfig>): Promise<NestFastifyApplication> {
+  const app = await createServiceApplication(taskService(config));
+  // Only now are log lines written, as in production, instead of kept in memory.
+  await app.listen(0, '127.0.0.1');
+  // They would take part in what is measured.
+  await app.get(SchedulerService).stop();
+  if (process.env['RELAYS'] !== 'true') await app.get(RelayService).stop();
+  return app;
+}
+
+async function main(): Promise<void> {
+  const config = loadTaskServiceConfig(process.env);
+  const app = await start(config);
+  const relay = app.get(RelayService);
+  const dataSource = app.get(DataSource);
+  const generate = app.get(GenerateInstances);
+  const sent = async (): Promise<number> => {
+    const counter = app.get(Metrics).registry.getSingleMetric('task_outbox_sent_total');
+    return (await counter!.get()).values[0]?.value ?? 0;
+  };
+  const bare = await BarePublisher.open(config.RABBITMQ_MAIN_URL, event);
+  serveMeasurements({
+    fire: () => fireAll(app.get(FireDueTriggers)),
+    relay: async () => {
+      const goal = (await sent()) + EVENTS;
+      await dataSource.query(STORE_EVENTS, [event.exchange, event.body, JSON.stringify(event.headers)]);
+      const rate = await perSecond(async () => {
+        for (let lane = 0; lane < LANE_COUNT; lane += 1) relay.nudge(lane);
+        while ((await sent()) < goal) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+        return EVENTS;
+      });
+      await bare.purge();
+      return rate;
+    },
+    'bare publish': async () => {
+      const rate = await perSecond(() => bare.publish(EVENTS));
+      await bare.purge();
+      return rate;
+    },
+    generate: () =>
+      perSecond(() =>
+        inTransaction(dataSource, 'READ COMMITTED', (manager) =>
+          generate.execute(manager, { facilityId: FACILITY_ID }),
+        ),
+      ),
+  });
+}
+
+void main();

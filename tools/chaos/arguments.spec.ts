@@ -1,0 +1,35 @@
+import { ArgumentsError, parseChaosArguments } from './arguments.ts';
+import { FAULT_KINDS } from './plan.ts';
+
+describe('parseChaosArguments', () => {
+  it('has every fault and the random seed unless told', () => {
+    expect(parseChaosArguments([], 42)).toEqual({
+      rounds: 17,
+      seed: 42,
+      faults: FAULT_KINDS,
+      durationMs: 1_800_000,
+      dist: 'dist',
+      help: false,
+    });
+  });
+
+  it('takes rounds, seed, faults and duration', () => {
+    const flags = ['--rounds', '3', '--seed', '7', '--faults', 'half-open,broker-kill', '--duration', '90s'];
+    expect(parseChaosArguments(flags, 1)).toMatchObject({
+      rounds: 3,
+      seed: 7,
+      faults: ['half-open', 'broker-kill'],
+      durationMs: 90_000,
+    });
+  });
+
+  it.each([
+    [['--rounds', 'many']],
+    [['--faults', 'earthquake']],
+    [['--duration', '5']],
+    [['--loud']],
+    [['--seed', '-1']],
+  ])('refuses %j', (flags) => {
+    expect(() => parseChaosArguments(flags, 1)).toThrow(ArgumentsError);
+  });
+});

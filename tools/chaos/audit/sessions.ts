@@ -1,0 +1,80 @@
+import type { Session } from '../load/journal.ts';
+import { CheckBuilder, countBy, type Check } from './check.ts';
+
+/** A refresh token as the auth service's database has it. */
+export interface StoredToken {
+  readonly jti: string;
+  readonly familyId: string;
+  readonly successorJti: string | null;
+}
+
+/** A family of refresh tokens; null when it was never revoked. */
+export interface StoredFamily {
+  readonly familyId: string;
+  readonly revokedBecause: string | null;
+}
+
+/**
+ * Compares sessions with their families: each token that somebody was given is there, each rotation went to the successor that the caller
+ * was given, no family forked (every token follows one other, exactly one is the youngest), and only families that their
+ * holders gave up are revoked.
+ */
+export function auditSessions(
+  sessions: readonly Session[],
+  tokens: readonly StoredToken[],
+  families: readonly StoredFamily[],
+): Check {
+  const check = new CheckBuilder('refresh tokens: rotations kept, no family forked or ended wrongly');
+  const stored = new Map(tokens.map((token) => [token.jti, token]));
+  const revoked = new Map(families.map(({ familyId, revokedBecause }) => [familyId, revokedBecause]));
+  let acknowledged = 0;
+  for (const session of sessions) {
+    acknowledged += 1 + session.rotations.length;
+    const familyId = stored.get(session.firstJti)?.familyId;
+    if (familyId === undefined) check.lost(`the first token ${session.firstJti}`);
+    const because = familyId === undefined ? null : (revoked.get(familyId) ?? null);
+    if (session.end === 'alive' && because !== null)
+      check.wrong(`family ${String(familyId)} is revoked (${because}), and its holder did not do it`);
+    for (const { presented, received } of session.rotations) {
+      if (!stored.has(received)) check.lost(`token ${received}`);
+      if (stored.get(presented)?.successorJti !== received)
+        check.wrong(
+          `token ${presented} was not rotated to ${received} but ${String(stored.get(presented)?.successorJti)}`,
+        );
+    }
+  }
+  for (const finding of findForks(tokens)) check.duplicated(finding);
+  return check.done(acknowledged, tokens.length);
+}
+
+/** Families that are not one chain. */
+export function findForks(tokens: readonly StoredToken[]): string[] {
+  const findings: string[] = [];
+  const successors = countBy(
+    tokens.filter(({ successorJti }) => successorJti !== null),
+    ({ successorJti }) => String(successorJti),
+  );
+  for (const [jti, count] of successors) if (count > 1) findings.push(`${jti} succeeds ${count} tokens`);
+  const ends = countBy(
+    tokens.filter(({ successorJti }) => successorJti === null),
+    ({ familyId }) => familyId,
+  );
+  const first = countBy(
+    tokens.filter(({ jti }) => !successors.has(jti)),
+    ({ familyId }) => familyId,
+  );
+  for (const familyId of new Set(tokens.map((token) => token.familyId))) {
+    const [heads, tails] = [first.get(familyId) ?? 0, ends.get(familyId) ?? 0];
+    if (heads !== 1 || tails !== 1)
+      findings.push(`family ${familyId} has ${heads} first and ${tails} youngest tokens`);
+  }
+  return findings;
+}
+
+/** Each acknowledged revocation is stored. */
+export function auditRevocations(acknowledged: readonly string[], stored: readonly string[]): Check {
+  const check = new CheckBuilder('revocations: stored');
+  const known = new Set(stored);
+  for (const jti of acknowledged) if (!known.has(jti)) check.lost(jti);
+  return check.done(acknowledged.length, stored.length);
+}

@@ -1,0 +1,73 @@
+import type { Operation } from '../load/journal.ts';
+import { auditLastValues, auditWrites } from './writes.ts';
+
+const operation = (id: string, invokedAtMs: number, acknowledgedAtMs: number | null): Operation => ({
+  id,
+  group: 'g',
+  invokedAtMs,
+  acknowledgedAtMs,
+});
+const stored = (...ids: string[]) => ids.map((id) => ({ id, group: 'g' }));
+
+describe('auditWrites', () => {
+  it('is content with every acknowledged write once and an unacknowledged one there or not', () => {
+    const operations = [operation('a', 0, 1), operation('b', 2, null), operation('c', 3, 4)];
+    expect(auditWrites('x', operations, stored('a', 'c')).findings).toEqual([]);
+    expect(auditWrites('x', operations, stored('a', 'b', 'c'))).toMatchObject({
+      acknowledged: 2,
+      audited: 3,
+      lost: 0,
+      duplicated: 0,
+      findings: [],
+    });
+  });
+
+  it('finds an acknowledged write that is not there', () => {
+    expect(auditWrites('x', [operation('a', 0, 1)], [])).toMatchObject({
+      lost: 1,
+      findings: ['lost: a of g'],
+    });
+  });
+
+  it('finds a write that is there twice, acknowledged or not', () => {
+    const operations = [operation('a', 0, 1), operation('b', 0, null)];
+    expect(auditWrites('x', operations, stored('a', 'a', 'b', 'b')).duplicated).toBe(2);
+  });
+
+  it('finds a write that nobody asked for', () => {
+    expect(auditWrites('x', [], stored('a')).findings).toEqual(['nobody asked for a of g']);
+  });
+
+  it('lets concurrent writes stand in either order', () => {
+    const operations = [operation('a', 0, 10), operation('b', 5, 8)];
+    expect(auditWrites('x', operations, stored('a', 'b')).findings).toEqual([]);
+    expect(auditWrites('x', operations, stored('b', 'a')).findings).toEqual([]);
+  });
+
+  it('finds a write that stands before one acknowledged before it was asked for', () => {
+    const operations = [operation('a', 0, 1), operation('b', 2, 3), operation('c', 4, null)];
+    expect(auditWrites('x', operations, stored('b', 'a')).findings).toHaveLength(1);
+    expect(auditWrites('x', operations, stored('c', 'a', 'b')).findings).toHaveLength(1);
+  });
+
+  it('does not compare the order of different groups', () => {
+    const operations = [operation('a', 0, 1), { ...operation('b', 2, 3), group: 'other' }];
+    const rows = [
+      { id: 'b', group: 'other' },
+      { id: 'a', group: 'g' },
+    ];
+    expect(auditWrites('x', operations, rows).findings).toEqual([]);
+  });
+});
+
+describe('auditLastValues', () => {
+  it('is content when each setting is what its history ends with', () => {
+    expect(auditLastValues(new Map([['g', 'b']]), stored('a', 'b')).findings).toEqual([]);
+  });
+
+  it('finds an older value, a setting that is gone and one without a history', () => {
+    expect(auditLastValues(new Map([['g', 'a']]), stored('a', 'b')).findings).toHaveLength(1);
+    expect(auditLastValues(new Map(), stored('a')).findings).toHaveLength(1);
+    expect(auditLastValues(new Map([['h', 'a']]), []).findings).toHaveLength(1);
+  });
+});

@@ -1,0 +1,64 @@
+import type { Operation } from '../load/journal.ts';
+import { CheckBuilder, countBy, type Check } from './check.ts';
+
+/** A write as the store has it. */
+export interface StoredWrite {
+  readonly id: string;
+  readonly group: string;
+}
+
+/**
+ * Compares writes with what is stored, given in the order in which the store made it: each acknowledged one is there exactly once, one
+ * that nobody acknowledged at most once, nothing is there that nobody asked for, and no write stands before one that had been
+ * acknowledged before it was asked for (so that the order is a linearisation).
+ */
+export function auditWrites(
+  name: string,
+  operations: readonly Operation[],
+  stored: readonly StoredWrite[],
+): Check {
+  const check = new CheckBuilder(name);
+  const counts = countBy(stored, ({ id }) => id);
+  const acknowledged = operations.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null);
+  for (const { id, group } of acknowledged) if (!counts.has(id)) check.lost(`${id} of ${group}`);
+  for (const [id, count] of counts) if (count > 1) check.duplicated(`${id} (${count} times)`);
+  const asked = new Map(operations.map((operation) => [operation.id, operation]));
+  for (const { id, group } of stored) if (!asked.has(id)) check.wrong(`nobody asked for ${id} of ${group}`);
+  for (const finding of findDisorder(asked, stored)) check.wrong(finding);
+  return check.done(acknowledged.length, stored.length);
+}
+
+/** Writes that stand in their group before one that was acknowledged before they were asked for. */
+export function findDisorder(
+  asked: ReadonlyMap<string, Operation>,
+  stored: readonly StoredWrite[],
+): string[] {
+  const findings: string[] = [];
+  const earliest = new Map<string, Operation>();
+  for (const { id, group } of stored.toReversed()) {
+    const operation = asked.get(id);
+    if (operation === undefined) continue;
+    const later = earliest.get(group);
+    if (later !== undefined && (later.acknowledgedAtMs ?? Infinity) < operation.invokedAtMs)
+      findings.push(
+        `order of ${group}: ${id} stands before ${later.id}, which was acknowledged before it was asked for`,
+      );
+    if (acknowledgedBefore(operation, later)) earliest.set(group, operation);
+  }
+  return findings;
+}
+
+function acknowledgedBefore(operation: Operation, other: Operation | undefined): boolean {
+  return (operation.acknowledgedAtMs ?? Infinity) <= (other?.acknowledgedAtMs ?? Infinity);
+}
+
+/** The current value of each group has to be its last write. */
+export function auditLastValues(current: ReadonlyMap<string, string>, stored: readonly StoredWrite[]): Check {
+  const check = new CheckBuilder('settings: current value is the last in the history');
+  const last = new Map(stored.map(({ group, id }) => [group, id]));
+  for (const [group, id] of last)
+    if (current.get(group) !== id)
+      check.wrong(`${group} is ${current.get(group) ?? 'gone'}, last written ${id}`);
+  for (const group of current.keys()) if (!last.has(group)) check.wrong(`${group} has no history`);
+  return check.done(last.size, current.size);
+}

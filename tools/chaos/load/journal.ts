@@ -1,0 +1,90 @@
+/** A write as its caller knows it: when it was asked for, and when it was acknowledged, if it was. In ms of one clock. */
+export interface Operation {
+  /** What the write is known by afterwards; unique. */
+  readonly id: string;
+  /** Writes of one group come in the order in which they were acknowledged. */
+  readonly group: string;
+  readonly invokedAtMs: number;
+  /** Null: never acknowledged. It may have happened, at any time after. */
+  readonly acknowledgedAtMs: number | null;
+}
+
+/** A rotation of a refresh token. */
+export interface Rotation {
+  readonly presented: string;
+  readonly received: string;
+}
+
+/** A session of refresh tokens as its holder knows it. */
+export interface Session {
+  readonly firstJti: string;
+  readonly rotations: Rotation[];
+  /** Why the holder lost it: `revoked` by the workload itself, `too-late` when it could not ask again in time. */
+  end: 'alive' | 'revoked' | 'too-late' | 'rejected';
+}
+
+export interface RevokedToken {
+  readonly jti: string;
+  readonly token: string;
+  readonly acknowledgedAtMs: number;
+}
+
+export interface BusinessUnitChange {
+  readonly eventId: string;
+  readonly businessUnitId: number;
+  readonly changeType: 'Activated' | 'Deactivated';
+  readonly facilityIds: readonly number[];
+  readonly occurredAtUtc: string;
+}
+
+/** A trigger put into the store with occurrences that are due already. */
+export interface PlantedTrigger {
+  readonly facilityId: number;
+  readonly firstDueAtMs: number;
+}
+
+/** Everything that the platform has acknowledged during a run, and what was asked of it. */
+export class Journal {
+  /** PUTs of settings: id is the value, group the setting's name. */
+  readonly settings: Operation[] = [];
+  /** POSTs of schedules: id is the idempotency key until acknowledged, group the facility. */
+  readonly schedules: (Operation & { readonly scheduleId: string | null })[] = [];
+  /** Completions: id is the instance, group the facility. */
+  readonly completions: Operation[] = [];
+  readonly sessions: Session[] = [];
+  readonly revokedTokens: RevokedToken[] = [];
+  /** Changes that the customers service acknowledged. */
+  readonly businessUnitChanges: BusinessUnitChange[] = [];
+  readonly generationCommands: (Operation & { readonly wanted: boolean; readonly unanswered: number })[] = [];
+  readonly planted: PlantedTrigger[] = [];
+  /** What callers saw that must not be, at the moment they saw it. */
+  readonly violations: string[] = [];
+  /** Reads that were checked against the write before them. */
+  checkedReads = 0;
+  /** Messages published a second time under the same id. */
+  repeatedMessages = 0;
+  /** The longest for which a token was still taken after its acknowledged revocation, in ms. */
+  slowestRevocationMs = 0;
+
+  /** Writes acknowledged so far. */
+  get acknowledged(): number {
+    const operations = [...this.settings, ...this.schedules, ...this.completions, ...this.generationCommands];
+    const rotations = this.sessions.reduce((sum, { rotations: done }) => sum + done.length, 0);
+    return (
+      operations.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null).length +
+      rotations +
+      this.revokedTokens.length +
+      this.businessUnitChanges.length
+    );
+  }
+}
+
+/** What `outcome` says of a write known by `id` in `group`. */
+export function operationOf(
+  id: string,
+  group: string,
+  outcome: { answer: unknown; invokedAtMs: number; endedAtMs: number },
+): Operation {
+  const { answer, invokedAtMs, endedAtMs } = outcome;
+  return { id, group, invokedAtMs, acknowledgedAtMs: answer === null ? null : endedAtMs };
+}

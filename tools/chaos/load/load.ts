@@ -1,0 +1,83 @@
+import type { Cluster } from '../cluster/cluster.ts';
+import { republishChange } from '../cluster/witness.ts';
+import { Random } from '../random.ts';
+import { Caller } from './caller.ts';
+import type { LoadContext } from './context.ts';
+import { changeBusinessUnits } from './customers-staff.ts';
+import { commandGeneration } from './generation-commander.ts';
+import { Journal } from './journal.ts';
+import { revokeTokens } from './revoker.ts';
+import { holdSessions, signIn } from './session-holder.ts';
+import { writeSettings } from './settings-writer.ts';
+import { createAndComplete } from './task-worker.ts';
+import { Traffic } from './traffic.ts';
+
+const SETTINGS_WRITERS = 3;
+const SESSION_HOLDERS = 3;
+const TASK_WORKERS = 3;
+const COMMANDERS = 1;
+const LOSS_RATE = 0.04;
+
+/** All callers of a run and what they have been told. */
+export class Load {
+  readonly journal: Journal;
+  readonly traffic: Traffic;
+  readonly context: LoadContext;
+  readonly #stop: AbortController;
+  #workers: Promise<void>[] = [];
+
+  private constructor(journal: Journal, traffic: Traffic, context: LoadContext, stop: AbortController) {
+    this.journal = journal;
+    this.traffic = traffic;
+    this.context = context;
+    this.#stop = stop;
+  }
+
+  /** Callers that are signed in and do nothing yet. */
+  static async prepare(cluster: Cluster, seed: number): Promise<Load> {
+    const stop = new AbortController();
+    const random = new Random(seed);
+    const traffic = new Traffic();
+    const caller = new Caller(traffic, random, { lossRate: LOSS_RATE, stop: stop.signal });
+    const urls = {
+      auth: cluster.url('auth'),
+      settings: cluster.url('settings'),
+      task: cluster.url('task'),
+      customers: cluster.url('customers'),
+    };
+    const journal = new Journal();
+    const context = { caller, journal, random, stop: stop.signal, urls, adminToken: '' };
+    const tokens = await signIn(context);
+    if (tokens === null) throw new Error('the load could not sign in');
+    return new Load(journal, traffic, { ...context, adminToken: tokens.accessToken }, stop);
+  }
+
+  start(cluster: Cluster): void {
+    const { context } = this;
+    const times = (count: number, work: (index: number) => Promise<void>): Promise<void>[] =>
+      Array.from({ length: count }, (_, index) => work(index));
+    const republish = async (change: Parameters<typeof republishChange>[1]): Promise<void> => {
+      // A repetition that does not get through is none.
+      await republishChange(cluster.broker, change).then(
+        () => (this.journal.repeatedMessages += 1),
+        () => undefined,
+      );
+    };
+    this.#workers = [
+      ...times(SETTINGS_WRITERS, (index) => writeSettings(context, index)),
+      ...times(SESSION_HOLDERS, () => holdSessions(context)),
+      ...times(TASK_WORKERS, (index) => createAndComplete(context, index)),
+      ...times(COMMANDERS, (index) => commandGeneration(context, index)),
+      revokeTokens(context),
+      changeBusinessUnits(context, republish),
+    ];
+    // Whoever waits for finish() is told; until then a failure is not unhandled.
+    for (const worker of this.#workers) worker.catch(() => undefined);
+  }
+
+  /** Lets everybody finish what they have begun. @throws what broke a worker */
+  async finish(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#workers);
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Shows that a chaos run notices what it is for: builds with one deliberate mistake each, made by patching a copy of the bundles, and a
+ * short run against each that has to fail.
+ *
+ * Usage: node tools/chaos/mutants.ts [<name> …]
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { build } from './build.ts';
+
+interface Mutant {
+  readonly name: string;
+  /** The bundle with the mistake. */
+  readonly bundle: string;
+  readonly original: string;
+  readonly mistake: string;
+  /** Faults that bring it to light. */
+  readonly faults: string;
+  /** Part of a finding that names the mistake's effect. */
+  readonly caughtBy: RegExp;
+}
+
+const TASK = 'apps/task-service/main.js';
+
+const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'grace-retry-removed',
+    bundle: 'apps/auth-service/main.js',
+    original: 'action: "repeat-successor"\n',
+    mistake: 'action: "reused"\n',
+    faults: 'kill-replica',
+    caughtBy: /a session was ended wrongly/,
+  },
+  {
+    name: 'no-inbox',
+    bundle: TASK,
+    original: 'if (inserted.length === 0) return this.findAnswer(transaction, entry);',
+    mistake: '',
+    faults: 'kill-replica',
+    caughtBy: /took effect \d+ times/,
+  },
+  {
+    name: 'no-retry-on-40001',
+    bundle: 'apps/settings-service/main.js',
+    original: 'if (!isSerializationFailure(error)) throw error;',
+    mistake: 'throw error;',
+    faults: 'kill-replica',
+    caughtBy: /PUT setting got 500/,
+  },
+  {
+    name: 'acknowledge-before-commit',
+    bundle: TASK,
+    original: 'const settlement = await handling;',
+    mistake: 'const settlement = "ack";',
+    faults: 'kill-starved-replica',
+    caughtBy: /lost: /,
+  },
+  {
+    name: 'publish-before-commit',
+    bundle: TASK,
+    original: 'await insertOutboxMessages(manager, messages);\n    this.nudgeAfterCommit',
+    mistake:
+      'for (const { envelope } of messages) await this.publisher.publishEnvelope(envelope);\n    this.nudgeAfterCommit',
+    faults: 'database-kill,broker-kill',
+    caughtBy: /did not happen|has \d+ events|replicas acknowledged a schedule/,
+  },
+];
+
+const WORKSPACE = join(import.meta.dirname, '../..');
+/** So that a fault of one replica hits each service once. */
+const ROUNDS = '3';
+const SEED = '1';
+
+function main(): void {
+  const names = process.argv.slice(2);
+  build(WORKSPACE);
+  const chosen = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
+  const survivors = chosen.filter((mutant) => !isCaught(mutant));
+  console.log(`\n${chosen.length - survivors.length} of ${chosen.length} broken builds were noticed`);
+  process.exitCode = survivors.length === 0 && chosen.length > 0 ? 0 : 1;
+}
+
+function isCaught(mutant: Mutant): boolean {
+  const dist = join('dist/mutants', mutant.name);
+  breakCopy(mutant, join(WORKSPACE, dist));
+  const flags = ['--dist', dist, '--faults', mutant.faults, '--rounds', ROUNDS, '--seed', SEED];
+  const run = spawnSync(process.execPath, [join(import.meta.dirname, 'main.ts'), ...flags], {
+    encoding: 'utf8',
+  });
+  const finding = run.stdout.split('\n').find((line) => line.startsWith('✘') && mutant.caughtBy.test(line));
+  const isNoticed = run.status === 1 && finding !== undefined;
+  console.log(
+    `${isNoticed ? '✔' : '✘'} ${mutant.name}: ${finding ?? `not noticed (exit ${String(run.status)})`}`,
+  );
+  if (!isNoticed) console.log(run.stdout.slice(-4_000), run.stderr.slice(-2_000));
+  return isNoticed;
+}
+
+/** @throws {Error} when the line to break is not there exactly once: the build has changed */
+function breakCopy({ bundle, original, mistake, name }: Mutant, target: string): void {
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(target, { recursive: true });
+  for (const part of ['apps', 'tools'])
+    cpSync(join(WORKSPACE, 'dist', part), join(target, part), { recursive: true });
+  const file = join(target, bundle);
+  const parts = readFileSync(file, 'utf8').split(original);
+  if (parts.length !== 2)
+    throw new Error(`${name}: the line to break stands in ${bundle} ${parts.length - 1} times`);
+  writeFileSync(file, parts.join(mistake));
+}
+
+main();

@@ -1,0 +1,49 @@
+import { describeFault, FAULT_KINDS, planFaults } from './plan.ts';
+
+describe('planFaults', () => {
+  it('gives the same faults for the same seed and others for another', () => {
+    expect(planFaults(7, 30)).toEqual(planFaults(7, 30));
+    expect(planFaults(8, 30)).not.toEqual(planFaults(7, 30));
+  });
+
+  it('has every kind once before any comes again', () => {
+    const kinds = planFaults(1, 2 * FAULT_KINDS.length).map(({ kind }) => kind);
+    expect(new Set(kinds.slice(0, FAULT_KINDS.length)).size).toBe(FAULT_KINDS.length);
+    expect(new Set(kinds.slice(FAULT_KINDS.length)).size).toBe(FAULT_KINDS.length);
+  });
+
+  it('takes each kind through all services in three goes', () => {
+    const services = planFaults(5, 3, ['rolling-restart']).map(({ replica }) => replica.service);
+    expect(services.toSorted()).toEqual(['auth', 'settings', 'task']);
+  });
+
+  it('comes only between a replica and a server that it talks to', () => {
+    for (const { replica, dependency } of planFaults(3, 300)) {
+      if (replica.service !== 'task') expect(dependency).not.toBe('broker');
+      if (replica.service === 'auth') expect(dependency).toBe('database');
+    }
+  });
+
+  it('plans only the kinds that were asked for', () => {
+    expect(planFaults(1, 4, ['half-open']).map(({ kind }) => kind)).toEqual(Array(4).fill('half-open'));
+  });
+});
+
+describe('describeFault', () => {
+  const fault = {
+    round: 1,
+    kind: 'black-hole',
+    replica: { service: 'task', letter: 'b' },
+    dependency: 'broker',
+    everywhere: false,
+    lastsMs: 4_200,
+  } as const;
+
+  it('says what, where and for how long', () => {
+    expect(describeFault(fault)).toBe('black-hole task-b ↔ broker 4.2 s');
+    expect(describeFault({ ...fault, everywhere: true })).toBe('black-hole everybody ↔ broker 4.2 s');
+    expect(describeFault({ ...fault, kind: 'rolling-restart', lastsMs: 0 })).toBe(
+      'rolling-restart of task-service',
+    );
+  });
+});

@@ -1,0 +1,43 @@
+/** A repeatable source of chance: the same seed gives the same sequence. */
+export class Random {
+  #state: number;
+
+  /** @param seed any integer; its lower 32 bits count */
+  constructor(seed: number) {
+    this.#state = seed >>> 0;
+  }
+
+  /** A number from 0 up to but not including 1 (mulberry32). */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+    let mixed = this.#state;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  /** An integer from `least` to `most`, both included. */
+  integer(least: number, most: number): number {
+    return least + Math.floor(this.next() * (most - least + 1));
+  }
+
+  /** True with this probability (0–1). */
+  chance(probability: number): boolean {
+    return this.next() < probability;
+  }
+
+  /** One of the items. @throws {RangeError} when there is none */
+  pick<T>(items: readonly T[]): T {
+    const item = items[this.integer(0, items.length - 1)];
+    if (item === undefined) throw new RangeError('there is nothing to pick from');
+    return item;
+  }
+
+  /** The items in another order. */
+  shuffled<T>(items: readonly T[]): T[] {
+    const left = [...items];
+    const order: T[] = [];
+    while (left.length > 0) order.push(...left.splice(this.integer(0, left.length - 1), 1));
+    return order;
+  }
+}

@@ -1,0 +1,69 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Check } from './audit/check.ts';
+import { describeFault, FAULT_KINDS } from './plan.ts';
+import type { RoundResult, RunResult } from './run.ts';
+
+/** True when nothing was lost, done twice or otherwise wrong. */
+export function isClean({ checks }: Pick<RunResult, 'checks'>): boolean {
+  return checks.every(({ findings }) => findings.length === 0);
+}
+
+/** The tables at the end of a run, and what was found. */
+export function renderReport(result: RunResult): string {
+  const findings = result.checks.flatMap(({ name, findings: found }) =>
+    found.map((text) => `✘ ${name}: ${text}`),
+  );
+  return [
+    '',
+    ...table(['fault', 'injected', 'ready again after (median / longest)'], faultRows(result.rounds)),
+    '',
+    ...table(['what', 'acknowledged', 'audited', 'lost', 'twice', 'other'], result.checks.map(checkRow)),
+    '',
+    `${result.attempts} requests, ${result.lostAnswers} answers thrown away by their callers, ${result.repeatedMessages} messages published twice; ` +
+      `a revoked token was taken for ${(result.slowestRevocationMs / 1000).toFixed(1)} s at most; drained after ${(result.drainedAfterMs / 1000).toFixed(1)} s`,
+    '',
+    ...findings,
+    isClean(result)
+      ? `✔ seed ${result.seed}: nothing lost, nothing twice`
+      : `✘ seed ${result.seed}: ${findings.length} findings. Again with: npm run chaos -- --seed ${result.seed} --rounds ${result.rounds.length}`,
+  ].join('\n');
+}
+
+/** Keeps everything as JSON under `folder`, and gives the file's name. @param dist the build that was run */
+export function saveResult(folder: string, dist: string, result: RunResult): string {
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${basename(dist)}-seed-${result.seed}-rounds-${result.rounds.length}.json`);
+  const rounds = result.rounds.map((round) => ({ ...round, description: describeFault(round.fault) }));
+  writeFileSync(file, `${JSON.stringify({ ...result, rounds }, null, 2)}\n`);
+  return file;
+}
+
+function faultRows(rounds: readonly RoundResult[]): string[][] {
+  return FAULT_KINDS.flatMap((kind) => {
+    const of = rounds.filter(({ fault }) => fault.kind === kind);
+    if (of.length === 0) return [];
+    const times = of.map(({ recoveredAfterMs }) => recoveredAfterMs).sort((left, right) => left - right);
+    const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+    const median = seconds(times[Math.floor(times.length / 2)] ?? 0);
+    const injected = of.filter(({ proof }) => proof !== null).length;
+    return [[kind, String(injected), `${median} / ${seconds(times.at(-1) ?? 0)}`]];
+  });
+}
+
+function checkRow({ name, acknowledged, audited, lost, duplicated, findings }: Check): string[] {
+  const other = Math.max(0, findings.length - lost - duplicated);
+  return [name, ...[acknowledged, audited, lost, duplicated, other].map(String)];
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const widths = head.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return [line(head), line(widths.map((width) => '─'.repeat(width))), ...rows.map(line)];
+}
