@@ -5,6 +5,8 @@
  *
  * Usage: node tools/build/bundle.ts <project root> [<project root> …]
  */
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { transformFile, type Options } from '@swc/core';
@@ -65,15 +67,37 @@ async function bundle(projectRoot: string, swc: Plugin): Promise<void> {
   if (bundled) await bundlePackages(packages, folder);
 }
 
+/** Made anew only when it would be another: that takes longer than everything else, and packages seldom change. */
 async function bundlePackages(packages: ReadonlySet<string>, folder: string): Promise<void> {
+  const outfile = join(folder, PACKAGES_BUNDLE);
+  const banner = await inputsBanner(packages);
+  if (await startsWith(join(WORKSPACE, outfile), banner)) return;
   const { metafile } = await build({
     ...COMMON,
     ...packagesBundle(packages, WORKSPACE),
-    outfile: join(folder, PACKAGES_BUNDLE),
+    outfile,
     metafile: true,
+    banner: { js: banner },
   });
   const licences = await thirdPartyLicences(WORKSPACE, Object.keys(metafile.inputs));
   await writeFile(join(WORKSPACE, folder, LICENCES_FILE), licences);
+}
+
+/** A first line that tells what a bundle of packages was made from: versions, what is asked of them, and how it is made. */
+async function inputsBanner(packages: ReadonlySet<string>): Promise<string> {
+  const files = [
+    'package-lock.json',
+    'tools/build/packages.ts',
+    'tools/build/bundle.ts',
+    'tools/build/licences.ts',
+  ];
+  const texts = await Promise.all(files.map((file) => readFile(join(WORKSPACE, file), 'utf8')));
+  const digest = createHash('sha256').update(JSON.stringify([...packages].sort().concat(texts)));
+  return `// Made from ${digest.digest('hex')}; delete dist/ after changing a package in place.`;
+}
+
+async function startsWith(file: string, text: string): Promise<boolean> {
+  return existsSync(file) && (await readFile(file, 'utf8')).startsWith(text);
 }
 
 async function main(projectRoots: readonly string[]): Promise<void> {
