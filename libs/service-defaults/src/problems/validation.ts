@@ -1,4 +1,7 @@
-import { createZodValidationPipe } from 'nestjs-zod';
+import { Injectable } from '@nestjs/common';
+import type { ArgumentMetadata, PipeTransform } from '@nestjs/common';
+// Not from `nestjs-zod` itself: that loads @nestjs/swagger.
+import { isZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import type { ProblemException } from './problem-exception';
 import { problems } from './problem-exception';
@@ -16,6 +19,26 @@ export function validationProblem(error: unknown): ProblemException {
 }
 
 /** Validates parameters whose type is a class made by `createZodDto`. */
-export const ServiceValidationPipe = createZodValidationPipe({
-  createValidationException: validationProblem,
-});
+@Injectable()
+export class ServiceValidationPipe implements PipeTransform {
+  transform(value: unknown, { metatype }: ArgumentMetadata): unknown {
+    return isZodDto(metatype) ? validated(metatype.schema, value) : value;
+  }
+}
+
+/** Validates one parameter by a schema that is not the one of its type. */
+export function validatedBy(schema: Parser): PipeTransform {
+  return { transform: (value: unknown) => validated(schema, value) };
+}
+
+interface Parser {
+  parse(value: unknown): unknown;
+}
+
+function validated(schema: Parser, value: unknown): unknown {
+  try {
+    return schema.parse(value);
+  } catch (error) {
+    throw validationProblem(error);
+  }
+}
