@@ -1,14 +1,19 @@
 /**
  * Bundles deployables: each entry point of a project with the workspace's libraries it uses becomes one CommonJS file under
- * `dist/<project root>/`; packages from npm stay outside.
+ * `dist/<project root>/`. Packages from npm stay outside, or, where `project.json` says `"packages": "bundled"`, become one more file
+ * beside it.
  *
  * Usage: node tools/build/bundle.ts <project root> [<project root> …]
  */
-import { readFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { transformFile, type Options } from '@swc/core';
-import { build, type Plugin } from 'esbuild';
+import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { bundlesOf, libraryPaths, type ProjectFile } from './entry-points.ts';
+import { LICENCES_FILE, thirdPartyLicences } from './licences.ts';
+import { PACKAGES_BUNDLE, fromPackagesBundle, packagesBundle } from './packages.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
 
@@ -35,23 +40,64 @@ function swcPlugin(swc: Options, libraries: ReadonlyMap<string, string>): Plugin
   };
 }
 
-async function bundle(projectRoot: string, plugin: Plugin): Promise<void> {
+const COMMON: BuildOptions = {
+  absWorkingDir: WORKSPACE,
+  bundle: true,
+  platform: 'node',
+  target: 'node24',
+  format: 'cjs',
+  logLevel: 'warning',
+};
+
+async function bundle(projectRoot: string, swc: Plugin): Promise<void> {
   const project = await readJson<ProjectFile>(join(projectRoot, 'project.json'));
+  const folder = join('dist', projectRoot);
+  const bundled = project.metadata?.packages === 'bundled';
+  const packages = new Set<string>();
   await build({
-    absWorkingDir: WORKSPACE,
+    ...COMMON,
     entryPoints: bundlesOf(projectRoot, project),
-    outdir: join('dist', projectRoot),
-    bundle: true,
-    platform: 'node',
-    target: 'node24',
-    format: 'cjs',
-    packages: 'external',
-    plugins: [plugin],
+    outdir: folder,
+    packages: bundled ? 'bundle' : 'external',
+    plugins: bundled ? [swc, fromPackagesBundle(packages)] : [swc],
     sourcemap: 'linked',
     sourcesContent: false,
     keepNames: true, // Nest's injection errors, logs and OpenAPI schemas show class names
-    logLevel: 'warning',
   });
+  if (bundled) await bundlePackages(packages, folder);
+}
+
+/** Made anew only when it would be another: that takes longer than everything else, and packages seldom change. */
+async function bundlePackages(packages: ReadonlySet<string>, folder: string): Promise<void> {
+  const outfile = join(folder, PACKAGES_BUNDLE);
+  const banner = await inputsBanner(packages);
+  if (await startsWith(join(WORKSPACE, outfile), banner)) return;
+  const { metafile } = await build({
+    ...COMMON,
+    ...packagesBundle(packages, WORKSPACE),
+    outfile,
+    metafile: true,
+    banner: { js: banner },
+  });
+  const licences = await thirdPartyLicences(WORKSPACE, Object.keys(metafile.inputs));
+  await writeFile(join(WORKSPACE, folder, LICENCES_FILE), licences);
+}
+
+/** A first line that tells what a bundle of packages was made from: versions, what is asked of them, and how it is made. */
+async function inputsBanner(packages: ReadonlySet<string>): Promise<string> {
+  const files = [
+    'package-lock.json',
+    'tools/build/packages.ts',
+    'tools/build/bundle.ts',
+    'tools/build/licences.ts',
+  ];
+  const texts = await Promise.all(files.map((file) => readFile(join(WORKSPACE, file), 'utf8')));
+  const digest = createHash('sha256').update(JSON.stringify([...packages].sort().concat(texts)));
+  return `// Made from ${digest.digest('hex')}; delete dist/ after changing a package in place.`;
+}
+
+async function startsWith(file: string, text: string): Promise<boolean> {
+  return existsSync(file) && (await readFile(file, 'utf8')).startsWith(text);
 }
 
 async function main(projectRoots: readonly string[]): Promise<void> {

@@ -3,7 +3,11 @@ import { basename, join } from 'node:path';
 /** The part of a `project.json` that bundling reads. */
 export interface ProjectFile {
   readonly name: string;
-  readonly metadata?: { readonly entryPoints?: readonly string[] };
+  readonly metadata?: {
+    readonly entryPoints?: readonly string[];
+    /** Whether packages from npm are bundled as well, for a quick start; otherwise they are read from `node_modules`. */
+    readonly packages?: 'bundled';
+  };
 }
 
 /**

@@ -1,4 +1,4 @@
-import { isNeedless } from './pruning.ts';
+import { isNeedless, neededBeside } from './pruning.ts';
 
 describe('isNeedless', () => {
   it.each([
@@ -18,4 +18,21 @@ describe('isNeedless', () => {
     '@node-rs/argon2-linux-x64-gnu/argon2.linux-x64-gnu.node',
     'swagger-ui-dist/swagger-ui.css',
   ])('keeps %s', (path) => expect(isNeedless(path)).toBe(false));
+});
+
+describe('neededBeside', () => {
+  const installed: Record<string, object> = {
+    native: {
+      dependencies: { 'node-gyp': '1' },
+      optionalDependencies: { 'native-linux': '1', 'native-darwin': '1' },
+    },
+    'native-linux': {},
+    'node-gyp': {},
+    express: {},
+  };
+
+  it('keeps what stays outside with the binaries of this platform, and nothing else', () => {
+    const needed = neededBeside(['native', 'not-installed'], (name) => installed[name]);
+    expect([...needed]).toEqual(['native', 'native-linux']);
+  });
 });

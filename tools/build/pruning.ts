@@ -21,3 +21,22 @@ const NEEDLESS_FOLDERS: ReadonlySet<string> = new Set([
 export function isNeedless(path: string): boolean {
   return NEEDLESS_FOLDERS.has(path) || (NEEDLESS_FILE.test(path) && !/(?:^|\/)licen[cs]e/i.test(path));
 }
+
+/** The part of a package's `package.json` that pruning reads. */
+export interface PackageManifest {
+  /** For native packages: the binaries, one package for each platform. */
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+/**
+ * The installed packages that a service with bundled packages still reads: those that stay outside, and the binaries of this platform.
+ * Their other dependencies are for installing them.
+ * @param manifestOf of an installed package; undefined for one that is not
+ */
+export function neededBeside(
+  outside: readonly string[],
+  manifestOf: (name: string) => PackageManifest | undefined,
+): ReadonlySet<string> {
+  const binaries = outside.flatMap((name) => Object.keys(manifestOf(name)?.optionalDependencies ?? {}));
+  return new Set([...outside, ...binaries].filter((name) => manifestOf(name) !== undefined));
+}

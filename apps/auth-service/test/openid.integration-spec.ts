@@ -102,7 +102,12 @@ describe('single sign-on with oidc-provider', () => {
   it('refuses a state nobody was given, and a callback without one or without code and error', async () => {
     const browser = new SignInBrowser();
     await browser.initiate(first);
-    for (const fields of [{ state: 'x'.repeat(43), code: 'x' }, { code: 'x' }, { state: 'x' }, {}])
+    for (const fields of [
+      { state: 'unknown-state-of-43-characters-unknown-stat', code: 'x' },
+      { code: 'x' },
+      { state: 'x' },
+      {},
+    ])
       expect(outcome(await browser.complete(first, fields))).toEqual(NO_SUCH_SIGN_IN);
   });
 

@@ -4,7 +4,7 @@ import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
 import { DataSource } from 'typeorm';
 import { SecurityGroupsStore } from '../src/access-control/security-groups.store';
-import { findApplication } from '../src/applications/find-application.query';
+import { findApplications } from '../src/applications/find-application.query';
 import { recordAuthenticationCode } from '../src/applications/record-authentication-code.query';
 import type { TokenAuditRow } from '../src/audit/token-audit';
 import type { AuthConfig } from '../src/config';
@@ -19,11 +19,11 @@ import { findExternalIdentity } from '../src/openid/find-external-identity.query
 import { takeAndRecordCode, takeFromBucket } from '../src/rate-limits/take-from-bucket.query';
 import { listRevocations } from '../src/revocations/list-revocations.query';
 import { putRevocation } from '../src/revocations/put-revocation.query';
-import { beginIssue, beginIssueWithRefresh } from '../src/token/begin-issue.query';
-import { findRefreshSession } from '../src/token/find-refresh-session.query';
+import { beginIssues } from '../src/token/begin-issue.query';
+import { findRefreshSessions } from '../src/token/find-refresh-session.query';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
 import { revokeRefreshFamily } from '../src/token/revoke-refresh-family.query';
-import { rotateRefreshToken } from '../src/token/rotate-refresh-token.query';
+import { rotateRefreshTokens } from '../src/token/rotate-refresh-token.query';
 import { migrateWithIdentities } from './auth-fixture';
 import { scaleRowsOfAuth } from './scale-rows';
 
@@ -65,7 +65,12 @@ const IDENTITIES: readonly HotStatement<DataSource>[] = [
     pages: 10,
     work: (d) => findExternalIdentity(d, 'https://i', String(MIDDLE)),
   },
-  { name: 'find an application', pages: 20, prepared: true, work: (d) => findApplication(d, 'demo-backend') },
+  {
+    name: 'find an application',
+    pages: 20,
+    prepared: true,
+    work: (d) => findApplications(d, ['demo-backend']),
+  },
   {
     name: 'count a wrong password',
     pages: 100,
@@ -98,47 +103,47 @@ const jtiOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padSta
 const presented = () => ({ tokenId: randomUUID(), issuedAt: new Date() });
 const BUCKET_LIMIT = { costSeconds: 1, toleranceSeconds: 60 };
 
+const issueOf = (personId: number) => ({
+  ...{ identity: identityOf(personId), presented: presented(), audit: AUDIT },
+  family: {
+    ...{ familyId: randomUUID(), tokenId: randomUUID(), subject: 's', applicationKey: 'demo-backend' },
+    ...{ flow: 'user', personaLimit: 31, authTime: null, lifetimeSeconds: 31_536_000 },
+  },
+});
+const rotationOf = (n: number) => ({
+  ...{ identity: identityOf(0), jti: jtiOf(ROWS + n), successorJti: randomUUID() },
+  ...{ lifetimeSeconds: 100, audit: AUDIT },
+});
+/** Requests that arrive together are one statement. */
+const twenty = <T>(of: (n: number) => T): T[] => Array.from({ length: 20 }, (_, i) => of(MIDDLE + 997 * i));
+
 const TOKENS: readonly HotStatement<DataSource>[] = [
   {
     name: 'begin an issue',
     pages: 150,
     prepared: true,
-    work: (d) => beginIssue(d, identityOf(MIDDLE), presented(), AUDIT),
+    work: (d) => beginIssues(d, [{ ...issueOf(MIDDLE), family: null }]),
   },
   {
     name: 'begin an issue with a refresh token',
     pages: 250,
     prepared: true,
-    work: (d) =>
-      beginIssueWithRefresh(
-        d,
-        identityOf(MIDDLE),
-        null,
-        {
-          ...{
-            familyId: randomUUID(),
-            tokenId: randomUUID(),
-            subject: 's',
-            applicationKey: 'demo-backend',
-            flow: 'user',
-          },
-          ...{ personaLimit: 31, authTime: null, lifetimeSeconds: 31_536_000 },
-        },
-        AUDIT,
-      ),
+    work: (d) => beginIssues(d, [issueOf(MIDDLE)]),
   },
-  { name: 'find a session', pages: 60, prepared: true, work: (d) => findRefreshSession(d, jtiOf(MIDDLE)) },
+  { name: 'begin twenty issues', pages: 1_500, prepared: true, work: (d) => beginIssues(d, twenty(issueOf)) },
+  { name: 'find a session', pages: 60, prepared: true, work: (d) => findRefreshSessions(d, [jtiOf(MIDDLE)]) },
   {
-    name: 'rotate',
-    pages: 250,
+    name: 'find twenty sessions',
+    pages: 800,
     prepared: true,
-    work: (d) =>
-      rotateRefreshToken(
-        d,
-        identityOf(0),
-        { jti: jtiOf(ROWS + MIDDLE), successorJti: randomUUID(), lifetimeSeconds: 100 },
-        AUDIT,
-      ),
+    work: (d) => findRefreshSessions(d, twenty(jtiOf)),
+  },
+  { name: 'rotate', pages: 250, prepared: true, work: (d) => rotateRefreshTokens(d, [rotationOf(5)]) },
+  {
+    name: 'rotate twenty',
+    pages: 2_000,
+    prepared: true,
+    work: (d) => rotateRefreshTokens(d, twenty(rotationOf)),
   },
   {
     name: 'end a session',

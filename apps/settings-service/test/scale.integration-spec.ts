@@ -12,7 +12,7 @@ import { listHistory } from '../src/settings/list-history.query';
 import { lockRevision } from '../src/settings/lock-revision.query';
 import type { SettingKey } from '../src/settings/setting-key';
 import type { JsonText } from '../src/settings/setting-value';
-import { writeSettingAlone } from '../src/settings/write-setting.query';
+import { writeSettings } from '../src/settings/write-setting.query';
 
 const ROWS = scaleRows();
 
@@ -31,6 +31,7 @@ const TRAIL: AuditTrail = {
 };
 
 const VALUE = '1' as JsonText;
+const write = (key: SettingKey) => ({ key, value: VALUE, trail: TRAIL });
 const MIDDLE = Math.floor(ROWS / 2);
 const PAGE = 100;
 
@@ -51,13 +52,23 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     name: 'replace a setting',
     pages: 150,
     prepared: true,
-    work: (d) => writeSettingAlone(d, keyOf(MIDDLE), VALUE, TRAIL),
+    work: (d) => writeSettings(d, [write(keyOf(MIDDLE))]),
   },
   {
     name: 'create a setting',
     pages: 150,
     prepared: true,
-    work: (d) => writeSettingAlone(d, keyOf(ROWS + MIDDLE), VALUE, TRAIL),
+    work: (d) => writeSettings(d, [write(keyOf(ROWS + MIDDLE))]),
+  },
+  {
+    name: 'replace twenty settings',
+    pages: 1_500,
+    prepared: true,
+    work: (d) =>
+      writeSettings(
+        d,
+        Array.from({ length: 20 }, (_, i) => write(keyOf(MIDDLE + 997 * i))),
+      ),
   },
   {
     name: 'delete a setting',

@@ -27,7 +27,7 @@ export { requestJsonText } from './json/json-body';
 export { ServiceLogger } from './logging/service-logger';
 export type { LogSink } from './logging/service-logger';
 export { hideTokens, logSafeError, logSafeUrl } from './logging/log-safe';
-export { validationProblem } from './problems/validation';
+export { validatedBy, validationProblem } from './problems/validation';
 export { SignedCursor } from './paging/signed-cursor';
 export { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageKeyQuery, pageSizeQuery } from './paging/page-query';
 export { Documented } from './open-api/documented';

@@ -12,7 +12,7 @@ import {
   Query,
 } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { createZodDto } from 'nestjs-zod';
+import { createZodDto } from 'nestjs-zod/dto';
 import request from 'supertest';
 import { z } from 'zod';
 import { createServiceApplication, loadConfig, problems, serviceConfigShape } from '../src';

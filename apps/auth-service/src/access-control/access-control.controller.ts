@@ -2,7 +2,7 @@ import { Controller, Get, Param, Query } from '@nestjs/common';
 import { CurrentCaller, RequireInternalAdministrator } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Documented, problems } from '@platform/service-defaults';
-import { createZodDto } from 'nestjs-zod';
+import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { HAS_ACCESS, LIST_ROLE_MEMBERS } from './access-control-docs';
 import type { SecurityEditorKey } from './composite-identifier';

@@ -3,7 +3,7 @@ import { CurrentCaller } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Documented, problems, sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
-import { createZodDto } from 'nestjs-zod';
+import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { DEPRECATED_SINCE } from '../deprecation';
 import { FIND_BY_PLT, LIST_FACILITIES } from './business-unit-docs';

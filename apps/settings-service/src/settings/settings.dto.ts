@@ -1,5 +1,5 @@
 import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
-import { createZodDto } from 'nestjs-zod';
+import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 
 /** Query of the paged lists. */

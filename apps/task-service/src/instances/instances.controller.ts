@@ -3,8 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
-import { Documented, SignedCursor } from '@platform/service-defaults';
-import { ZodValidationPipe } from 'nestjs-zod';
+import { Documented, SignedCursor, validatedBy } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
 import { CallerScope } from '../access/caller-scope.service';
 import { TaskError } from '../access/task-error';
@@ -33,7 +32,7 @@ export class InstancesController {
   @HttpCode(200)
   async complete(
     @Param() { id }: InstanceParams,
-    @Body(new ZodValidationPipe(optionalCompleteInstanceBody)) request: CompleteInstanceRequest,
+    @Body(validatedBy(optionalCompleteInstanceBody)) request: CompleteInstanceRequest,
     @CurrentCaller() caller: Caller,
   ): Promise<InstanceBody> {
     return instanceBody(await this.completeInstance.execute(id, request, caller));

@@ -1,4 +1,4 @@
-import { createZodDto } from 'nestjs-zod';
+import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 
 /** Body of the schedule command. Only its shape is judged here: whether the cron and the zone are valid is the answer of the

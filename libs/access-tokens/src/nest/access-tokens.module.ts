@@ -5,6 +5,7 @@ import type {
   ModuleMetadata,
   OnApplicationBootstrap,
   OnApplicationShutdown,
+  OnModuleInit,
   OptionalFactoryDependency,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
@@ -44,7 +45,9 @@ const ACCESS_TOKENS_OPTIONS = Symbol('AccessTokensOptions');
 
 /** Ties the feed to the process: polls from boot until HTTP has closed, and decides readiness. */
 @Injectable()
-class RevocationFeedLifecycle implements OnApplicationBootstrap, OnApplicationShutdown {
+class RevocationFeedLifecycle implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
+  private firstLoad: Promise<void> | null = null;
+
   constructor(
     private readonly feed: RevocationFeed,
     health: HealthRegistry,
@@ -63,8 +66,13 @@ class RevocationFeedLifecycle implements OnApplicationBootstrap, OnApplicationSh
     health.addReadinessCheck({ name: 'revocations', check: async () => feed.assertFresh() });
   }
 
-  onApplicationBootstrap(): Promise<void> {
-    return this.feed.start();
+  /** Not awaited yet: the rest of the start goes on while auth-service answers. */
+  onModuleInit(): void {
+    this.firstLoad = this.feed.start();
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    await this.firstLoad;
   }
 
   onApplicationShutdown(): Promise<void> {

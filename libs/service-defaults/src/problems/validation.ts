@@ -1,20 +1,44 @@
-import { createZodValidationPipe } from 'nestjs-zod';
+import { Injectable } from '@nestjs/common';
+import type { ArgumentMetadata, PipeTransform } from '@nestjs/common';
+// Not from `nestjs-zod` itself: that loads @nestjs/swagger.
+import { isZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import type { ProblemException } from './problem-exception';
 import { problems } from './problem-exception';
 
 /** 400 with what is wrong by field (`a.b.0`; `request` for the whole). Messages say what is expected, never what was sent. */
 export function validationProblem(error: unknown): ProblemException {
-  const errors: Record<string, string[]> = {};
+  // A map: an object has a `constructor` and a `toString` before anything was entered.
+  const errors = new Map<string, string[]>();
   const issues = error instanceof z.ZodError ? error.issues : [];
   for (const { path, message } of issues) {
     const field = path.map(String).join('.') || 'request';
-    (errors[field] ??= []).push(message);
+    errors.set(field, [...(errors.get(field) ?? []), message]);
   }
-  return problems.badRequest('The request is not valid.', errors);
+  return problems.badRequest('The request is not valid.', Object.fromEntries(errors));
 }
 
 /** Validates parameters whose type is a class made by `createZodDto`. */
-export const ServiceValidationPipe = createZodValidationPipe({
-  createValidationException: validationProblem,
-});
+@Injectable()
+export class ServiceValidationPipe implements PipeTransform {
+  transform(value: unknown, { metatype }: ArgumentMetadata): unknown {
+    return isZodDto(metatype) ? validated(metatype.schema, value) : value;
+  }
+}
+
+/** Validates one parameter by a schema that is not the one of its type. */
+export function validatedBy(schema: Parser): PipeTransform {
+  return { transform: (value: unknown) => validated(schema, value) };
+}
+
+interface Parser {
+  parse(value: unknown): unknown;
+}
+
+function validated(schema: Parser, value: unknown): unknown {
+  try {
+    return schema.parse(value);
+  } catch (error) {
+    throw validationProblem(error);
+  }
+}

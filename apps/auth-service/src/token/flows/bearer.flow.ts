@@ -3,7 +3,7 @@ import { AccessTokenError, AccessTokenVerifier, accessProblem, bearerToken } fro
 import type { Caller } from '@platform/access-tokens';
 import { CLOCK, Documented } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
-import { createZodDto } from 'nestjs-zod';
+import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { noteInAttempt } from '../../audit/token-attempt';
 import { AUTH_CONFIG } from '../../config';

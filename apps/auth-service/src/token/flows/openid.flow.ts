@@ -1,6 +1,6 @@
 import { Body, Header, Headers, Inject } from '@nestjs/common';
 import { Documented } from '@platform/service-defaults';
-import { createZodDto } from 'nestjs-zod';
+import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';

@@ -1,6 +1,6 @@
 import { Body } from '@nestjs/common';
 import { Documented } from '@platform/service-defaults';
-import { createZodDto } from 'nestjs-zod';
+import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { noteInAttempt } from '../../audit/token-attempt';
 import type { Resolution } from '../../identity/identity';

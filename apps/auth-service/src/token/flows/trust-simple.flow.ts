@@ -1,6 +1,6 @@
 import { Body } from '@nestjs/common';
 import { Documented } from '@platform/service-defaults';
-import { createZodDto } from 'nestjs-zod';
+import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { ApplicationsService } from '../../applications/applications.service';
 import { authoriseFlow } from '../authorise-flow';

@@ -1,0 +1,82 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { build } from 'esbuild';
+import { PACKAGES_BUNDLE, fromPackagesBundle, packageOf, packagesBundle } from './packages.ts';
+
+describe('packageOf', () => {
+  it.each([
+    ['pg', 'pg'],
+    ['pg/lib/utils', 'pg'],
+    ['@nestjs/core', '@nestjs/core'],
+    ['@nestjs/core/router/x', '@nestjs/core'],
+  ])('of %s is %s', (specifier, name) => expect(packageOf(specifier)).toBe(name));
+});
+
+describe('a project with bundled packages', () => {
+  let folder: string;
+  const write = (path: string, text: string): void => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  };
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'bundles-'));
+    const exports = { require: './index.cjs', import: './index.mjs' };
+    write('node_modules/both/package.json', JSON.stringify({ name: 'both', version: '1.0.0', exports }));
+    write('node_modules/both/index.cjs', 'exports.Kind = class Kind {};');
+    write('node_modules/both/index.mjs', 'export class Kind {}');
+    write('node_modules/user/package.json', JSON.stringify({ name: 'user', version: '1.0.0' }));
+    write('node_modules/user/index.js', "exports.make = () => new (require('both').Kind)();");
+    write('node_modules/loud/package.json', JSON.stringify({ name: 'loud', version: '1.0.0' }));
+    write('node_modules/loud/index.js', "console.log('loud is loaded');");
+  });
+
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  async function run(programs: Readonly<Record<string, string>>): Promise<string[]> {
+    for (const [name, text] of Object.entries(programs)) write(`${name}.js`, text);
+    const common = {
+      absWorkingDir: folder,
+      bundle: true,
+      platform: 'node',
+      format: 'cjs',
+      logLevel: 'error',
+    } as const;
+    const packages = new Set<string>();
+    const entryPoints = Object.keys(programs).map((name) => `./${name}.js`);
+    await build({ ...common, entryPoints, outdir: 'out', plugins: [fromPackagesBundle(packages)] });
+    await build({
+      ...common,
+      ...packagesBundle(packages, folder),
+      outfile: join('out', PACKAGES_BUNDLE),
+    });
+    rmSync(join(folder, 'node_modules'), { recursive: true });
+    return Object.keys(programs).map((name) =>
+      execFileSync(process.execPath, [join(folder, 'out', `${name}.js`)], { encoding: 'utf8' }).trim(),
+    );
+  }
+
+  it('runs without node_modules, several programs on one bundle of packages', async () => {
+    const program = "import { make } from 'user'; console.log(make().constructor.name);";
+    expect(await run({ one: program, two: program })).toEqual(['Kind', 'Kind']);
+  });
+
+  it('has one copy of a package that is both ES module and CommonJS, whoever asks', async () => {
+    const program = `import { Kind } from 'both'; import { make } from 'user';
+      void import('both').then((module) => console.log(make() instanceof Kind, module.Kind === Kind));`;
+    expect(await run({ main: program })).toEqual(['true true']);
+  });
+
+  it('loads what is imported later only then', async () => {
+    expect(await run({ main: "console.log('started'); if (process.argv[5]) import('loud');" })).toEqual([
+      'started',
+    ]);
+  });
+
+  it('leaves a package that is not installed to fail where it is asked for', async () => {
+    const program = "try { require('not-installed'); } catch (error) { console.log(error.code); }";
+    expect(await run({ main: program })).toEqual(['MODULE_NOT_FOUND']);
+  });
+});
