@@ -17,9 +17,9 @@ const users = (rows: number): readonly string[] => [
   `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name, password_hash, windows_account_key, person_id)
    SELECT n, 'User.' || n, 'user.' || n, 'User', 'h', 'user.' || n || '@REALM', 20000000 + n
    FROM generate_series(10001, 10000 + ${String(rows)}) AS n`,
-  `INSERT INTO service_providers.provider SELECT n, 'Provider' FROM generate_series(10001, 11000) AS n`,
+  `INSERT INTO service_providers.provider SELECT n, 'Provider' FROM generate_series(10001, 10000 + ${String(rows / 10)}) AS n`,
   `INSERT INTO service_providers.technician (provider_id, user_name, user_name_key, display_name, password_hash, person_id)
-   SELECT 10001 + n % 1000, 'Tech.' || n, 'tech.' || n, 'Technician', 'h', 30000000 + n FROM generate_series(1, ${String(rows)}) AS n`,
+   SELECT 10001 + n % ${String(rows / 10)}, 'Tech.' || n, 'tech.' || n, 'Technician', 'h', 30000000 + n FROM generate_series(1, ${String(rows)}) AS n`,
   `INSERT INTO service_providers.technician_facility
    SELECT technician_id, 1 FROM service_providers.technician WHERE user_name_key LIKE 'tech.%'`,
 ];
