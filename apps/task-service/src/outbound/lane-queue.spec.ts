@@ -25,7 +25,7 @@ describe('the lanes of the next pass', () => {
     expect(queue.take()).toEqual([1]);
   });
 
-  it('come alone after trouble, and in company again after a pass without', () => {
+  it('come alone when they were set apart, and in company again after the next pass', () => {
     const queue = queueOf(1, 2, 3);
     queue.release(queue.take(), [1, 3]);
     for (const lane of [1, 2, 3, 4]) queue.want(lane);

@@ -1,8 +1,9 @@
 /** Most lanes of one pass. Together they share its round trips to the database, and wait for its slowest publish. */
 export const LANES_PER_PASS = 8;
 
-/** Which lanes the relay takes next: those that have waited longest, several at once, none twice at a time. Lanes that
- *  held up a pass, or made it fail, come alone until they pass without. */
+/** Which lanes the relay takes next: those that have waited longest, several at once, none twice at a time. Lanes with a
+ *  backlog of their own, and those that held up a pass or made it fail, come alone until that is over: they would hold up others, and in a
+ *  backlog replicas share the lanes only if none takes many. */
 export class LaneQueue {
   private readonly wanted = new Set<number>();
   private readonly underWay = new Set<number>();
@@ -28,11 +29,11 @@ export class LaneQueue {
     return lanes;
   }
 
-  /** Ends a pass. @param troublesome those of its lanes that come alone the next time */
-  release(lanes: readonly number[], troublesome: readonly number[]): void {
+  /** Ends a pass. @param apart those of its lanes that come alone the next time */
+  release(lanes: readonly number[], apart: readonly number[]): void {
     for (const lane of lanes) {
       this.underWay.delete(lane);
-      if (troublesome.includes(lane)) this.alone.add(lane);
+      if (apart.includes(lane)) this.alone.add(lane);
       else this.alone.delete(lane);
     }
   }

@@ -1,5 +1,5 @@
 import type { Bus } from '@platform/contracts';
-import { nextPasses, slowLanes } from './next-passes';
+import { nextPasses, lanesApart } from './next-passes';
 import type { LanesBatch } from './next-passes';
 import type { StoredMessage } from './select-batch.query';
 
@@ -30,7 +30,10 @@ describe('the wait before the next pass over a lane', () => {
 
   it('is no wait where the batch may not have held everything', () => {
     const sent = [one, two, three, other];
-    expect(nextPasses(pass({ batch: sent, outcome: { sent } }))).toEqual(new Map([[1, 0]]));
+    const full = pass({ batch: sent, outcome: { sent } });
+    expect(nextPasses(full)).toEqual(new Map([[1, 0]]));
+    // Its backlog is worth a pass of its own.
+    expect(lanesApart(full)).toEqual([1]);
   });
 
   it('is that of the earliest refusal, and concerns its lane only', () => {
@@ -58,9 +61,9 @@ describe('the wait before the next pass over a lane', () => {
     );
   });
 
-  it('is no wait for lanes that ran out of time; they are the slow ones', () => {
+  it('is no wait for lanes that ran out of time; these are taken alone then', () => {
     const cut = pass({ batch: [one, two, other], outcome: { sent: [one, other], cutShort: true } });
     expect(nextPasses(cut)).toEqual(new Map([[1, 0]]));
-    expect(slowLanes(cut)).toEqual([1]);
+    expect(lanesApart(cut)).toEqual([1]);
   });
 });

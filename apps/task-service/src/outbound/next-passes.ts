@@ -28,23 +28,26 @@ export function nextPasses(pass: LanesBatch): Map<number, number> {
   return next;
 }
 
-function waitsOf(
-  lane: number,
-  { batch, limitPerLane, outcome, pausesMs }: LanesBatch,
-  left: readonly StoredMessage[],
-): number[] {
+function waitsOf(lane: number, pass: LanesBatch, left: readonly StoredMessage[]): number[] {
+  const { outcome, pausesMs } = pass;
   // What a parked event held back can go now.
   const waits = outcome.refused.filter((each) => each.lane === lane).map(({ delayMs }) => delayMs ?? 0);
   const pauses = left.map(({ envelope }) => pausesMs.get(envelope.bus)).filter((ms) => ms !== undefined);
   const isCut = outcome.cutShort && pauses.length < left.length;
-  const isFull = batch.filter((message) => message.lane === lane).length === limitPerLane;
-  if (isCut || (isFull && pauses.length === 0)) waits.push(0);
+  if (isCut || (isFull(lane, pass) && pauses.length === 0)) waits.push(0);
   return [...waits, ...pauses];
 }
 
-/** Lanes of which the time of the pass did not suffice to publish what it had selected. */
-export function slowLanes(pass: Pick<LanesBatch, 'batch' | 'outcome'>): number[] {
-  return pass.outcome.cutShort ? [...new Set(leftOver(pass).map(({ lane }) => lane))] : [];
+/** Lanes that are better taken alone the next time: those with more than their share of the batch, and those for which the time of the
+ *  pass did not suffice. */
+export function lanesApart(pass: LanesBatch): number[] {
+  const { outcome, lanes } = pass;
+  const left = outcome.cutShort ? new Set(leftOver(pass).map(({ lane }) => lane)) : new Set<number>();
+  return lanes.filter((lane) => left.has(lane) || isFull(lane, pass));
+}
+
+function isFull(lane: number, { batch, limitPerLane }: LanesBatch): boolean {
+  return batch.filter((message) => message.lane === lane).length === limitPerLane;
 }
 
 function leftOver({ batch, outcome }: Pick<LanesBatch, 'batch' | 'outcome'>): StoredMessage[] {

@@ -10,7 +10,7 @@ import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { acquireLanes } from './acquire-lanes.query';
 import { BusPauses } from './bus-pauses';
-import { nextPasses, slowLanes } from './next-passes';
+import { nextPasses, lanesApart } from './next-passes';
 import { publishBatch } from './publish-batch';
 import type { BatchOutcome } from './publish-batch';
 import { isBusOutage } from './publish-failure';
@@ -26,8 +26,8 @@ export interface RelayPass {
   readonly parked: readonly number[];
   /** Wait before the next pass over a lane in ms; nothing is known to be left of lanes that are missing. */
   readonly againInMs: ReadonlyMap<number, number>;
-  /** Lanes that the pass had to break off. */
-  readonly slow: readonly number[];
+  /** Lanes that are better taken alone the next time. */
+  readonly apart: readonly number[];
 }
 
 const BATCH_SIZE = 200;
@@ -40,7 +40,7 @@ const FROZEN_PASS_LIMIT_MS = 10 * SECOND_MS;
 /** Another replica publishes the lane; it may have selected its batch before our event was there. */
 const LANE_TAKEN_DELAY_MS = 200;
 
-const NOTHING_LEFT: RelayPass = { sent: 0, refused: 0, parked: [], againInMs: new Map(), slow: [] };
+const NOTHING_LEFT: RelayPass = { sent: 0, refused: 0, parked: [], againInMs: new Map(), apart: [] };
 
 /** One pass over some lanes: take them, publish their oldest events, settle these, in one transaction. */
 @Injectable()
@@ -81,13 +81,13 @@ export class RelayLanes {
     const batch = await selectBatch(manager, lanes, buses, limitPerLane);
     const outcome = await this.publish(batch);
     await settleBatch(manager, outcome.sent, outcome.refused);
-    const pausesMs = this.pausesAfter(outcome);
+    const pass = { lanes, batch, limitPerLane, outcome, pausesMs: this.pausesAfter(outcome) };
     return {
       sent: outcome.sent.length,
       refused: outcome.refused.length,
       parked: outcome.refused.filter(({ delayMs }) => delayMs === null).map(({ lane }) => lane),
-      againInMs: new Map([...taken, ...nextPasses({ lanes, batch, limitPerLane, outcome, pausesMs })]),
-      slow: slowLanes({ batch, outcome }),
+      againInMs: new Map([...taken, ...nextPasses(pass)]),
+      apart: lanesApart(pass),
     };
   }
 

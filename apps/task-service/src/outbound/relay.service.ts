@@ -87,7 +87,7 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   private async run(lanes: readonly number[]): Promise<void> {
     try {
       const pass = await this.relayLanes.execute(lanes);
-      this.queue.release(lanes, pass.slow);
+      this.queue.release(lanes, pass.apart);
       this.count(pass);
       this.again(pass.againInMs);
     } catch (error) {
