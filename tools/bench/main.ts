@@ -6,7 +6,8 @@ import { FriendlyError } from '#infrastructure/friendly-error.ts';
 import { ArgumentsError, parseBenchArguments, USAGE, type BenchArguments } from './arguments.ts';
 import { BENCHMARKS } from './catalogue.ts';
 import type { Benchmark } from './benchmark.ts';
-import { Laboratory, WORKSPACE } from './laboratory.ts';
+import { PROJECT_ROOTS } from '#start/deployables.ts';
+import { Laboratory, WORKSPACE } from '#start/laboratory.ts';
 import { goalText } from './report/markdown.ts';
 import type { BenchmarkResult } from './report/results.ts';
 import { describeRun, writeReport } from './report/write-report.ts';
@@ -23,7 +24,10 @@ async function main(): Promise<void> {
     return;
   }
   const nodeOptions = args.profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${args.profile}`];
-  const laboratory = await Laboratory.open(nodeOptions, (line) => console.log(`▸ ${line}`));
+  const laboratory = await Laboratory.open(
+    { nodeOptions, projectRoots: [...PROJECT_ROOTS, 'tools/bench/programs'] },
+    (line) => console.log(`▸ ${line}`),
+  );
   const stop = (): void => void laboratory.close().then(() => process.exit(130));
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);

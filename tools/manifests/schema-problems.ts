@@ -20,6 +20,8 @@ const VALIDATORS: Readonly<Record<string, string>> = {
     '@kubernetes-models/external-secrets/external-secrets.io/v1/ExternalSecret',
   'gateway.networking.k8s.io/v1/HTTPRoute':
     '@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1/HTTPRoute',
+  'monitoring.coreos.com/v1/PrometheusRule':
+    '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PrometheusRule',
   'monitoring.coreos.com/v1/ServiceMonitor':
     '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor',
 };

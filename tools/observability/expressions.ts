@@ -15,3 +15,10 @@ export function metricsOf(expression: string): string[] {
     (name) => !NOT_EXPOSED.has(name) && !name.includes(':') && !/^(?:and|or|unless|bool|offset)$/.test(name),
   );
 }
+
+/** The values that an expression compares the label `job` with. */
+export function jobsIn(expression: string): string[] {
+  return [...expression.matchAll(/[{,]\s*job\s*(?:=|=~|!=|!~)\s*"([^"]*)"/g)].flatMap(([, values]) =>
+    (values as string).split('|'),
+  );
+}

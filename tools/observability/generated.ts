@@ -11,6 +11,7 @@ export interface Rule {
   readonly alert?: string;
   readonly record?: string;
   readonly expr: string;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
@@ -34,6 +35,7 @@ export function generatedFiles(): ReadonlyMap<string, string> {
     spec: ruleGroups(),
   };
   const note = '# Written by tools/observability/generate.ts from alerts.yaml.\n';
-  files.set('prometheus-rule.yaml', note + stringify(rule));
+  // Unfolded: readers of YAML do not agree on where a folded text with indented lines breaks.
+  files.set('prometheus-rule.yaml', note + stringify(rule, { lineWidth: 0 }));
   return files;
 }

@@ -32,7 +32,13 @@ const TOKEN_FLOWS = [
 ];
 
 /** Beyond the specification, see docs/spec-gaps.md. */
-const ADDITIVE = ['GET /auth/.well-known/jwks.json', 'GET /auth/me'];
+const ADDITIVE = [
+  'GET /auth/.well-known/jwks.json',
+  'GET /auth/me',
+  'GET /health/live',
+  'GET /health/ready',
+  'GET /health/startup',
+];
 
 /** Specified statuses that no request can get. */
 const NEVER = new Map([

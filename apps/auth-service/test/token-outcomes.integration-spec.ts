@@ -171,6 +171,14 @@ describe('user and bearer: every outcome, and unreadable requests', () => {
     expect([wrongMethod.status, wrongMethod.headers.allow]).toEqual([405, 'POST']);
   });
 
+  it.each(['/auth/token/%75ser', '/auth/t%6Fken/user'])(
+    'answers wrong credentials as a TokenResponse when the address is written %s',
+    async (path) => {
+      await expectOutcome(service.post(path, login({ password: 'wrong' })), { status: 401, reason: 1 });
+      await expectOutcome(service.post(path, {}), { status: 400, reason: 7 });
+    },
+  );
+
   it('matches routes in any case and with a trailing slash', async () => {
     await expectOutcome(service.post('/Auth/Token/Trust-Simple/', simple()), { status: 200, reason: 0 });
   });

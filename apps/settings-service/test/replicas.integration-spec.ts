@@ -22,7 +22,7 @@ interface Replica {
 
 describe('two processes of the built service', () => {
   let surroundings: SettingsSurroundings;
-  let replicas: Replica[];
+  let replicas: Replica[] = [];
 
   const start = async (): Promise<Replica> => {
     const [port, metricsPort] = [await freePort(), await freePort()];

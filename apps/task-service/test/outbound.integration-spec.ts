@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { ScheduleCreatedEvent, ScheduledMessageEvent } from '@platform/contracts';
 import { Metrics } from '@platform/service-defaults';
 import { TcpProxy, eventually } from '@platform/testing';
@@ -7,6 +9,10 @@ import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
+/** What Kubernetes asks before it sends requests to a replica. */
+const PROBE = /path: (\/health\/ready\S*)/.exec(
+  readFileSync(join(__dirname, '../../../k8s/base/task-service/deployment.yaml'), 'utf8'),
+)?.[1] as string;
 const FROZEN_LIMIT_MS = 16_000;
 const BODY = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
 
@@ -112,6 +118,8 @@ describe('the outbound proxy', () => {
     const waiting = await stored();
     expect(waiting).toHaveLength(20);
     await service.api.get('/health/ready').expect(503);
+    // The schedules above were accepted, so nothing may stop sending more of them here.
+    await service.api.get(PROBE).expect(200);
     await service.api.get('/health/live').expect(200);
     await mainBus.restore();
     const published = await publishedFor(420, 20);

@@ -20,3 +20,4 @@ export {
 } from './errors';
 export { queryPrepared, queryPreparedArrays } from './prepared-query';
 export type { PreparedStatement } from './prepared-query';
+export { together } from './together';

@@ -37,7 +37,7 @@ export interface ProcessOptions {
  * @throws {Error} with what it wrote if it ends, or is not ready, in time
  */
 export async function runProcess(options: ProcessOptions): Promise<RunningProcess> {
-  const { entry, nodeOptions = [], args = [], env, readyUrl, timeoutMs = 20_000 } = options;
+  const { entry, nodeOptions = [], args = [], env, readyUrl, timeoutMs = 60_000 } = options;
   const { PATH = '', HOME = '' } = process.env;
   const recording = recordingOf(options);
   const child = spawn(process.execPath, [...recording.nodeOptions, ...nodeOptions, entry, ...args], {

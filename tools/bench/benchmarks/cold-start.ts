@@ -3,7 +3,7 @@ import { findFreePorts } from '#infrastructure/free-ports.ts';
 import { SERVICES, type Service } from '#start/deployables.ts';
 import type { PlatformSettings } from '#start/environments.ts';
 import type { Benchmark, Contest, Contestant } from '../benchmark.ts';
-import type { Laboratory, RunningProgram } from '../laboratory.ts';
+import type { Laboratory, RunningProgram } from '#start/laboratory.ts';
 
 const EMPTY = {
   name: 'empty app',

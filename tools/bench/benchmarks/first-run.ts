@@ -19,7 +19,7 @@ import { openStateFolder } from '#infrastructure/state-folder.ts';
 import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
 import { PORT_NAMES } from '#start/ports.ts';
 import type { Benchmark } from '../benchmark.ts';
-import { WORKSPACE } from '../laboratory.ts';
+import { WORKSPACE } from '#start/laboratory.ts';
 
 const LIMIT_SECONDS = 15;
 const READY = /^Ready after /;

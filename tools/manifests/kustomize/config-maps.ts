@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { containers, type KubernetesObject, workloads } from '../kubernetes-object.ts';
 import type { ConfigMapGenerator } from './kustomization.ts';
 
@@ -6,16 +8,17 @@ interface ConfigMap extends KubernetesObject {
   data: Record<string, string>;
 }
 
-/** Which ConfigMaps were generated; those get a hash of their content at the end of their name. */
+/** Which ConfigMaps were generated, and whether a hash of their content comes at the end of their name. */
 export class ConfigMaps {
-  private readonly generated = new Set<string>();
+  private readonly generated = new Map<string, { isHashed: boolean }>();
 
-  /** @returns the objects with the generated ConfigMap @throws {Error} unless it is new, or there for `merge` */
-  generate(
-    { name, behavior, literals }: ConfigMapGenerator,
-    objects: KubernetesObject[],
-  ): KubernetesObject[] {
-    const data = readLiterals(name, literals);
+  /**
+   * @param folder where the generator stands, and its files
+   * @returns the objects with the generated ConfigMap @throws {Error} unless it is new, or there for `merge`
+   */
+  generate(generator: ConfigMapGenerator, objects: KubernetesObject[], folder: string): KubernetesObject[] {
+    const { name, behavior, options } = generator;
+    const data = readData(generator, folder);
     const existing = objects.find((object) => object.kind === 'ConfigMap' && object.metadata.name === name);
     if (behavior === 'merge') {
       if (existing === undefined || !this.generated.has(name))
@@ -24,20 +27,22 @@ export class ConfigMaps {
       return objects;
     }
     if (existing !== undefined) throw new Error(`configMapGenerator ${name}: is there already`);
-    this.generated.add(name);
-    return [...objects, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data }];
+    this.generated.set(name, { isHashed: options?.disableNameSuffixHash !== true });
+    const metadata = { name, ...(options?.labels === undefined ? {} : { labels: { ...options.labels } }) };
+    return [...objects, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data }];
   }
 
   /** Takes over what a kustomization among the resources has generated. */
   adopt(other: ConfigMaps): void {
-    for (const name of other.generated) this.generated.add(name);
+    for (const [name, how] of other.generated) this.generated.set(name, how);
   }
 
   /** Gives the generated ConfigMaps their final names, and with them everything that refers to them. */
   addHashes(objects: KubernetesObject[]): KubernetesObject[] {
     const names = new Map<string, string>();
     for (const object of objects) {
-      if (object.kind !== 'ConfigMap' || !this.generated.has(object.metadata.name)) continue;
+      if (object.kind !== 'ConfigMap' || this.generated.get(object.metadata.name)?.isHashed !== true)
+        continue;
       const { name } = object.metadata;
       object.metadata.name = `${name}-${hash((object as ConfigMap).data)}`;
       names.set(name, object.metadata.name);
@@ -47,14 +52,17 @@ export class ConfigMaps {
   }
 }
 
-function readLiterals(generator: string, literals: readonly string[]): Record<string, string> {
+function readData({ name, literals, files }: ConfigMapGenerator, folder: string): Record<string, string> {
   const data: Record<string, string> = {};
+  const add = (key: string, value: string): void => {
+    if (data[key] !== undefined) throw new Error(`configMapGenerator ${name}: ${key} is there twice`);
+    data[key] = value;
+  };
   for (const literal of literals) {
     const equals = literal.indexOf('=');
-    const key = literal.slice(0, equals);
-    if (data[key] !== undefined) throw new Error(`configMapGenerator ${generator}: ${key} is there twice`);
-    data[key] = literal.slice(equals + 1);
+    add(literal.slice(0, equals), literal.slice(equals + 1));
   }
+  for (const file of files) add(basename(file), readFileSync(join(folder, file), 'utf8'));
   return data;
 }
 

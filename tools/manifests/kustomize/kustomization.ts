@@ -16,6 +16,10 @@ const generator = z.strictObject({
   name,
   behavior: z.enum(['create', 'merge']).default('create'),
   literals: z.array(z.string().regex(/^[A-Z][A-Z0-9_]*=/, 'must be NAME=value')).default([]),
+  files: z.array(path).default([]),
+  options: z
+    .strictObject({ disableNameSuffixHash: z.boolean().default(false), labels: labels.optional() })
+    .optional(),
 });
 
 const image = z.strictObject({

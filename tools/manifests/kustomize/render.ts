@@ -29,7 +29,7 @@ class Rendering {
     for (const resource of kustomization.resources) this.addResource(join(folder, resource));
     for (const component of kustomization.components) this.accumulate(join(folder, component), 'Component');
     for (const generator of kustomization.configMapGenerator) {
-      this.objects = this.configMaps.generate(generator, this.objects);
+      this.objects = this.configMaps.generate(generator, this.objects, folder);
     }
     this.transform(kustomization, folder);
   }

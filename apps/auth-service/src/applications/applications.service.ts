@@ -3,6 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { trustSignedText } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
+import { together } from '@platform/database';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
@@ -14,20 +15,25 @@ import { TokenRejected, TokenRejectionReason } from '../token/rejection';
 import type { Application, ApplicationWithSecrets } from './application';
 import { comparableSecrets, decodeAuthenticationCode, isFreshTimestamp, matchesAny } from './application';
 import { applicationSecretPurpose } from './application-secret';
-import { findApplication } from './find-application.query';
+import type { ApplicationRow } from './find-application.query';
+import { findApplications } from './find-application.query';
 
 /** Registered applications: who they are, and whether a request really comes from one. */
 @Injectable()
 export class ApplicationsService {
+  private readonly findRow: (applicationKey: string) => Promise<ApplicationRow | null>;
+
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    @InjectDataSource() dataSource: DataSource,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly limits: TokenRateLimits,
-  ) {}
+  ) {
+    this.findRow = together((keys) => findApplications(dataSource, keys));
+  }
 
   async find(applicationKey: string): Promise<ApplicationWithSecrets | null> {
-    const row = await findApplication(this.dataSource, applicationKey);
+    const row = await this.findRow(applicationKey);
     if (row === null) return null;
     const { sealedSecrets, ...application } = row;
     const purpose = applicationSecretPurpose(applicationKey);

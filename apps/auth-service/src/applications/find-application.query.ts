@@ -13,8 +13,8 @@ export interface ApplicationRow {
   sealedSecrets: Buffer[];
 }
 
-const FIND_APPLICATION: PreparedStatement = {
-  name: 'find-application',
+const FIND_APPLICATIONS: PreparedStatement = {
+  name: 'find-applications',
   text: `
   SELECT a.application_key AS "applicationKey", a.allowed_personas AS "allowedPersonas",
     a.allow_refresh AS "allowRefresh", a.allowed_flows AS "allowedFlows",
@@ -24,14 +24,15 @@ const FIND_APPLICATION: PreparedStatement = {
       ORDER BY s.version DESC LIMIT ${String(LIVE_SECRETS)}
     ) AS "sealedSecrets"
   FROM auth.application a
-  WHERE a.application_key = $1 AND a.enabled`,
+  WHERE a.application_key = ANY ($1) AND a.enabled`,
 };
 
-/** The enabled application with this key, or null. */
-export async function findApplication(
+/** For each key the enabled application that has it, or null. */
+export async function findApplications(
   dataSource: DataSource,
-  applicationKey: string,
-): Promise<ApplicationRow | null> {
-  const rows = await queryPrepared<ApplicationRow>(dataSource, FIND_APPLICATION, [applicationKey]);
-  return rows[0] ?? null;
+  applicationKeys: readonly string[],
+): Promise<(ApplicationRow | null)[]> {
+  const rows = await queryPrepared<ApplicationRow>(dataSource, FIND_APPLICATIONS, [applicationKeys]);
+  const byKey = new Map(rows.map((row) => [row.applicationKey, row]));
+  return applicationKeys.map((key) => byKey.get(key) ?? null);
 }

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-import { findTokenFlow } from '../token/token-endpoints';
+import { tokenFlowOf } from '../token/token-endpoints';
 import { clientAddress } from './client-address';
 import { describeAttempt } from './token-attempt';
 import type { TokenAttempt } from './token-attempt';
@@ -25,7 +25,7 @@ export class TokenAttempts {
       traceId: request.id,
       address: this.addressOf(request),
       applicationKeyHeader: request.headers['x-application-key'],
-      body: NAMING_FLOWS.has(findTokenFlow(request.method, request.url)) ? request.body : null,
+      body: NAMING_FLOWS.has(tokenFlowOf(request)) ? request.body : null,
     });
     this.attempts.set(request.raw, attempt);
     return attempt;

@@ -8,7 +8,7 @@ import type {
   StoredPassword,
 } from './identity';
 import { IDENTITY_STORES } from './identity-stores';
-import { SqlIdentityStore, findInStores, findPasswordsInStores } from './sql-identity.store';
+import { SqlIdentityStore, findPasswordsInStores, findTogether } from './sql-identity.store';
 
 /** Stores that can be asked together. */
 interface StoreGroup {
@@ -70,7 +70,7 @@ function groupStores(stores: readonly IdentityStore[]): StoreGroup[] {
   }
   for (const [dataSource, members] of together) {
     groups.push({
-      find: (query) => findInStores(dataSource, members, query),
+      find: findTogether(dataSource, members),
       findPasswords: (userName) => findPasswordsInStores(dataSource, members, userName),
     });
   }

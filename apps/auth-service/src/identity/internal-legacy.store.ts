@@ -11,8 +11,8 @@ const GROUPS = `
     SELECT g.group_name FROM internal_legacy.group_member_group g
     JOIN membership ON g.member_group_name = membership.group_name
   ) SELECT json_agg(group_name) FROM membership`;
-const FIND = `
-  SELECT json_build_object(
+const RECORD = `
+  json_build_object(
     'store', 'internal-legacy',
     'personId', u.person_id,
     'userId', u.user_id,
@@ -22,15 +22,16 @@ const FIND = `
     'roles', '[]'::json,
     'facilities', '[]'::json,
     'groups', coalesce((${GROUPS}), '[]'),
-    'disabled', u.disabled) AS record
-  FROM internal_legacy.internal_user u`;
+    'disabled', u.disabled)`;
 
 const STATEMENTS: StoreStatements = {
-  find: {
-    'user-name': `${FIND} WHERE u.user_name_key = $1`,
-    person: `${FIND} WHERE u.person_id = $1`,
-    user: `${FIND} WHERE u.user_id = $1`,
-    'windows-account': `${FIND} WHERE u.windows_account_key = $1`,
+  record: RECORD,
+  from: 'internal_legacy.internal_user u',
+  by: {
+    'user-name': 'u.user_name_key',
+    person: 'u.person_id',
+    user: 'u.user_id',
+    'windows-account': 'u.windows_account_key',
   },
   findPassword: `
   SELECT json_build_object('store', 'internal-legacy', 'accountId', user_id, 'hash', password_hash) AS password

@@ -2,8 +2,8 @@ import type { DataSource } from 'typeorm';
 import type { StoreStatements } from './sql-identity.store';
 import { SqlIdentityStore } from './sql-identity.store';
 
-const FIND = `
-  SELECT json_build_object(
+const RECORD = `
+  json_build_object(
     'store', 'person-directory',
     'personId', p.person_id,
     'userId', p.user_id,
@@ -13,14 +13,15 @@ const FIND = `
     'roles', coalesce((SELECT json_agg(r.role) FROM person_directory.person_role r WHERE r.person_id = p.person_id), '[]'),
     'facilities', coalesce((SELECT json_agg(f.facility_id) FROM person_directory.person_facility f WHERE f.person_id = p.person_id), '[]'),
     'groups', '[]'::json,
-    'disabled', p.disabled) AS record
-  FROM person_directory.person p`;
+    'disabled', p.disabled)`;
 
 const STATEMENTS: StoreStatements = {
-  find: {
-    'user-name': `${FIND} WHERE p.user_name_key = $1`,
-    person: `${FIND} WHERE p.person_id = $1`,
-    user: `${FIND} WHERE p.user_id = $1`,
+  record: RECORD,
+  from: 'person_directory.person p',
+  by: {
+    'user-name': 'p.user_name_key',
+    person: 'p.person_id',
+    user: 'p.user_id',
     // Windows accounts are internal users; a person is found by the link from there.
     'windows-account': null,
   },

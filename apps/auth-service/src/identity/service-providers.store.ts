@@ -6,8 +6,8 @@ import type { StoreStatements } from './sql-identity.store';
 import { SqlIdentityStore } from './sql-identity.store';
 
 // A technician counts as disabled together with the provider.
-const FIND = `
-  SELECT json_build_object(
+const RECORD = `
+  json_build_object(
     'store', 'service-providers',
     'personId', t.person_id,
     'userId', null,
@@ -17,8 +17,7 @@ const FIND = `
     'roles', '[]'::json,
     'facilities', coalesce((SELECT json_agg(f.facility_id) FROM service_providers.technician_facility f WHERE f.technician_id = t.technician_id), '[]'),
     'groups', '[]'::json,
-    'disabled', t.disabled OR p.disabled) AS record
-  FROM service_providers.technician t JOIN service_providers.provider p USING (provider_id)`;
+    'disabled', t.disabled OR p.disabled)`;
 
 const FIND_PROVIDER: PreparedStatement = {
   name: 'find-provider',
@@ -26,9 +25,11 @@ const FIND_PROVIDER: PreparedStatement = {
 };
 
 const STATEMENTS: StoreStatements = {
-  find: {
-    'user-name': `${FIND} WHERE t.user_name_key = $1`,
-    person: `${FIND} WHERE t.person_id = $1`,
+  record: RECORD,
+  from: 'service_providers.technician t JOIN service_providers.provider p USING (provider_id)',
+  by: {
+    'user-name': 't.user_name_key',
+    person: 't.person_id',
     // This store does not know internal users.
     user: null,
     'windows-account': null,

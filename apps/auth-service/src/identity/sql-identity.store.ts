@@ -1,4 +1,4 @@
-import { queryPrepared } from '@platform/database';
+import { queryPrepared, together } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type {
@@ -10,11 +10,14 @@ import type {
 } from './identity';
 import { userNameKey } from './identity';
 
-/** The SQL of one store. Each look-up has one parameter and one JSON column, so that stores in one database can be asked
- *  in one statement. */
+/** The SQL of one store, so that stores in one database can be asked in one statement. */
 export interface StoreStatements {
-  /** Columns: `record`, an IdentityRecord. Null: the store does not know users by this. */
-  find: Readonly<Record<IdentityQuery['by'], string | null>>;
+  /** An expression over `from`: an IdentityRecord as JSON. */
+  record: string;
+  /** What FROM names. */
+  from: string;
+  /** The column by which users are asked for. Null: the store does not know users by this. */
+  by: Readonly<Record<IdentityQuery['by'], string | null>>;
   /** Columns: `password`, a StoredPassword. The parameter is a folded user name. */
   findPassword: string;
   /** Parameters: account id, the hash that was read, the new hash. */
@@ -23,14 +26,14 @@ export interface StoreStatements {
 
 /** An identity store in PostgreSQL. */
 export abstract class SqlIdentityStore implements IdentityStore {
+  readonly find: (query: IdentityQuery) => Promise<IdentityRecord[]>;
+
   protected constructor(
     readonly name: IdentityStoreName,
     readonly dataSource: DataSource,
     readonly statements: StoreStatements,
-  ) {}
-
-  find(query: IdentityQuery): Promise<IdentityRecord[]> {
-    return findInStores(this.dataSource, [this], query);
+  ) {
+    this.find = findTogether(dataSource, [this]);
   }
 
   async findPassword(userName: string): Promise<StoredPassword | null> {
@@ -44,17 +47,41 @@ export abstract class SqlIdentityStore implements IdentityStore {
   }
 }
 
-/** What the given stores, all behind one connection, know of a user; one round trip. */
-export async function findInStores(
+/** Finds what the given stores, all behind one connection, know of a user. Look-ups that come together share a round trip. */
+export function findTogether(
   dataSource: DataSource,
   stores: readonly SqlIdentityStore[],
-  query: IdentityQuery,
-): Promise<IdentityRecord[]> {
-  const asked = stores.filter((store) => store.statements.find[query.by] !== null);
-  if (asked.length === 0) return [];
-  const statement = unionAll(`find-by-${query.by}`, asked, (store) => store.statements.find[query.by]);
-  const rows = await queryPrepared<{ record: IdentityRecord }>(dataSource, statement, [parameterOf(query)]);
-  return rows.map(({ record }) => record);
+): (query: IdentityQuery) => Promise<IdentityRecord[]> {
+  const lookUp = (by: IdentityQuery['by']): ((key: UserKey) => Promise<IdentityRecord[]>) =>
+    together((keys) => findInStores(dataSource, stores, by, keys));
+  const lookUps = {
+    'user-name': lookUp('user-name'),
+    person: lookUp('person'),
+    user: lookUp('user'),
+    'windows-account': lookUp('windows-account'),
+  };
+  return (query) => lookUps[query.by](userKeyOf(query));
+}
+
+/** What a column of `StoreStatements.by` holds. */
+type UserKey = string | number;
+
+async function findInStores(
+  dataSource: DataSource,
+  stores: readonly SqlIdentityStore[],
+  by: IdentityQuery['by'],
+  keys: readonly UserKey[],
+): Promise<IdentityRecord[][]> {
+  const knowing = stores.filter((store) => store.statements.by[by] !== null);
+  if (knowing.length === 0) return keys.map(() => []);
+  const statement = unionAll(`find-by-${by}`, knowing, ({ statements }) => selectRecords(statements, by));
+  const rows = await queryPrepared<{ asked: string; record: IdentityRecord }>(dataSource, statement, [keys]);
+  return keys.map((key) => rows.filter(({ asked }) => asked === String(key)).map(({ record }) => record));
+}
+
+function selectRecords({ record, from, by }: StoreStatements, kind: IdentityQuery['by']): string {
+  const column = by[kind] ?? '';
+  return `SELECT ${column}::text AS asked, ${record} AS record FROM ${from} WHERE ${column} = ANY ($1)`;
 }
 
 /** The passwords that the given stores, all behind one connection, hold for a user name; one round trip. */
@@ -73,7 +100,7 @@ export async function findPasswordsInStores(
 function unionAll(
   name: string,
   stores: readonly SqlIdentityStore[],
-  textOf: (store: SqlIdentityStore) => string | null,
+  textOf: (store: SqlIdentityStore) => string,
 ): PreparedStatement {
   return {
     // PostgreSQL cuts names off after 63 characters.
@@ -82,7 +109,7 @@ function unionAll(
   };
 }
 
-function parameterOf(query: IdentityQuery): string | number {
+function userKeyOf(query: IdentityQuery): UserKey {
   switch (query.by) {
     case 'user-name':
       return userNameKey(query.userName);

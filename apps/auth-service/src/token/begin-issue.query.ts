@@ -1,51 +1,15 @@
 import { queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
-import { insertTokenAudit } from '../audit/token-audit';
+import { insertTokenAuditsOf } from '../audit/token-audit';
 import type { TokenAuditRow } from '../audit/token-audit';
 import type { Identity } from '../identity/identity';
-import { ISSUE_INSTANT, NEWEST_USER_REVOCATION, userRevocationParameters } from './user-revocation';
+import { ISSUE_INSTANT, newestUserRevocation } from './user-revocation';
 
 /** A token that is being exchanged for another. */
 export interface PresentedToken {
   tokenId: string;
   issuedAt: Date;
-}
-
-/** When the tokens count as issued, and whether the token presented for them has been revoked meanwhile. */
-export interface Issue {
-  issuedAt: Date;
-  presentedRevoked: boolean;
-}
-
-// The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
-const PRESENTED_REVOKED = `
-  coalesce(date_trunc('second', $4::timestamptz) <= date_trunc('second', revoked.at), false)
-    OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'jti' AND identifier = $3)`;
-
-const BEGIN_ISSUE: PreparedStatement = {
-  name: 'begin-issue',
-  text: `
-  WITH revoked AS (${NEWEST_USER_REVOCATION}), instant AS (${ISSUE_INSTANT}),
-  verdict AS (SELECT issued_at, ${PRESENTED_REVOKED} AS presented_revoked FROM instant, revoked),
-  audited AS (${insertTokenAudit('$5', ', verdict WHERE NOT presented_revoked')})
-  SELECT issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`,
-};
-
-/** Dates and audits an issue without a refresh token. */
-export async function beginIssue(
-  dataSource: DataSource,
-  identity: Identity,
-  presented: PresentedToken | null,
-  audit: TokenAuditRow,
-): Promise<Issue> {
-  const rows = await queryPrepared<Issue>(dataSource, BEGIN_ISSUE, [
-    ...userRevocationParameters(identity),
-    presented?.tokenId ?? null,
-    presented?.issuedAt ?? null,
-    JSON.stringify(audit),
-  ]);
-  return rows[0]!;
 }
 
 /** A refresh family to open, with its first token. */
@@ -61,43 +25,68 @@ export interface NewRefreshFamily {
   lifetimeSeconds: number;
 }
 
-const BEGIN_ISSUE_WITH_REFRESH: PreparedStatement = {
-  name: 'begin-issue-with-refresh',
+/** Tokens to issue. */
+export interface IssueRequest {
+  identity: Pick<Identity, 'personId' | 'userId'>;
+  presented: PresentedToken | null;
+  /** Null: no refresh token. */
+  family: NewRefreshFamily | null;
+  audit: TokenAuditRow;
+}
+
+/** When the tokens count as issued, and whether the token presented for them has been revoked meanwhile. */
+export interface Issue {
+  issuedAt: Date;
+  presentedRevoked: boolean;
+}
+
+// The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
+const PRESENTED_REVOKED = `
+  coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
+    OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'jti' AND identifier = r."presentedTokenId")`;
+
+const FAMILY_FIELDS = `"familyId" uuid, "tokenId" uuid, subject text, "applicationKey" text, flow text, "personaLimit" integer,
+    "authTime" timestamptz, "lifetimeSeconds" double precision`;
+
+const BEGIN_ISSUES: PreparedStatement = {
+  name: 'begin-issues',
   text: `
-  WITH revoked AS (${NEWEST_USER_REVOCATION}), instant AS (${ISSUE_INSTANT}),
-  verdict AS (SELECT issued_at, ${PRESENTED_REVOKED} AS presented_revoked FROM instant, revoked),
-  family AS (
+  WITH verdict AS MATERIALIZED (
+    SELECT r.*, ${ISSUE_INSTANT} AS issued_at, ${PRESENTED_REVOKED} AS presented_revoked
+    FROM jsonb_to_recordset($1::jsonb) AS r(position integer, "personId" text, "userId" text, "presentedTokenId" text,
+      "presentedIssuedAt" timestamptz, family jsonb, audit jsonb)
+    CROSS JOIN LATERAL (${newestUserRevocation('r."personId"', 'r."userId"')}) AS revoked
+  ), opened AS MATERIALIZED (
+    SELECT f.*, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id
+    FROM verdict, jsonb_to_record(verdict.family) AS f(${FAMILY_FIELDS})
+    WHERE NOT presented_revoked AND jsonb_typeof(verdict.family) = 'object'
+  ), family AS (
     INSERT INTO auth.refresh_family (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
-    SELECT $5, $7, $1::bigint, $2::bigint, $8, $9, $10, coalesce($11, issued_at) FROM verdict WHERE NOT presented_revoked
-    RETURNING family_id
+    SELECT "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit", coalesce("authTime", issued_at) FROM opened
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
-    SELECT $6, family_id, issued_at, issued_at + $12 * interval '1 second' FROM family, verdict
-  ), audited AS (${insertTokenAudit('$13', ', verdict WHERE NOT presented_revoked')})
-  SELECT issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`,
+    SELECT "tokenId", "familyId", issued_at, issued_at + "lifetimeSeconds" * interval '1 second' FROM opened
+  ), audited AS (${insertTokenAuditsOf('verdict', 'NOT presented_revoked')})
+  SELECT position, issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`,
 };
 
-/** Dates and audits an issue and opens its refresh family, in one round trip. A revoked presented token opens nothing. */
-export async function beginIssueWithRefresh(
+/** Dates and audits issues and opens the refresh families that they want, in one round trip. A revoked presented token opens nothing. */
+export async function beginIssues(
   dataSource: DataSource,
-  identity: Identity,
-  presented: PresentedToken | null,
-  family: NewRefreshFamily,
-  audit: TokenAuditRow,
-): Promise<Issue> {
-  const rows = await queryPrepared<Issue>(dataSource, BEGIN_ISSUE_WITH_REFRESH, [
-    ...userRevocationParameters(identity),
-    presented?.tokenId ?? null,
-    presented?.issuedAt ?? null,
-    family.familyId,
-    family.tokenId,
-    family.subject,
-    family.applicationKey,
-    family.flow,
-    family.personaLimit,
-    family.authTime,
-    family.lifetimeSeconds,
-    JSON.stringify(audit),
+  requests: readonly IssueRequest[],
+): Promise<Issue[]> {
+  const rows = await queryPrepared<Issue & { position: number }>(dataSource, BEGIN_ISSUES, [
+    JSON.stringify(
+      requests.map(({ identity, presented, family, audit }, position) => ({
+        position,
+        personId: identity.personId,
+        userId: identity.userId,
+        presentedTokenId: presented?.tokenId ?? null,
+        presentedIssuedAt: presented?.issuedAt ?? null,
+        family,
+        audit,
+      })),
+    ),
   ]);
-  return rows[0]!;
+  return rows.toSorted((one, other) => one.position - other.position);
 }

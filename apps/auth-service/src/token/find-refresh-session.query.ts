@@ -17,8 +17,8 @@ export interface RefreshSession extends RefreshState {
   application: Application | null;
 }
 
-const FIND_REFRESH_SESSION: PreparedStatement = {
-  name: 'find-refresh-session',
+const FIND_REFRESH_SESSIONS: PreparedStatement = {
+  name: 'find-refresh-sessions',
   text: `
   SELECT t.jti, t.family_id AS "familyId", f.subject,
     f.application_key AS "applicationKey", f.persona_limit AS "personaLimit",
@@ -34,14 +34,15 @@ const FIND_REFRESH_SESSION: PreparedStatement = {
   JOIN auth.refresh_family f USING (family_id)
   LEFT JOIN auth.refresh_token s ON s.jti = t.successor_jti
   LEFT JOIN auth.application a ON a.application_key = f.application_key
-  WHERE t.jti = $1`,
+  WHERE t.jti = ANY ($1)`,
 };
 
-/** The session behind a refresh token, or null when it is not known (any more). */
-export async function findRefreshSession(
+/** For each refresh token the session behind it, or null when it is not known (any more). */
+export async function findRefreshSessions(
   dataSource: DataSource,
-  jti: string,
-): Promise<RefreshSession | null> {
-  const rows = await queryPrepared<RefreshSession>(dataSource, FIND_REFRESH_SESSION, [jti]);
-  return rows[0] ?? null;
+  jtis: readonly string[],
+): Promise<(RefreshSession | null)[]> {
+  const rows = await queryPrepared<RefreshSession>(dataSource, FIND_REFRESH_SESSIONS, [jtis]);
+  const byJti = new Map(rows.map((row) => [row.jti, row]));
+  return jtis.map((jti) => byJti.get(jti.toLowerCase()) ?? null);
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics } from '@platform/service-defaults';
+import { together } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { insertTokenAudits } from '../audit/insert-token-audits.query';
 import type { TokenAuditRow } from '../audit/token-audit';
@@ -10,13 +11,14 @@ import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { Identity } from '../identity/identity';
 import type { RefreshSession } from './find-refresh-session.query';
-import { findRefreshSession } from './find-refresh-session.query';
+import { findRefreshSessions } from './find-refresh-session.query';
 import type { RefreshPolicy } from './refresh-state';
 import { decideRefresh, issueInstant } from './refresh-state';
 import { REFRESH_TOKEN_LIFETIME_SECONDS } from './refresh-token';
 import { TokenRejected, TokenRejectionReason } from './rejection';
 import { revokeRefreshFamily } from './revoke-refresh-family.query';
-import { rotateRefreshToken } from './rotate-refresh-token.query';
+import type { Rotated, Rotation } from './rotate-refresh-token.query';
+import { rotateRefreshTokens } from './rotate-refresh-token.query';
 
 /** What a refresh yields: the next refresh token of the family, and the instant of issue of the access token. */
 export interface Renewal {
@@ -38,6 +40,8 @@ const PUBLIC_DETAIL = {
 export class RefreshSessions {
   private readonly logger = new Logger(RefreshSessions.name);
   private readonly policy: RefreshPolicy;
+  private readonly find: (jti: string) => Promise<RefreshSession | null>;
+  private readonly rotateOne: (rotation: Rotation) => Promise<Rotated | null>;
   private readonly reuses;
 
   constructor(
@@ -50,11 +54,13 @@ export class RefreshSessions {
       'Refresh tokens presented again after their time: their family is revoked',
     );
     this.policy = { maxAgeSeconds: config.REFRESH_MAX_AGE, idleSeconds: config.REFRESH_IDLE ?? null };
+    this.find = together((jtis) => findRefreshSessions(dataSource, jtis));
+    this.rotateOne = together((rotations) => rotateRefreshTokens(dataSource, rotations));
   }
 
   /** @throws {TokenRejected} RefreshTokenIsNotValid when the token is not known */
   async get(jti: string): Promise<RefreshSession> {
-    const session = await findRefreshSession(this.dataSource, jti);
+    const session = await this.find(jti);
     if (session !== null) return session;
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'no such row');
   }
@@ -109,8 +115,8 @@ export class RefreshSessions {
   ): Promise<Renewal | null> {
     const successorJti = randomUUID();
     const lifetimeSeconds = REFRESH_TOKEN_LIFETIME_SECONDS;
-    const rotation = { jti: session.jti, successorJti, lifetimeSeconds };
-    const rotated = await rotateRefreshToken(this.dataSource, identity, rotation, audit);
+    const rotation = { jti: session.jti, successorJti, lifetimeSeconds, identity, audit };
+    const rotated = await this.rotateOne(rotation);
     if (rotated === null) return null;
     return { issuedAt: rotated.issuedAt, refreshToken: { jti: successorJti, issuedAt: rotated.issuedAt } };
   }

@@ -1,43 +1,62 @@
 import { queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
-import { insertTokenAudit } from '../audit/token-audit';
+import { insertTokenAuditsOf } from '../audit/token-audit';
 import type { TokenAuditRow } from '../audit/token-audit';
 import type { Identity } from '../identity/identity';
-import { ISSUE_INSTANT, NEWEST_USER_REVOCATION, userRevocationParameters } from './user-revocation';
+import { ISSUE_INSTANT, newestUserRevocation } from './user-revocation';
+
+/** A refresh token to replace. */
+export interface Rotation {
+  jti: string;
+  successorJti: string;
+  lifetimeSeconds: number;
+  identity: Pick<Identity, 'personId' | 'userId'>;
+  audit: TokenAuditRow;
+}
+
+/** A refresh token that was replaced; its successor counts as issued then. */
+export interface Rotated {
+  issuedAt: Date;
+}
 
 // One atomic UPDATE decides which of several concurrent requests rotates. The others find rotated_at set, even if they
-// waited for the row, and change nothing.
+// waited for the row, and change nothing; of two in one statement, the row takes the successor of one.
 const ROTATE: PreparedStatement = {
-  name: 'rotate-refresh-token',
+  name: 'rotate-refresh-tokens',
   text: `
-  WITH revoked AS (${NEWEST_USER_REVOCATION}), instant AS (${ISSUE_INSTANT}),
-  rotated AS (
-    UPDATE auth.refresh_token t SET rotated_at = now(), successor_jti = $4
-    FROM auth.refresh_family f, revoked
-    WHERE t.jti = $3 AND t.rotated_at IS NULL AND f.family_id = t.family_id AND f.revoked_at IS NULL
-      AND (revoked.at IS NULL OR date_trunc('second', t.issued_at) > date_trunc('second', revoked.at))
-    RETURNING t.family_id
-  ), audited AS (${insertTokenAudit('$6', ', rotated')})
+  WITH request AS MATERIALIZED (
+    SELECT r.*, revoked.at AS revoked_at, ${ISSUE_INSTANT} AS issued_at
+    FROM jsonb_to_recordset($1::jsonb) AS r(jti uuid, "successorJti" uuid, "lifetimeSeconds" double precision,
+      "personId" text, "userId" text, audit jsonb)
+    CROSS JOIN LATERAL (${newestUserRevocation('r."personId"', 'r."userId"')}) AS revoked
+  ), rotated AS (
+    UPDATE auth.refresh_token t SET rotated_at = now(), successor_jti = r."successorJti"
+    FROM request r, auth.refresh_family f
+    WHERE t.jti = r.jti AND t.rotated_at IS NULL AND f.family_id = t.family_id AND f.revoked_at IS NULL
+      AND (r.revoked_at IS NULL OR date_trunc('second', t.issued_at) > date_trunc('second', r.revoked_at))
+    RETURNING t.family_id, t.successor_jti
+  ), done AS (
+    SELECT request.*, rotated.family_id FROM rotated JOIN request ON request."successorJti" = rotated.successor_jti
+  ), audited AS (${insertTokenAuditsOf('done')})
   INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
-  SELECT $4, family_id, issued_at, issued_at + $5 * interval '1 second' FROM rotated, instant
-  RETURNING issued_at AS "issuedAt"`,
+  SELECT "successorJti", family_id, issued_at, issued_at + "lifetimeSeconds" * interval '1 second' FROM done
+  RETURNING jti AS "successorJti", issued_at AS "issuedAt"`,
 };
 
-/** Replaces a refresh token by a successor, and audits it. Null, and nothing changed, when it is no longer the one to rotate: another request came
- *  first, or it was revoked in between. */
-export async function rotateRefreshToken(
+/** Replaces refresh tokens by their successors, and audits it. Null, and nothing changed, for each that is no longer the one to rotate: another
+ *  request came first, or it was revoked in between. */
+export async function rotateRefreshTokens(
   dataSource: DataSource,
-  identity: Identity,
-  rotation: { jti: string; successorJti: string; lifetimeSeconds: number },
-  audit: TokenAuditRow,
-): Promise<{ issuedAt: Date } | null> {
-  const rows = await queryPrepared<{ issuedAt: Date }>(dataSource, ROTATE, [
-    ...userRevocationParameters(identity),
-    rotation.jti,
-    rotation.successorJti,
-    rotation.lifetimeSeconds,
-    JSON.stringify(audit),
+  rotations: readonly Rotation[],
+): Promise<(Rotated | null)[]> {
+  const requests = rotations
+    .map(({ identity: { personId, userId }, ...rotation }) => ({ ...rotation, personId, userId }))
+    // In one order, or two replicas could lock the same rows crosswise.
+    .toSorted((one, other) => (one.jti < other.jti ? -1 : 1));
+  const rows = await queryPrepared<Rotated & { successorJti: string }>(dataSource, ROTATE, [
+    JSON.stringify(requests),
   ]);
-  return rows[0] ?? null;
+  const done = new Map(rows.map(({ successorJti, issuedAt }) => [successorJti, { issuedAt }]));
+  return rotations.map(({ successorJti }) => done.get(successorJti) ?? null);
 }

@@ -29,3 +29,17 @@ export function findTokenFlow(method: string, url: string): TokenFlow | null {
   const endpoint = `${method === 'HEAD' ? 'GET' : method} ${path.endsWith('/') ? path.slice(0, -1) : path}`;
   return TOKEN_ENDPOINTS.get(endpoint) ?? null;
 }
+
+/** As much of Fastify's request as tells its route. */
+interface RoutedRequest {
+  readonly method: string;
+  readonly url: string;
+  /** Fastify's; `url` is the pattern that the request was matched with, undefined when with none. */
+  readonly routeOptions?: { readonly url?: string | undefined };
+}
+
+/** The flow behind a request, or null when it is not for a token endpoint: by the route that the router found. An address can be written
+ *  in more ways than one (`/auth/token/%75ser`, `http://host/auth/token/user`), and the router reads them all. */
+export function tokenFlowOf({ method, url, routeOptions }: RoutedRequest): TokenFlow | null {
+  return findTokenFlow(method, routeOptions?.url ?? url);
+}

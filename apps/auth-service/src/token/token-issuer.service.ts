@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import { together } from '@platform/database';
 import type { Personas } from '@platform/personas';
 import type { DataSource } from 'typeorm';
 import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
@@ -8,8 +9,8 @@ import type { TokenAuditRow } from '../audit/token-audit';
 import type { Application } from '../applications/application';
 import type { Identity, Resolution } from '../identity/identity';
 import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
-import type { Issue, PresentedToken } from './begin-issue.query';
-import { beginIssue, beginIssueWithRefresh } from './begin-issue.query';
+import type { Issue, IssueRequest, NewRefreshFamily, PresentedToken } from './begin-issue.query';
+import { beginIssues } from './begin-issue.query';
 import type { RefreshSession } from './find-refresh-session.query';
 import type { PersonaRequest } from './grant-personas';
 import { grantPersonas } from './grant-personas';
@@ -52,13 +53,17 @@ interface Grant {
  *  and signs. */
 @Injectable()
 export class TokenIssuer {
+  private readonly beginIssue: (request: IssueRequest) => Promise<Issue>;
+
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    @InjectDataSource() dataSource: DataSource,
     private readonly signer: TokenSigner,
     private readonly sessions: RefreshSessions,
     private readonly metrics: TokenMetrics,
     private readonly limits: TokenRateLimits,
-  ) {}
+  ) {
+    this.beginIssue = together((requests) => beginIssues(dataSource, requests));
+  }
 
   /** @throws {TokenRejected} AuthenticationFailed, InvalidGrant or TokenRevoked; for refreshes what RefreshSessions says too
    *  @throws {TokenRateExceeded} when the application has had as many tokens as it may */
@@ -82,46 +87,21 @@ export class TokenIssuer {
 
   private async issueAnew(authentication: Authentication, grant: Grant): Promise<TokenResponse> {
     const { application } = authentication;
-    const refreshApplication = application?.allowRefresh === true ? application : null;
-    const tokenId = randomUUID();
-    const issue =
-      refreshApplication === null
-        ? await beginIssue(
-            this.dataSource,
-            grant.identity,
-            authentication.presented ?? null,
-            successAudit(authentication, grant),
-          )
-        : await this.openFamily(authentication, grant, refreshApplication, tokenId);
+    const family = application?.allowRefresh === true ? newFamily(authentication, grant, application) : null;
+    const issue = await this.beginIssue({
+      identity: grant.identity,
+      presented: authentication.presented ?? null,
+      family,
+      audit: successAudit(authentication, grant),
+    });
     if (issue.presentedRevoked) {
       throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
     }
     const accessToken = this.signAccessToken(authentication, grant, issue.issuedAt);
-    if (refreshApplication === null) return successfulTokenResponse(accessToken, null);
-    const clientId = refreshApplication.applicationKey;
-    const first = { jti: tokenId, subject: grant.identity.subject, clientId, issuedAt: issue.issuedAt };
+    if (family === null) return successfulTokenResponse(accessToken, null);
+    const { tokenId: jti, subject, applicationKey: clientId } = family;
+    const first = { jti, subject, clientId, issuedAt: issue.issuedAt };
     return successfulTokenResponse(accessToken, this.signer.signRefreshToken(first));
-  }
-
-  private openFamily(
-    authentication: Authentication,
-    grant: Grant,
-    application: Application,
-    tokenId: string,
-  ): Promise<Issue> {
-    const family = {
-      familyId: randomUUID(),
-      tokenId,
-      subject: grant.identity.subject,
-      applicationKey: application.applicationKey,
-      flow: authentication.flow,
-      personaLimit: grant.personas,
-      authTime: authentication.authTime ?? null,
-      lifetimeSeconds: REFRESH_TOKEN_LIFETIME_SECONDS,
-    };
-    const presented = authentication.presented ?? null;
-    const audit = successAudit(authentication, grant);
-    return beginIssueWithRefresh(this.dataSource, grant.identity, presented, family, audit);
   }
 
   private async renew(
@@ -147,6 +127,23 @@ export class TokenIssuer {
       authentication.hmacSigning,
     );
   }
+}
+
+function newFamily(
+  { flow, authTime }: Authentication,
+  { identity, personas }: Grant,
+  { applicationKey }: Application,
+): NewRefreshFamily {
+  return {
+    familyId: randomUUID(),
+    tokenId: randomUUID(),
+    subject: identity.subject,
+    applicationKey,
+    flow,
+    personaLimit: personas,
+    authTime: authTime ?? null,
+    lifetimeSeconds: REFRESH_TOKEN_LIFETIME_SECONDS,
+  };
 }
 
 /** Written by the statement that issues, so that no token leaves unaudited. */

@@ -11,7 +11,7 @@ import { IdentityProviderUnavailableError } from '../openid/identity-provider-er
 import { TokenRateExceeded } from '../rate-limits/rate-limit';
 import type { TokenFlow } from './rejection';
 import { TokenRejected, TokenRejectionReason, rejectionStatus } from './rejection';
-import { findTokenFlow } from './token-endpoints';
+import { tokenFlowOf } from './token-endpoints';
 import { TokenMetrics } from './token-metrics.service';
 import { rejectedTokenResponse } from './token-response';
 import { KerberosUnavailableError } from './windows/kerberos-acceptor.service';
@@ -35,7 +35,7 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
 
   override catch(error: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<FastifyRequest>();
-    const flow = findTokenFlow(request.method, request.url);
+    const flow = tokenFlowOf(request);
     const reply = host.switchToHttp().getResponse<FastifyReply>();
     if (flow !== null && error instanceof TokenRejected) this.reject(request, reply, flow, error);
     else if (flow !== null && error instanceof TokenRateExceeded) this.refuse(request, reply, flow, error);
@@ -53,7 +53,7 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   }
 
   protected override send(problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
-    const flow = findTokenFlow(request.method, request.url);
+    const flow = tokenFlowOf(request);
     if (flow !== null) void reply.header('cache-control', 'no-store');
     const isRefusal = problem.status >= 400 && problem.status < 500 && problem.status !== TOO_MANY_REQUESTS;
     if (flow !== null && isRefusal) {

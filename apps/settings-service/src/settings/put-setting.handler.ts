@@ -7,7 +7,7 @@ import { SettingError } from './setting-errors';
 import type { JsonText } from './setting-value';
 import { SettingWrites } from './setting-writes.service';
 import type { WriteRequest } from './setting-writes.service';
-import { writeSetting, writeSettingAlone } from './write-setting.query';
+import { writeSetting } from './write-setting.query';
 
 /** Creates a setting or replaces its value. */
 @Injectable()
@@ -17,7 +17,7 @@ export class PutSettingHandler {
   /** @throws {SettingError} `precondition-failed`, `idempotency-key-reused` */
   execute(request: WriteRequest, value: JsonText): Promise<RecordedWrite> {
     return this.writes.run(request, {
-      performAlone: (dataSource) => writeSettingAlone(dataSource, request.key, value, request.trail),
+      alone: { key: request.key, value, trail: request.trail },
       perform: (manager) => writeIfAllowed(manager, request, value),
       isRepeatOf: (earlier) => earlier.operation === 'write' && earlier.valueText === value,
     });
@@ -32,5 +32,5 @@ export async function writeIfAllowed(
 ): Promise<RecordedWrite> {
   if (isConditional(conditions) && !mayWrite(conditions, await lockRevision(manager, key)))
     throw new SettingError('precondition-failed');
-  return writeSetting(manager, key, value, trail);
+  return writeSetting(manager, { key, value, trail });
 }

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { inStatement, inTransaction, isUniqueViolation } from '@platform/database';
+import { inStatement, inTransaction, isUniqueViolation, together } from '@platform/database';
 import type { TransactionOptions } from '@platform/database';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
@@ -15,6 +15,8 @@ import type { RecordedWrite } from './history-entry';
 import { SettingError } from './setting-errors';
 import { settingKeyText } from './setting-key';
 import type { SettingKey } from './setting-key';
+import { writeSettings } from './write-setting.query';
+import type { SettingWrite } from './write-setting.query';
 
 /** What every write of a setting carries. */
 export interface WriteRequest {
@@ -25,8 +27,8 @@ export interface WriteRequest {
 
 /** One kind of write. */
 export interface WriteOperation {
-  /** Does the write in one statement that is a transaction by itself, if it can be done without looking at anything first. */
-  performAlone?(dataSource: DataSource): Promise<RecordedWrite>;
+  /** What it comes to if there is nothing to look at first: one statement, a transaction by itself, does it together with others. */
+  readonly alone?: SettingWrite;
   /** Does the write and its history entry. Runs again from the start when the transaction is repeated. */
   perform(manager: EntityManager): Promise<RecordedWrite>;
   /** True when `earlier`, made under the same idempotency key, is this very write, so that its answer may be given again. */
@@ -41,20 +43,22 @@ const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
 /** Runs writes: each in one REPEATABLE READ transaction, repeated as a whole when PostgreSQL refuses to serialise it. */
 @Injectable()
 export class SettingWrites {
+  /** Writes that arrive together are one statement; no two of one setting, because those take turns. */
+  private readonly write: (write: SettingWrite) => Promise<RecordedWrite>;
+
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(CLOCK) private readonly clock: Clock,
-  ) {}
+  ) {
+    this.write = together((writes) => writeSettings(dataSource, writes));
+  }
 
   /** @throws {SettingError} what the operation throws, or `idempotency-key-reused` @throws {ContentionError} when time runs out */
   async run(request: WriteRequest, operation: WriteOperation): Promise<RecordedWrite> {
-    if (operation.performAlone !== undefined && !isConditional(request.conditions)) {
+    const { alone } = operation;
+    if (alone !== undefined && !isConditional(request.conditions)) {
       try {
-        return await inStatement(
-          this.dataSource,
-          () => operation.performAlone!(this.dataSource),
-          this.inTurn(request),
-        );
+        return await inStatement(this.dataSource, () => this.write(alone), this.inTurn(request));
       } catch (error) {
         // The idempotency key was used before: look at what for.
         if (!isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT)) throw error;

@@ -31,7 +31,7 @@ export class Buses implements OnModuleInit, OnApplicationShutdown {
 
   async onModuleInit(): Promise<void> {
     for (const [bus, runtime] of this.runtimes) {
-      this.health.addReadinessCheck({ name: `bus ${bus}`, check: () => this.check(bus) });
+      this.health.addReadinessCheck({ name: `bus-${bus}`, check: () => this.check(bus) });
       await runtime.open();
     }
     this.shutdown.addDrainHook({ name: 'message consumers', drain: () => this.drain() });

@@ -42,7 +42,7 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
     this.planned = planEndpoints(this.discover());
     if (this.planned.length === 0) return;
     if (this.dataSource === undefined) throw new Error('message handlers need a DataSource for their inbox');
-    this.health.addReadinessCheck({ name: 'message consumers', check: () => this.checkStarted() });
+    this.health.addReadinessCheck({ name: 'message-consumers', check: () => this.checkStarted() });
     const { counters } = this.buses;
     const inbox = new Inbox(this.dataSource, ({ queue, messageName }) =>
       counters.duplicate(queue, messageName),

@@ -7,6 +7,13 @@ describe('routableUrl', () => {
     }
   });
 
+  it('takes the path out of an absolute address, as a proxy writes it', () => {
+    expect(routableUrl('http://auth.example:80/auth/me?a=http://b/')).toBe('/auth/me?a=http://b/');
+    expect(routableUrl('HTTPS://auth.example')).toBe('/');
+    expect(routableUrl('http://auth.example?a=/b')).toBe('/?a=/b');
+    expect(routableUrl('/http://auth.example/')).toBe('/http://auth.example/');
+  });
+
   it('writes the dotted capital I so that folding its case keeps its length', () => {
     const decoded = decodeURIComponent(routableUrl('/%c4%B0stanbul/%C4%B0?q=%C4%B0').split('?')[0] ?? '');
     expect(decoded).toHaveLength(decoded.toLowerCase().length);

@@ -32,13 +32,45 @@ describe('HealthReporter', () => {
     expect(asked).toBe(2);
   });
 
-  it('lets probes that come together share one round of checks', async () => {
+  it('lets probes that come together share one asking of a check', async () => {
     const registry = new HealthRegistry();
     let asked = 0;
     registry.addReadinessCheck({ name: 'database', check: () => Promise.resolve(void (asked += 1)) });
     const reporter = reporterOf(registry);
     await Promise.all(Array.from({ length: 20 }, () => reporter.ready()));
     expect(asked).toBe(1);
+  });
+
+  it('neither asks nor counts what is excluded, and says so', async () => {
+    const registry = new HealthRegistry();
+    registry.addReadinessCheck({ name: 'database', check: () => Promise.resolve() });
+    registry.addReadinessCheck({ name: 'broker', check: () => Promise.reject(new Error('down')) });
+    const reporter = reporterOf(registry);
+    expect(await reporter.ready(new Set(['broker']))).toEqual({
+      healthy: true,
+      checks: { database: 'ok', broker: 'excluded' },
+    });
+    expect(failures).toEqual([]);
+    expect(reporter.readinessNames).toEqual(['database', 'broker']);
+  });
+
+  it('counts everything for who excludes nothing, also while somebody else excludes something', async () => {
+    const registry = new HealthRegistry();
+    registry.addReadinessCheck({ name: 'broker', check: () => Promise.reject(new Error('down')) });
+    const reporter = reporterOf(registry);
+    const reports = await Promise.all([reporter.ready(new Set(['broker'])), reporter.ready()]);
+    expect(reports.map(({ healthy }) => healthy)).toEqual([true, false]);
+  });
+
+  it('lets nobody exclude that the service has not started, or stops', async () => {
+    const registry = new HealthRegistry();
+    registry.addStartupCheck({ name: 'migrations', check: () => Promise.reject(new Error('none')) });
+    const reporter = reporterOf(registry);
+    const excluded = new Set(['migrations', 'shutdown']);
+    expect((await reporter.ready(excluded)).healthy).toBe(false);
+    registry.markShuttingDown();
+    expect((await reporter.ready(excluded)).healthy).toBe(false);
+    expect(reporter.readinessNames).toEqual([]);
   });
 
   it('does not wait for a check that hangs', async () => {

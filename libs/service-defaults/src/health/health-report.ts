@@ -3,7 +3,8 @@ import type { HealthCheck, HealthRegistry } from './health-registry';
 
 const CHECK_LIMIT_MS = 2_000;
 
-export type CheckState = 'ok' | 'failed';
+/** `excluded`: not asked, because whoever asked said so. */
+export type CheckState = 'ok' | 'failed' | 'excluded';
 
 /** Whether every condition holds, and which. */
 export interface HealthReport {
@@ -11,11 +12,10 @@ export interface HealthReport {
   checks: Record<string, CheckState>;
 }
 
-/** Answers probes. Callers that come while checks run share one answer, so that probing cannot load what it checks. */
+/** Answers probes. Callers that come while a check runs share its result, so that probing cannot load what it checks. */
 export class HealthReporter {
   private readonly started = new Set<HealthCheck>();
-  private readiness: Promise<HealthReport> | null = null;
-  private startup: Promise<HealthReport> | null = null;
+  private readonly running = new Map<HealthCheck, Promise<CheckState>>();
 
   /** @param onFailure told about each failed check, e.g. to log why */
   constructor(
@@ -23,26 +23,24 @@ export class HealthReporter {
     private readonly onFailure: (check: string, error: unknown) => void,
   ) {}
 
-  /** Ready: started, everything needed is reachable, and not shutting down. */
-  async ready(): Promise<HealthReport> {
+  /**
+   * Ready: started, everything needed is reachable, and not shutting down.
+   * @param excluded names of readiness checks that are not asked and do not count; others have no effect
+   */
+  async ready(excluded: ReadonlySet<string> = new Set()): Promise<HealthReport> {
     if (this.registry.isShuttingDown) return { healthy: false, checks: { shutdown: 'failed' } };
-    this.readiness ??= this.runReadiness().finally(() => (this.readiness = null));
-    return this.readiness;
+    const startup = await this.hasStarted();
+    const now = await this.run(this.registry.readinessChecks, excluded);
+    return { healthy: startup.healthy && now.healthy, checks: { ...startup.checks, ...now.checks } };
+  }
+
+  /** What can be excluded: never that the service has started, nor that it stops. */
+  get readinessNames(): string[] {
+    return this.registry.readinessChecks.map(({ name }) => name);
   }
 
   /** Started: each startup condition held once. */
   async hasStarted(): Promise<HealthReport> {
-    this.startup ??= this.runStartup().finally(() => (this.startup = null));
-    return this.startup;
-  }
-
-  private async runReadiness(): Promise<HealthReport> {
-    const startup = await this.hasStarted();
-    const now = await this.run(this.registry.readinessChecks);
-    return { healthy: startup.healthy && now.healthy, checks: { ...startup.checks, ...now.checks } };
-  }
-
-  private async runStartup(): Promise<HealthReport> {
     const pending = this.registry.startupChecks.filter((check) => !this.started.has(check));
     const report = await this.run(pending);
     for (const check of pending) if (report.checks[check.name] === 'ok') this.started.add(check);
@@ -50,11 +48,23 @@ export class HealthReporter {
     return { ...report, checks: { ...Object.fromEntries(done), ...report.checks } };
   }
 
-  private async run(checks: readonly HealthCheck[]): Promise<HealthReport> {
+  private async run(
+    checks: readonly HealthCheck[],
+    excluded: ReadonlySet<string> = new Set(),
+  ): Promise<HealthReport> {
     const states = await Promise.all(
-      checks.map(async (check) => [check.name, await this.stateOf(check)] as const),
+      checks.map(
+        async (check) =>
+          [check.name, excluded.has(check.name) ? 'excluded' : await this.sharedStateOf(check)] as const,
+      ),
     );
-    return { healthy: states.every(([, state]) => state === 'ok'), checks: Object.fromEntries(states) };
+    return { healthy: states.every(([, state]) => state !== 'failed'), checks: Object.fromEntries(states) };
+  }
+
+  private sharedStateOf(check: HealthCheck): Promise<CheckState> {
+    const running = this.running.get(check) ?? this.stateOf(check).finally(() => this.running.delete(check));
+    this.running.set(check, running);
+    return running;
   }
 
   private async stateOf(condition: HealthCheck): Promise<CheckState> {

@@ -60,12 +60,12 @@ function recordAnswer(response: ServerResponse): () => Pick<Exchange, 'headers' 
     return end(...args);
   }) as typeof response.end;
   // Headers given here are not among those that the response can be asked for.
-  response.writeHead = ((...args: unknown[]) => {
+  response.writeHead = (...args: unknown[]) => {
     const given = args.at(-1);
     if (typeof given === 'object' && given !== null && !Array.isArray(given))
       Object.assign(headers, lowerCase({ ...given }));
     return writeHead(...args);
-  });
+  };
   return () => ({
     headers: { ...lowerCase(response.getHeaders()), ...headers },
     body: Buffer.concat(chunks).toString('utf8'),

@@ -14,7 +14,7 @@ export function findOperation(
   method: string,
   target: string,
 ): FoundOperation | 'path' | null {
-  const path = (target.split('?', 1)[0] ?? '/').replace(/(?<=.)\/$/, '');
+  const path = decoded((target.split('?', 1)[0] ?? '/').replace(/(?<=.)\/$/, ''));
   const template = Object.keys(paths)
     .sort((a, b) => parameters(a) - parameters(b))
     .find((each) => pattern(each).test(path));
@@ -23,6 +23,16 @@ export function findOperation(
   const operation = paths[template]?.[name];
   if (operation === undefined) return 'path';
   return { operation, pointer: `/paths/${escape(template)}/${name}` };
+}
+
+/** As the router reads it; as it is where it cannot be read. */
+function decoded(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch (error) {
+    if (error instanceof URIError) return path;
+    throw error;
+  }
 }
 
 /** A key as part of a JSON pointer. */

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import type { PlatformSettings } from '#start/environments.ts';
-import { localUrl } from '#start/environments.ts';
+import type { PlatformSettings } from './environments.ts';
+import { localUrl } from './environments.ts';
 
 /** Claims that a benchmark's caller has over the usual ones of an internal partner. */
 export type Claims = Readonly<Record<string, unknown>>;

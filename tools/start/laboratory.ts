@@ -2,26 +2,18 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createDatabases, databaseUrls, type ServiceDatabase } from '#infrastructure/databases.ts';
 import { findFreePorts } from '#infrastructure/free-ports.ts';
-import { findPostgresqlBinaries } from '#infrastructure/postgresql-binaries.ts';
-import { startPostgresql } from '#infrastructure/postgresql.ts';
 import type { RabbitmqUrls } from '#infrastructure/rabbitmq-node.ts';
-import { startRabbitmq } from '#infrastructure/rabbitmq.ts';
 import { findRunAs } from '#infrastructure/run-as.ts';
 import { SecretFile } from '#infrastructure/secrets.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
 import { Supervisor } from '#infrastructure/supervisor.ts';
 import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
 import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
-import {
-  LOAD_IDENTITIES,
-  PROJECT_ROOTS,
-  SERVICES,
-  type Service,
-  type ServiceName,
-} from '#start/deployables.ts';
-import { localUrl, ownerEnvironment, serviceEnvironment } from '#start/environments.ts';
-import type { PlatformSettings, Variables } from '#start/environments.ts';
-import { PORT_NAMES, type PortTable } from '#start/ports.ts';
+import { LOAD_IDENTITIES, PROJECT_ROOTS, SERVICES } from './deployables.ts';
+import type { Deployable, Service, ServiceName } from './deployables.ts';
+import { localUrl, neighbourEnvironment, ownerEnvironment, serviceEnvironment } from './environments.ts';
+import type { PlatformSettings, Variables } from './environments.ts';
+import { startServers } from './laboratory-servers.ts';
+import { PORT_NAMES, type PortTable } from './ports.ts';
 
 const SERVER_STAGE = 3;
 const READY_TIMEOUT_MS = 60_000;
@@ -29,24 +21,31 @@ const READY_TIMEOUT_MS = 60_000;
 const READY_POLL_MS = 10;
 export const WORKSPACE = join(import.meta.dirname, '../..');
 
-/** A program under measurement. */
+/** A program under test. */
 export interface RunningProgram {
   readonly url: string;
   readonly pid: number;
+  readonly logFile: string;
+  hasEnded(): boolean;
   /** From the start of the process to its first good answer. */
   readonly readyAfterMs: number;
   /** Ends it; a benchmark that is over must not take time from the next. */
   stop(): Promise<void>;
 }
 
-/** The services that a benchmark asked for, with databases of their own. */
+/** The services that were asked for, with databases of their own. */
 export interface RunningServices {
   readonly settings: PlatformSettings;
   readonly programs: Readonly<Partial<Record<ServiceName, RunningProgram>>>;
   stop(): Promise<void>;
 }
 
-/** A durable private PostgreSQL, a private RabbitMQ, and whatever programs a benchmark starts beside them. */
+export interface LaboratoryOptions {
+  readonly nodeOptions?: readonly string[];
+  readonly projectRoots?: readonly string[];
+}
+
+/** A durable private PostgreSQL, a private RabbitMQ, and whatever programs of the platform are started beside them. */
 export class Laboratory {
   /** URL of PostgreSQL's superuser. */
   readonly databaseUrl: string;
@@ -54,7 +53,6 @@ export class Laboratory {
   readonly managementUrl: string;
   readonly #supervisor: Supervisor;
   readonly #folder: string;
-
   readonly #nodeOptions: readonly string[];
 
   private constructor(
@@ -71,8 +69,12 @@ export class Laboratory {
     this.managementUrl = servers.broker.management ?? '';
   }
 
-  /** @param nodeOptions options of Node for the programs under measurement, e.g. a profiler's */
-  static async open(nodeOptions: readonly string[], progress: (line: string) => void): Promise<Laboratory> {
+  /** @param nodeOptions options of Node for the programs under test, e.g. a profiler's
+   *  @param projectRoots what to build, e.g. PROJECT_ROOTS; nothing: what was built before is tested */
+  static async open(
+    { nodeOptions = [], projectRoots = PROJECT_ROOTS }: LaboratoryOptions,
+    progress: (line: string) => void,
+  ): Promise<Laboratory> {
     const folder = makeTemporaryFolder(findRunAs());
     const supervisor = await Supervisor.open({
       recordFile: join(folder, 'run.json'),
@@ -80,12 +82,14 @@ export class Laboratory {
       removeFolder: folder,
     });
     try {
-      progress('starting PostgreSQL and RabbitMQ, building the services');
+      progress(
+        `starting PostgreSQL and RabbitMQ${projectRoots.length === 0 ? '' : ', building the services'}`,
+      );
       const [databaseUrl, broker] = await Promise.all([
-        ...startServers(supervisor, folder),
-        supervisor.run(
-          command('build', ['tools/build/bundle.ts', ...PROJECT_ROOTS, 'tools/bench/programs'], process.env),
-        ),
+        ...startServers(supervisor, folder, WORKSPACE),
+        projectRoots.length === 0
+          ? null
+          : supervisor.run(command('build', ['tools/build/bundle.ts', ...projectRoots], process.env)),
       ]);
       return new Laboratory(supervisor, folder, nodeOptions, { databaseUrl, broker });
     } catch (error) {
@@ -133,6 +137,17 @@ export class Laboratory {
       ['--enable-source-maps', service.bundle],
       env,
       `${localUrl(Number(env['PORT']))}/health/ready`,
+    );
+  }
+
+  /** A process that plays a service which is not ours. */
+  startNeighbour(neighbour: Deployable, settings: PlatformSettings): Promise<RunningProgram> {
+    const url = `${localUrl(settings.ports[neighbour.port])}/health/ready`;
+    return this.startProgram(
+      neighbour.name,
+      [neighbour.bundle],
+      neighbourEnvironment(neighbour, settings),
+      url,
     );
   }
 
@@ -195,37 +210,10 @@ export class Laboratory {
       if (!child.hasEnded()) process.kill(child.pid, 'SIGTERM');
       await child.ended;
     };
-    return { url: new URL(readyUrl).origin, pid: child.pid, readyAfterMs, stop };
+    const { pid, logFile } = child;
+    const hasEnded = (): boolean => child.hasEnded();
+    return { url: new URL(readyUrl).origin, pid, logFile, readyAfterMs, hasEnded, stop };
   }
-}
-
-function startServers(supervisor: Supervisor, folder: string) {
-  const runAs = findRunAs();
-  const cacheFolder = join(openStateFolder(WORKSPACE), 'cache');
-  const secrets = new SecretFile(join(folder, 'servers.secret'));
-  const startDatabase = async (): Promise<string> => {
-    const [port] = (await findFreePorts(1)) as [number];
-    return startPostgresql(supervisor, {
-      binaries: findPostgresqlBinaries(WORKSPACE, cacheFolder, runAs),
-      folder: join(folder, 'postgresql'),
-      port,
-      password: secrets.get('postgresql'),
-      runAs,
-      durable: true, // as in production: what is measured must be what is promised
-    });
-  };
-  const startBroker = async (): Promise<RabbitmqUrls> => {
-    const [amqp, management, distribution, epmd] = (await findFreePorts(4)) as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    const ports = { amqp, management, distribution, epmd };
-    const options = { folder: join(folder, 'rabbitmq'), cacheFolder, ports, runAs };
-    return startRabbitmq(supervisor, { ...options, password: secrets.get('rabbitmq') });
-  };
-  return [startDatabase(), startBroker()] as const;
 }
 
 /** What a service is started with in production. */

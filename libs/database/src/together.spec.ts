@@ -1,0 +1,51 @@
+import { DatabaseUnavailableError } from './errors';
+import { together } from './together';
+
+describe('together', () => {
+  const doubled = (batches: number[][]) => (numbers: readonly number[]) => {
+    batches.push([...numbers]);
+    return Promise.resolve(numbers.map((number) => 2 * number));
+  };
+
+  it('answers the calls of one turn at once, each with its own answer, the same question as often as it was asked', async () => {
+    const batches: number[][] = [];
+    const double = together(doubled(batches));
+    expect(await Promise.all([1, 2, 1].map(double))).toEqual([2, 4, 2]);
+    expect(batches).toEqual([[1, 2, 1]]);
+  });
+
+  it('keeps nothing: a later call is a new question', async () => {
+    const batches: number[][] = [];
+    const double = together(doubled(batches));
+    await double(1);
+    await double(1);
+    expect(batches).toEqual([[1], [1]]);
+  });
+
+  it('bounds what is answered at once', async () => {
+    const batches: number[][] = [];
+    const double = together(doubled(batches), { maxBatch: 2 });
+    await Promise.all([1, 2, 3].map(double));
+    expect(batches).toEqual([[1, 2], [3]]);
+  });
+
+  it('answers each by itself when they cannot be answered together: only the bad one fails', async () => {
+    const answer = together((numbers: readonly number[]) =>
+      numbers.includes(13) ? Promise.reject(new Error('unlucky')) : Promise.resolve(numbers),
+    );
+    const [one, bad, two] = await Promise.allSettled([1, 13, 2].map(answer));
+    expect([one, two]).toMatchObject([{ value: 1 }, { value: 2 }]);
+    expect(bad).toMatchObject({ status: 'rejected', reason: { message: 'unlucky' } });
+  });
+
+  it('does not ask again in an outage: nobody knows what has happened', async () => {
+    let asked = 0;
+    const answer = together(() => {
+      asked += 1;
+      return Promise.reject(new DatabaseUnavailableError('gone'));
+    });
+    const outcomes = await Promise.allSettled([answer(1), answer(2)]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(asked).toBe(1);
+  });
+});

@@ -1,0 +1,159 @@
+import { createHmac } from 'node:crypto';
+import type { Operation, Schema } from '../document.ts';
+import type { FuzzRequest, RequestKind } from '../fuzz-request.ts';
+import type { Random } from '../random.ts';
+import type { Fixtures } from './fixtures.ts';
+import { percentEncode } from './hostile-text.ts';
+import { PERSONA_NAMES } from './personas.ts';
+import { DEVELOPMENT_SECRETS, valueFor, type ValueContext } from './values.ts';
+
+/** A request in the making: tricks change its parts. */
+export interface Draft {
+  readonly operation: Operation;
+  method: string;
+  /** Percent-encoded, by name. */
+  path: Record<string, string>;
+  /** Writes the finished path in another way. */
+  spell: (path: string) => string;
+  /** Percent-encoded. */
+  query: [name: string, value: string][];
+  headers: [name: string, value: string][];
+  mediaType: string | null;
+  body: unknown;
+  /** Instead of `body` in JSON. */
+  bodyBytes: Buffer | null;
+}
+
+const INTERNAL_ONLY_LIKELY = 0.5;
+
+/** A request that the operation's document allows, from a caller who may well be allowed to do it. */
+export function validDraft(operation: Operation, fixtures: Fixtures, random: Random): Draft {
+  const context = { document: fixtures.documents[operation.service], fixtures, random };
+  const draft: Draft = {
+    operation,
+    method: operation.method,
+    path: {},
+    spell: (path) => path,
+    query: [],
+    headers: [],
+    mediaType: null,
+    body: undefined,
+    bodyBytes: null,
+  };
+  addParameters(draft, context);
+  const persona = random.chance(INTERNAL_ONLY_LIKELY) ? 'internal' : random.pick(PERSONA_NAMES);
+  const isExchange = operation.parameters.some(({ name }) => name === 'Authorization');
+  if (operation.needsToken || isExchange) {
+    draft.headers.push(['Authorization', `Bearer ${fixtures.accessToken(persona)}`]);
+  }
+  addBody(draft, context);
+  return draft;
+}
+
+function addParameters(draft: Draft, context: ValueContext): void {
+  const { random } = context;
+  for (const parameter of draft.operation.parameters) {
+    const { name, schema, required = false } = parameter;
+    if (name === 'Authorization' || (!required && random.chance(0.6))) continue;
+    const value = parameterText(context, draft.operation, parameter.in === 'path', name, schema);
+    if (parameter.in === 'path') draft.path[name] = percentEncode(value) || 'x';
+    else if (parameter.in === 'query') draft.query.push([name, percentEncode(value)]);
+    else draft.headers.push([name, value]);
+  }
+}
+
+function parameterText(
+  context: ValueContext,
+  { path }: Operation,
+  isInPath: boolean,
+  name: string,
+  schema: Schema,
+): string {
+  const { random, fixtures } = context;
+  if (isInPath && name === 'id')
+    return random.pick(/instances/i.test(path) ? fixtures.instanceIds : fixtures.scheduleIds);
+  return String(valueFor(context, schema, name));
+}
+
+function addBody(draft: Draft, context: ValueContext): void {
+  const { bodies, id } = draft.operation;
+  if (bodies === null) return;
+  const [mediaType, schema] = context.random.pick([...bodies]);
+  draft.mediaType = mediaType;
+  draft.body = valueFor(context, schema, '');
+  if (TRUSTED_SIGN_INS.has(id) && context.random.chance(0.5))
+    Object.assign(draft.body as object, trustedSignIn(context, id));
+  if (id === 'signInWithTrustSignature' && context.random.chance(0.7))
+    sign(draft.body as Record<string, unknown>);
+}
+
+const TRUSTED_SIGN_INS = new Set(['signInWithTrustSignature', 'signInWithSharedSecret']);
+
+/** Users with a persona that they have. Source: the development identities in the README. */
+function trustedSignIn({ random }: ValueContext, id: string): object {
+  const proof =
+    id === 'signInWithSharedSecret'
+      ? { sharedSecret: DEVELOPMENT_SECRETS[1] }
+      : { requestTimestampUtc: new Date().toISOString() };
+  const [userName, persona] = random.pick([
+    ['ivy.internal', 1],
+    ['carl.customer', 2],
+    ['olga.owner', 16],
+    ['rita.resident', 8],
+  ] as const);
+  const nobodyElse = { serviceProviderID: null, name: null, userAccountID: null, personID: null };
+  return { applicationKey: 'demo-backend', userName, persona, ...nobodyElse, ...proof };
+}
+
+/** As a genuine application does. Source: the trust signature in docs/calling-auth-service.md. */
+function sign(body: Record<string, unknown>): void {
+  const fields = [
+    'requestTimestampUtc',
+    'applicationKey',
+    'persona',
+    'userName',
+    'serviceProviderID',
+    'name',
+    'userAccountID',
+    'personID',
+  ];
+  const secret = DEVELOPMENT_SECRETS[body['applicationKey'] === 'demo-reports' ? 2 : 1] ?? '';
+  const text = ['TRUST-HMAC-SHA256', ...fields.map((field) => (body[field] ?? '') as string | number)].join(
+    '\n',
+  );
+  body['authenticationCode'] = createHmac('sha256', secret).update(text, 'utf8').digest('base64');
+}
+
+/** The request that a draft means. */
+export function requestOf(
+  draft: Draft,
+  kind: RequestKind,
+  trick: string,
+  mustBe: readonly number[] | null = null,
+): FuzzRequest {
+  const { operation, method, query, mediaType } = draft;
+  const path = draft.spell(
+    operation.path.replace(/\{(\w+)\}/g, (_whole, name: string) => draft.path[name] ?? 'x'),
+  );
+  const target =
+    query.length === 0 ? path : `${path}?${query.map(([name, value]) => `${name}=${value}`).join('&')}`;
+  const body = draft.bodyBytes ?? encodeBody(draft);
+  const headers =
+    mediaType === null || body === null
+      ? draft.headers
+      : [...draft.headers, ['Content-Type', mediaType] as const];
+  return { service: operation.service, kind, trick, method, target, headers, body, raw: null, mustBe };
+}
+
+function encodeBody({ body, mediaType }: Draft): Buffer | null {
+  if (body === undefined) return null;
+  if (mediaType === 'application/x-www-form-urlencoded') {
+    // A trick may have put anything there.
+    const fields = Object.entries(body ?? {}).map(([name, value]): [string, string] => [
+      name,
+      typeof value === 'string' ? value : (JSON.stringify(value) ?? ''),
+    ]);
+    return Buffer.from(new URLSearchParams(fields).toString());
+  }
+  return Buffer.from(JSON.stringify(body) ?? '');
+}

@@ -1,0 +1,157 @@
+/** `npm run leak`: an hour's traffic in a few minutes; what the services hold has to level off. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
+import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { findRunAs } from '#infrastructure/run-as.ts';
+import { WORKSPACE } from '#start/laboratory.ts';
+import { SERVICE_NAMES, startPlatform, type Platform } from '../platform.ts';
+import { Random } from '../random.ts';
+import { Caller } from './caller.ts';
+import { Sampler } from './sample.ts';
+import { judgeSeries, type Verdict } from './slope.ts';
+import { runErrand } from './traffic.ts';
+
+const USAGE = `Usage: npm run leak [-- --requests <n>] [--samples <n>] [--seed <n>] [--no-build]
+
+Sends the built platform ordinary traffic as fast as it goes: settings, tokens and refresh chains, revocations, schedules,
+completions, messages on both buses, mistakes, new connections. Samples in between, with nothing in flight and garbage collected, what
+each service holds; a line through the second half may hardly rise. Ends with 1 when something grows.
+
+  --requests <n>  how many; the usual number is ten a second for an hour (36000)
+  --samples <n>   in how many rounds, with a sample after each (24)
+  --seed <n>      the same seed sends the same (1)
+  --no-build      test what was built before`;
+
+const CONCURRENCY = 12;
+const REMEMBERED_TOKENS = 5_000;
+/** For what goes on after an answer: messages, idle connections of the pools. */
+const SETTLE_MS = 1_500;
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      requests: { type: 'string', default: '36000' },
+      samples: { type: 'string', default: '24' },
+      seed: { type: 'string', default: '1' },
+      'no-build': { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return console.log(USAGE);
+  const probeFolder = makeTemporaryFolder(findRunAs());
+  const probe = join(import.meta.dirname, 'probe.cjs');
+  const platform = await startPlatform({
+    build: !values['no-build'],
+    nodeOptions: ['--expose-gc', '--require', probe],
+    variables: () => ({ LEAK_PROBE_FOLDER: probeFolder, LOG_LEVEL: 'warn' }),
+    progress: (line) => console.log(`▸ ${line}`),
+  });
+  const stop = (): void => void platform.close().then(() => process.exit(130));
+  process.once('SIGINT', stop);
+  process.once('SIGTERM', stop);
+  try {
+    const plan = {
+      requests: Number(values.requests),
+      samples: Number(values.samples),
+      seed: Number(values.seed),
+    };
+    process.exitCode = (await run(platform, probeFolder, plan)) ? 0 : 1;
+  } finally {
+    await platform.close();
+  }
+}
+
+interface Plan {
+  readonly requests: number;
+  readonly samples: number;
+  readonly seed: number;
+}
+
+/** True when everything levels off. */
+async function run(platform: Platform, probeFolder: string, plan: Plan): Promise<boolean> {
+  const { databaseUrl, managementUrl } = platform.laboratory;
+  const pids = Object.fromEntries(SERVICE_NAMES.map((name) => [name, platform.programs[name].pid]));
+  const sampler = new Sampler({
+    pids: pids as Record<(typeof SERVICE_NAMES)[number], number>,
+    probeFolder,
+    databaseUrl,
+    managementUrl,
+  });
+  const caller = new Caller(platform);
+  console.log('▸ filling what is bounded: each service remembers the last 5,000 tokens it verified');
+  await fill(caller);
+  const [filled, startedAtMs] = [caller.sent, performance.now()];
+  for (let round = 1; round <= plan.samples; round += 1) {
+    await sendRound(caller, filled + (plan.requests / plan.samples) * round, plan.seed, round);
+    caller.closeIdle();
+    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    await sampler.take();
+    const heaps = sampler.series.filter(({ name }) => name.endsWith('heap'));
+    const text = heaps.map(({ name, values }) => `${name} ${values.at(-1)?.toFixed(0) ?? ''} MB`).join(', ');
+    console.log(`  ${round}/${plan.samples}  ${caller.sent - filled} sent; ${text}`);
+  }
+  const seconds = (performance.now() - startedAtMs) / 1_000;
+  const verdicts = sampler.series.map(judgeSeries);
+  console.log(`\n${table(verdicts)}\n`);
+  const statuses = [...caller.statuses].sort().map(([status, count]) => `${status} × ${count}`);
+  console.log(
+    `${caller.sent - filled} requests over ${caller.connectionsOpened} connections in ${seconds.toFixed(0)} s: ${statuses.join('  ')}`,
+  );
+  write({ plan, seconds, series: sampler.series, verdicts });
+  const growing = verdicts.filter(({ levelsOff }) => !levelsOff);
+  console.log(
+    growing.length === 0
+      ? '✔ everything levels off'
+      : `✘ growing: ${growing.map(({ name }) => name).join(', ')}`,
+  );
+  return growing.length === 0;
+}
+
+/** Every request of this traffic has a token of its own, while a caller uses one for a day: the cache of verified tokens would fill
+ *  throughout the run and hide what leaks. */
+async function fill(caller: Caller): Promise<void> {
+  const numbers = Array.from({ length: REMEMBERED_TOKENS }, (_none, index) => index).values();
+  const work = async (): Promise<void> => {
+    for (const number of numbers) {
+      await caller.send('auth', 'GET', `/auth/revocations/jti/none-${number}`);
+      await caller.send('settings', 'GET', '/platform/v1/subsystems/none/settings/none');
+      await caller.send('task', 'GET', '/Triggers?pageSize=1');
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, work));
+}
+
+async function sendRound(caller: Caller, until: number, seed: number, round: number): Promise<void> {
+  const work = async (lane: number): Promise<void> => {
+    const random = new Random(seed, round * 1_000 + lane);
+    while (caller.sent < until) await runErrand(caller, random);
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, (_none, lane) => work(lane)));
+}
+
+function table(verdicts: readonly Verdict[]): string {
+  const columns = ['first', 'middle', 'last', 'highest', 'growth', 'allowed'] as const;
+  const head = `  ${'what'.padEnd(32)}${columns.map((column) => column.padStart(9)).join('')}`;
+  const rows = verdicts.map((verdict) => {
+    const digits = verdict.unit === 'MB' ? 1 : 0;
+    const figures = columns.map((column) => verdict[column].toFixed(digits).padStart(9)).join('');
+    const name = verdict.unit === '' ? verdict.name : `${verdict.name}, ${verdict.unit}`;
+    return `${verdict.levelsOff ? '✔' : '✘'} ${name.padEnd(32)}${figures}`;
+  });
+  return [head, ...rows].join('\n');
+}
+
+function write(figures: object): void {
+  const file = join(WORKSPACE, 'test-results/leak.json');
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, JSON.stringify(figures, null, 2));
+  console.log('All samples: test-results/leak.json');
+}
+
+main().catch((error: unknown) => {
+  if (error instanceof FriendlyError) console.error(`✘ ${error.message}`);
+  else console.error(error);
+  process.exit(1);
+});

@@ -1,0 +1,143 @@
+/** `npm run fuzz`: sends the platform hostile requests and holds its answers to the OpenAPI documents. */
+import { randomInt } from 'node:crypto';
+import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { ArgumentsError, parseFuzzArguments, USAGE, type FuzzArguments } from './arguments.ts';
+import type { FuzzRequest } from './fuzz-request.ts';
+import type { Outcome } from './http/connections.ts';
+import { Ledger } from './ledger.ts';
+import type { Secrets } from './oracle/judge.ts';
+import { startPlatform, type Platform } from './platform.ts';
+import { prepare } from './prepare.ts';
+import { sendAll } from './run.ts';
+import { readLogs, Watch } from './watch.ts';
+
+const SHOWN_BYTES = 2_000;
+const PROGRESS_MS = 5_000;
+
+async function main(): Promise<void> {
+  const args = parseFuzzArguments(process.argv.slice(2), randomInt(1_000_000));
+  if (args.help) {
+    console.log(USAGE);
+    return;
+  }
+  console.log(`▸ seed ${args.seed}, ${args.only?.length ?? args.requests} requests`);
+  const platform = await startPlatform({
+    build: args.build,
+    variables: () => ({
+      OPENAPI_ENABLED: 'true',
+      LOG_LEVEL: args.logLevel,
+      REQUEST_TIMEOUT_MS: '10000',
+      // A schedule for every minute has 43,200 instances in the usual 30 days.
+      GENERATION_HORIZON_DAYS: '1',
+    }),
+    progress: (line) => console.log(`▸ ${line}`),
+  });
+  const stop = (): void => void platform.close().then(() => process.exit(130));
+  process.once('SIGINT', stop);
+  process.once('SIGTERM', stop);
+  try {
+    process.exitCode = (await fuzz(platform, args)) ? 0 : 1;
+  } finally {
+    await platform.close();
+  }
+}
+
+/** True when nothing was found. */
+async function fuzz(platform: Platform, args: FuzzArguments): Promise<boolean> {
+  const fixtures = await prepare(platform, args.services);
+  const secrets: Secrets = { configured: secretsOf(platform) };
+  const ledger = new Ledger(({ where, what, firstNumber }) =>
+    console.log(`  ✘ ${firstNumber}: ${where}: ${what}`),
+  );
+  const watch = new Watch(platform);
+  const startedAtMs = performance.now();
+  let isOver = watch.look();
+  const timer = setInterval(() => {
+    isOver = watch.look();
+    const perSecond = (ledger.sent / (performance.now() - startedAtMs)) * 1_000;
+    console.log(
+      `  ${ledger.sent} sent, ${perSecond.toFixed(0)}/s, ${ledger.findings.length} findings; ${watch.memory()}`,
+    );
+  }, PROGRESS_MS);
+  const observe = args.only === null ? {} : { observe: show };
+  await sendAll({ args, fixtures, secrets, ledger, isOver: () => isOver, ...observe });
+  clearInterval(timer);
+  watch.look();
+  const seconds = (performance.now() - startedAtMs) / 1_000;
+  for (const what of watch.complaints()) ledger.add({ what, where: 'processes', firstNumber: -1, trick: '' });
+  const { lines, leaks } = await readLogs(platform, secrets);
+  for (const what of leaks) ledger.add({ what, where: 'logs', firstNumber: -1, trick: '' });
+  report(
+    ledger,
+    args,
+    fixtures.operations.map(({ service, id }) => `${service} ${id}`),
+  );
+  console.log(
+    `${ledger.sent} requests in ${seconds.toFixed(0)} s, ${lines} log lines read; memory at most ${watch.memory()}`,
+  );
+  return ledger.findings.length === 0;
+}
+
+function report(ledger: Ledger, args: FuzzArguments, operations: readonly string[]): void {
+  console.log(`\n${ledger.table()}\n`);
+  const never = operations.filter((operation) => !ledger.succeeded.has(operation));
+  console.log(
+    `${operations.length - never.length} of ${operations.length} operations succeeded at least once${never.length === 0 ? '' : `; not: ${never.join(', ')}`}`,
+  );
+  for (const { what, where, count, firstNumber, trick } of ledger.findings) {
+    console.log(`✘ ${where}: ${what}${trick === '' ? '' : ` [${trick}]`} (${count} ×)`);
+    if (firstNumber >= 0)
+      console.log(`    npm run fuzz -- --seed ${args.seed} --only ${firstNumber}${serviceFlag(args)}`);
+  }
+  console.log(
+    ledger.findings.length === 0
+      ? '✔ nothing found'
+      : `✘ ${ledger.findings.length} findings, seed ${args.seed}`,
+  );
+}
+
+/** Requests depend on which operations there are to choose from. */
+function serviceFlag({ services }: FuzzArguments): string {
+  return services.length === 1 ? ` --service ${services[0] ?? ''}` : '';
+}
+
+function show(request: FuzzRequest, bytes: Buffer, outcome: Outcome): void {
+  console.log(
+    `\n${request.service}, ${request.kind}${request.trick === '' ? '' : ` (${request.trick})`}, ${bytes.length} bytes:`,
+  );
+  console.log(JSON.stringify(bytes.toString('latin1', 0, SHOWN_BYTES)));
+  if (outcome.kind !== 'answered') console.log(outcome);
+  else
+    console.log(
+      `→ ${outcome.answer.status} ${JSON.stringify(outcome.answer.headers)}\n${outcome.answer.body.slice(0, SHOWN_BYTES)}`,
+    );
+}
+
+/** Everything secret that the services are configured with, by name. */
+function secretsOf({ settings, laboratory }: Platform): Map<string, string> {
+  const keys = [
+    'access-token-hmac-key',
+    'refresh-token-hmac-key',
+    'secret-encryption-key',
+    'service-shared-secret',
+    ...['auth', 'settings', 'task'].map((name) => `${name}-cursor-hmac-key`),
+  ];
+  const found = new Map(keys.map((name) => [name, settings.secret(name)]));
+  const urls = [
+    ...Object.values(settings.databases).flatMap(({ owner, app }) => [owner, app]),
+    laboratory.databaseUrl,
+    laboratory.rabbitmqUrl,
+  ];
+  for (const url of urls)
+    found.set(
+      `a password of ${new URL(url).protocol} ${found.size}`,
+      decodeURIComponent(new URL(url).password),
+    );
+  return found;
+}
+
+main().catch((error: unknown) => {
+  if (error instanceof FriendlyError || error instanceof ArgumentsError) console.error(`✘ ${error.message}`);
+  else console.error(error);
+  process.exit(error instanceof ArgumentsError ? 2 : 1);
+});
