@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { ScheduleCreatedEvent, ScheduledMessageEvent } from '@platform/contracts';
 import { Metrics } from '@platform/service-defaults';
 import { TcpProxy, eventually } from '@platform/testing';
+import { laneOf } from '../src/outbound/lanes';
 import { outboundEvent } from '../src/outbound/outbound-event';
 import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
 import { PARTNER, startTaskService } from './task-fixture';
@@ -74,6 +75,38 @@ describe('the outbound proxy', () => {
     }
     for (const facilityId of [410, 411])
       expect(await publishedFor(facilityId, 30)).toEqual(created[facilityId]);
+    await isDrained();
+  });
+
+  it('keeps the order of each of many facilities whose lanes share passes on both replicas', async () => {
+    const facilities = Array.from({ length: 24 }, (_, index) => 1_000 + index);
+    const created = new Map<number, string[]>();
+    await Promise.all(
+      facilities.map(async (facilityId) => {
+        const ids: string[] = [];
+        for (let index = 0; index < 5; index += 1) ids.push(await post({ ...BODY, facilityId }, index % 2));
+        created.set(facilityId, ids);
+      }),
+    );
+    await isDrained();
+    const published = new Map<number, string[]>(facilities.map((facilityId) => [facilityId, []]));
+    for (const { message } of await service.received(ScheduleCreatedEvent, 0))
+      published.get(message.facilityId)?.push(message.scheduleId);
+    expect(published).toEqual(created);
+  });
+
+  it('publishes the other lanes although a pass fails at one of them', async () => {
+    const lane = laneOf(1_000);
+    await service.database.query(
+      `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
+       VALUES ($1, 1000, gen_random_uuid(), 'main', 'x', 'no headers', '{}')`,
+      [lane],
+    );
+    const facilities = Array.from({ length: 40 }, (_, index) => 1_100 + index);
+    await Promise.all(facilities.map((facilityId, index) => post({ ...BODY, facilityId }, index % 2)));
+    const others = 'SELECT 1 FROM task.outbox WHERE lane <> $1';
+    await eventually(async () => expect(await service.database.query(others, [lane])).toEqual([]));
+    await service.database.query(`DELETE FROM task.outbox WHERE headers = 'no headers'`);
     await isDrained();
   });
 

@@ -10,8 +10,8 @@ import { listInstances } from '../src/instances/list-instances.query';
 import { findAndLockInstance } from '../src/instances/lock-instance.query';
 import { insertOutboxMessages } from '../src/outbound/insert-outbox-messages.query';
 import { readOutboxBacklog } from '../src/outbound/outbox-backlog.query';
-import { selectLaneBatch } from '../src/outbound/select-lane-batch.query';
-import { settleLaneBatch } from '../src/outbound/settle-lane-batch.query';
+import { selectBatch } from '../src/outbound/select-batch.query';
+import { settleBatch } from '../src/outbound/settle-batch.query';
 import { waitingLanes } from '../src/outbound/waiting-lanes.query';
 import { insertInstances } from '../src/recurring-generation/insert-instances.query';
 import { lockActiveSchedules } from '../src/recurring-generation/lock-active-schedules.query';
@@ -58,14 +58,9 @@ async function fireBatch(manager: EntityManager): Promise<unknown> {
 }
 
 async function relayBatch(manager: EntityManager): Promise<unknown> {
-  const batch = await selectLaneBatch(manager, 3, ['main', 'scheduling'], 100);
+  const batch = await selectBatch(manager, [3], ['main', 'scheduling'], 100);
   expect(batch).toHaveLength(100);
-  return settleLaneBatch(
-    manager,
-    3,
-    batch.map(({ sequence }) => sequence),
-    [],
-  );
+  return settleBatch(manager, batch, []);
 }
 
 const occurrences = (n: number) =>

@@ -1,5 +1,4 @@
 import { ScheduleCreatedEvent } from '@platform/contracts';
-import { eventually } from '@platform/testing';
 import {
   CUSTOMER,
   NOBODY,
@@ -115,43 +114,6 @@ describe('schedules', () => {
       .send('{')
       .expect(400);
     expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
-  });
-
-  describe('with an Idempotency-Key', () => {
-    const send = (key: string, body: object, token = PARTNER) =>
-      post(body, token).set('Idempotency-Key', key);
-
-    it('are created once, also by simultaneous requests', async () => {
-      const body = { ...BODY, facilityId: 510 };
-      const answers = await Promise.all(Array.from({ length: 5 }, () => send('once', body).expect(201)));
-      expect(new Set(answers.map((answer) => answer.body.scheduleId)).size).toBe(1);
-      const again = await send('once', { ...body, schedule: body.schedule }).expect(201);
-      expect(again.body).toEqual(answers[0]?.body);
-      expect(again.headers['location']).toBe(answers[0]?.headers['location']);
-      const stored = await service.database.query('SELECT 1 FROM task.schedules WHERE facility_id = 510');
-      expect(stored).toHaveLength(1);
-      await eventually(async () => {
-        expect(await service.database.query('SELECT 1 FROM task.outbox')).toHaveLength(0);
-      });
-      const events = await service.received(ScheduleCreatedEvent, 1);
-      expect(events.filter(({ message }) => message.facilityId === 510)).toHaveLength(1);
-    });
-
-    it('refuse the key for another request', async () => {
-      await send('reused', BODY).expect(201);
-      await send('reused', { ...BODY, name: 'Another' }).expect(422);
-    });
-
-    it('keep the keys of callers apart', async () => {
-      const mine = await send('common', BODY).expect(201);
-      const theirs = await send('common', BODY, CUSTOMER).expect(201);
-      expect(theirs.body.scheduleId).not.toBe(mine.body.scheduleId);
-    });
-
-    it.each(['', ' ', 'a b', 'x'.repeat(201)])('refuse %j as a key', async (key) => {
-      // Header values are trimmed on their way: a blank one arrives empty.
-      await send(key, BODY).expect(400);
-    });
   });
 
   describe('lists', () => {

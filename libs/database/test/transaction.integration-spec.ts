@@ -1,8 +1,8 @@
 import { Metrics } from '@platform/service-defaults';
-import { createTestDatabase } from '@platform/testing';
+import { createTestDatabase, eventually } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { DataSource, EntityManager } from 'typeorm';
-import { ContentionError, inTransaction, isUniqueViolation, runMigrations } from '../src';
+import { ContentionError, inTransaction, isConnectionError, isUniqueViolation, runMigrations } from '../src';
 import { registerDatabaseMetrics } from '../src/database-metrics';
 import { connectCounters, counterSettings } from './counters';
 
@@ -71,6 +71,33 @@ describe('inTransaction', () => {
     expect(await setting(true)).toBe('off, repeatable read');
     expect(await setting()).toBe('on, repeatable read');
     expect(await value()).toBe(2);
+  });
+
+  it('is ended by the server when it stands still for longer than it may, and its connection alone', async () => {
+    const limitOf = (manager: EntityManager) =>
+      manager.query<unknown[]>("SELECT current_setting('idle_in_transaction_session_timeout') AS shown");
+    const standing = inTransaction(
+      dataSource,
+      'READ COMMITTED',
+      async (manager) => {
+        expect(await limitOf(manager)).toEqual([{ shown: '50ms' }]);
+        await increment(manager);
+        await eventually(async () => expect(await openTransactions()).toBe(0));
+        return increment(manager);
+      },
+      { idleLimitMs: 50 },
+    );
+    const openTransactions = async (): Promise<unknown> => {
+      const [row] = await database.query(
+        "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'",
+      );
+      return row?.['count'];
+    };
+    const error = await standing.catch((reason: unknown) => reason);
+    expect(isConnectionError(error)).toBe(true);
+    expect(await value()).toBe(0);
+    const shown = await inTransaction(dataSource, 'READ COMMITTED', limitOf);
+    expect(shown).not.toEqual([{ shown: '50ms' }]);
   });
 
   it('repeats a serializable transaction that fails at its commit', async () => {

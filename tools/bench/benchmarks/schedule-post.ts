@@ -21,7 +21,7 @@ const HEADERS = JSON.stringify({ traceparent: '00-0af7651916cd43dd8448eb211c8031
 
 const OURS = {
   name: 'task-service',
-  does: 'verifies the HS256 token, checks revocation, persona and facility, validates cron and zone, stores schedule and event in one transaction, answers 201; relays every event to the broker meanwhile. The time ends when all are confirmed',
+  does: 'verifies the HS256 token, checks revocation, persona and facility, validates cron and zone, stores schedule and event in one statement, answers 201; relays every event to the broker meanwhile. The time ends when all are confirmed',
 };
 const BARE = {
   name: 'bare pg',

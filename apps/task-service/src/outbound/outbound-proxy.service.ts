@@ -3,6 +3,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import {
   DatabaseUnavailableError,
+  inStatement,
   inTransaction,
   isConnectionError,
   withConnectionRetry,
@@ -29,7 +30,8 @@ export const MESSAGE_NAMESPACE = Symbol('MESSAGE_NAMESPACE');
 export const HTTP_STORE_DEADLINE_MS = 7 * SECOND_MS;
 
 /** Every event of this service leaves through here. Its strategies, in order:
- *  1. message store: the event is a row in the transaction that causes it (`transaction`, `store`);
+ *  1. message store: the event is a row in the transaction that causes it (`transaction`, `store`;
+ *     `statement` where one statement does all of it);
  *  2. at once: after the commit the relay of its lane is nudged (`RelayService.nudge`);
  *  3. relay: what was not confirmed is tried again with backoff, in order per facility (`RelayService`);
  *  4. parked: after 20 refusals an event waits for an operator;
@@ -58,6 +60,22 @@ export class OutboundProxy {
       deadlineMs,
       clock: this.clock,
     });
+  }
+
+  /** As `transaction`, for `work` that stores the prepared `messages` by a statement that is a transaction by itself: one
+   *  round trip instead of four. Their lanes are relayed as soon as it is through, also when an earlier attempt had stored them.
+   *  @throws {DatabaseUnavailableError} when the store stays unreachable past `HTTP_STORE_DEADLINE_MS` */
+  async statement<T>(
+    messages: readonly OutboxMessage[],
+    work: (dataSource: DataSource) => Promise<T>,
+  ): Promise<T> {
+    const deadlineMs = HTTP_STORE_DEADLINE_MS;
+    const result = await withConnectionRetry(
+      () => inStatement(this.dataSource, () => work(this.dataSource), { deadlineMs }),
+      { deadlineMs, clock: this.clock },
+    );
+    for (const { lane } of messages) this.relay.nudge(lane);
+    return result;
   }
 
   /** Stores events in the caller's transaction: they will be published if and only if it commits. */

@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { AfterCommit } from './after-commit.service';
 import { MESSAGE_NAMESPACE, OutboundProxy } from './outbound-proxy.service';
-import { RelayLane } from './relay-lane.handler';
+import { RelayLanes } from './relay-lanes.handler';
 import { RelayService } from './relay.service';
 
 /** The outbound proxy and its relay. */
@@ -15,7 +15,7 @@ export class OutboundModule {
       providers: [
         { provide: MESSAGE_NAMESPACE, useValue: namespace },
         OutboundProxy,
-        RelayLane,
+        RelayLanes,
         RelayService,
         AfterCommit,
       ],

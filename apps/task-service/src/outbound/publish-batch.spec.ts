@@ -1,6 +1,7 @@
 import type { Bus } from '@platform/contracts';
 import { publishBatch } from './publish-batch';
-import type { StoredMessage } from './select-lane-batch.query';
+import type { BatchOutcome } from './publish-batch';
+import type { StoredMessage } from './select-batch.query';
 
 class Outage extends Error {}
 
@@ -10,7 +11,7 @@ const message = (
 ): StoredMessage => {
   const { facilityId = 501, bus = 'main', exchange = 'Created', attempts = 0 } = overrides;
   const envelope = { bus, exchange, messageId: `m-${String(sequence)}`, body: '{}', headers: {} };
-  return { sequence: String(sequence), facilityId, attempts, envelope };
+  return { lane: 3, sequence: String(sequence), facilityId, attempts, envelope };
 };
 
 function recorder(fail: (each: StoredMessage) => Error | null = () => null, limit = Infinity) {
@@ -28,6 +29,8 @@ function recorder(fail: (each: StoredMessage) => Error | null = () => null, limi
     isTimeUp: (): boolean => published.length >= limit,
   };
 }
+
+const sequences = ({ sent }: BatchOutcome): string[] => sent.map(({ sequence }) => sequence);
 
 describe('a relay batch', () => {
   it('keeps the order of each facility', async () => {
@@ -53,8 +56,8 @@ describe('a relay batch', () => {
       batch,
       recorder((each) => (each.sequence === '2' ? new Error('returned') : null)),
     );
-    expect([...outcome.sent].sort()).toEqual(['1', '3', '4']);
-    expect(outcome.refused).toEqual([{ sequence: '2', delayMs: 1_000, error: 'Error: returned' }]);
+    expect(sequences(outcome).sort()).toEqual(['1', '3', '4']);
+    expect(outcome.refused).toEqual([{ lane: 3, sequence: '2', delayMs: 1_000, error: 'Error: returned' }]);
     expect(outcome.outages.size).toBe(0);
   });
 
@@ -63,7 +66,7 @@ describe('a relay batch', () => {
       [message(1, { attempts: 19 })],
       recorder(() => new Error('returned')),
     );
-    expect(outcome.refused).toEqual([{ sequence: '1', delayMs: null, error: 'Error: returned' }]);
+    expect(outcome.refused).toEqual([{ lane: 3, sequence: '1', delayMs: null, error: 'Error: returned' }]);
   });
 
   it('counts no attempt for an outage and leaves only that bus alone', async () => {
@@ -77,14 +80,14 @@ describe('a relay batch', () => {
       batch,
       recorder((each) => (each.envelope.bus === 'main' ? new Outage() : null)),
     );
-    expect(outcome.sent).toEqual(['3']);
+    expect(sequences(outcome)).toEqual(['3']);
     expect(outcome.refused).toEqual([]);
     expect([...outcome.outages]).toEqual(['main']);
   });
 
   it('stops starting publishes when its time is up', async () => {
     const outcome = await publishBatch([message(1), message(2), message(3)], recorder(undefined, 2));
-    expect(outcome.sent).toEqual(['1', '2']);
+    expect(sequences(outcome)).toEqual(['1', '2']);
     expect(outcome.cutShort).toBe(true);
   });
 });

@@ -1,11 +1,11 @@
 import type { Bus } from '@platform/contracts';
 import { relayDelayMs } from './relay-backoff';
-import type { StoredMessage } from './select-lane-batch.query';
-import type { RefusedMessage } from './settle-lane-batch.query';
+import type { StoredMessage } from './select-batch.query';
+import type { RefusedMessage } from './settle-batch.query';
 
 /** What became of a batch. Messages in neither list stay as they are. */
 export interface BatchOutcome {
-  readonly sent: readonly string[];
+  readonly sent: readonly StoredMessage[];
   readonly refused: readonly RefusedMessage[];
   /** Buses that could not take a message. */
   readonly outages: ReadonlySet<Bus>;
@@ -43,7 +43,7 @@ function byFacility(batch: readonly StoredMessage[]): Map<number, StoredMessage[
 }
 
 class BatchRun implements BatchOutcome {
-  readonly sent: string[] = [];
+  readonly sent: StoredMessage[] = [];
   readonly refused: RefusedMessage[] = [];
   readonly outages = new Set<Bus>();
   cutShort = false;
@@ -67,7 +67,7 @@ class BatchRun implements BatchOutcome {
   private async publishOne(message: StoredMessage): Promise<boolean> {
     try {
       await this.publishing.publish(message);
-      this.sent.push(message.sequence);
+      this.sent.push(message);
       return true;
     } catch (error) {
       if (this.publishing.isOutage(error)) {
@@ -75,7 +75,8 @@ class BatchRun implements BatchOutcome {
       } else {
         const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
         const delayMs = relayDelayMs(message.attempts + 1);
-        this.refused.push({ sequence: message.sequence, delayMs, error: reason });
+        const { lane, sequence } = message;
+        this.refused.push({ lane, sequence, delayMs, error: reason });
       }
       return false;
     }

@@ -4,12 +4,14 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics, ShutdownRegistry, withoutTrace } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
+import { LaneQueue } from './lane-queue';
 import { LANE_COUNT } from './lanes';
-import { RelayLane } from './relay-lane.handler';
+import { RelayLanes } from './relay-lanes.handler';
+import type { RelayPass } from './relay-lanes.handler';
 import { waitingLanes } from './waiting-lanes.query';
 
-/** Each running lane holds a database connection; requests need the others. */
-const CONCURRENT_LANES = 4;
+/** Each pass holds a database connection; requests need the others. A pass that has to wait must not hold up the rest. */
+const CONCURRENT_PASSES = 4;
 /** How long an event can wait whose replica ended between commit and publish. */
 const SWEEP_INTERVAL_MS = 5 * SECOND_MS;
 const FAILURE_DELAY_MS = SECOND_MS;
@@ -18,15 +20,16 @@ const FAILURE_DELAY_MS = SECOND_MS;
 @Injectable()
 export class RelayService implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(RelayService.name);
-  private readonly wanted = new Set<number>();
-  private readonly running = new Map<number, Promise<void>>();
+  private readonly queue = new LaneQueue();
+  private readonly passes = new Set<Promise<void>>();
   private readonly timers = new Set<NodeJS.Timeout>();
+  private isPumpDue = false;
   private state: 'idle' | 'running' | 'stopped' = 'idle';
   private readonly counts;
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly relayLane: RelayLane,
+    private readonly relayLanes: RelayLanes,
     metrics: Metrics,
     shutdown: ShutdownRegistry,
   ) {
@@ -47,11 +50,17 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     await this.stop();
   }
 
-  /** Publishes the lane as soon as a slot is free. */
+  /** Publishes the lane as soon as a pass is free, together with others that are nudged until then. */
   nudge(lane: number): void {
     if (this.state === 'stopped') return;
-    this.wanted.add(lane);
-    this.pump();
+    this.queue.want(lane);
+    if (this.isPumpDue) return;
+    this.isPumpDue = true;
+    // What else is committed in this turn of the event loop comes along.
+    setImmediate(() => {
+      this.isPumpDue = false;
+      this.pump();
+    });
   }
 
   /** Starts no further pass and waits for those under way. */
@@ -59,44 +68,53 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     this.state = 'stopped';
     for (const timer of this.timers) clearTimeout(timer);
     this.timers.clear();
-    await Promise.all(this.running.values());
+    await Promise.all(this.passes);
   }
 
   private pump(): void {
-    if (this.state !== 'running') return;
-    for (const lane of this.wanted) {
-      if (this.running.size >= CONCURRENT_LANES) return;
-      // A nudge during a pass stays wanted: that pass may have selected its batch already.
-      if (this.running.has(lane)) continue;
-      this.wanted.delete(lane);
+    while (this.state === 'running' && this.passes.size < CONCURRENT_PASSES) {
+      const lanes = this.queue.take();
+      if (lanes.length === 0) return;
       // A pass publishes what many requests stored; each event brings its own trace.
-      this.running.set(
-        lane,
-        withoutTrace(() => this.run(lane)),
-      );
+      const pass = withoutTrace(() => this.run(lanes)).finally(() => {
+        this.passes.delete(pass);
+        this.pump();
+      });
+      this.passes.add(pass);
     }
   }
 
-  private async run(lane: number): Promise<void> {
-    let againInMs: number | null = FAILURE_DELAY_MS;
+  private async run(lanes: readonly number[]): Promise<void> {
     try {
-      const pass = await this.relayLane.execute(lane);
-      againInMs = pass.againInMs;
-      this.counts.sent.inc(pass.sent);
-      this.counts.refused.inc(pass.refused);
-      this.counts.parked.inc(pass.parked);
-      if (pass.parked > 0) this.logger.error(`${String(pass.parked)} events parked in lane ${String(lane)}`);
+      const pass = await this.relayLanes.execute(lanes);
+      this.queue.release(lanes, pass.apart);
+      this.count(pass);
+      this.again(pass.againInMs);
     } catch (error) {
-      this.logger.warn(`relay of lane ${String(lane)} failed: ${String(error)}`);
-    } finally {
-      this.running.delete(lane);
+      this.logger.warn(`relay of lanes ${lanes.join(', ')} failed: ${String(error)}`);
+      this.queue.release(lanes, lanes);
+      this.again(new Map(lanes.map((lane) => [lane, FAILURE_DELAY_MS])));
     }
-    if (againInMs === 0) this.wanted.add(lane);
-    else if (againInMs !== null)
-      this.later(againInMs, () => {
-        this.nudge(lane);
-      });
-    this.pump();
+  }
+
+  private count({ sent, refused, parked }: RelayPass): void {
+    this.counts.sent.inc(sent);
+    this.counts.refused.inc(refused);
+    this.counts.parked.inc(parked.length);
+    if (parked.length > 0)
+      this.logger.error(
+        `${String(parked.length)} events parked, in lanes ${[...new Set(parked)].join(', ')}`,
+      );
+  }
+
+  private again(waitsMs: ReadonlyMap<number, number>): void {
+    for (const [lane, waitMs] of waitsMs) {
+      if (waitMs === 0) this.queue.want(lane);
+      else
+        this.later(waitMs, () => {
+          this.nudge(lane);
+        });
+    }
   }
 
   private sweep(): void {

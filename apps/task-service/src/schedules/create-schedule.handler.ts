@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
-import { ScheduleCreatedEvent } from '@platform/contracts';
-import type { EntityManager } from 'typeorm';
 import { actorOf } from '../access/actor';
 import { CallerScope } from '../access/caller-scope.service';
 import { TaskError } from '../access/task-error';
-import { outboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
+import { scheduleCreated } from './creation-event';
 import { findCreatedSchedule } from './find-created-schedule.query';
 import { insertSchedule } from './insert-schedule.query';
 import type { NewSchedule } from './insert-schedule.query';
@@ -17,7 +15,7 @@ import type { CreateScheduleDto } from './schedule.dto';
 import { startInstant } from './start-date';
 import { timeZone } from './time-zone';
 
-/** Persists a schedule and its ScheduleCreatedEvent in one transaction. Source: task messaging spec, operations. */
+/** Persists a schedule and its ScheduleCreatedEvent in one transaction, a statement of its own. Source: task messaging spec, operations. */
 @Injectable()
 export class CreateSchedule {
   constructor(
@@ -35,18 +33,15 @@ export class CreateSchedule {
     await this.scope.require(caller, request.facilityId);
     // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
     const schedule = newSchedule(randomUUID(), request, caller, idempotencyKey);
-    return this.outbound.transaction((manager) => this.store(manager, schedule));
-  }
-
-  private async store(manager: EntityManager, schedule: NewSchedule): Promise<Schedule> {
-    const inserted = await insertSchedule(manager, schedule);
-    if (inserted) {
-      await this.outbound.store(manager, [scheduleCreated(inserted)]);
-      return inserted;
-    }
-    const earlier = await findCreatedSchedule(manager, schedule);
-    if (earlier?.requestDigest !== schedule.requestDigest) throw new TaskError('idempotency-key-reused');
-    return earlier.schedule;
+    const event = this.outbound.prepare(scheduleCreated({ ...schedule, createdBy: actorOf(caller) }));
+    return this.outbound.statement([event], async (dataSource) => {
+      const created = await insertSchedule(dataSource, schedule, event);
+      if (created) return created;
+      // Who holds the id or the key has committed: the insert waited for that.
+      const earlier = await findCreatedSchedule(dataSource, schedule);
+      if (earlier?.requestDigest !== schedule.requestDigest) throw new TaskError('idempotency-key-reused');
+      return earlier.schedule;
+    });
   }
 }
 
@@ -71,21 +66,4 @@ function newSchedule(
     idempotencyKey,
     requestDigest: requestDigest(request),
   };
-}
-
-function scheduleCreated(created: Schedule): ReturnType<typeof outboundEvent> {
-  const { scheduleId, facilityId, name, schedule, createdAt, createdBy } = created;
-  return outboundEvent(
-    ScheduleCreatedEvent,
-    {
-      scheduleId,
-      facilityId,
-      name,
-      schedule,
-      timeZone: created.timeZone,
-      createdAtUtc: createdAt.toISOString(),
-      createdBy,
-    },
-    facilityId,
-  );
 }
