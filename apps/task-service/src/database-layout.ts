@@ -4,6 +4,7 @@ import { Scheduler1800000000001 } from './migrations/1800000000001-scheduler';
 import { Outbox1800000000002 } from './migrations/1800000000002-outbox';
 import { FireRetention1800000000003 } from './migrations/1800000000003-fire-retention';
 import { TriggerOrigin1800000000004 } from './migrations/1800000000004-trigger-origin';
+import { ListIndexes1800000000010 } from './migrations/1800000000010-list-indexes';
 
 /** The schema that holds every table of this service. */
 export const SCHEMA = 'task';
@@ -16,6 +17,7 @@ export const MIGRATIONS = [
   Outbox1800000000002,
   FireRetention1800000000003,
   TriggerOrigin1800000000004,
+  ListIndexes1800000000010,
 ];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only

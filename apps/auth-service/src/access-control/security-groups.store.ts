@@ -8,6 +8,7 @@ export interface GroupMember {
 
 // UNION, not UNION ALL: a group that was reached already is not walked again, so cycles end. The group asked for is not
 // its own member, even where a cycle leads back to it. Disabled users are members of nothing.
+// OFFSET 0 keeps each look-up one by key. Nobody can tell how many groups a recursion finds, and joined, a guess too high reads all users.
 const FIND_MEMBERS = `
   WITH RECURSIVE contained AS (
     SELECT $1::text COLLATE "C" AS group_name
@@ -18,9 +19,10 @@ const FIND_MEMBERS = `
     UNION
     SELECT 'UserName', u.user_name COLLATE "C"
     FROM contained
-    JOIN internal_legacy.group_member_user m USING (group_name)
-    JOIN internal_legacy.internal_user u USING (user_id)
-    WHERE NOT u.disabled
+    CROSS JOIN LATERAL (
+      SELECT user_id FROM internal_legacy.group_member_user WHERE group_name = contained.group_name OFFSET 0) m
+    CROSS JOIN LATERAL (
+      SELECT user_name FROM internal_legacy.internal_user WHERE user_id = m.user_id AND NOT disabled OFFSET 0) u
   ) SELECT key, value FROM member ORDER BY key, value`;
 
 const HAS_ACCESS = `

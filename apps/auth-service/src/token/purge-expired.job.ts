@@ -17,14 +17,20 @@ const PURGES = [
   `DELETE FROM auth.password_lockout
    WHERE last_failure_at < now() - interval '1 day' AND (locked_until IS NULL OR locked_until < now())`,
   `DELETE FROM auth.openid_sign_in WHERE expires_at < now()`,
-  // A day after expiry, so that a token is still known while any clock could accept it.
-  `DELETE FROM auth.refresh_token WHERE expires_at < now() - interval '1 day'`,
-  `DELETE FROM auth.refresh_family f
-   WHERE f.created_at < now() - interval '366 days'
-     AND NOT EXISTS (SELECT 1 FROM auth.refresh_token t WHERE t.family_id = f.family_id)`,
+  // A day after expiry, so that a token is still known while any clock could accept it. Its family goes with its last token:
+  // looked for by age, every session that lives long would be looked at every time.
+  `WITH expired AS (
+     DELETE FROM auth.refresh_token WHERE expires_at < now() - interval '1 day' RETURNING family_id
+   )
+   DELETE FROM auth.refresh_family f USING (SELECT DISTINCT family_id FROM expired) ended
+   WHERE f.family_id = ended.family_id AND NOT EXISTS (
+     SELECT 1 FROM auth.refresh_token t
+     WHERE t.family_id = f.family_id AND t.expires_at >= now() - interval '1 day')`,
   `DELETE FROM auth.rate_limit WHERE free_at < now()`,
-  // No token lives longer than 365 days.
-  `DELETE FROM auth.revocation WHERE domain = 'jti' AND revocation_date < now() - interval '366 days'`,
+  // No token lives longer than 365 days. A limit, so that the index is read whatever the statistics say of other revocations.
+  `DELETE FROM auth.revocation WHERE ctid = ANY (ARRAY(
+     SELECT ctid FROM auth.revocation WHERE domain = 'jti' AND revocation_date < now() - interval '366 days'
+     ORDER BY revocation_date LIMIT 10000 FOR UPDATE SKIP LOCKED))`,
 ] as const;
 
 /** Removes the oldest rows of the audit trail, a bounded number at a time. The service has no other right over them. */

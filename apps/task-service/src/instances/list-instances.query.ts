@@ -3,16 +3,41 @@ import type { FacilityScope } from '../access/facility-scope';
 import type { TaskInstance } from './instance';
 import { INSTANCE_COLUMNS, instanceOf } from './instance-columns';
 import type { InstanceRow } from './instance-columns';
+import { INSTANCE_STATUSES } from './instance-status';
 import type { InstanceStatus } from './instance-status';
 
-const SELECT = `
+const CONDITIONS = `
+  ($3::timestamptz IS NULL OR due_at >= $3) AND ($4::timestamptz IS NULL OR due_at < $4)
+    AND ($5::timestamptz IS NULL OR (due_at, task_instance_id) > ($5, $6::uuid))`;
+
+// A page for each facility and status, each one range of an index, and of these the first: a list costs what it shows, not what it
+// passes over, whether one facility has most of the instances or one status none. As a plain filter a rare status reads the whole table.
+const page = (sources: string, equal: string): string => `
+  WITH candidate AS (
+    SELECT ranged.* FROM ${sources} CROSS JOIN LATERAL (
+      SELECT due_at, task_instance_id FROM task.instances
+      WHERE ${equal} AND ${CONDITIONS}
+      ORDER BY due_at, task_instance_id
+      LIMIT $7) AS ranged
+    ORDER BY due_at, task_instance_id
+    LIMIT $7)
+  SELECT ${INSTANCE_COLUMNS} FROM candidate JOIN task.instances USING (due_at, task_instance_id)
+  ORDER BY due_at, task_instance_id`;
+
+const STATUSES = 'unnest($2::text[]) AS wanted (status_key)';
+
+const LIST_ALL = page(STATUSES, '$1::bigint[] IS NULL AND status = wanted.status_key');
+const LIST_FACILITIES = page(
+  `unnest($1::bigint[]) AS mine (facility_key) CROSS JOIN ${STATUSES}`,
+  'facility_id = mine.facility_key AND status = wanted.status_key',
+);
+
+// A schedule has few instances; they come by the index that keeps them unique.
+const LIST_SCHEDULE = `
   SELECT ${INSTANCE_COLUMNS} FROM task.instances
-  WHERE ($1::bigint[] IS NULL OR facility_id = ANY ($1)) AND ($2::text IS NULL OR status = $2)
-    AND ($3::uuid IS NULL OR schedule_id = $3)
-    AND ($4::timestamptz IS NULL OR due_at >= $4) AND ($5::timestamptz IS NULL OR due_at < $5)
-    AND ($6::timestamptz IS NULL OR (due_at, task_instance_id) > ($6, $7::uuid))
+  WHERE schedule_id = $8 AND ($1::bigint[] IS NULL OR facility_id = ANY ($1)) AND status = ANY ($2) AND ${CONDITIONS}
   ORDER BY due_at, task_instance_id
-  LIMIT $8`;
+  LIMIT $7`;
 
 /** Filters of the instance list; `dueFrom` is inclusive, `dueTo` exclusive. */
 export interface InstanceFilters {
@@ -30,15 +55,18 @@ export async function listInstances(
   { after, limit }: { after: readonly unknown[]; limit: number },
 ): Promise<TaskInstance[]> {
   const [dueAt = null, taskInstanceId = null] = after;
-  const rows: InstanceRow[] = await dataSource.query(SELECT, [
-    filters.scope === 'all' ? null : filters.scope,
-    filters.status ?? null,
-    filters.scheduleId ?? null,
+  const parameters = [
+    filters.scope === 'all' ? null : [...new Set(filters.scope)],
+    filters.status === undefined ? INSTANCE_STATUSES : [filters.status],
     filters.dueFrom ?? null,
     filters.dueTo ?? null,
     dueAt,
     taskInstanceId,
     limit,
-  ]);
+  ];
+  const rows: InstanceRow[] =
+    filters.scheduleId === undefined
+      ? await dataSource.query(filters.scope === 'all' ? LIST_ALL : LIST_FACILITIES, parameters)
+      : await dataSource.query(LIST_SCHEDULE, [...parameters, filters.scheduleId]);
   return rows.map(instanceOf);
 }

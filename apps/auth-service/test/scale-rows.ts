@@ -1,0 +1,74 @@
+/** Groups of the internal legacy store: 200 chains, each group containing the next of its chain. */
+export const GROUPS = 10_000;
+export const CHAINS = 200;
+/** Direct members of a group. */
+const USERS_PER_GROUP = 5;
+
+/** Statements that fill auth-service's database with as many users of each store, sessions, revocations and audit entries. */
+export function scaleRowsOfAuth(rows: number): readonly string[] {
+  return [...users(rows), ...groups(rows), ...sessions(rows), ...records(rows), 'VACUUM ANALYZE'];
+}
+
+const users = (rows: number): readonly string[] => [
+  `INSERT INTO person_directory.person (person_id, user_name, user_name_key, display_name, personas, password_hash, user_id)
+   SELECT n, 'Person.' || n, 'person.' || n, 'Person', 2, 'h', 10000000 + n FROM generate_series(10001, 10000 + ${String(rows)}) AS n`,
+  `INSERT INTO person_directory.person_role SELECT n, 'Role' FROM generate_series(10001, 10000 + ${String(rows)}) AS n`,
+  `INSERT INTO person_directory.person_facility SELECT n, f FROM generate_series(10001, 10000 + ${String(rows)}) AS n, generate_series(1, 2) AS f`,
+  `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name, password_hash, windows_account_key, person_id)
+   SELECT n, 'User.' || n, 'user.' || n, 'User', 'h', 'user.' || n || '@REALM', 20000000 + n
+   FROM generate_series(10001, 10000 + ${String(rows)}) AS n`,
+  `INSERT INTO service_providers.provider SELECT n, 'Provider' FROM generate_series(10001, 10000 + ${String(rows / 10)}) AS n`,
+  `INSERT INTO service_providers.technician (provider_id, user_name, user_name_key, display_name, password_hash, person_id)
+   SELECT 10001 + n % ${String(rows / 10)}, 'Tech.' || n, 'tech.' || n, 'Technician', 'h', 30000000 + n FROM generate_series(1, ${String(rows)}) AS n`,
+  `INSERT INTO service_providers.technician_facility
+   SELECT technician_id, 1 FROM service_providers.technician WHERE user_name_key LIKE 'tech.%'`,
+];
+
+const groups = (rows: number): readonly string[] => [
+  `INSERT INTO internal_legacy.security_group SELECT 'g' || n FROM generate_series(0, ${String(GROUPS - 1)}) AS n`,
+  `INSERT INTO internal_legacy.group_member_group SELECT 'g' || n, 'g' || n + ${String(CHAINS)}
+   FROM generate_series(0, ${String(GROUPS - CHAINS - 1)}) AS n`,
+  `INSERT INTO internal_legacy.group_member_user SELECT 'g' || n / ${String(USERS_PER_GROUP)}, 10001 + n
+   FROM generate_series(0, ${String(Math.min(rows, GROUPS * USERS_PER_GROUP) - 1)}) AS n`,
+  // Everybody else is in one of a few large groups beside the chains.
+  `INSERT INTO internal_legacy.security_group SELECT 'everybody' || n FROM generate_series(0, 9) AS n`,
+  `INSERT INTO internal_legacy.group_member_user SELECT 'everybody' || n % 10, n
+   FROM generate_series(10001 + ${String(GROUPS * USERS_PER_GROUP)}, 10000 + ${String(rows)}) AS n`,
+  `INSERT INTO internal_legacy.access_point SELECT 'door' || n FROM generate_series(0, 999) AS n`,
+  `INSERT INTO internal_legacy.access_point_grant SELECT 'door' || n, 'g' || n FROM generate_series(0, 999) AS n`,
+];
+
+/** The nth identifier of sessions, in SQL. */
+const uuid = (n: string): string => `('00000000-0000-4000-8000-' || lpad((${n})::text, 12, '0'))::uuid`;
+
+/** Sessions that live, half of them for more than a year; two tokens each, of which one is used up. */
+const sessions = (rows: number): readonly string[] => [
+  `INSERT INTO auth.refresh_family (family_id, subject, person_id, application_key, flow, persona_limit, auth_time, created_at)
+   SELECT ${uuid('n')}, 'personid:' || n, n, 'demo-backend', 'user', 31, at, at
+   FROM generate_series(1, ${String(rows)}) AS n,
+     LATERAL (SELECT now() - (CASE WHEN n % 2 = 0 THEN 400 ELSE 100 END) * interval '1 day' AS at) AS begun`,
+  `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at, rotated_at, successor_jti)
+   SELECT ${uuid('n')}, ${uuid('n')}, at, at + interval '365 days', at + interval '1 day', ${uuid(`n + ${String(rows)}`)}
+   FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '100 days' AS at) AS issued`,
+  `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
+   SELECT ${uuid(`n + ${String(rows)}`)}, ${uuid('n')}, at, at + interval '365 days'
+   FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '50 days' AS at) AS issued`,
+];
+
+const records = (rows: number): readonly string[] => [
+  // Half of the users' revocations are older than any token.
+  `INSERT INTO auth.revocation (domain, identifier, revocation_date, revoked_by_subject)
+   SELECT CASE WHEN n <= ${String(rows)} * 0.5 THEN 'svc-personid' ELSE 'jti' END, n::text,
+     now() - interval '400 days' + n * (interval '399 days' / ${String(rows)}) - CASE WHEN n <= ${String(rows)} * 0.5 THEN interval '300 days' ELSE '0' END, 's'
+   FROM generate_series(1, ${String(rows)}) AS n`,
+  `INSERT INTO auth.token_audit (occurred_at, flow, status, reason)
+   SELECT now() - interval '300 days' + n * (interval '299 days' / ${String(rows)}), 'user', 200, 0 FROM generate_series(1, ${String(rows)}) AS n`,
+  `INSERT INTO auth.revocation_audit (occurred_at, domain, identifier, because)
+   SELECT now() - interval '300 days' + n * (interval '299 days' / ${String(rows)}), 'jti', n::text, 'request' FROM generate_series(1, ${String(rows)}) AS n`,
+  `INSERT INTO auth.trust_replay (application_key, authentication_code, seen_at)
+   SELECT 'a', sha256(n::text::bytea), now() + n * (interval '1 hour' / ${String(rows)}) FROM generate_series(1, ${String(rows)}) AS n`,
+  `INSERT INTO auth.rate_limit SELECT n::text, now() + interval '1 hour' FROM generate_series(1, ${String(rows)}) AS n`,
+  `INSERT INTO auth.password_lockout (user_name_key, failures, lockouts, last_failure_at)
+   SELECT n::text, 1, 0, now() FROM generate_series(1, ${String(rows)}) AS n`,
+  `INSERT INTO auth.external_identity (issuer, subject, person_id) SELECT 'https://i', n::text, n FROM generate_series(1, ${String(rows)}) AS n`,
+];

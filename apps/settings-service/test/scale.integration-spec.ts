@@ -1,0 +1,144 @@
+import { postgresOptions, runMigrations } from '@platform/database';
+import { describeStatementsAtScale, scaleRows } from '@platform/testing';
+import type { HotStatement } from '@platform/testing';
+import { DataSource } from 'typeorm';
+import { MIGRATIONS, SCHEMA } from '../src/database-layout';
+import type { AuditTrail } from '../src/settings/audit-trail';
+import { deleteSetting } from '../src/settings/delete-setting.query';
+import { findSettings } from '../src/settings/find-setting.query';
+import { findWriteByDigest, findWriteById } from '../src/settings/find-recorded-write.query';
+import { listAllSettings, listSubsystemSettings } from '../src/settings/list-settings.query';
+import { listHistory } from '../src/settings/list-history.query';
+import { lockRevision } from '../src/settings/lock-revision.query';
+import type { SettingKey } from '../src/settings/setting-key';
+import type { JsonText } from '../src/settings/setting-value';
+import { writeSettings } from '../src/settings/write-setting.query';
+
+const ROWS = scaleRows();
+
+const settings = { schema: SCHEMA, applicationName: 'scale', entities: [], migrations: MIGRATIONS };
+const migrate = (url: string): Promise<unknown> => runMigrations({ ...settings, url, poolSize: 1 });
+
+const nameOf = (n: number): string => `n${String(n).padStart(8, '0')}`;
+const keyOf = (n: number): SettingKey => ({
+  subsystem: { name: 'Many', key: 'many' },
+  setting: { name: nameOf(n), key: nameOf(n) },
+});
+const TRAIL: AuditTrail = {
+  author: { subject: 'personid:1', personId: 1, userId: null, name: 'Ann', personas: 4 },
+  requestId: 'r',
+  idempotencyKey: null,
+};
+
+const VALUE = '1' as JsonText;
+const write = (key: SettingKey) => ({ key, value: VALUE, trail: TRAIL });
+const MIDDLE = Math.floor(ROWS / 2);
+const PAGE = 100;
+
+const STATEMENTS: readonly HotStatement<DataSource>[] = [
+  { name: 'read a setting', pages: 10, prepared: true, work: (d) => findSettings(d, [keyOf(MIDDLE)]) },
+  {
+    name: 'read ten settings',
+    pages: 60,
+    prepared: true,
+    work: (d) =>
+      findSettings(
+        d,
+        Array.from({ length: 10 }, (_, i) => keyOf(MIDDLE + 997 * i)),
+      ),
+  },
+  { name: 'lock a setting', pages: 10, work: (d) => lockRevision(d.manager, keyOf(MIDDLE)) },
+  {
+    name: 'replace a setting',
+    pages: 150,
+    prepared: true,
+    work: (d) => writeSettings(d, [write(keyOf(MIDDLE))]),
+  },
+  {
+    name: 'create a setting',
+    pages: 150,
+    prepared: true,
+    work: (d) => writeSettings(d, [write(keyOf(ROWS + MIDDLE))]),
+  },
+  {
+    name: 'replace twenty settings',
+    pages: 1_500,
+    prepared: true,
+    work: (d) =>
+      writeSettings(
+        d,
+        Array.from({ length: 20 }, (_, i) => write(keyOf(MIDDLE + 997 * i))),
+      ),
+  },
+  {
+    name: 'delete a setting',
+    pages: 150,
+    work: (d) => deleteSetting(d.manager, keyOf(ROWS + MIDDLE), TRAIL),
+  },
+  {
+    name: 'find a repeated write',
+    pages: 10,
+    work: (d) => findWriteByDigest(d.manager, Buffer.from('unknown')),
+  },
+  {
+    name: 'find a history entry',
+    pages: 10,
+    work: (d) => findWriteById(d.manager, keyOf(MIDDLE), String(MIDDLE)),
+  },
+  { name: 'list the first page', pages: 130, work: (d) => listAllSettings(d, PAGE, null) },
+  {
+    name: 'list a deep page',
+    pages: 130,
+    work: (d) => listAllSettings(d, PAGE, { subsystemKey: 'many', settingKey: nameOf(ROWS - 200) }),
+  },
+  {
+    name: 'list the first page of a subsystem',
+    pages: 130,
+    work: (d) => listSubsystemSettings(d, 'many', PAGE, null),
+  },
+  {
+    name: 'list a deep page of a subsystem',
+    pages: 130,
+    work: (d) => listSubsystemSettings(d, 'many', PAGE, nameOf(ROWS - 200)),
+  },
+  {
+    name: 'list an unknown subsystem',
+    pages: 10,
+    work: (d) => listSubsystemSettings(d, 'nobody', PAGE, null),
+  },
+  {
+    name: 'list the history of a setting',
+    pages: 130,
+    work: (d) => listHistory(d, keyOf(MIDDLE), PAGE, null),
+  },
+  {
+    name: 'list the history of the most written setting',
+    pages: 130,
+    work: (d) => listHistory(d, keyOf(1), PAGE, null),
+  },
+  {
+    name: 'list its history far back',
+    pages: 130,
+    work: (d) => listHistory(d, keyOf(1), PAGE, String(Math.floor(ROWS * 1.05))),
+  },
+];
+
+const FILL = [
+  `INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
+   SELECT 'many', 'n' || lpad(n::text, 8, '0'), 'Many', 'n' || lpad(n::text, 8, '0'), '{"n":' || n || '}'
+   FROM generate_series(1, ${String(ROWS)}) AS n`,
+  // One write of each, and a tenth of all writes to one of them.
+  `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text,
+     revision, person_id, person_name, persona, request_id, idempotency_digest)
+   SELECT 'many', 'n' || lpad((CASE WHEN n > ${String(ROWS)} THEN 1 ELSE n END)::text, 8, '0'), 'Many', 'n', 'write', '1',
+     n, 1, 'Ann', 4, 'r', sha256(n::text::bytea)
+   FROM generate_series(1, ${String(Math.floor(ROWS * 1.1))}) AS n`,
+  'VACUUM ANALYZE settings.setting, settings.setting_history',
+];
+
+describeStatementsAtScale<DataSource>({
+  migrate,
+  fill: FILL,
+  connect: (url) => new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 })),
+  statements: STATEMENTS,
+});

@@ -1,0 +1,42 @@
+/** Statements that fill the task service's database with as many rows of each kind.
+ *
+ * Facility 7 is as old as the service: a tenth of all instances are its, completed long ago but for the newest. The others have ten
+ * schedules each; facility 1,000,001 is the newest. The broker has been away for so long that as many events wait. */
+export function scaleRowsOfTasks(rows: number): readonly string[] {
+  const n = String(rows);
+  const facilities = String(rows / 10);
+  return [
+    `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at, state)
+     SELECT n, 'facility-' || n, 'g', 'j', '0 2 * * *', 'UTC', now() + (n - 50) * interval '100 milliseconds',
+       CASE WHEN n % 1000 = 999 THEN 'PAUSED' ELSE 'WAITING' END
+     FROM generate_series(1, ${n}) AS n`,
+    `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_at,
+       created_by_subject, created_by_persona, idempotency_key, request_digest)
+     SELECT ${uuid('n')}, 1 + n % ${facilities}, 'Inspect', '0 2 * * *', 'UTC', now() - interval '1 day',
+       now() - (${n} - n) * interval '1 second', 'personid:1', 4, n::text, 'd'
+     FROM generate_series(1, ${n}) AS n`,
+    `INSERT INTO task.instances (schedule_id, facility_id, name, due_at, status, completed_at)
+     SELECT ${uuid('n')}, CASE WHEN n % 10 = 7 THEN 7 WHEN n % 10 = 3 AND n > ${n} * 0.95 THEN 1000001 ELSE 1 + n % ${facilities} END, 'Inspect',
+       now() + (n - ${n} * 0.9) * interval '1 second', CASE WHEN n > ${n} * 0.9 THEN 'Pending' ELSE 'Completed' END,
+       CASE WHEN n > ${n} * 0.9 THEN NULL ELSE now() END
+     FROM generate_series(1, ${n}) AS n`,
+    `INSERT INTO task.trigger_fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
+     SELECT 1 + n % ${facilities}, at, at, false, 0, gen_random_uuid()
+     FROM generate_series(1, ${n}) AS n, LATERAL (SELECT now() - interval '31 days' + n * interval '1 second' AS at) AS fired`,
+    `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
+     SELECT n % 15, 1 + n % ${facilities}, gen_random_uuid(), 'main', 'e', '{}', repeat('x', 400)
+     FROM generate_series(1, ${n}) AS n`,
+    `INSERT INTO task.inbox (queue, message_id, message_name, applied_at)
+     SELECT 'q', gen_random_uuid()::text, 'm', now() - interval '31 days' + n * interval '1 second'
+     FROM generate_series(1, ${n}) AS n`,
+    'VACUUM ANALYZE task.triggers, task.schedules, task.instances, task.trigger_fires, task.outbox, task.inbox',
+  ];
+}
+
+/** The identifier of the nth schedule, in SQL. */
+const uuid = (n: string): string => `('00000000-0000-4000-8000-' || lpad(${n}::text, 12, '0'))::uuid`;
+
+/** The identifier of the nth schedule. */
+export function scheduleIdOf(n: number): string {
+  return `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+}

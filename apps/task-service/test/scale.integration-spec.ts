@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import { postgresOptions } from '@platform/database';
+import { describeStatementsAtScale, scaleRows } from '@platform/testing';
+import type { HotStatement } from '@platform/testing';
+import { DataSource } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import { MIGRATIONS, SCHEMA } from '../src/database-layout';
+import { findInstance } from '../src/instances/find-instance.query';
+import { listInstances } from '../src/instances/list-instances.query';
+import { findAndLockInstance } from '../src/instances/lock-instance.query';
+import { insertOutboxMessages } from '../src/outbound/insert-outbox-messages.query';
+import { readOutboxBacklog } from '../src/outbound/outbox-backlog.query';
+import { selectLaneBatch } from '../src/outbound/select-lane-batch.query';
+import { settleLaneBatch } from '../src/outbound/settle-lane-batch.query';
+import { waitingLanes } from '../src/outbound/waiting-lanes.query';
+import { insertInstances } from '../src/recurring-generation/insert-instances.query';
+import { lockActiveSchedules } from '../src/recurring-generation/lock-active-schedules.query';
+import { markGenerated } from '../src/recurring-generation/mark-generated.query';
+import { acquireDueTriggers } from '../src/scheduler/acquire-due-triggers.query';
+import { deleteOldFires } from '../src/scheduler/delete-old-fires.query';
+import { listTriggers } from '../src/scheduler/list-triggers.query';
+import { findNextDueDelayMs } from '../src/scheduler/next-due-delay.query';
+import { recordFires } from '../src/scheduler/record-fires.query';
+import { readTriggerBacklog } from '../src/scheduler/trigger-backlog.query';
+import { findSchedule } from '../src/schedules/find-schedule.query';
+import { listSchedules } from '../src/schedules/list-schedules.query';
+import { scaleRowsOfTasks, scheduleIdOf } from './scale-rows';
+import { migrate } from './task-fixture';
+
+const ROWS = scaleRows();
+const MIDDLE = Math.floor(ROWS / 2);
+const PAGE = { after: [], limit: 101 };
+const MANY_FACILITIES = Array.from({ length: 200 }, (_, index) => 10 + index);
+
+const settings = { schema: SCHEMA, applicationName: 'scale', entities: [], migrations: MIGRATIONS };
+/** The last lane has nothing to do. */
+const FILLED_LANES = Array.from({ length: 15 }, (_, lane) => lane);
+
+const inTransaction =
+  (work: (manager: EntityManager) => Promise<unknown>) =>
+  (dataSource: DataSource): Promise<unknown> =>
+    dataSource.transaction(work);
+
+const outboxMessage = (facilityId: number) => ({
+  lane: 3,
+  facilityId,
+  envelope: { bus: 'main' as const, exchange: 'e', messageId: randomUUID(), body: '{}', headers: {} },
+});
+
+async function fireBatch(manager: EntityManager): Promise<unknown> {
+  const due = await acquireDueTriggers(manager);
+  expect(due).toHaveLength(10);
+  const fires = due.map(({ facilityId, dueAt }) => ({
+    ...{ facilityId, scheduledAt: dueAt, misfired: false, missedCount: 0 },
+    ...{ nextFireAt: new Date(dueAt.getTime() + 86_400_000), message: outboxMessage(facilityId) },
+  }));
+  return recordFires(manager, fires);
+}
+
+async function relayBatch(manager: EntityManager): Promise<unknown> {
+  const batch = await selectLaneBatch(manager, 3, ['main', 'scheduling'], 100);
+  expect(batch).toHaveLength(100);
+  return settleLaneBatch(
+    manager,
+    3,
+    batch.map(({ sequence }) => sequence),
+    [],
+  );
+}
+
+const occurrences = (n: number) =>
+  Array.from({ length: 30 }, (_, day) => ({
+    scheduleId: scheduleIdOf(n),
+    dueAt: new Date(Date.UTC(2090, 0, 1 + day)),
+  }));
+
+const SCHEDULER: readonly HotStatement<DataSource>[] = [
+  { name: 'fire a batch of ten', pages: 900, prepared: true, work: inTransaction(fireBatch) },
+  { name: 'find the next due trigger', pages: 20, work: findNextDueDelayMs },
+  { name: 'read how late triggers are', pages: 200, work: readTriggerBacklog },
+  { name: 'list triggers', pages: 60, work: (d) => listTriggers(d, { scope: 'all', ...PAGE }) },
+  {
+    name: 'list triggers far on',
+    pages: 60,
+    work: (d) => listTriggers(d, { scope: 'all', after: [MIDDLE], limit: 101 }),
+  },
+  {
+    name: 'list triggers of some facilities',
+    pages: 700,
+    work: (d) => listTriggers(d, { scope: MANY_FACILITIES, ...PAGE }),
+  },
+  { name: 'forget old fires', pages: 15_000, work: (d) => deleteOldFires(d, 30, 1_000) },
+];
+
+const RELAY: readonly HotStatement<DataSource>[] = [
+  {
+    name: 'find the lanes that wait',
+    pages: 100,
+    work: async (d) => expect(await waitingLanes(d)).toEqual(FILLED_LANES),
+  },
+  { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: readOutboxBacklog },
+  { name: 'relay a batch', pages: 500, work: inTransaction(relayBatch) },
+  {
+    name: 'store an event',
+    pages: 100,
+    prepared: true,
+    work: inTransaction((m) => insertOutboxMessages(m, [outboxMessage(9)])),
+  },
+];
+
+const list = (
+  name: string,
+  filters: Parameters<typeof listInstances>[1],
+  after: unknown[] = [],
+): HotStatement<DataSource> => ({
+  name: `list instances ${name}`,
+  pages: 500,
+  work: (d) => listInstances(d, filters, { after, limit: 101 }),
+});
+
+const LATE = [new Date(Date.now() - 60_000), randomUUID()];
+
+const TASKS: readonly HotStatement<DataSource>[] = [
+  { name: 'read a schedule', pages: 10, work: (d) => findSchedule(d, scheduleIdOf(MIDDLE)) },
+  {
+    name: 'list schedules',
+    pages: 500,
+    work: (d) => listSchedules(d, { scope: 'all', status: undefined, ...PAGE }),
+  },
+  {
+    name: 'list schedules by a state that none has',
+    pages: 60,
+    work: (d) => listSchedules(d, { scope: 'all', status: 'Paused', ...PAGE }),
+  },
+  {
+    name: 'list schedules of a facility',
+    pages: 60,
+    work: (d) => listSchedules(d, { scope: [8], status: 'Active', ...PAGE }),
+  },
+  {
+    name: 'list schedules of some facilities',
+    pages: 4_000,
+    work: (d) => listSchedules(d, { scope: MANY_FACILITIES, status: undefined, ...PAGE }),
+  },
+  {
+    name: 'lock the schedules of a facility',
+    pages: 100,
+    work: inTransaction((m) => lockActiveSchedules(m, { facilityId: 8 }, 30)),
+  },
+  {
+    name: 'generate 30 instances',
+    pages: 1_500,
+    work: (d) => insertInstances(d.manager, occurrences(MIDDLE)),
+  },
+  { name: 'generate them again', pages: 600, work: (d) => insertInstances(d.manager, occurrences(MIDDLE)) },
+  {
+    name: 'note how far it is generated',
+    pages: 100,
+    work: (d) => markGenerated(d.manager, [scheduleIdOf(MIDDLE)], new Date()),
+  },
+  { name: 'read an instance', pages: 10, work: (d) => findInstance(d, randomUUID()) },
+  { name: 'lock an instance', pages: 10, work: inTransaction((m) => findAndLockInstance(m, randomUUID())) },
+  list('of all facilities', { scope: 'all' }),
+  list('of all facilities, far on', { scope: 'all' }, LATE),
+  list('that are pending', { scope: 'all', status: 'Pending' }),
+  list('by a state that none has', { scope: 'all', status: 'Cancelled' }),
+  list('of a facility', { scope: [8] }),
+  list('of the oldest facility', { scope: [7] }),
+  list('of the oldest facility, far on', { scope: [7] }, LATE),
+  list('of the oldest facility that are pending', { scope: [7], status: 'Pending' }),
+  list('of the oldest facility, by a state that none has', { scope: [7], status: 'Cancelled' }),
+  list('of the oldest facility and another', { scope: [7, 8] }),
+  list('of the oldest facility and another that are pending', { scope: [7, 8], status: 'Pending' }),
+  list('of the newest facility and another', { scope: [8, 1_000_001] }),
+  { ...list('of 200 facilities', { scope: MANY_FACILITIES }), pages: 4_000 },
+  list('of a schedule', { scope: 'all', scheduleId: scheduleIdOf(MIDDLE) }),
+  list('due in a span', { scope: 'all', dueFrom: new Date(Date.now() - 60_000).toISOString() }),
+];
+
+describeStatementsAtScale<DataSource>({
+  migrate,
+  fill: scaleRowsOfTasks(ROWS),
+  connect: (url) => new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 })),
+  statements: [...SCHEDULER, ...RELAY, ...TASKS],
+});

@@ -1,0 +1,111 @@
+import { StatementPlans } from './statement-plans';
+import type { PlanCacheMode, PlannedConnections } from './statement-plans';
+import { createTestDatabase } from './test-database';
+import type { Migrate, TestDatabase } from './test-database';
+
+/** Rows read one after another that still count as a look into a small table. */
+const MAX_SCANNED_ROWS = 1_000;
+/** Enough for ten million rows. */
+const FILL_MS = 1_800_000;
+
+const SIZES = `
+  SELECT format(E'size\\t%s\\t%s rows\\t%s bytes per row', oid::regclass, reltuples,
+    round(pg_total_relation_size(oid) / reltuples)) AS line
+  FROM pg_class WHERE relkind = 'r' AND relnamespace <> 'pg_catalog'::regnamespace AND reltuples >= 1000 ORDER BY oid`;
+
+/** A statement of a service, or several that belong together. */
+export interface HotStatement<D> {
+  readonly name: string;
+  /** Pages of 8 KiB that each statement may touch, however many rows there are. */
+  readonly pages: number;
+  /** Rows that it may read without an index, because it stops there; 1,000 unless given. */
+  readonly scannedRows?: number;
+  /** Does it, through the service's own code. */
+  readonly work: (dataSource: D) => Promise<unknown>;
+  /** Prepared by name: the server may decide to plan it for any values. Others are planned with theirs each time. */
+  readonly prepared?: boolean;
+}
+
+/** A service's database and what is asked of it. */
+export interface Scale<D> {
+  readonly migrate: Migrate;
+  /** Statements that fill the database. */
+  readonly fill: readonly string[];
+  /** A data source, not initialised, with a pool of one connection and no limit on statements. */
+  readonly connect: (url: string) => D;
+  readonly statements: readonly HotStatement<D>[];
+}
+
+/** Rows of a big table in tests about scale: TEST_SCALE_ROWS, 100,000 unless set. */
+export function scaleRows(): number {
+  return Number(process.env['TEST_SCALE_ROWS'] ?? 100_000);
+}
+
+/**
+ * Tests that statements cost the same however big the tables are: none reads a table from end to end, and none touches more pages
+ * than it names. With TEST_SCALE_ROWS set it also prints what each touched, and the bytes per row of every table
+ * with its indexes.
+ */
+export function describeStatementsAtScale<D extends PlannedConnections>(scale: Scale<D>): void {
+  describe(`statements at ${scaleRows().toLocaleString('en')} rows`, () => {
+    let database: TestDatabase;
+    const seen: string[] = [];
+    beforeAll(async () => {
+      database = await createTestDatabase({ migrate: scale.migrate });
+      for (const statement of scale.fill) await database.query(statement);
+      const sizes = await database.query<{ line: string }>(SIZES);
+      seen.push(...sizes.map(({ line }) => line));
+    }, FILL_MS);
+    afterAll(async () => {
+      await database.drop();
+      if (process.env['TEST_SCALE_ROWS'] !== undefined) process.stdout.write(`${seen.join('\n')}\n`);
+    });
+
+    const { statements } = scale;
+    const prepared = statements.filter((each) => each.prepared === true);
+    const owner = (): string => database.ownerUrl;
+    describePlans('force_custom_plan', { statements, connect: (url) => scale.connect(url), owner, seen });
+    if (prepared.length === 0) return;
+    describePlans('force_generic_plan', {
+      statements: prepared,
+      connect: (url) => scale.connect(url),
+      owner,
+      seen,
+    });
+  });
+}
+
+function describePlans<D extends PlannedConnections>(
+  mode: PlanCacheMode,
+  {
+    statements,
+    connect,
+    owner,
+    seen,
+  }: Pick<Scale<D>, 'statements' | 'connect'> & { owner: () => string; seen: string[] },
+): void {
+  describe(`by ${mode}`, () => {
+    let dataSource: D;
+    let plans: StatementPlans;
+    beforeAll(async () => {
+      dataSource = connect(StatementPlans.url(owner(), mode));
+      await dataSource.initialize();
+      plans = await StatementPlans.attach(dataSource);
+    });
+    afterAll(() => dataSource.destroy());
+
+    it.each(statements)(
+      '$name: at most $pages pages, by index',
+      async ({ name, pages, scannedRows = MAX_SCANNED_ROWS, work }) => {
+        const found = await plans.of(() => work(dataSource));
+        seen.push(`${mode}\t${name}\t${found.map((each) => each.pages).join(' + ')}`);
+        expect(found).not.toEqual([]);
+        const expensive = found.filter(
+          (each) => each.pages > pages || each.scans.some(({ rows }) => rows > scannedRows),
+        );
+        expect(expensive).toEqual([]);
+      },
+      FILL_MS,
+    );
+  });
+}

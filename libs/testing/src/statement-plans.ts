@@ -1,0 +1,122 @@
+/** How PostgreSQL decides between a plan for the values at hand and one for any values. */
+export type PlanCacheMode = 'force_custom_plan' | 'force_generic_plan';
+
+/** How the server carried out one statement, those inside functions and foreign keys among them. */
+export interface StatementPlan {
+  readonly statement: string;
+  /** Pages of 8 KiB that it touched, in memory or not. */
+  readonly pages: number;
+  /** Tables read from end to end, with the rows read. */
+  readonly scans: readonly { readonly table: string; readonly rows: number }[];
+}
+
+/** What of a data source is needed; its pool must have one connection. */
+export interface PlannedConnections {
+  initialize(): Promise<unknown>;
+  destroy(): Promise<void>;
+  createQueryRunner(): { connect(): Promise<unknown>; release(): Promise<void> };
+}
+
+interface NoticingClient {
+  on(event: 'notice', listener: (notice: { message?: string }) => void): unknown;
+  query(sql: string): Promise<unknown>;
+}
+
+interface PlanNode {
+  'Node Type': string;
+  'Subplan Name'?: string;
+  'CTE Name'?: string;
+  'Relation Name'?: string;
+  'Actual Rows'?: number;
+  'Actual Loops'?: number;
+  'Rows Removed by Filter'?: number;
+  'Shared Hit Blocks'?: number;
+  'Shared Read Blocks'?: number;
+  Plans?: PlanNode[];
+}
+
+const SERVER_OPTIONS: Readonly<Record<string, string>> = {
+  session_preload_libraries: 'auto_explain',
+  'auto_explain.log_min_duration': '0',
+  'auto_explain.log_analyze': 'on',
+  'auto_explain.log_buffers': 'on',
+  'auto_explain.log_timing': 'off',
+  'auto_explain.log_format': 'json',
+  'auto_explain.log_level': 'notice',
+  'auto_explain.log_nested_statements': 'on',
+};
+
+/**
+ * The plans of a program's own statements as they ran, by `auto_explain`: no copy of a statement that could drift from the
+ * original, no plan without its execution.
+ */
+export class StatementPlans {
+  private plans: StatementPlan[] = [];
+
+  private constructor(private readonly client: NoticingClient) {}
+
+  /** The superuser's address under which every statement tells its plan. */
+  static url(superuserUrl: string, planCacheMode: PlanCacheMode): string {
+    const url = new URL(superuserUrl);
+    const options = Object.entries({ ...SERVER_OPTIONS, plan_cache_mode: planCacheMode });
+    url.searchParams.set('options', options.map(([name, value]) => `-c ${name}=${value}`).join(' '));
+    return url.toString();
+  }
+
+  /** Listens to the one connection of a data source that was made with `StatementPlans.url`. */
+  static async attach(dataSource: PlannedConnections): Promise<StatementPlans> {
+    const runner = dataSource.createQueryRunner();
+    const client = (await runner.connect()) as NoticingClient;
+    const plans = new StatementPlans(client);
+    client.on('notice', ({ message = '' }) => {
+      const json = /^duration: .* plan:\n([^]*)$/.exec(message)?.[1];
+      if (json !== undefined) plans.plans.push(readPlan(json));
+    });
+    await runner.release();
+    return plans;
+  }
+
+  /** The plans of what `work` asks the database. */
+  async of(work: () => Promise<unknown>): Promise<readonly StatementPlan[]> {
+    this.plans = [];
+    await work();
+    // A statement inside a transaction tells its plan when the connection goes on to the next.
+    await this.client.query(FLUSH);
+    return this.plans.filter(({ statement }) => statement !== FLUSH);
+  }
+}
+
+const FLUSH = `SELECT 'flush'`;
+
+function readPlan(json: string): StatementPlan {
+  const { Plan: root, 'Query Text': text } = JSON.parse(json) as { Plan: PlanNode; 'Query Text': string };
+  return { statement: text.trim(), pages: pagesOf(root) + pagesWrittenBeside(root), scans: scansOf(root) };
+}
+
+/** Writes of a WITH that nothing reads run when the rest is over, and are no part of its figures. */
+function pagesWrittenBeside(root: PlanNode): number {
+  const read = new Set(nodesOf(root).map((node) => node['CTE Name']));
+  const beside = (root.Plans ?? []).filter((plan) => {
+    const [, name] = /^CTE (.*)$/.exec(plan['Subplan Name'] ?? '') ?? [];
+    return name !== undefined && plan['Node Type'] === 'ModifyTable' && !read.has(name);
+  });
+  return beside.reduce((sum, plan) => sum + pagesOf(plan), 0);
+}
+
+function nodesOf(node: PlanNode): PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(nodesOf)];
+}
+
+function pagesOf(node: PlanNode): number {
+  return (node['Shared Hit Blocks'] ?? 0) + (node['Shared Read Blocks'] ?? 0);
+}
+
+function scansOf(root: PlanNode): StatementPlan['scans'] {
+  return nodesOf(root)
+    .filter((node) => node['Node Type'] === 'Seq Scan')
+    .map((node) => ({
+      table: node['Relation Name'] ?? '?',
+      rows:
+        ((node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0)) * (node['Actual Loops'] ?? 1),
+    }));
+}
