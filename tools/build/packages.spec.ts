@@ -65,7 +65,7 @@ describe('a project with bundled packages', () => {
 
   it('has one copy of a package that is both ES module and CommonJS, whoever asks', async () => {
     const program = `import { Kind } from 'both'; import { make } from 'user';
-      void import('both').then((module) => console.log(make() instanceof Kind, module.Kind === Kind));`;
+      void import('both').then((module) => console.log(String(make() instanceof Kind) + " " + String(module.Kind === Kind)));`;
     expect(await run({ main: program })).toEqual(['true true']);
   });
 

@@ -36,7 +36,7 @@ describe('examples of a page', () => {
 
   it('become one program that marks the end of each', () => {
     const script = shellScript(examples.filter(({ language }) => language === 'sh'));
-    expect(script).toMatch(/^set -u\n# not a heading\none\n\ncurl .*URL0"\n\nthree\n\ncurl .*URL1"\n$/);
+    expect(script).toMatch(/^set -u\n# not a heading\none\n\ncurl .*URL"0\n\nthree\n\ncurl .*URL"1\n$/);
     const module = typeScriptModule(examples.slice(1, 2), 'end();\n');
     expect(module).toMatch(/^const two = 2;\n\nawait fetch\(.* '0'\);\nend\(\);\n$/);
   });
