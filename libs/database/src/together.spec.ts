@@ -29,20 +29,26 @@ describe('together', () => {
     expect(batches).toEqual([[1, 2], [3]]);
   });
 
-  it('answers each by itself when they cannot be answered together: only the bad one fails', async () => {
+  const refused = (code: string): Error => Object.assign(new Error('refused'), { code });
+
+  it('answers each by itself when PostgreSQL refuses them together: only the bad one fails', async () => {
     const answer = together((numbers: readonly number[]) =>
-      numbers.includes(13) ? Promise.reject(new Error('unlucky')) : Promise.resolve(numbers),
+      numbers.includes(13) ? Promise.reject(refused('22021')) : Promise.resolve(numbers),
     );
     const [one, bad, two] = await Promise.allSettled([1, 13, 2].map(answer));
     expect([one, two]).toMatchObject([{ value: 1 }, { value: 2 }]);
-    expect(bad).toMatchObject({ status: 'rejected', reason: { message: 'unlucky' } });
+    expect(bad).toMatchObject({ status: 'rejected', reason: { code: '22021' } });
   });
 
-  it('does not ask again in an outage: nobody knows what has happened', async () => {
+  it.each([
+    ['in an outage', new DatabaseUnavailableError('gone')],
+    ['after a timeout', refused('57014')],
+    ['after an error of our own', new Error('an upsert with RETURNING gave no row')],
+  ])('does not ask again %s: nobody knows what has happened', async (_when, error) => {
     let asked = 0;
     const answer = together(() => {
       asked += 1;
-      return Promise.reject(new DatabaseUnavailableError('gone'));
+      return Promise.reject(error);
     });
     const outcomes = await Promise.allSettled([answer(1), answer(2)]);
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);

@@ -1,14 +1,14 @@
 import DataLoader from 'dataloader';
-import { isConnectionError, isStatementTimeout } from './errors';
+import { isStatementFailure } from './errors';
 
 /** How many calls one statement answers at most, unless said otherwise. */
 const MAX_BATCH = 32;
 
 /**
  * A function whose calls of one turn of the event loop are answered together, e.g. by one statement. Nothing is kept: a call is
- * answered by a statement that begins after it, so that it sees every write acknowledged before. If they cannot be answered
- * together, for any reason but an outage, each is answered by itself: no caller can spoil another's answer.
- * @param answerAll gives the answers in the order of the questions. When it fails, nothing must have happened.
+ * answered by a statement that begins after it, so that it sees every write acknowledged before. If PostgreSQL refuses to answer
+ * them together, each is answered by itself: no caller can spoil another's answer.
+ * @param answerAll gives the answers in the order of the questions, by one statement that is a transaction by itself
  */
 export function together<Question, Answer>(
   answerAll: (questions: readonly Question[]) => Promise<readonly Answer[]>,
@@ -27,7 +27,7 @@ export function together<Question, Answer>(
       try {
         return await answerAll(questions);
       } catch (error) {
-        if (questions.length === 1 || isConnectionError(error) || isStatementTimeout(error)) throw error;
+        if (questions.length === 1 || !isStatementFailure(error)) throw error;
         return Promise.all(questions.map(answerAlone));
       }
     },
