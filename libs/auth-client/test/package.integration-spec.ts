@@ -21,7 +21,7 @@ const VECTORS_PROGRAM = `
   const throws = (work) => { try { work(); return false; } catch { return true; } };
   const agree = ({ request, sharedSecret, authenticationCode }) => signTrustRequest(request, sharedSecret) === authenticationCode;
   const refused = ({ request }) => throws(() => signTrustRequest(request, 'secret'));
-  console.log(vectors.accepted.filter(agree).length, vectors.refused.filter(refused).length);
+  console.log(String(vectors.accepted.filter(agree).length), String(vectors.refused.filter(refused).length));
 `;
 const TYPED_PROGRAM = `
   import { TokenProvider, createTrustRequest } from '@platform/auth-client';
