@@ -10,9 +10,6 @@ export interface Preconditions {
   readonly ifNoneMatch: EntityTags | null;
 }
 
-/** No conditions. */
-export const UNCONDITIONAL: Preconditions = { ifMatch: null, ifNoneMatch: null };
-
 // RFC 9110, 8.8.3: an opaque tag holds visible ASCII except the quote, and obs-text.
 const LIST_MEMBER = /^[ \t]*(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*$/;
 

@@ -3,23 +3,12 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { problems } from '../problems/problem-exception';
 import { isDeeperThan } from './json-depth';
 
-const JSON_TEXT = Symbol('jsonText');
 /** Deeper bodies are refused, so that no recursive code meets them. */
 export const MAX_BODY_DEPTH = 1_024;
-
-interface WithJsonText {
-  [JSON_TEXT]: string | undefined;
-}
-
-/** The JSON text of a request's body exactly as received, or undefined when the request had no JSON body. */
-export function requestJsonText(request: FastifyRequest): string | undefined {
-  return (request as unknown as WithJsonText)[JSON_TEXT];
-}
 
 /** JSON bodies only, and forms where asked for: any other content type is answered with 415. */
 export function acceptBodies(instance: FastifyInstance, { forms }: { forms: boolean }): void {
   instance.removeContentTypeParser('text/plain');
-  instance.decorateRequest(JSON_TEXT as unknown as string, undefined);
   instance.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
     settle(done, () => parseJsonBody(request, body));
   });
@@ -53,9 +42,7 @@ function parseJsonBody(request: FastifyRequest, bytes: Buffer): unknown {
   const text = textOf(request, bytes);
   if (isDeeperThan(text, MAX_BODY_DEPTH)) throw problems.badRequest('The JSON is nested too deeply.');
   try {
-    const body: unknown = JSON.parse(text);
-    (request as unknown as WithJsonText)[JSON_TEXT] = text;
-    return body;
+    return JSON.parse(text);
   } catch (cause) {
     // The engine's message quotes the body.
     if (cause instanceof SyntaxError) throw problems.badRequest('The request body is not valid JSON.');
