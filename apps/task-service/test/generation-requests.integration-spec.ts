@@ -28,6 +28,14 @@ describe('recurring generation', () => {
     const schedule = (message: ScheduleRecurringTaskInstanceGenerationRequest) =>
       scheduling.request(ScheduleRecurringTaskInstanceGenerationRequest, message, { timeoutMs: 5_000 });
 
+    it('answers Succeeded to simultaneous first requests for a facility: one creates, the others replace', async () => {
+      for (let facilityId = 7_100; facilityId < 7_115; facilityId += 1) {
+        const answers = await Promise.all(Array.from({ length: 6 }, () => schedule({ facilityId })));
+        const replaced = answers.map((answer) => 'succeeded' in answer && answer.succeeded?.replaced);
+        expect(replaced.sort()).toEqual([false, true, true, true, true, true]);
+      }
+    });
+
     it('answers Succeeded with the trigger, and whether one was replaced', async () => {
       const first = await schedule({ facilityId: 701, schedule: '30 5 * * *', timeZone: 'UTC' });
       expect(first).toEqual({

@@ -4,15 +4,20 @@ import { JOB_NAME, TRIGGER_GROUP, triggerName } from './trigger';
 import type { Trigger } from './trigger';
 import { TRIGGER_COLUMNS } from './trigger-columns';
 
-// The update changes nothing that matters; it makes one statement either create the row or lock the one that is there.
-const UPSERT = `
+// No constraint is named: of two simultaneous inserts of one facility the later meets its key and its name at once, and a conflict target
+// covers only one of them.
+const INSERT = `
   INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at,
     origin_trace)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-  ON CONFLICT (facility_id) DO UPDATE SET updated_at = now()
-  RETURNING ${TRIGGER_COLUMNS}, (xmax = 0) AS created`;
+  ON CONFLICT DO NOTHING
+  RETURNING ${TRIGGER_COLUMNS}`;
+const LOCK = `SELECT ${TRIGGER_COLUMNS} FROM task.triggers WHERE facility_id = $1 FOR UPDATE`;
 
-/** Creates the facility's trigger, or locks the existing one and gives it as it is. */
+/** A trigger that is there and then gone again was deleted in between; nobody does that over and over. */
+const MAX_LOOKS = 5;
+
+/** Creates the facility's trigger, or locks the existing one and gives it as it is. Needs READ COMMITTED: it looks again at what came in between. */
 export async function insertOrLockTrigger(
   manager: EntityManager,
   {
@@ -22,7 +27,7 @@ export async function insertOrLockTrigger(
     nextFireAt,
   }: Pick<Trigger, 'facilityId' | 'schedule' | 'timeZone' | 'nextFireAt'>,
 ): Promise<{ trigger: Trigger; created: boolean }> {
-  const rows = await manager.query<(Trigger & { created: boolean })[]>(UPSERT, [
+  const row = [
     facilityId,
     triggerName(facilityId),
     TRIGGER_GROUP,
@@ -31,9 +36,12 @@ export async function insertOrLockTrigger(
     timeZone,
     nextFireAt,
     traceHeaders().traceparent ?? null,
-  ]);
-  const row = rows[0];
-  if (!row) throw new Error('the trigger was neither created nor found');
-  const { created, ...trigger } = row;
-  return { trigger, created };
+  ];
+  for (let look = 1; look <= MAX_LOOKS; look += 1) {
+    const [inserted] = await manager.query<Trigger[]>(INSERT, row);
+    if (inserted !== undefined) return { trigger: inserted, created: true };
+    const [locked] = await manager.query<Trigger[]>(LOCK, [facilityId]);
+    if (locked !== undefined) return { trigger: locked, created: false };
+  }
+  throw new Error('the trigger was neither created nor found');
 }
