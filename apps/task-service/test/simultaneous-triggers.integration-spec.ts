@@ -1,0 +1,33 @@
+import { postgresOptions } from '@platform/database';
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { DataSource } from 'typeorm';
+import { MIGRATIONS, SCHEMA } from '../src/database-layout';
+import { insertOrLockTrigger } from '../src/scheduler/insert-or-lock-trigger.query';
+import { migrate } from './task-fixture';
+
+const AT_ONCE = 16;
+const settings = { schema: SCHEMA, applicationName: 'simultaneous', entities: [], migrations: MIGRATIONS };
+
+describe('a trigger that several ask for at once', () => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate });
+    dataSource = new DataSource(postgresOptions({ ...settings, url: database.url, poolSize: AT_ONCE }));
+    await dataSource.initialize();
+  });
+  afterAll(async () => {
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  it('is created once, and found by all others', async () => {
+    const wanted = { schedule: '0 6 * * *', timeZone: 'UTC', nextFireAt: new Date('2090-01-01T06:00:00Z') };
+    for (let facilityId = 1; facilityId <= 100; facilityId += 1) {
+      const ask = () => dataSource.transaction((m) => insertOrLockTrigger(m, { facilityId, ...wanted }));
+      const answers = await Promise.all(Array.from({ length: AT_ONCE }, ask));
+      expect(answers.filter(({ created }) => created)).toHaveLength(1);
+    }
+  });
+});
