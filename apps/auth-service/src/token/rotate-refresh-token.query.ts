@@ -52,7 +52,8 @@ export async function rotateRefreshTokens(
 ): Promise<(Rotated | null)[]> {
   const requests = rotations
     .map(({ identity: { personId, userId }, ...rotation }) => ({ ...rotation, personId, userId }))
-    // In one order, or two replicas could lock the same rows crosswise.
+    // Makes it unlikely that two replicas lock the same rows crosswise. A joined UPDATE promises no order: a deadlock is refused, and `together`
+    // takes the batch apart.
     .toSorted((one, other) => (one.jti < other.jti ? -1 : 1));
   const rows = await queryPrepared<Rotated & { successorJti: string }>(dataSource, ROTATE, [
     JSON.stringify(requests),
