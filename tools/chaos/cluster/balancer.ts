@@ -14,13 +14,15 @@ export interface Endpoint {
  */
 export class Balancer {
   readonly #endpoints: readonly Endpoint[];
+  readonly #readinessPath: string;
   readonly #ready = new Set<Endpoint>();
   readonly #relay: Relay;
   #turn = 0;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(endpoints: readonly Endpoint[]) {
+  constructor(endpoints: readonly Endpoint[], readinessPath: string) {
     this.#endpoints = endpoints;
+    this.#readinessPath = readinessPath;
     this.#relay = new Relay(() => this.#choose());
   }
 
@@ -45,7 +47,8 @@ export class Balancer {
   }
 
   async #probeOne(endpoint: Endpoint): Promise<void> {
-    if (await answersOk(`http://127.0.0.1:${endpoint.port}/health/ready`)()) this.#ready.add(endpoint);
+    if (await answersOk(`http://127.0.0.1:${endpoint.port}${this.#readinessPath}`)())
+      this.#ready.add(endpoint);
     else this.#ready.delete(endpoint);
   }
 

@@ -11,6 +11,13 @@ export const REPLICA_NAMES: readonly ReplicaName[] = SERVICE_NAMES.flatMap((serv
 
 const DEPENDENCIES: readonly Dependency[] = ['database', 'broker', 'auth'];
 
+/** The readiness probes of k8s/base: without its buses task-service still acknowledges schedules and completions. */
+const READINESS_PATHS: Readonly<Record<ServiceName, string>> = {
+  auth: '/health/ready',
+  settings: '/health/ready',
+  task: '/health/ready?exclude=bus-main&exclude=bus-scheduling',
+};
+
 /** A relay between each replica and each server it may talk to, and a balancer in front of each service. */
 export class Network {
   readonly #relays = new Map<string, { relay: Relay; port: number }>();
@@ -31,7 +38,7 @@ export class Network {
   }
 
   async openBalancer(service: ServiceName, port: number, endpoints: readonly Endpoint[]): Promise<void> {
-    const balancer = new Balancer(endpoints);
+    const balancer = new Balancer(endpoints, READINESS_PATHS[service]);
     await balancer.listen(port);
     this.#balancers.set(service, balancer);
   }

@@ -24,8 +24,8 @@ async function endBroker(scene: Scene, fault: PlannedFault, signal: 'SIGTERM' | 
 }
 
 /**
- * Schedules need no broker: their events wait in the outbox. Asked past the balancer, which has no ready replica to offer: readiness
- * includes the broker. Gives how many were acknowledged.
+ * Schedules need no broker: their events wait in the outbox. Asked past the balancer, so that every replica is asked. Gives how many were
+ * acknowledged.
  */
 async function createSchedulesDirectly({ cluster, load }: Scene): Promise<number> {
   const { context, journal } = load;
