@@ -76,6 +76,7 @@ export default tseslint.config(
       'house/telling-names': 'error',
       'house/todo-has-reason': 'error',
       'house/no-wall-clock': 'error',
+      'house/no-import-cycle': 'error',
       'max-lines': ['error', { max: 250 }],
       'max-lines-per-function': ['error', { max: 40 }],
       'no-restricted-syntax': ['error', ...SYNTAX],

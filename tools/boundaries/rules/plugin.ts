@@ -1,3 +1,4 @@
+import { noImportCycle } from './no-import-cycle.ts';
 import { plainFileIsPure } from './plain-file-is-pure.ts';
 import { tellingNames } from './telling-names.ts';
 import { todoHasReason } from './todo-has-reason.ts';
@@ -11,5 +12,6 @@ export const housePlugin = {
     'telling-names': tellingNames,
     'todo-has-reason': todoHasReason,
     'no-wall-clock': noWallClock,
+    'no-import-cycle': noImportCycle,
   },
 };
