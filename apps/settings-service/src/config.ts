@@ -1,4 +1,4 @@
-import { tokenConfigShape } from '@platform/access-tokens';
+import { authServiceConfigShape } from '@platform/access-tokens';
 import { loadConfig, secret, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
 
@@ -7,13 +7,7 @@ export const settingsServiceConfigSchema = z.object({
   ...serviceConfigShape,
   PORT: serviceConfigShape.PORT.default(3002),
   METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9102),
-  ...tokenConfigShape,
-  /** Where the revocation feed is read. */
-  AUTH_SERVICE_URL: z.url({ protocol: /^https?$/ }),
-  /** The service's own identity, with which it reads the feed. */
-  SERVICE_APPLICATION_KEY: z.string().min(1),
-  SERVICE_SHARED_SECRET: z.string().min(1),
-  SERVICE_USER_NAME: z.string().min(1),
+  ...authServiceConfigShape,
   /** Signs page keys; the same on every replica. */
   CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
 });

@@ -1,19 +1,11 @@
 import { Global, Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import {
-  AccessTokensModule,
-  authServiceKeys,
-  combineKeys,
-  configuredTokens,
-  httpRevocationSource,
-} from '@platform/access-tokens';
-import type { AccessTokensOptions } from '@platform/access-tokens';
+import { AccessTokensModule, authServiceTokens } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
 import { MessagingModule } from '@platform/messaging';
-import { Persona } from '@platform/personas';
-import { SignedCursor, tracedFetch } from '@platform/service-defaults';
+import { SignedCursor } from '@platform/service-defaults';
 import { CallerScope } from './access/caller-scope.service';
 import { TaskProblemFilter } from './access/task-problem.filter';
 import { TASK_CONFIG } from './config';
@@ -57,7 +49,9 @@ export class AppModule {
           migrations: MIGRATIONS,
           poolSize: config.DATABASE_POOL_SIZE,
         }),
-        AccessTokensModule.forRootAsync({ useFactory: () => accessTokens(config) }),
+        AccessTokensModule.forRootAsync({
+          useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
+        }),
         MessagingModule.forRootAsync({
           useFactory: () => ({
             service: 'task-service',
@@ -76,31 +70,4 @@ export class AppModule {
       providers: [{ provide: APP_FILTER, useClass: TaskProblemFilter }],
     };
   }
-}
-
-function accessTokens(config: Readonly<TaskServiceConfig>): AccessTokensOptions {
-  const tokens = new TokenProvider({
-    authServiceUrl: config.AUTH_SERVICE_URL,
-    applicationKey: config.SERVICE_APPLICATION_KEY,
-    sharedSecret: config.SERVICE_SHARED_SECRET,
-    persona: Persona.InternalPartner,
-    userName: config.SERVICE_USER_NAME,
-    fetch: tracedFetch,
-  });
-  const configured = configuredTokens(config);
-  return {
-    ...configured,
-    keys: combineKeys(
-      configured.keys,
-      authServiceKeys({ authServiceUrl: config.AUTH_SERVICE_URL, fetch: tracedFetch }),
-    ),
-    revocations: httpRevocationSource({
-      authServiceUrl: config.AUTH_SERVICE_URL,
-      bearerToken: () => tokens.getToken(),
-      fetch: tracedFetch,
-      onTokenRefused: (token) => {
-        tokens.invalidate(token);
-      },
-    }),
-  };
 }

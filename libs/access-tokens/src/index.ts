@@ -27,6 +27,7 @@ export type { SigningAlgorithm } from './token/parse-token';
 export { combineKeys } from './keys/key-source';
 export type { KeyQuery, KeySource } from './keys/key-source';
 export { KeyRing, staticKeys } from './keys/key-ring';
+export { authServiceConfigShape, authServiceTokens } from './auth-service-tokens';
 export { authServiceKeys, jwksKeys } from './keys/jwks-keys';
 export type { JwksKeysOptions } from './keys/jwks-keys';
 export { configuredTokens, hmacKeyList, tokenConfigShape, withoutRepetition } from './keys/token-settings';
