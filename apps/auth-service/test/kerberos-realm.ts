@@ -7,8 +7,7 @@ import { createRequire } from 'node:module';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { eventually } from '@platform/testing';
-import { findFreePort } from './free-port';
+import { eventually, findFreePorts } from '@platform/testing';
 
 export const REALM = 'PLATFORM.TEST';
 /** A second realm of the same KDC. Its users get good tickets for the service, too. */
@@ -68,7 +67,8 @@ export class KerberosRealm {
   static async start(): Promise<KerberosRealm> {
     const folder = await mkdtemp(join(tmpdir(), 'kerberos-realm-'));
     if (UNPRIVILEGED.uid !== undefined) await chown(folder, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
-    const realm = new KerberosRealm(folder, await findFreePort());
+    const [port] = (await findFreePorts(1)) as [number];
+    const realm = new KerberosRealm(folder, port);
     try {
       await realm.prepare();
       return realm;

@@ -2,10 +2,9 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createTestDatabase, runProcess } from '@platform/testing';
+import { createTestDatabase, findFreePorts, runProcess } from '@platform/testing';
 import type { RunningProcess, TestDatabase } from '@platform/testing';
 import { migrateWithIdentities, testEnvironment } from './auth-fixture';
-import { findFreePort } from './free-port';
 
 const WORKSPACE = join(__dirname, '../../..');
 const BUNDLES = join(WORKSPACE, 'dist/apps/auth-service');
@@ -34,7 +33,8 @@ export async function processEnvironment(
   databaseUrl: string,
   environment: NodeJS.ProcessEnv = {},
 ): Promise<Record<string, string>> {
-  const ports = { PORT: String(await findFreePort()), METRICS_PORT: String(await findFreePort()) };
+  const [port, metricsPort] = await findFreePorts(2);
+  const ports = { PORT: String(port), METRICS_PORT: String(metricsPort) };
   return testEnvironment(databaseUrl, { ...ports, ...environment }) as Record<string, string>;
 }
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTestBroker, createTestDatabase, runProcess } from '@platform/testing';
+import { createTestBroker, createTestDatabase, findFreePorts, runProcess } from '@platform/testing';
 import type { BrokerAddresses, RunningProcess, TestBroker, TestDatabase } from '@platform/testing';
 import {
   NEIGHBOUR_NAMES,
@@ -15,7 +15,6 @@ import {
   tourVariables,
 } from './environments';
 import type { NeighbourName, PlatformFacts, ProgramName, ServiceName, Variables } from './environments';
-import { findFreePorts } from './free-ports';
 
 const WORKSPACE = join(__dirname, '../../..');
 /** Seven processes begin at once, on a machine that may be busy. */

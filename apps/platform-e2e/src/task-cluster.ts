@@ -1,9 +1,8 @@
 import { join } from 'node:path';
-import { createTestBroker, createTestDatabase, runProcess } from '@platform/testing';
+import { createTestBroker, createTestDatabase, findFreePorts, runProcess } from '@platform/testing';
 import type { RunningProcess, TestBroker, TestDatabase } from '@platform/testing';
 import { localUrl, makeSecrets } from './environments';
 import type { Variables } from './environments';
-import { findFreePorts } from './free-ports';
 
 const WORKSPACE = join(__dirname, '../../..');
 /** A few seconds as a rule; a machine that does much else at the same time takes far longer. */

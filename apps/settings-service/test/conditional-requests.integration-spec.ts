@@ -1,4 +1,5 @@
-import { CUSTOMER, PARTNER, bearer, settingPath, startSettings } from './settings-fixture';
+import { bearer } from '@platform/testing';
+import { CUSTOMER, PARTNER, settingPath, startSettings } from './settings-fixture';
 import type { SettingsFixture } from './settings-fixture';
 
 describe('conditional and repeated requests', () => {

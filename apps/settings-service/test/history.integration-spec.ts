@@ -1,7 +1,8 @@
 import { Client } from 'pg';
 import { MIGRATIONS, SCHEMA, appRoleGrants } from '../src/database-layout';
 import { runMigrations } from '@platform/database';
-import { PARTNER, bearer, settingPath, startSettings } from './settings-fixture';
+import { bearer } from '@platform/testing';
+import { PARTNER, settingPath, startSettings } from './settings-fixture';
 import type { SettingsFixture } from './settings-fixture';
 
 describe('history', () => {

@@ -1,5 +1,5 @@
-import { TcpProxy, eventually } from '@platform/testing';
-import { CUSTOMER, NOBODY, PARTNER, bearer, settingPath, startSettings } from './settings-fixture';
+import { TcpProxy, bearer, eventually } from '@platform/testing';
+import { CUSTOMER, NOBODY, PARTNER, settingPath, startSettings } from './settings-fixture';
 import type { SettingsFixture } from './settings-fixture';
 
 describe('without its neighbours', () => {

@@ -1,11 +1,9 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { SettingsClient } from '@platform/settings-client';
-import { runProcess, testAccessToken } from '@platform/testing';
+import { findFreePorts, runProcess, testAccessToken } from '@platform/testing';
 import type { RunningProcess } from '@platform/testing';
 import { contradictions } from './linearizability';
 import type { Observation } from './linearizability';
@@ -25,7 +23,7 @@ describe('two processes of the built service', () => {
   let replicas: Replica[] = [];
 
   const start = async (): Promise<Replica> => {
-    const [port, metricsPort] = [await freePort(), await freePort()];
+    const [port, metricsPort] = await findFreePorts(2);
     const url = `http://127.0.0.1:${String(port)}`;
     const env = { ...surroundings.environment, PORT: String(port), METRICS_PORT: String(metricsPort) };
     return { url, process: await runProcess({ entry, env, readyUrl: `${url}/health/ready` }) };
@@ -155,12 +153,4 @@ async function textOrNull(found: Promise<unknown>): Promise<string | null> {
     if (error instanceof Error && error.name === 'SettingNotFoundError') return null;
     throw error;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

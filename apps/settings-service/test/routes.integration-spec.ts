@@ -1,4 +1,4 @@
-import { apiDocument, wrongRefusals } from '@platform/testing';
+import { apiDocument, bearer, wrongRefusals } from '@platform/testing';
 import {
   CUSTOMER,
   NOBODY,
@@ -6,7 +6,6 @@ import {
   PARTNER,
   RESIDENT,
   SERVICE_PROVIDER,
-  bearer,
   settingPath,
   startSettings,
 } from './settings-fixture';

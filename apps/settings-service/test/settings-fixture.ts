@@ -2,14 +2,18 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { runMigrations } from '@platform/database';
 import { Persona } from '@platform/personas';
 import { createServiceApplication } from '@platform/service-defaults';
-import { TEST_TOKEN_CONFIG, createTestDatabase, testAccessToken, watchTraffic } from '@platform/testing';
-import type { TestDatabase } from '@platform/testing';
+import {
+  authServiceVariables,
+  bearer,
+  createTestDatabase,
+  startAuthServiceDouble,
+  watchTraffic,
+} from '@platform/testing';
+import type { AuthServiceDouble, TestDatabase } from '@platform/testing';
 import request from 'supertest';
 import { loadSettingsServiceConfig } from '../src/config';
 import { MIGRATIONS, SCHEMA, appRoleGrants } from '../src/database-layout';
 import { settingsService } from '../src/service-definition';
-import { startAuthServiceDouble } from './auth-service-double';
-import type { AuthServiceDouble } from './auth-service-double';
 
 /** What a settings service needs around it: a database of its own, in which it has the role it has in production, and tokens. */
 export interface SettingsSurroundings {
@@ -53,11 +57,6 @@ export const OWNER = bearer({ personas: Persona.Owner });
 export const RESIDENT = bearer({ personas: Persona.Resident });
 export const SERVICE_PROVIDER = bearer({ personas: Persona.ServiceProvider });
 export const NOBODY = bearer({ personas: Persona.None });
-
-/** An Authorization header with the claims of `testAccessToken`. */
-export function bearer(claims: Record<string, unknown>): { authorization: string } {
-  return { authorization: `Bearer ${testAccessToken(claims)}` };
-}
 
 /** Everything but the service. */
 export async function prepareSettings({
@@ -113,14 +112,7 @@ export function environmentFor(databaseUrl: string, authServiceUrl: string): Rec
   return {
     ...{ NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'silent' },
     DATABASE_URL: databaseUrl,
-    TOKEN_ISSUER: TEST_TOKEN_CONFIG.issuer,
-    TOKEN_AUDIENCE: TEST_TOKEN_CONFIG.audience,
-    ACCESS_TOKEN_HMAC_KEY: TEST_TOKEN_CONFIG.hmacKey.toString('base64url'),
-    ACCESS_TOKEN_HMAC_KEY_ID: TEST_TOKEN_CONFIG.hmacKeyId,
-    AUTH_SERVICE_URL: authServiceUrl,
-    SERVICE_APPLICATION_KEY: 'platform-services',
-    SERVICE_SHARED_SECRET: SECRET,
-    SERVICE_USER_NAME: 'svc.platform',
+    ...authServiceVariables(authServiceUrl),
     CURSOR_HMAC_KEY: SECRET,
   };
 }

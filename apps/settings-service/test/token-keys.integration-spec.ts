@@ -1,10 +1,10 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createServiceApplication } from '@platform/service-defaults';
-import { TEST_TOKEN_CONFIG } from '@platform/testing';
+import { TEST_TOKEN_CONFIG, bearer } from '@platform/testing';
 import request from 'supertest';
 import { loadSettingsServiceConfig } from '../src/config';
 import { settingsService } from '../src/service-definition';
-import { PARTNER, bearer, prepareSettings } from './settings-fixture';
+import { PARTNER, prepareSettings } from './settings-fixture';
 import type { SettingsSurroundings } from './settings-fixture';
 
 const OLD_KEY = TEST_TOKEN_CONFIG.hmacKey.toString('base64url');

@@ -4,8 +4,8 @@ import {
   UnscheduleRecurringTaskInstanceGenerationRequest,
 } from '@platform/contracts';
 import type { PlainBus } from '@platform/messaging';
-import { eventually } from '@platform/testing';
-import { CUSTOMER, PARTNER, bearer, startTaskService } from './task-fixture';
+import { bearer, eventually } from '@platform/testing';
+import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 describe('recurring generation', () => {

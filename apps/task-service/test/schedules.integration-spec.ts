@@ -1,4 +1,5 @@
 import { ScheduleCreatedEvent } from '@platform/contracts';
+import { bearer } from '@platform/testing';
 import {
   CUSTOMER,
   NOBODY,
@@ -6,7 +7,6 @@ import {
   PARTNER,
   RESIDENT,
   SERVICE_PROVIDER,
-  bearer,
   startTaskService,
 } from './task-fixture';
 import type { TaskFixture } from './task-fixture';

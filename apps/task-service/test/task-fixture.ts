@@ -6,22 +6,21 @@ import type { PlainBus } from '@platform/messaging';
 import { Persona } from '@platform/personas';
 import { createServiceApplication } from '@platform/service-defaults';
 import {
-  TEST_TOKEN_CONFIG,
+  authServiceVariables,
+  bearer,
   createTestBroker,
   createTestDatabase,
   eventually,
-  testAccessToken,
+  startAuthServiceDouble,
   watchTraffic,
 } from '@platform/testing';
-import type { TestBroker, TestDatabase } from '@platform/testing';
+import type { AuthServiceDouble, TestBroker, TestDatabase } from '@platform/testing';
 import { SYSTEM_CLOCK } from '@platform/time';
 import type { Clock } from '@platform/time';
 import request from 'supertest';
 import { loadTaskServiceConfig } from '../src/config';
 import { MIGRATIONS, SCHEMA, appRoleGrants } from '../src/database-layout';
 import { taskService } from '../src/service-definition';
-import { startAuthServiceDouble } from './auth-service-double';
-import type { AuthServiceDouble } from './auth-service-double';
 
 export const NAMESPACE = 'Platform.Contracts';
 const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('base64url');
@@ -139,11 +138,6 @@ function observer(brokers: TaskFixture['brokers']): Pick<TaskFixture, 'watch' | 
   };
 }
 
-/** An Authorization header with the claims of `testAccessToken`. */
-export function bearer(claims: Record<string, unknown>): { authorization: string } {
-  return { authorization: `Bearer ${testAccessToken(claims)}` };
-}
-
 /** Authorization headers by persona; facilities 501 and 502 unless said otherwise. */
 export const PARTNER = bearer({
   sub: 'userid:9001',
@@ -177,14 +171,7 @@ export function environment(authServiceUrl: string): NodeJS.ProcessEnv {
       METRICS_PORT: '0',
       LOG_LEVEL: process.env['TEST_LOG_LEVEL'] ?? 'silent',
     },
-    TOKEN_ISSUER: TEST_TOKEN_CONFIG.issuer,
-    TOKEN_AUDIENCE: TEST_TOKEN_CONFIG.audience,
-    ACCESS_TOKEN_HMAC_KEY: TEST_TOKEN_CONFIG.hmacKey.toString('base64url'),
-    ACCESS_TOKEN_HMAC_KEY_ID: TEST_TOKEN_CONFIG.hmacKeyId,
-    AUTH_SERVICE_URL: authServiceUrl,
-    SERVICE_APPLICATION_KEY: 'platform-services',
-    SERVICE_SHARED_SECRET: SECRET,
-    SERVICE_USER_NAME: 'svc.platform',
+    ...authServiceVariables(authServiceUrl),
     CURSOR_HMAC_KEY: SECRET,
     REQUEST_TIMEOUT_MS: '5000',
   };

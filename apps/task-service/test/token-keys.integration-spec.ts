@@ -1,5 +1,5 @@
-import { TEST_TOKEN_CONFIG } from '@platform/testing';
-import { PARTNER, bearer, startTaskService } from './task-fixture';
+import { TEST_TOKEN_CONFIG, bearer } from '@platform/testing';
+import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 const OLD_KEY = TEST_TOKEN_CONFIG.hmacKey.toString('base64url');

@@ -1,8 +1,8 @@
 import { TaskInstanceGenerationRequested } from '@platform/contracts';
 import type { messageTraceHeaders } from '@platform/messaging';
 import { newTraceId, recordSpansWith, traceIdOf } from '@platform/service-defaults';
-import { SpanNotes, eventually } from '@platform/testing';
-import { PARTNER, bearer, startTaskService } from './task-fixture';
+import { SpanNotes, bearer, eventually } from '@platform/testing';
+import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 const CALLER = '00f067aa0ba902b7';

@@ -1,7 +1,5 @@
-import { createServer } from 'node:http';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { EmptyProject, testAccessToken } from '@platform/testing';
+import { EmptyProject, startHttpDouble, testAccessToken } from '@platform/testing';
+import type { HttpDouble } from '@platform/testing';
 import vectors from '../trust-test-vectors.json';
 
 // A test vector of the README.
@@ -38,25 +36,21 @@ const TYPED_PROGRAM = `
 describe('the published package, in an empty project', () => {
   const accessToken = testAccessToken();
   let project: EmptyProject;
-  let service: Server;
-  let url: string;
+  let service: HttpDouble;
 
   beforeAll(async () => {
     project = await EmptyProject.withPackage('libs/auth-client');
-    service = createServer((request, response) => {
+    service = await startHttpDouble((request, response) => {
       request.resume();
       response.writeHead(request.url === '/auth/token/trust' ? 200 : 404, {
         'content-type': 'application/json',
       });
       response.end(JSON.stringify({ wasSuccessful: true, accessToken }));
     });
-    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${String((service.address() as AddressInfo).port)}`;
   }, 120_000);
 
   afterAll(async () => {
-    service.closeAllConnections();
-    await new Promise((resolve) => service.close(resolve));
+    await service.close();
     await project.remove();
   });
 
@@ -73,7 +67,7 @@ describe('the published package, in an empty project', () => {
     ],
   ])('works from %s', async (_kind, file, head) => {
     await project.write(file, head + PROGRAM);
-    expect(await project.run(file, url)).toBe(`${accessToken} ${CODE}\n`);
+    expect(await project.run(file, service.url)).toBe(`${accessToken} ${CODE}\n`);
   });
 
   it.each([

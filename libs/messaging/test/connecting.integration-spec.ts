@@ -1,7 +1,6 @@
 import { inspect } from 'node:util';
-import { createTestBroker, type TestBroker } from '@platform/testing';
+import { TcpProxy, createTestBroker, type TestBroker } from '@platform/testing';
 import { BusUnavailableError, connectBus } from '../src/index';
-import { TcpProxy } from './tcp-proxy';
 
 const PASSWORD = 'hunter2-is-a-secret';
 
@@ -36,8 +35,8 @@ describe('connectBus', () => {
   });
 
   it('gives up in time on an address where nobody listens', async () => {
-    const proxy = await TcpProxy.inFrontOf(broker.url);
-    await proxy.cut();
+    const proxy = await TcpProxy.start(broker.url);
+    await proxy.refuse();
     const url = new URL(proxy.url);
     url.password = PASSWORD;
     const { error, told } = await failure(url.toString());

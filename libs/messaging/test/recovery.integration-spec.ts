@@ -7,7 +7,13 @@ import {
 } from '@platform/contracts';
 import { DatabaseUnavailableError } from '@platform/database';
 import { HealthRegistry } from '@platform/service-defaults';
-import { createTestBroker, eventually, type TestBroker, type TestDatabase } from '@platform/testing';
+import {
+  TcpProxy,
+  createTestBroker,
+  eventually,
+  type TestBroker,
+  type TestDatabase,
+} from '@platform/testing';
 import {
   BusUnavailableError,
   type ConsumeContext,
@@ -23,7 +29,6 @@ import {
 import { BrokerProbe } from './broker-probe';
 import { completedEvent } from './messages';
 import { createInboxDatabase, effects, SILENT, startMessagingApp, stopGracefully } from './messaging-app';
-import { TcpProxy } from './tcp-proxy';
 
 const QUEUE = 'recovery.completed';
 const DATABASE_GONE = -1;
@@ -55,7 +60,7 @@ describe('recovery', () => {
 
   beforeEach(async () => {
     [broker, database] = await Promise.all([createTestBroker(), createInboxDatabase()]);
-    proxy = await TcpProxy.inFrontOf(broker.url);
+    proxy = await TcpProxy.start(broker.url);
     app = await startMessagingApp({ databaseUrl: database.url, mainUrl: proxy.url, handlers: [Recorder] });
     neighbour = await connectBus({ url: broker.url, name: 'neighbour', logger: SILENT });
     probe = await BrokerProbe.connect(broker.url);
@@ -64,7 +69,7 @@ describe('recovery', () => {
 
   afterEach(async () => {
     await stopGracefully(app);
-    await Promise.all([neighbour.close(), probe.close(), proxy.cut()]);
+    await Promise.all([neighbour.close(), probe.close(), proxy.stop()]);
     await Promise.all([broker.drop(), database.drop()]);
   });
 
@@ -85,7 +90,7 @@ describe('recovery', () => {
       });
       if (sent % 50 === 0) await broker.management.closeConnections();
       if (sent % 100 === 99) {
-        await proxy.cut();
+        await proxy.refuse();
         await proxy.restore();
       }
       sent += 1;
@@ -125,7 +130,7 @@ describe('recovery', () => {
 
   it('refuses to publish and to request at once while the broker is away, and works again when it is back', async () => {
     await publish(1);
-    await proxy.cut();
+    await proxy.refuse();
     await eventually(() => expect(ready()).rejects.toThrow(/not connected/));
     const startedAtMs = performance.now();
     await expect(publish(2)).rejects.toThrow(BusUnavailableError);
@@ -153,20 +158,20 @@ describe('recovery', () => {
 
   it('gives up on a silent broker in time', async () => {
     await publish(1);
-    proxy.fallSilent();
+    proxy.freeze();
     const options = { timeoutMs: 300 };
     const published = app
       .get(MessagePublisher)
       .publish(TaskInstanceCompletedEvent, completedEvent(), options);
     await expect(published).rejects.toThrow(PublishTimeoutError);
-    await proxy.cut();
+    await proxy.refuse();
     await proxy.restore();
     await eventually(ready);
   });
 
   it('starts without a broker and consumes as soon as there is one', async () => {
     await stopGracefully(app);
-    await proxy.cut();
+    await proxy.refuse();
     app = await startMessagingApp({ databaseUrl: database.url, mainUrl: proxy.url, handlers: [Recorder] });
     await expect(ready()).rejects.toThrow(/not connected/);
     await neighbour.publish(TaskInstanceCompletedEvent, completedEvent({ facilityId: 7 }));
@@ -190,7 +195,7 @@ describe('recovery', () => {
       expect(await probe.queue('recovery.unschedule')).toMatchObject({ ready: 0 }),
     );
     await eventually(() => expect(neighbour.isReady()).toBe(true));
-    await proxy.cut();
+    await proxy.refuse();
     answer();
     await proxy.restore();
     await expect(requested).resolves.toEqual({ succeeded: { facilityId: 5, removed: true } });

@@ -1,16 +1,6 @@
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { eventually, runProcess } from '@platform/testing';
+import { eventually, findFreePorts, runProcess } from '@platform/testing';
 import type { RunningProcess } from '@platform/testing';
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise<void>((resolve) => server.once('listening', () => resolve()));
-  const { port } = server.address() as AddressInfo;
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  return port;
-}
 
 describe('a service process', () => {
   let running: RunningProcess;
@@ -18,7 +8,7 @@ describe('a service process', () => {
   let metricsOrigin: string;
 
   async function start(env: Record<string, string> = {}): Promise<void> {
-    const [port, metricsPort] = [await freePort(), await freePort()];
+    const [port, metricsPort] = await findFreePorts(2);
     origin = `http://127.0.0.1:${port}`;
     metricsOrigin = `http://127.0.0.1:${metricsPort}`;
     running = await runProcess({

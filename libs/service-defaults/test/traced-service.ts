@@ -1,9 +1,6 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { IncomingHttpHeaders, Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
-import { runProcess } from '@platform/testing';
+import { findFreePorts, runProcess, startHttpDouble } from '@platform/testing';
 import type { RunningProcess } from '@platform/testing';
 
 /** The traced service as a process, and what is behind it. */
@@ -17,18 +14,19 @@ export interface TracedService {
 
 export async function startTracedService(env: Record<string, string> = {}): Promise<TracedService> {
   const downstream: IncomingHttpHeaders[] = [];
-  const server = createServer((request, response) => {
+  const behind = await startHttpDouble((request, response) => {
     downstream.push(request.headers);
     response.writeHead(404).end();
   });
-  const url = `http://127.0.0.1:${String(await closedPort())}`;
+  const [port] = (await findFreePorts(1)) as [number];
+  const url = `http://127.0.0.1:${String(port)}`;
   const running = await runProcess({
     entry: join(__dirname, 'traced-process.cjs'),
     env: {
-      PORT: new URL(url).port,
+      PORT: String(port),
       METRICS_PORT: '0',
       LOG_LEVEL: 'info',
-      DOWNSTREAM_URL: await listen(server),
+      DOWNSTREAM_URL: behind.url,
       ...env,
     },
     readyUrl: `${url}/health/ready`,
@@ -43,22 +41,7 @@ export async function startTracedService(env: Record<string, string> = {}): Prom
     },
     close: async () => {
       if (running.child.exitCode === null) await running.stop();
-      server.closeAllConnections();
-      server.close();
+      await behind.close();
     },
   };
-}
-
-/** A port that nobody listens at. */
-export async function closedPort(): Promise<number> {
-  const server = createServer();
-  const { port } = new URL(await listen(server));
-  await new Promise((resolve) => server.close(resolve));
-  return Number(port);
-}
-
-async function listen(server: Server): Promise<string> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
 }

@@ -1,8 +1,8 @@
 import { gunzipSync } from 'node:zlib';
-import { eventually, startTraceCollector } from '@platform/testing';
+import { eventually, findFreePorts, startTraceCollector } from '@platform/testing';
 import type { CollectedSpan, TraceCollector } from '@platform/testing';
 import { newTraceId } from '../src';
-import { closedPort, startTracedService } from './traced-service';
+import { startTracedService } from './traced-service';
 import type { TracedService } from './traced-service';
 
 const CALLER = '00f067aa0ba902b7';
@@ -142,7 +142,8 @@ describe('a collector that', () => {
     '%s slows no request and holds up no stop',
     async (what) => {
       const silent = await startTraceCollector({ isSilent: true });
-      const nobody = `http://127.0.0.1:${String(await closedPort())}`;
+      const [port] = (await findFreePorts(1)) as [number];
+      const nobody = `http://127.0.0.1:${String(port)}`;
       const service = await startTracedService({
         OTEL_EXPORTER_OTLP_ENDPOINT: what === 'never answers' ? silent.url : nobody,
         OTEL_BSP_SCHEDULE_DELAY: '20',

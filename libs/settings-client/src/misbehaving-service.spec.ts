@@ -1,6 +1,6 @@
-import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { findFreePorts, startHttpDouble } from '@platform/testing';
+import type { HttpDouble } from '@platform/testing';
 import { REAL_TIME } from './passing-time';
 import { SettingsClient } from './settings-client';
 
@@ -19,7 +19,7 @@ const fail =
   };
 
 describe('SettingsClient and a service that misbehaves', () => {
-  let server: Server;
+  let service: HttpDouble;
   let script: Behaviour[] = [];
   let requests: { method: string | undefined; key: string | undefined }[] = [];
   let waits: number[] = [];
@@ -34,34 +34,27 @@ describe('SettingsClient and a service that misbehaves', () => {
     },
   };
   const LIMIT_MS = 150;
-  const newClient = (port = (server.address() as AddressInfo).port) =>
+  const newClient = (baseUrl = service.url) =>
     new SettingsClient({
-      baseUrl: `http://127.0.0.1:${String(port)}`,
+      baseUrl,
       token: 't',
       attemptTimeoutMs: LIMIT_MS,
       time,
     });
 
   beforeAll(async () => {
-    server = createServer((request, response) => {
+    service = await startHttpDouble((request, response) => {
       const key = request.headers['idempotency-key'] as string | undefined;
       requests.push({ method: request.method, key });
       request.resume();
       const behaviour = script.length > 1 ? script.shift() : script[0];
       behaviour?.(request, response);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   });
   beforeEach(() => {
     [script, requests, waits] = [[], [], []];
   });
-  afterAll(
-    () =>
-      new Promise((resolve) => {
-        server.close(resolve);
-        server.closeAllConnections();
-      }),
-  );
+  afterAll(() => service.close());
 
   it.each<[string, Behaviour]>([
     ['resets the connection', (request) => request.socket.resetAndDestroy()],
@@ -115,11 +108,10 @@ describe('SettingsClient and a service that misbehaves', () => {
   });
 
   it('gives up after six attempts on a port where nobody listens', async () => {
-    const nobody = createServer();
-    await new Promise<void>((resolve) => nobody.listen(0, '127.0.0.1', resolve));
-    const { port } = nobody.address() as AddressInfo;
-    await new Promise((resolve) => nobody.close(resolve));
-    await expect(newClient(port).getValueOrNull('S', 'n')).rejects.toMatchObject({
+    const [port] = (await findFreePorts(1)) as [number];
+    await expect(
+      newClient(`http://127.0.0.1:${String(port)}`).getValueOrNull('S', 'n'),
+    ).rejects.toMatchObject({
       name: 'SettingsUnavailableError',
       attempts: 6,
     });

@@ -1,7 +1,5 @@
-import { createServer } from 'node:http';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { EmptyProject } from '@platform/testing';
+import { EmptyProject, startHttpDouble } from '@platform/testing';
+import type { HttpDouble } from '@platform/testing';
 
 const PROGRAM = `
   const client = new SettingsClient({ baseUrl: process.argv[2], token: 'token' });
@@ -20,21 +18,17 @@ const TYPED_PROGRAM = `
 
 describe('the published package, in an empty project', () => {
   let project: EmptyProject;
-  let service: Server;
-  let url: string;
+  let service: HttpDouble;
 
   beforeAll(async () => {
     project = await EmptyProject.withPackage('libs/settings-client');
-    service = createServer((_request, response) => {
+    service = await startHttpDouble((_request, response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"a":1}');
     });
-    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${String((service.address() as AddressInfo).port)}`;
   }, 120_000);
 
   afterAll(async () => {
-    service.closeAllConnections();
-    await new Promise((resolve) => service.close(resolve));
+    await service.close();
     await project.remove();
   });
 
@@ -51,7 +45,7 @@ describe('the published package, in an empty project', () => {
     ],
   ])('works from %s', async (_kind, file, head) => {
     await project.write(file, head + PROGRAM);
-    expect(await project.run(file, url)).toBe('{"a":1} function\n');
+    expect(await project.run(file, service.url)).toBe('{"a":1} function\n');
   });
 
   it('brings types for both', async () => {

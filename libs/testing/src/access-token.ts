@@ -46,6 +46,11 @@ export function testAccessToken({ header, ...claims }: TestTokenOverrides = {}):
   return `${signed}.${signature}`;
 }
 
+/** An Authorization header with a `testAccessToken` of these claims. */
+export function bearer(claims: TestTokenOverrides): { authorization: string } {
+  return { authorization: `Bearer ${testAccessToken(claims)}` };
+}
+
 function encode(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url');
 }

@@ -11,10 +11,15 @@ export type {
   ReceivedMessage,
 } from './broker-management';
 export { eventually } from './eventually';
-export { TEST_TOKEN_CONFIG, testAccessToken } from './access-token';
+export { TEST_TOKEN_CONFIG, bearer, testAccessToken } from './access-token';
 export type { TestTokenOverrides } from './access-token';
 export { runProcess } from './run-process';
 export type { ProcessOptions, RunningProcess } from './run-process';
+export { authServiceVariables, startAuthServiceDouble } from './auth-service-double';
+export type { AuthServiceDouble } from './auth-service-double';
+export { startHttpDouble } from './http-double';
+export type { HttpDouble } from './http-double';
+export { findFreePorts } from './free-ports';
 export { TcpProxy } from './tcp-proxy';
 export { EmptyProject } from './empty-project';
 export { PrivatePostgresql } from './private-postgresql';

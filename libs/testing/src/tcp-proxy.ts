@@ -8,6 +8,7 @@ type Behaviour = 'pass' | 'refuse' | 'freeze';
 /** A relay in front of a server (database, broker), for outages that leave the server itself alone. */
 export class TcpProxy {
   private readonly sockets = new Set<Socket>();
+  private readonly clients = new Set<Socket>();
   private behaviour: Behaviour = 'pass';
 
   private constructor(
@@ -54,6 +55,11 @@ export class TcpProxy {
     for (const socket of this.sockets) socket.pause();
   }
 
+  /** Sends `bytes` to every client, as if the target had; only between two of its own messages, so while nothing else is going on. */
+  inject(bytes: Buffer): void {
+    for (const client of this.clients) client.write(bytes);
+  }
+
   /** Everything passes again. */
   async restore(): Promise<void> {
     const wasRefusing = this.behaviour === 'refuse';
@@ -73,6 +79,8 @@ export class TcpProxy {
 
   private watch(): void {
     this.server.on('connection', (client) => {
+      this.clients.add(client);
+      client.on('close', () => this.clients.delete(client));
       const upstream = connect(Number(this.target.port), this.target.hostname);
       this.join(client, upstream);
       this.join(upstream, client);

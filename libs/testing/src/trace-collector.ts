@@ -1,6 +1,5 @@
-import { createServer } from 'node:http';
 import type { IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { startHttpDouble } from './http-double';
 
 /** A span as it was exported, in as far as tests look at it. */
 export interface CollectedSpan {
@@ -60,7 +59,7 @@ const FAILED = 2;
 /** Starts a collector on a free port. @param isSilent takes connections and never answers */
 export async function startTraceCollector({ isSilent = false } = {}): Promise<TraceCollector> {
   const exports: CollectedExport[] = [];
-  const server = createServer((request, response) => {
+  const double = await startHttpDouble((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -74,21 +73,13 @@ export async function startTraceCollector({ isSilent = false } = {}): Promise<Tr
       if (!isSilent) response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`,
+    ...double,
     exports,
     spans: () =>
       exports
         .filter(({ contentType }) => contentType === 'application/json')
         .flatMap(({ body }) => spansOf(JSON.parse(body.toString()) as OtlpRequest)),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => {
-          resolve();
-        });
-        server.closeAllConnections();
-      }),
   };
 }
 

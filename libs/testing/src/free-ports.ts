@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 
-/** Below the range from which the system takes the ports of outgoing connections, of which a journey makes many. */
+/** Below the range from which the system takes the ports of outgoing connections, of which a suite makes thousands. */
 const FIRST_PORT = 20_000;
 const LAST_PORT = 32_000;
 
