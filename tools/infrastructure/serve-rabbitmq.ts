@@ -7,69 +7,38 @@
  * Usage: node tools/infrastructure/serve-rabbitmq.ts
  */
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { findFreePorts } from './free-ports.ts';
 import { FriendlyError } from './friendly-error.ts';
-import type { RabbitmqOptions } from './rabbitmq-node.ts';
 import { startRabbitmq, type StartedRabbitmq } from './rabbitmq.ts';
-import { findRunAs } from './run-as.ts';
 import { SecretFile } from './secrets.ts';
+import { servePrivately } from './serve-privately.ts';
 import { openStateFolder } from './state-folder.ts';
-import { Supervisor } from './supervisor.ts';
-import { makeTemporaryFolder } from './test-infrastructure.ts';
+import type { Supervisor } from './supervisor.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
 
-type Options = RabbitmqOptions & { readonly cacheFolder: string };
-
-async function main(): Promise<void> {
-  const runAs = findRunAs();
-  const folder = makeTemporaryFolder(runAs);
-  const supervisor = await Supervisor.open({
-    recordFile: join(folder, 'run.json'),
-    logFolder: join(folder, 'logs'),
-    removeFolder: folder,
-  });
-  const stop = (exitCode: number): void => void supervisor.stop().then(() => process.exit(exitCode));
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop(0));
+await servePrivately(async ({ folder, supervisor, runAs }) => {
   const [amqp, management, distribution, epmd] = (await findFreePorts(4)) as [number, number, number, number];
-  const options: Options = {
+  const options = {
     folder: join(folder, 'rabbitmq'),
     cacheFolder: join(openStateFolder(WORKSPACE), 'cache'),
     ports: { amqp, management, distribution, epmd },
     password: new SecretFile(join(folder, 'rabbitmq.secret')).get('password'),
     runAs,
   };
-  try {
-    await serve(supervisor, options);
-    stop(0);
-  } catch (error) {
-    process.stderr.write(`${error instanceof FriendlyError ? error.message : String(error)}\n`);
-    stop(1);
-  }
-}
-
-async function serve(supervisor: Supervisor, options: Options): Promise<void> {
   const broker = await startRabbitmq(supervisor, options);
-  const commands: Readonly<Record<string, () => Promise<unknown>>> = {
-    stop: () => end(supervisor, 'SIGTERM'),
-    crash: () => end(supervisor, 'SIGKILL'),
-    start: () => startRabbitmq(supervisor, options),
-    // Every broker uses more than one byte. It sees the new limit at once.
-    block: () => control(broker, 'set_vm_memory_high_watermark', 'absolute', '1'),
-    unblock: () => control(broker, 'set_vm_memory_high_watermark', '0.4'),
+  return {
+    addresses: { url: broker.amqp, managementUrl: broker.management },
+    commands: {
+      stop: () => end(supervisor, 'SIGTERM'),
+      crash: () => end(supervisor, 'SIGKILL'),
+      start: () => startRabbitmq(supervisor, options),
+      // Every broker uses more than one byte. It sees the new limit at once.
+      block: () => control(broker, 'set_vm_memory_high_watermark', 'absolute', '1'),
+      unblock: () => control(broker, 'set_vm_memory_high_watermark', '0.4'),
+    },
   };
-  const answer = (): void => {
-    process.stdout.write(`${JSON.stringify({ url: broker.amqp, managementUrl: broker.management })}\n`);
-  };
-  answer();
-  for await (const line of createInterface({ input: process.stdin })) {
-    const command = commands[line];
-    if (command === undefined) throw new FriendlyError(`unknown command: ${line}`);
-    await command();
-    answer();
-  }
-}
+});
 
 async function end(supervisor: Supervisor, signal: NodeJS.Signals): Promise<void> {
   const node = supervisor.find('rabbitmq');
@@ -83,5 +52,3 @@ async function control(broker: StartedRabbitmq, ...args: string[]): Promise<void
   if (broker.control === null) throw new FriendlyError(`no rabbitmqctl for a broker from ${broker.origin}`);
   await broker.control(...args);
 }
-
-await main();

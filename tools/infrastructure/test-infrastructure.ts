@@ -23,13 +23,7 @@ export interface TestInfrastructure {
  */
 export async function startTestInfrastructure(workspace: string): Promise<TestInfrastructure> {
   const named = process.env;
-  const runAs = findRunAs();
-  const folder = makeTemporaryFolder(runAs);
-  const supervisor = await Supervisor.open({
-    recordFile: join(folder, 'run.json'),
-    logFolder: join(folder, 'logs'),
-    removeFolder: folder,
-  });
+  const { folder, supervisor, runAs } = await openTemporaryPlace();
   try {
     const context = { workspace, folder, runAs, cacheFolder: join(openStateFolder(workspace), 'cache') };
     const [database, broker] = await Promise.all([
@@ -76,6 +70,25 @@ async function startTestRabbitmq(supervisor: Supervisor, context: Context): Prom
     runAs: context.runAs,
   });
   return { TEST_RABBITMQ_URL: urls.amqp, TEST_RABBITMQ_MANAGEMENT_URL: urls.management ?? '' };
+}
+
+/** Where servers run that are thrown away when their supervisor stops, folder and all. */
+export interface TemporaryPlace {
+  readonly folder: string;
+  readonly supervisor: Supervisor;
+  readonly runAs: RunAs | null;
+}
+
+/** Whoever opens it has to stop its supervisor. */
+export async function openTemporaryPlace(): Promise<TemporaryPlace> {
+  const runAs = findRunAs();
+  const folder = makeTemporaryFolder(runAs);
+  const supervisor = await Supervisor.open({
+    recordFile: join(folder, 'run.json'),
+    logFolder: join(folder, 'logs'),
+    removeFolder: folder,
+  });
+  return { folder, supervisor, runAs };
 }
 
 /** A new folder that `runAs` can reach. */

@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import { createDatabases, databaseUrls, type ServiceDatabase } from '#infrastructure/databases.ts';
 import { findFreePorts } from '#infrastructure/free-ports.ts';
 import type { RabbitmqUrls } from '#infrastructure/rabbitmq-node.ts';
-import { findRunAs } from '#infrastructure/run-as.ts';
 import { SecretFile } from '#infrastructure/secrets.ts';
-import { Supervisor } from '#infrastructure/supervisor.ts';
-import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
+import type { Supervisor } from '#infrastructure/supervisor.ts';
+import { openTemporaryPlace } from '#infrastructure/test-infrastructure.ts';
 import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
 import { LOAD_IDENTITIES, PROJECT_ROOTS, SERVICES } from './deployables.ts';
 import type { Deployable, Service, ServiceName } from './deployables.ts';
@@ -75,12 +74,7 @@ export class Laboratory {
     { nodeOptions = [], projectRoots = PROJECT_ROOTS }: LaboratoryOptions,
     progress: (line: string) => void,
   ): Promise<Laboratory> {
-    const folder = makeTemporaryFolder(findRunAs());
-    const supervisor = await Supervisor.open({
-      recordFile: join(folder, 'run.json'),
-      logFolder: join(folder, 'logs'),
-      removeFolder: folder,
-    });
+    const { folder, supervisor } = await openTemporaryPlace();
     try {
       progress(
         `starting PostgreSQL and RabbitMQ${projectRoots.length === 0 ? '' : ', building the services'}`,

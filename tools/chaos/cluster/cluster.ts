@@ -1,11 +1,10 @@
 import { join } from 'node:path';
 import type { DatabaseUrls } from '#infrastructure/databases.ts';
 import { findFreePorts } from '#infrastructure/free-ports.ts';
-import { findRunAs } from '#infrastructure/run-as.ts';
 import { SecretFile } from '#infrastructure/secrets.ts';
 import { openStateFolder } from '#infrastructure/state-folder.ts';
-import { Supervisor } from '#infrastructure/supervisor.ts';
-import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
+import type { Supervisor } from '#infrastructure/supervisor.ts';
+import { openTemporaryPlace } from '#infrastructure/test-infrastructure.ts';
 import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
 import { LOAD_IDENTITIES, NEIGHBOURS } from '#start/deployables.ts';
 import { localUrl, neighbourEnvironment, type PlatformSettings } from '#start/environments.ts';
@@ -80,21 +79,13 @@ export class Cluster {
 
   /** A cluster of which nothing runs yet; whoever opened it has to `stop()` it, even if `start()` fails. */
   static async open(options: ClusterOptions): Promise<Cluster> {
-    const runAs = findRunAs();
-    const folder = makeTemporaryFolder(runAs);
-    const supervisor = await Supervisor.open({
-      recordFile: join(folder, 'run.json'),
-      logFolder: join(folder, 'logs'),
-      removeFolder: folder,
-    });
-    const file = new SecretFile(join(folder, 'secrets.json'));
+    const temporary = await openTemporaryPlace();
+    const file = new SecretFile(join(temporary.folder, 'secrets.json'));
     const secrets = new Map<string, string>();
     const place: ServerPlace = {
-      supervisor,
+      ...temporary,
       workspace: options.workspace,
-      folder,
       cacheFolder: join(openStateFolder(options.workspace), 'cache'),
-      runAs,
       secret: (name) => {
         secrets.set(name, file.get(name));
         return file.get(name);
