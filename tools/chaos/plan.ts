@@ -1,4 +1,4 @@
-import { Random } from './random.ts';
+import { Random } from '#random/random.ts';
 
 export type ServiceName = 'auth' | 'settings' | 'task';
 export const SERVICE_NAMES = ['auth', 'settings', 'task'] as const satisfies readonly ServiceName[];

@@ -1,6 +1,6 @@
+import { Random } from '#random/random.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { republishChange } from '../cluster/witness.ts';
-import { Random } from '../random.ts';
 import { Caller } from './caller.ts';
 import type { LoadContext } from './context.ts';
 import { changeBusinessUnits } from './customers-staff.ts';

@@ -1,5 +1,5 @@
+import type { Random } from '#random/random.ts';
 import type { RawRequest } from '../fuzz-request.ts';
-import type { Random } from '../random.ts';
 
 interface Target {
   readonly method: string;

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
+import type { Random } from '#random/random.ts';
 import type { Operation, Schema } from '../document.ts';
 import type { FuzzRequest, RequestKind } from '../fuzz-request.ts';
-import type { Random } from '../random.ts';
 import type { Fixtures } from './fixtures.ts';
 import { percentEncode } from './hostile-text.ts';
 import { PERSONA_NAMES } from './personas.ts';

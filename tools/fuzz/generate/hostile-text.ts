@@ -1,4 +1,4 @@
-import type { Random } from '../random.ts';
+import type { Random } from '#random/random.ts';
 
 /** Text that has broken programs. As a JavaScript string: lone surrogates included. */
 export const HOSTILE_TEXTS: readonly string[] = [

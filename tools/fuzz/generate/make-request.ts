@@ -1,6 +1,6 @@
+import { Random } from '#random/random.ts';
 import type { Operation } from '../document.ts';
 import type { FuzzRequest, RequestKind } from '../fuzz-request.ts';
-import { Random } from '../random.ts';
 import { breakBody } from './broken-body.ts';
 import { breakHttp } from './broken-http.ts';
 import { requestOf, validDraft, type Draft } from './draft.ts';
@@ -33,7 +33,7 @@ const FORGERIES = Object.entries(HOSTILE_TOKENS);
 
 /** Request `number` of the run with this seed: the same for the same fixtures, whatever was sent before. */
 export function makeRequest(seed: number, number: number, fixtures: Fixtures): FuzzRequest {
-  const random = new Random(seed, number);
+  const random = Random.ofStream(seed, number);
   return MAKERS[kindOf(random)](fixtures, random);
 }
 

@@ -1,6 +1,6 @@
+import type { Random } from '#random/random.ts';
 import type { OpenApiDocument, Schema } from '../document.ts';
 import { resolveSchema } from '../document.ts';
-import type { Random } from '../random.ts';
 import type { Fixtures } from './fixtures.ts';
 import { CRON_TEXTS, INSTANTS, TIME_ZONES } from './hostile-text.ts';
 

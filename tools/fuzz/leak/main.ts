@@ -5,9 +5,9 @@ import { parseArgs } from 'node:util';
 import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
 import { FriendlyError } from '#infrastructure/friendly-error.ts';
 import { findRunAs } from '#infrastructure/run-as.ts';
+import { Random } from '#random/random.ts';
 import { WORKSPACE } from '#start/laboratory.ts';
 import { SERVICE_NAMES, startPlatform, type Platform } from '../platform.ts';
-import { Random } from '../random.ts';
 import { Caller } from './caller.ts';
 import { Sampler } from './sample.ts';
 import { judgeSeries, type Verdict } from './slope.ts';
@@ -125,7 +125,7 @@ async function fill(caller: Caller): Promise<void> {
 
 async function sendRound(caller: Caller, until: number, seed: number, round: number): Promise<void> {
   const work = async (lane: number): Promise<void> => {
-    const random = new Random(seed, round * 1_000 + lane);
+    const random = Random.ofStream(seed, round * 1_000 + lane);
     while (caller.sent < until) await runErrand(caller, random);
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, (_none, lane) => work(lane)));

@@ -1,11 +1,17 @@
-/** A repeatable source of chance for one request: the same seed and number give the same sequence, whatever other requests drew. */
+/** A repeatable source of chance: the same seed gives the same sequence. */
 export class Random {
   #state: number;
 
-  /** @param seed of the run @param stream e.g. the request's number */
-  constructor(seed: number, stream: number) {
-    this.#state = (Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(stream + 1, 0xc2b2ae35)) >>> 0;
-    this.next();
+  /** @param seed any integer; its lower 32 bits count */
+  constructor(seed: number) {
+    this.#state = seed >>> 0;
+  }
+
+  /** A sequence of its own, whatever others draw. @param seed of the run @param stream e.g. a request's number */
+  static ofStream(seed: number, stream: number): Random {
+    const random = new Random(Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(stream + 1, 0xc2b2ae35));
+    random.next();
+    return random;
   }
 
   /** A number from 0 up to but not including 1 (mulberry32). */
@@ -31,6 +37,14 @@ export class Random {
   pick<T>(items: readonly T[]): T {
     if (items.length === 0) throw new RangeError('there is nothing to pick from');
     return items[this.integer(0, items.length - 1)] as T;
+  }
+
+  /** The items in another order. */
+  shuffled<T>(items: readonly T[]): T[] {
+    const left = [...items];
+    const order: T[] = [];
+    while (left.length > 0) order.push(...left.splice(this.integer(0, left.length - 1), 1));
+    return order;
   }
 
   /** Lower-case letters and digits. */
