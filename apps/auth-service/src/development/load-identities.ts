@@ -1,6 +1,7 @@
 import { secret } from '@platform/service-defaults';
 import { Client } from 'pg';
 import { z } from 'zod';
+import { ownerAddressShape } from '../migrations/migration-settings';
 import { developmentApplications } from './development-identities';
 import { writeDevelopmentApplications } from './write-development-applications.query';
 import { writeExternalIdentities } from './write-external-identities.query';
@@ -11,21 +12,13 @@ import {
   writeServiceProviders,
 } from './write-development-identities.query';
 
-const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
-
 /** What loading needs; it writes as the role that owns the tables. */
 export const developmentConfigSchema = z.object({
   NODE_ENV: z
     .enum(['development', 'test'], 'development identities are never loaded in production')
     .default('development'),
-  DATABASE_URL: postgresUrl,
-  MIGRATION_DATABASE_URL: postgresUrl.optional(),
-  PERSON_DIRECTORY_DATABASE_URL: postgresUrl.optional(),
-  PERSON_DIRECTORY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
-  INTERNAL_LEGACY_DATABASE_URL: postgresUrl.optional(),
-  INTERNAL_LEGACY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
-  SERVICE_PROVIDERS_DATABASE_URL: postgresUrl.optional(),
-  SERVICE_PROVIDERS_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+  ...ownerAddressShape,
+  DATABASE_URL: ownerAddressShape.DATABASE_URL.unwrap(),
   SECRET_ENCRYPTION_KEY: secret({ minBytes: 32 }),
   DEVELOPMENT_SERVICE_SECRET: z.string().min(16),
   /** The provider whose subjects are mapped to development identities; none unless given. */

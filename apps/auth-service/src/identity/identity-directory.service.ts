@@ -7,8 +7,10 @@ import type {
   IdentityStoreName,
   StoredPassword,
 } from './identity';
-import { IDENTITY_STORES } from './identity-stores';
 import { SqlIdentityStore, findPasswordsInStores, findTogether } from './sql-identity.store';
+
+/** Injection token of the identity stores, in the order in which they are asked. */
+export const IDENTITY_STORES = Symbol('identity stores');
 
 /** Stores that can be asked together. */
 interface StoreGroup {

@@ -11,9 +11,8 @@ import {
   SERVICE_PROVIDERS_SCHEMA,
 } from '../migrations/schemas';
 import type { IdentityStore } from './identity';
-import { IdentityDirectory } from './identity-directory.service';
+import { IDENTITY_STORES, IdentityDirectory } from './identity-directory.service';
 import { IdentityResolver } from './identity-resolver.service';
-import { IDENTITY_STORES } from './identity-stores';
 import { InternalLegacyStore } from './internal-legacy.store';
 import { CallerIdentities } from './caller-identities.service';
 import { MeController } from './me.controller';

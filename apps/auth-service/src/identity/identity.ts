@@ -21,18 +21,10 @@ export interface IdentityRecord {
 }
 
 /** A user as all stores together know them. */
-export interface Identity {
+export interface Identity extends Omit<IdentityRecord, 'store' | 'disabled'> {
   identityType: IdentityType;
   /** `personid:<n>`, `userid:<n>` or `technician:<provider>:<name>`. */
   subject: string;
-  personId: number | null;
-  userId: number | null;
-  providerId: number | null;
-  name: string | null;
-  personas: Personas;
-  roles: string[];
-  facilities: number[];
-  groups: string[];
 }
 
 /** How a user is asked for. */

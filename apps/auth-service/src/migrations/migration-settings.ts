@@ -2,18 +2,21 @@ import { z } from 'zod';
 
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' });
 
-/** What migrating reads: each store may have a database of its own, and each database an owner of its own. */
+/** Addresses for who owns the tables: each store may have a database of its own, and each database an owner of its own. */
+export const ownerAddressShape = {
+  DATABASE_URL: postgresUrl.optional(),
+  MIGRATION_DATABASE_URL: postgresUrl.optional(),
+  PERSON_DIRECTORY_DATABASE_URL: postgresUrl.optional(),
+  PERSON_DIRECTORY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+  INTERNAL_LEGACY_DATABASE_URL: postgresUrl.optional(),
+  INTERNAL_LEGACY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+  SERVICE_PROVIDERS_DATABASE_URL: postgresUrl.optional(),
+  SERVICE_PROVIDERS_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+};
+
+/** What migrating reads. */
 export const migrationConfigSchema = z
-  .object({
-    DATABASE_URL: postgresUrl.optional(),
-    MIGRATION_DATABASE_URL: postgresUrl.optional(),
-    PERSON_DIRECTORY_DATABASE_URL: postgresUrl.optional(),
-    PERSON_DIRECTORY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
-    INTERNAL_LEGACY_DATABASE_URL: postgresUrl.optional(),
-    INTERNAL_LEGACY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
-    SERVICE_PROVIDERS_DATABASE_URL: postgresUrl.optional(),
-    SERVICE_PROVIDERS_MIGRATION_DATABASE_URL: postgresUrl.optional(),
-  })
+  .object(ownerAddressShape)
   .refine((urls) => urls.DATABASE_URL !== undefined || urls.MIGRATION_DATABASE_URL !== undefined, {
     path: ['DATABASE_URL'],
     message: 'is required',

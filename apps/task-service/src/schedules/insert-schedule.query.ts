@@ -8,14 +8,7 @@ import { SCHEDULE_COLUMNS, scheduleOf } from './schedule-columns';
 import type { ScheduleRow } from './schedule-columns';
 
 /** A schedule to be stored. */
-export interface NewSchedule {
-  readonly scheduleId: string;
-  readonly facilityId: number;
-  readonly name: string;
-  readonly description: string | null;
-  readonly schedule: string;
-  readonly timeZone: string;
-  readonly startDate: string | null;
+export interface NewSchedule extends Omit<Schedule, 'status' | 'createdAt' | 'createdBy'> {
   /** The first instant at which it may be due. */
   readonly startsAt: Date | null;
   readonly template: string | null;
