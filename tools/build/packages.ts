@@ -15,7 +15,7 @@ export const OUTSIDE: readonly string[] = [
 ];
 
 /** True for what is neither a path nor a part of Node. */
-export function isPackage(specifier: string): boolean {
+function isPackage(specifier: string): boolean {
   return !/^(?:\.|\/|node:|#)/.test(specifier);
 }
 
@@ -25,7 +25,7 @@ export function packageOf(specifier: string): string {
 }
 
 /** The source of the packages' bundle: each specifier's module, loaded when it is first asked for as `require` would. */
-export function packagesSource(specifiers: Iterable<string>): string {
+function packagesSource(specifiers: Iterable<string>): string {
   const members = [...specifiers]
     .sort()
     .map((specifier) => `  ${JSON.stringify(specifier)}: () => require(${JSON.stringify(specifier)}),`);

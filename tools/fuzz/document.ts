@@ -19,7 +19,7 @@ export interface Schema {
   readonly additionalProperties?: boolean | Schema;
 }
 
-export interface Parameter {
+interface Parameter {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header' | 'cookie';
   readonly required?: boolean;

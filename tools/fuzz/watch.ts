@@ -7,7 +7,7 @@ import { SERVICE_NAMES, type Platform } from './platform.ts';
 const MEMORY_BOUND_BYTES = 1_000_000_000;
 
 /** Resident bytes of a process; null when there is none. */
-export function residentBytes(pid: number): number | null {
+function residentBytes(pid: number): number | null {
   const file = `/proc/${pid}/status`;
   if (!existsSync(file)) return null;
   const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(file, 'utf8'))?.[1];

@@ -48,4 +48,4 @@ function expectEveryAnswerSeen(workspace, project) {
     );
 }
 
-module.exports = { apiCoverage, expectEveryAnswerSeen };
+module.exports = { expectEveryAnswerSeen };

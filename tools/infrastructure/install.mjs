@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export const WORKSPACE = join(dirname(fileURLToPath(import.meta.url)), '../..');
+const WORKSPACE = join(dirname(fileURLToPath(import.meta.url)), '../..');
 
 const STAMP = join(WORKSPACE, 'node_modules/.installed-from');
 const NODE = join(WORKSPACE, 'node_modules/.bin/node');

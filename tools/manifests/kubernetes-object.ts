@@ -26,7 +26,7 @@ export interface EnvironmentEntry {
   };
 }
 
-export interface Probe {
+interface Probe {
   readonly httpGet?: { path: string; port: string | number };
 }
 

@@ -1,5 +1,5 @@
 /** One query of a panel; `legend` in Grafana's notation. */
-export interface Query {
+interface Query {
   readonly expr: string;
   readonly legend: string;
 }

@@ -15,10 +15,10 @@ export interface Count {
   readonly skipped: number;
 }
 
-export const NOTHING: Count = { passed: 0, failed: 0, skipped: 0 };
+const NOTHING: Count = { passed: 0, failed: 0, skipped: 0 };
 
 /** Adds counts up. */
-export function sum(counts: readonly Count[]): Count {
+function sum(counts: readonly Count[]): Count {
   return counts.reduce(
     (total, count) => ({
       passed: total.passed + count.passed,

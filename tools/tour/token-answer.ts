@@ -2,7 +2,7 @@ import { Difference, same } from './difference.ts';
 import type { Answer } from './walk.ts';
 
 /** Body of every token endpoint. */
-export interface TokenResponse {
+interface TokenResponse {
   accessToken: string | null;
   refreshToken: string | null;
   rejectionReason: number;

@@ -6,7 +6,7 @@ import { ADMINISTRATION, ensureBuilt } from './replica-processes';
 /** Untyped on purpose: the assertion is the type. */
 type JsonAnswer = ReturnType<typeof JSON.parse>;
 
-export interface AdminAnswer {
+interface AdminAnswer {
   exitCode: number;
   out: string;
   err: string;

@@ -1,6 +1,6 @@
 /** Groups of the internal legacy store: 200 chains, each group containing the next of its chain. */
-export const GROUPS = 10_000;
-export const CHAINS = 200;
+const GROUPS = 10_000;
+const CHAINS = 200;
 /** Direct members of a group. */
 const USERS_PER_GROUP = 5;
 

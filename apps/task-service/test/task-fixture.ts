@@ -45,7 +45,7 @@ export interface TaskFixture {
   close(): Promise<void>;
 }
 
-export interface ReceivedEnvelope<T> {
+interface ReceivedEnvelope<T> {
   messageId: string;
   conversationId: string;
   messageType: string[];

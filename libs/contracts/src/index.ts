@@ -1,9 +1,6 @@
-export { defineMessage, defineRequest } from './message-contract';
-export type { Bus, MessageContract, MessageOf, RequestContract } from './message-contract';
+export type { Bus, MessageContract, RequestContract } from './message-contract';
 export type { Actor } from './fields';
 export { InvalidMessageError, readMessage } from './read-message';
-export { messageJsonSchema } from './message-json-schema';
-export { ALL_CONTRACTS } from './all-contracts';
 
 export { BusinessUnitChangeV1 } from './business-unit-change-v1';
 export { ScheduleCreatedEvent } from './schedule-created-event';

@@ -1,14 +1,11 @@
 export { DatabaseModule } from './database.module';
 export { postgresOptions, quoteIdentifier } from './postgres-options';
-export type { MigrationClass, PostgresOptions, PostgresSettings } from './postgres-options';
+export type { PostgresSettings } from './postgres-options';
 export { migrateFromEnvironment } from './migrate';
 export { runMigrations } from './run-migrations';
-export type { MigrationOptions, MigrationSettings } from './run-migrations';
 export { inStatement, inTransaction } from './transaction';
 export type { Isolation, TransactionOptions } from './transaction';
 export { withConnectionRetry } from './connection-retry';
-export type { ConnectionRetryOptions } from './connection-retry';
-export { waitForDatabase } from './connect';
 export { databaseAdvice, withDatabaseAdvice } from './advice';
 export {
   ContentionError,

@@ -5,7 +5,7 @@ import { BoundedClient } from './bounded-client';
 import type { Isolation } from './transaction';
 
 /** A migration class; listed explicitly, because bundles have no folder to search. */
-export type MigrationClass = new () => MigrationInterface;
+type MigrationClass = new () => MigrationInterface;
 /** TypeORM's options for PostgreSQL. */
 export type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 

@@ -4,7 +4,7 @@ import { postgresOptions } from '../src';
 import type { PostgresSettings } from '../src';
 
 /** The smallest service's database: one table of counters. */
-export class CreateCounters1700000000001 implements MigrationInterface {
+class CreateCounters1700000000001 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(
       'CREATE TABLE counter (name text PRIMARY KEY, value integer NOT NULL CHECK (value >= 0))',
@@ -17,7 +17,7 @@ export class CreateCounters1700000000001 implements MigrationInterface {
   }
 }
 
-export class AddNotes1700000000002 implements MigrationInterface {
+class AddNotes1700000000002 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     // Long enough for a second process to get in between if nothing kept it out.
     await runner.query('SELECT pg_sleep(0.2)');

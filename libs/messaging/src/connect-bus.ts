@@ -20,7 +20,7 @@ export interface ConnectBusOptions {
   readonly clock?: Clock;
 }
 
-export interface PlainConsumeOptions {
+interface PlainConsumeOptions {
   readonly queue: string;
   readonly retryDelaysMs?: readonly number[];
   readonly prefetch?: number;

@@ -7,33 +7,26 @@ export { OpenConnections } from './application/close-http';
 export { CommandError, runCommand } from './application/run-command';
 export { runService } from './application/run-service';
 export { stopService } from './application/stop-service';
-export type { StopTiming } from './application/stop-service';
 export type { ServiceDefinition } from './application/service-definition';
-export type { ServiceDefaultsOptions } from './service-defaults.module';
 export { ServiceDefaultsModule } from './service-defaults.module';
 export { ProblemException, problems } from './problems/problem-exception';
 export { ProblemDetailsFilter } from './problems/problem-details.filter';
 export { ProblemMappers } from './problems/problem-mappers';
-export type { ProblemMapper } from './problems/problem-mappers';
 export type { Problem } from './problems/problem';
 export { HealthRegistry } from './health/health-registry';
-export type { HealthCheck } from './health/health-registry';
 export { ShutdownRegistry } from './health/shutdown-registry';
-export type { DrainHook } from './health/shutdown-registry';
-export { DURATION_BUCKETS_SECONDS, Metrics } from './metrics/metrics';
+export { Metrics } from './metrics/metrics';
 export type { Sample } from './metrics/metrics';
 export { jsonStringReply, sendJsonText } from './json/send-json-text';
 export { ServiceLogger } from './logging/service-logger';
-export type { LogSink } from './logging/service-logger';
 export { hideTokens, logSafeError, logSafeUrl } from './logging/log-safe';
 export { validatedBy } from './problems/validation';
 export { SignedCursor } from './paging/signed-cursor';
-export { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageKeyQuery, pageSizeQuery } from './paging/page-query';
+export { pageKeyQuery, pageSizeQuery } from './paging/page-query';
 export { Documented } from './open-api/documented';
 export type {
   AnswerDocs,
   ApiDocs,
-  BodyDocs,
   ExampleDocs,
   HeaderDocs,
   OperationDocs,
@@ -56,8 +49,7 @@ export {
   withTrace,
   withoutTrace,
 } from './tracing/trace-context';
-export type { RecordedSpan, SpanAttributes, TraceContext, TraceHeaders } from './tracing/trace-context';
-export { inSpan, isRecordingSpans, openSpan, recordSpansWith } from './tracing/spans';
-export type { SpanKind, SpanOptions, SpanRecorder } from './tracing/spans';
+export type { SpanAttributes, TraceContext } from './tracing/trace-context';
+export { inSpan, openSpan, recordSpansWith } from './tracing/spans';
+export type { SpanOptions } from './tracing/spans';
 export { tracedFetch } from './tracing/traced-fetch';
-export type { TracingConfig } from './tracing/tracing-settings';

@@ -1,7 +1,7 @@
 /** Retries after the first attempt. Source: settings spec, Limits. */
 export const MAX_RETRIES = 5;
 /** No wait is longer, in milliseconds. Source: settings spec, Limits. */
-export const MAX_WAIT_MS = 5_000;
+const MAX_WAIT_MS = 5_000;
 
 const FIRST_WAIT_MS = 200;
 

@@ -5,7 +5,7 @@ import type { PassingTime, SettingsClientOptions } from '../src';
 const ATTEMPT_TIMEOUT_MS = 10_000;
 
 /** Time that passes only by waiting for a retry, or by hand. */
-export class ManualTime implements PassingTime {
+class ManualTime implements PassingTime {
   /** Every wait before a retry, in milliseconds. */
   readonly waits: number[] = [];
   random = () => 1;

@@ -17,7 +17,7 @@ export interface CollectedSpan {
 }
 
 /** One export as it arrived. */
-export interface CollectedExport {
+interface CollectedExport {
   readonly path: string;
   readonly contentType: string;
   readonly headers: IncomingMessage['headers'];

@@ -51,7 +51,7 @@ export function auditFires(
 }
 
 /** Facilities whose occurrences were first published in another order than they were due. */
-export function findFireDisorder(published: readonly PublishedFire[]): string[] {
+function findFireDisorder(published: readonly PublishedFire[]): string[] {
   const newest = new Map<number, number>();
   const seen = new Set<string>();
   const findings: string[] = [];

@@ -48,7 +48,7 @@ export function auditSessions(
 }
 
 /** Families that are not one chain. */
-export function findForks(tokens: readonly StoredToken[]): string[] {
+function findForks(tokens: readonly StoredToken[]): string[] {
   const findings: string[] = [];
   const successors = countBy(
     tokens.filter(({ successorJti }) => successorJti !== null),

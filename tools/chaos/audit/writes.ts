@@ -29,10 +29,7 @@ export function auditWrites(
 }
 
 /** Writes that stand in their group before one that was acknowledged before they were asked for. */
-export function findDisorder(
-  asked: ReadonlyMap<string, Operation>,
-  stored: readonly StoredWrite[],
-): string[] {
+function findDisorder(asked: ReadonlyMap<string, Operation>, stored: readonly StoredWrite[]): string[] {
   const findings: string[] = [];
   const earliest = new Map<string, Operation>();
   for (const { id, group } of stored.toReversed()) {

@@ -1,9 +1,4 @@
-import {
-  localUrl,
-  ownerEnvironment,
-  serviceEnvironment,
-  type PlatformSettings,
-} from '#start/environments.ts';
+import { ownerEnvironment, serviceEnvironment, type PlatformSettings } from '#start/environments.ts';
 import { SERVICES, type Service } from '#start/deployables.ts';
 import type { ServiceName } from '../plan.ts';
 
@@ -68,5 +63,3 @@ export function throughPort(url: string, port: number): string {
   moved.port = String(port);
   return moved.href;
 }
-
-export { localUrl };

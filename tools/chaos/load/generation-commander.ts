@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { LoadContext } from './context.ts';
 import { operationOf } from './journal.ts';
 
-export const FIRST_COMMANDED_FACILITY = 20_000;
+const FIRST_COMMANDED_FACILITY = 20_000;
 const BETWEEN_MS = 300;
 
 /** Schedules and unschedules a facility by turns, by requests over the bus. */

@@ -10,7 +10,7 @@ export interface Operation {
 }
 
 /** A rotation of a refresh token. */
-export interface Rotation {
+interface Rotation {
   readonly presented: string;
   readonly received: string;
 }

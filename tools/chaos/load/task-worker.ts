@@ -4,7 +4,7 @@ import { PAUSE_MS, type LoadContext } from './context.ts';
 import { operationOf } from './journal.ts';
 
 /** Facilities of the task workers, one each, so that the order of a facility's events is the order of one worker's requests. */
-export const FIRST_FACILITY = 10_000;
+const FIRST_FACILITY = 10_000;
 /** More schedules than these without a completed instance, and the worker creates no others. */
 const MAX_WAITING = 40;
 const COMPLETIONS_PER_SCHEDULE = 2;

@@ -1,7 +1,7 @@
 import type { Random } from '#random/random.ts';
 
 /** Text that has broken programs. As a JavaScript string: lone surrogates included. */
-export const HOSTILE_TEXTS: readonly string[] = [
+const HOSTILE_TEXTS: readonly string[] = [
   '',
   ' ',
   '\0',

@@ -7,7 +7,7 @@ export interface Series {
   readonly bound: Bound;
 }
 
-export interface Bound {
+interface Bound {
   readonly share: number;
   readonly slack: number;
 }

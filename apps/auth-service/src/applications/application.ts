@@ -18,7 +18,7 @@ export interface ApplicationWithSecrets extends Application {
 }
 
 /** How far a request's timestamp may lie in the past or the future. */
-export const TRUST_MAX_AGE_SECONDS = 300;
+const TRUST_MAX_AGE_SECONDS = 300;
 
 /** How many live secrets count, so that one can be replaced without an outage. */
 export const LIVE_SECRETS = 2;

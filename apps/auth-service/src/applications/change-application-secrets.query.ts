@@ -2,7 +2,7 @@ import { inTransaction } from '@platform/database';
 import type { DataSource, EntityManager } from 'typeorm';
 
 /** A version of a secret that has not expired. */
-export interface UnexpiredSecret {
+interface UnexpiredSecret {
   version: number;
 }
 

@@ -14,7 +14,7 @@ export interface ListedApplication {
 }
 
 /** One version of an application's secret. Instants are ISO 8601 text. */
-export interface ListedSecret {
+interface ListedSecret {
   version: number;
   createdAt: string;
   expiresAt: string | null;

@@ -3,9 +3,9 @@ import type { Identity } from '../identity/identity';
 import { epochSecond } from './refresh-state';
 
 /** 24 hours. Source: authentication spec, Limits. */
-export const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
+const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
 /** A token that grows past this many characters loses claims, so that it fits the headers of every server and proxy. */
-export const ACCESS_TOKEN_MAX_CHARACTERS = 6 * 1_024;
+const ACCESS_TOKEN_MAX_CHARACTERS = 6 * 1_024;
 
 /** Everything an access token says, decided. `personas` are those granted, which may be fewer than the identity holds. */
 export interface AccessGrant {

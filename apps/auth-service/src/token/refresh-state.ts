@@ -2,7 +2,7 @@ import { SECOND_MS } from '@platform/time';
 import { TokenRejectionReason } from './rejection';
 
 /** How long a rotated refresh token may be presented again by a caller that did not get the answer. */
-export const REFRESH_GRACE_SECONDS = 30;
+const REFRESH_GRACE_SECONDS = 30;
 
 /** A refresh token as its row, its family and the revocations tell it, at one instant of the database's clock. */
 export interface RefreshState {

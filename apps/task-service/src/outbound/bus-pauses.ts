@@ -4,7 +4,7 @@ import { SECOND_MS } from '@platform/time';
 /** An outage is nobody's refusal: it costs no event an attempt, and the backlog should drain soon after it. */
 const LONGEST_PAUSE_MS = 15 * SECOND_MS;
 
-export const BUSES: readonly Bus[] = ['main', 'scheduling'];
+const BUSES: readonly Bus[] = ['main', 'scheduling'];
 
 /** Which buses are worth trying. After an outage the relay leaves a bus alone for 1 s · 2ⁿ, at most 15 s. */
 export class BusPauses {

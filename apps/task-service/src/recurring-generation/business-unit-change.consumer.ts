@@ -9,7 +9,7 @@ import { recordBusinessUnitChange } from './record-business-unit-change.query';
 import { ScheduleGeneration } from './schedule-generation.handler';
 
 /** Waits before the five retries of a business-unit change. Source: task messaging spec, Limits. */
-export const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
+const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
   5 * SECOND_MS,
   30 * SECOND_MS,
   MINUTE_MS,

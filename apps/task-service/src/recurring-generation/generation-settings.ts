@@ -5,9 +5,9 @@ import { TimeZoneError, timeZone } from '../schedules/time-zone';
 import type { TimeZone } from '../schedules/time-zone';
 
 /** Cron of a facility whose request names none: once a day, at night. */
-export const DEFAULT_SCHEDULE = '0 2 * * *';
+const DEFAULT_SCHEDULE = '0 2 * * *';
 /** Zone of a facility whose request names none. */
-export const DEFAULT_TIME_ZONE = 'UTC';
+const DEFAULT_TIME_ZONE = 'UTC';
 
 /** `code` of the Failed answers. */
 export type GenerationRefusal = 'InvalidFacility' | 'InvalidSchedule' | 'InvalidTimeZone';

@@ -8,7 +8,7 @@ import { QUEUES } from './queues';
 
 /** Waits before the five retries of the generator: 10 ms to 100 s. Source: task messaging spec, Limits. Each retry is a new
  *  transaction, so none is held open meanwhile. */
-export const GENERATOR_RETRY_DELAYS_MS = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
+const GENERATOR_RETRY_DELAYS_MS = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
 
 /** Generates task instances: for a facility when its trigger fires, for a schedule when it was created. */
 @Injectable()

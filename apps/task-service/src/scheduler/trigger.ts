@@ -1,6 +1,6 @@
 /** States of a trigger: WAITING fires when due, PAUSED never does, ERROR is one that cannot be evaluated any more. */
 export const TRIGGER_STATES = ['WAITING', 'PAUSED', 'ERROR'] as const;
-export type TriggerState = (typeof TRIGGER_STATES)[number];
+type TriggerState = (typeof TRIGGER_STATES)[number];
 
 /** The job of every trigger. Source: task messaging spec, Scheduler rules 1. */
 export const JOB_NAME = 'GenerateTaskInstancesSchedule';

@@ -37,7 +37,7 @@ const FIELD_RULES: readonly FieldRule[] = [
   { name: 'day of week', max: 7, names: DAY_NAMES },
 ];
 
-export const CRON_EXPRESSION_MAX_LENGTH = 200;
+const CRON_EXPRESSION_MAX_LENGTH = 200;
 const CACHE_LIMIT = 1_000;
 const cache = new Map<string, CronExpression>();
 

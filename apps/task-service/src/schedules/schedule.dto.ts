@@ -27,7 +27,7 @@ const timeZoneField = z.string().superRefine((value, context) => {
 });
 
 /** Body of POST /Schedules. Unknown members are refused: a misspelt optional one would be lost silently. */
-export const createScheduleBody = z.strictObject({
+const createScheduleBody = z.strictObject({
   facilityId: z.int().min(1),
   name: text({ min: 1, max: 200 }),
   description: text({ min: 0, max: 2_000 })

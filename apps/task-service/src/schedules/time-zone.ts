@@ -12,7 +12,7 @@ export class TimeZoneError extends Error {
   override readonly name = 'TimeZoneError';
 }
 
-export const TIME_ZONE_MAX_LENGTH = 64;
+const TIME_ZONE_MAX_LENGTH = 64;
 const zones = new Map<string, TimeZone>();
 const ZONE_CACHE_LIMIT = 700;
 

@@ -59,7 +59,7 @@ function readHmacKey(entry: string): HmacKey | null {
 
 /** Legacy issuers given as JSON: `[{"issuer": "…", "audience": "…", "keys": [{"kid": "…", "secret": "base64url"}]}]`. A key without
  *  `kid` verifies the tokens that name none. */
-export function legacyIssuerSettings(): z.ZodType<readonly ConfiguredLegacyIssuer[], string> {
+function legacyIssuerSettings(): z.ZodType<readonly ConfiguredLegacyIssuer[], string> {
   return z.string().transform((text, context) => {
     const parsed = legacyIssuerList.safeParse(readJson(text), { reportInput: false });
     if (!parsed.success) {

@@ -28,7 +28,7 @@ function sentence(reason: AccessTokenFailure): string {
 }
 
 /** 401 with the challenge of RFC 6750: an error code only when a token was sent. */
-export function unauthorizedProblem(error: AccessTokenError): ProblemException {
+function unauthorizedProblem(error: AccessTokenError): ProblemException {
   const detail = sentence(error.reason);
   const challenge =
     error.reason === 'missing' ? 'Bearer' : `Bearer error="invalid_token", error_description="${detail}"`;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** What a revocation may name: one token, every token of a person, or every token of an internal user. */
-export const REVOCATION_DOMAINS = ['jti', 'svc-personid', 'internal-legacy'] as const;
+const REVOCATION_DOMAINS = ['jti', 'svc-personid', 'internal-legacy'] as const;
 export type RevocationDomain = (typeof REVOCATION_DOMAINS)[number];
 
 /** One revocation as GET /auth/revocations lists it. Source: authentication spec, Revocation. */

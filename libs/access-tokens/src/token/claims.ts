@@ -4,8 +4,6 @@ import { z } from 'zod';
 
 /** Header `typ` of access tokens (RFC 9068). */
 export const ACCESS_TOKEN_TYP = 'at+jwt';
-/** Header `typ` of refresh tokens: the two kinds can never be mistaken for each other. */
-export const REFRESH_TOKEN_TYP = 'rt+jwt';
 
 const instantSeconds = z.int().min(0).max(253_402_300_799);
 const identifier = z.int().min(0);
@@ -24,7 +22,7 @@ export const registeredClaims = z.object({
 export type RegisteredClaims = z.output<typeof registeredClaims>;
 
 /** Where an identity was found. */
-export const IDENTITY_TYPES = ['svc-personid', 'internal-legacy', 'service-provider'] as const;
+const IDENTITY_TYPES = ['svc-personid', 'internal-legacy', 'service-provider'] as const;
 export type IdentityType = (typeof IDENTITY_TYPES)[number];
 
 const personas = z.custom<Personas>(isPersonas, 'must be a combination of persona bits');

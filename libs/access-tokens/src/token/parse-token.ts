@@ -7,7 +7,7 @@ export const SIGNING_ALGORITHMS = ['HS256', 'RS256', 'ES256'] as const;
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
 /** Longest token accepted, in characters (all ASCII). */
-export const MAX_TOKEN_LENGTH = 16 * 1024;
+const MAX_TOKEN_LENGTH = 16 * 1024;
 
 /** What a `kid` may look like: it is looked up and logged, so it holds nothing that a path, a query or a log could trip over. */
 export const KEY_ID_PATTERN = /^[\w.-]{1,64}$/;
@@ -53,6 +53,6 @@ function readHeader(header: Record<string, unknown>): Pick<ParsedToken, 'alg' | 
 }
 
 /** True for the algorithms we accept, spelled exactly so. */
-export function isSigningAlgorithm(value: unknown): value is SigningAlgorithm {
+function isSigningAlgorithm(value: unknown): value is SigningAlgorithm {
   return SIGNING_ALGORITHMS.includes(value as SigningAlgorithm);
 }

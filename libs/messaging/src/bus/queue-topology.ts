@@ -41,7 +41,7 @@ export function workQueueOptions(queue: string): Options.AssertQueue {
 }
 
 /** Arguments of the queue where a message waits `delayMs` before it returns to `queue`. */
-export function retryQueueOptions(queue: string, delayMs: number): Options.AssertQueue {
+function retryQueueOptions(queue: string, delayMs: number): Options.AssertQueue {
   return {
     durable: true,
     arguments: {
@@ -56,7 +56,7 @@ export function retryQueueOptions(queue: string, delayMs: number): Options.Asser
 }
 
 /** Arguments of error and skipped queues. */
-export function parkingQueueOptions(): Options.AssertQueue {
+function parkingQueueOptions(): Options.AssertQueue {
   return { durable: true, arguments: { 'x-queue-type': 'quorum', 'x-delivery-limit': UNLIMITED_DELIVERIES } };
 }
 

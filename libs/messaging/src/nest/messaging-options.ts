@@ -9,7 +9,7 @@ export interface MessagingOptions {
   readonly scheduling: BusOptions;
 }
 
-export interface BusOptions {
+interface BusOptions {
   /** AMQP URL; holds a password and is never logged. */
   readonly url: string;
   /** Deliveries in process at one time, per queue; 10 unless given. */

@@ -4,7 +4,7 @@ import { problems } from '../problems/problem-exception';
 import { isDeeperThan } from './json-depth';
 
 /** Deeper bodies are refused, so that no recursive code meets them. */
-export const MAX_BODY_DEPTH = 1_024;
+const MAX_BODY_DEPTH = 1_024;
 
 /** JSON bodies only, and forms where asked for: any other content type is answered with 415. */
 export function acceptBodies(instance: FastifyInstance, { forms }: { forms: boolean }): void {

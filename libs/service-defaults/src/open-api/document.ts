@@ -47,7 +47,7 @@ export interface RequestBodyObject {
   content: Record<string, MediaTypeObject>;
 }
 
-export interface HeaderObject {
+interface HeaderObject {
   description: string;
   required?: boolean;
   schema: JsonSchema;

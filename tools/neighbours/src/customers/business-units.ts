@@ -34,7 +34,7 @@ export const FACILITIES: readonly Facility[] = [
   { facilityId: 504, name: 'Station Square', timeZone: 'America/New_York' },
 ];
 
-export const BUSINESS_UNITS: readonly BusinessUnit[] = [
+const BUSINESS_UNITS: readonly BusinessUnit[] = [
   {
     businessUnitId: 77,
     plt: 'PLT-77',

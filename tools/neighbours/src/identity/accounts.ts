@@ -8,7 +8,7 @@ export interface ExternalAccount {
 }
 
 /** Three people the platform knows, and one it does not. Everybody's password is the development identities' one. */
-export const EXTERNAL_ACCOUNTS: readonly ExternalAccount[] = [
+const EXTERNAL_ACCOUNTS: readonly ExternalAccount[] = [
   { subject: 'external-ivy', login: 'ivy.internal', name: 'Ivy Internal', email: 'ivy@example.test' },
   { subject: 'external-carl', login: 'carl.customer', name: 'Carl Customer', email: 'carl@example.test' },
   { subject: 'external-dora', login: 'dora.disabled', name: 'Dora Disabled', email: 'dora@example.test' },

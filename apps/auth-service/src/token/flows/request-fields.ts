@@ -10,7 +10,7 @@ export const plainText = (maxLength: number): z.ZodString =>
     .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not contain control characters');
 
 /** One or more known persona bits. */
-export const requestedPersonas = z
+const requestedPersonas = z
   .number()
   .refine(
     (value) => isPersonas(value) && hasPersona(ALL_PERSONAS, value),
