@@ -1,4 +1,4 @@
-/** `npm test`: format, lint, types, unit tests, build, integration and end-to-end tests, and the count of all at the end. */
+/** `npm test`: format, lint, types, what is unused, unit tests, build, integration and end-to-end tests, and the count of all at the end. */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -27,6 +27,8 @@ export const STEPS: readonly Step[] = [
   },
   { name: 'lint', command: ['eslint', '--max-warnings=0', '.'], tests: null, needsServers: false },
   { name: 'types', command: ['tsc', '-p', 'tsconfig.json'], tests: null, needsServers: false },
+  // Files, exports and dependencies that nothing uses.
+  { name: 'unused', command: ['knip', '--no-progress'], tests: null, needsServers: false },
   {
     name: 'unit',
     command: nx('test', '--parallel=2'),

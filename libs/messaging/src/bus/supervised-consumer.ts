@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Nack } from '@golevelup/nestjs-rabbitmq';
+import type { AmqpConnection } from '@golevelup/nestjs-rabbitmq';
 import { fullJitterDelayMs } from '@platform/time';
-import type { ChannelWrapper } from 'amqp-connection-manager';
 import type { Channel, ConsumeMessage, Options } from 'amqplib';
 import type { BusLink } from './bus-link';
+
+type ChannelWrapper = AmqpConnection['managedChannel'];
 
 /** What became of a delivery. `requeue` gives it back to the broker, to be delivered again. */
 export type Settlement = 'ack' | 'requeue';
