@@ -92,7 +92,7 @@ describe('the published package, in an empty project', () => {
   it('brings types for both', async () => {
     for (const file of ['typed.mts', 'typed.cts']) await project.write(file, TYPED_PROGRAM);
     await project.typeCheck('typed.mts', 'typed.cts');
-  });
+  }, 120_000);
 
   it('depends on nothing', async () => {
     expect(await project.installedPackages()).toEqual(['node_modules/@platform/auth-client']);
