@@ -20,16 +20,16 @@ import { PersonDirectoryStore } from './person-directory.store';
 import { ServiceProvidersStore } from './service-providers.store';
 
 /** The stores in the order in which they are asked. */
-const STORES: readonly { name: Store; store: Type<IdentityStore> }[] = [
-  { name: 'PERSON_DIRECTORY', store: PersonDirectoryStore },
-  { name: 'INTERNAL_LEGACY', store: InternalLegacyStore },
-  { name: 'SERVICE_PROVIDERS', store: ServiceProvidersStore },
-];
+const STORES: Readonly<Record<Store, Type<IdentityStore>>> = {
+  PERSON_DIRECTORY: PersonDirectoryStore,
+  INTERNAL_LEGACY: InternalLegacyStore,
+  SERVICE_PROVIDERS: ServiceProvidersStore,
+};
 
 @Module({})
 export class IdentityModule {
   static forRoot(config: AuthConfig): DynamicModule {
-    const connected = STORES.map(({ name, store }) => connectStore(name, store, config));
+    const connected = (Object.keys(STORES) as Store[]).map((name) => connectStore(name, config));
     return {
       module: IdentityModule,
       controllers: [MeController],
@@ -38,7 +38,7 @@ export class IdentityModule {
         ...connected.map(({ provider }) => provider),
         {
           provide: IDENTITY_STORES,
-          inject: STORES.map(({ store }) => store),
+          inject: Object.values(STORES),
           useFactory: (...stores: IdentityStore[]) => stores,
         },
         {
@@ -68,9 +68,9 @@ function dataSourceName(name: Store, config: AuthConfig): string | undefined {
 
 function connectStore(
   storeName: Store,
-  store: Type<IdentityStore>,
   config: AuthConfig,
 ): { imports: DynamicModule[]; provider: FactoryProvider<IdentityStore> } {
+  const store = STORES[storeName];
   const name = dataSourceName(storeName, config);
   const provider: FactoryProvider<IdentityStore> = {
     provide: store,
