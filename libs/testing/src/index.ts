@@ -16,6 +16,7 @@ export { findFreePorts } from './free-ports';
 export { TcpProxy } from './tcp-proxy';
 export { EmptyProject } from './empty-project';
 export { PrivatePostgresql } from './private-postgresql';
+export { describeMigrations } from './describe-migrations';
 export { describeStatementsAtScale, scaleRows } from './describe-statements-at-scale';
 export type { HotStatement } from './describe-statements-at-scale';
 export { describeApiDocument } from './api-document/describe-api-document';

@@ -1,12 +1,10 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
-import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import { RecurringJob } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
 import type { DataSource } from 'typeorm';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-
-const INTERVAL_MS = MINUTE_MS;
 
 /** Rows that can no longer decide anything. Every statement is safe to run on all replicas at once. */
 const PURGES = [
@@ -40,25 +38,12 @@ const MAX_AUDIT_PURGES = 50;
 
 /** Keeps the tables from growing for ever. */
 @Injectable()
-export class PurgeExpiredJob implements OnApplicationBootstrap, OnApplicationShutdown {
-  private timer: NodeJS.Timeout | null = null;
-  private running: Promise<void> = Promise.resolve();
-  private readonly logger = new Logger(PurgeExpiredJob.name);
-
+export class PurgeExpiredJob extends RecurringJob {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    this.timer = setInterval(() => {
-      this.running = this.running.then(() => this.runQuietly());
-    }, INTERVAL_MS).unref();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    if (this.timer !== null) clearInterval(this.timer);
-    await this.running;
+  ) {
+    super(MINUTE_MS);
   }
 
   async run(): Promise<void> {
@@ -71,15 +56,6 @@ export class PurgeExpiredJob implements OnApplicationBootstrap, OnApplicationShu
       const parameters = [this.config.AUDIT_RETENTION_DAYS];
       const [row] = await this.dataSource.query<{ removed: number }[]>(PURGE_AUDIT, parameters);
       if (row === undefined || row.removed === 0) return;
-    }
-  }
-
-  /** A purge that fails is made up for by the next one. */
-  private async runQuietly(): Promise<void> {
-    try {
-      await this.run();
-    } catch (error) {
-      this.logger.warn('expired rows could not be purged', { err: error });
     }
   }
 }
