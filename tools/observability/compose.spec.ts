@@ -24,9 +24,12 @@ function knownVariables(app: string): Set<string> {
     `apps/${app}/src/config.ts`,
     'libs/service-defaults/src/config/service-settings.ts',
     'libs/access-tokens/src/keys/token-settings.ts',
+    // Everybody trusts auth-service but itself.
+    ...(app === 'auth-service' ? [] : ['libs/access-tokens/src/auth-service-tokens.ts']),
     'libs/database/src/migrate.ts',
     'apps/auth-service/src/load-development-identities.ts',
     'apps/auth-service/src/development/load-identities.ts',
+    'apps/auth-service/src/migrations/migration-settings.ts',
     'apps/auth-service/src/token/windows/windows-settings.ts',
   ];
   return new Set(
