@@ -10,7 +10,7 @@ const POLL_MS = 25;
  * Ends every process of a record, the last stage first: an orderly signal, then SIGKILL for the whole group when the
  * grace is over. Works from the record alone, so the supervisor, the reaper and the next start all stop the same way.
  */
-async function stopProcesses(processes: readonly RecordedProcess[]): Promise<void> {
+export async function stopProcesses(processes: readonly RecordedProcess[]): Promise<void> {
   const stages = [...new Set(processes.map((entry) => entry.stage))].sort((a, b) => b - a);
   for (const stage of stages) {
     await Promise.all(processes.filter((entry) => entry.stage === stage).map(stopProcess));
