@@ -42,7 +42,8 @@ const MAX_AUDIT_PURGES = 50;
 @Injectable()
 export class PurgeExpiredJob implements OnApplicationBootstrap, OnApplicationShutdown {
   private timer: NodeJS.Timeout | null = null;
-  private running: Promise<void> = Promise.resolve();
+  private running: Promise<void> | null = null;
+  private isStopping = false;
   private readonly logger = new Logger(PurgeExpiredJob.name);
 
   constructor(
@@ -52,22 +53,30 @@ export class PurgeExpiredJob implements OnApplicationBootstrap, OnApplicationShu
 
   onApplicationBootstrap(): void {
     this.timer = setInterval(() => {
-      this.running = this.running.then(() => this.runQuietly());
+      // A run that takes longer than the interval is not followed by those that came due meanwhile.
+      this.running ??= this.runQuietly().finally(() => {
+        this.running = null;
+      });
     }, INTERVAL_MS).unref();
   }
 
   async onApplicationShutdown(): Promise<void> {
+    this.isStopping = true;
     if (this.timer !== null) clearInterval(this.timer);
     await this.running;
   }
 
+  /** Starts no further statement once the service stops: a long backlog must not hold it up. */
   async run(): Promise<void> {
-    for (const purge of PURGES) await this.dataSource.query(purge);
+    for (const purge of PURGES) {
+      if (this.isStopping) return;
+      await this.dataSource.query(purge);
+    }
     await this.purgeAudit();
   }
 
   private async purgeAudit(): Promise<void> {
-    for (let purge = 0; purge < MAX_AUDIT_PURGES; purge += 1) {
+    for (let purge = 0; purge < MAX_AUDIT_PURGES && !this.isStopping; purge += 1) {
       const parameters = [this.config.AUDIT_RETENTION_DAYS];
       const [row] = await this.dataSource.query<{ removed: number }[]>(PURGE_AUDIT, parameters);
       if (row === undefined || row.removed === 0) return;
