@@ -14,7 +14,7 @@ import { TokenRejected, TokenRejectionReason, rejectionStatus } from './rejectio
 import { tokenFlowOf } from './token-endpoints';
 import { TokenMetrics } from './token-metrics.service';
 import { rejectedTokenResponse } from './token-response';
-import { KerberosUnavailableError } from './windows/kerberos-acceptor.service';
+import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
 
 const TOO_MANY_REQUESTS = 429;
 

@@ -12,7 +12,7 @@ import { USER } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
-import { plainText, queryFlag } from './request-fields';
+import { plainText, queryFlag } from '../request-fields';
 
 export class PasswordRequestDto extends createZodDto(
   z.strictObject({ user: plainText(256), password: z.string().min(1).max(1_024) }),
