@@ -6,7 +6,7 @@ import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { facilityScope, isWithinScope, narrowedScope } from './facility-scope';
 import type { FacilityScope } from './facility-scope';
-import { TaskError } from './task-error';
+import { TaskError } from '../problems/task-error';
 
 const identity = z.object({ facilities: z.array(z.int()) });
 const IDENTITY_TIMEOUT_MS = 3_000;
