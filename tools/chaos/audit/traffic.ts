@@ -1,11 +1,11 @@
 import type { Traffic } from '../load/traffic.ts';
-import type { RoundResult } from '../run.ts';
+import type { PlannedFault } from '../plan.ts';
 import { CheckBuilder, type Check } from './check.ts';
 
 /** Every answer was a good one or one that the fault explains, and every fault was seen to take place. */
 export function auditTraffic(
   { unexpected, unexpectedCount, attempts }: Pick<Traffic, 'unexpected' | 'unexpectedCount' | 'attempts'>,
-  rounds: readonly Pick<RoundResult, 'fault' | 'proof'>[],
+  rounds: readonly { readonly fault: PlannedFault; readonly proof: string | null }[],
 ): Check {
   const check = new CheckBuilder('answers: 2xx, 503, or as documented; none failed in rolling restarts');
   for (const { operation, outcome, during, detail } of unexpected)

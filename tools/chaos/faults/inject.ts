@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster } from '../cluster/cluster.ts';
 import { REPLICA_NAMES } from '../cluster/network.ts';
 import type { Relay } from '../cluster/relay.ts';
-import type { Load } from '../load/load.ts';
 import type { FaultKind, PlannedFault } from '../plan.ts';
+import type { Injector, Proof, Scene } from './injector.ts';
 import {
   alarmBroker,
   crashDatabase,
@@ -13,18 +13,6 @@ import {
   restartBroker,
   restartDatabase,
 } from './servers.ts';
-
-/** What a fault is done to. */
-export interface Scene {
-  readonly cluster: Cluster;
-  readonly load: Load;
-}
-
-/** Proof that a fault took place, for the results: what was seen of it from outside. */
-export type Proof = string;
-
-/** Does one fault and takes it back; resolves when only the platform's own recovery is left. @throws when it did not take place */
-export type Injector = (scene: Scene, fault: PlannedFault) => Promise<Proof>;
 
 const RESTART_DELAY_MS = 500;
 

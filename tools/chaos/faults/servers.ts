@@ -3,7 +3,7 @@ import type { Broker } from '../cluster/servers.ts';
 import { createSchedule } from '../load/task-worker.ts';
 import type { PlannedFault } from '../plan.ts';
 import { trySignal } from '../cluster/signal.ts';
-import type { Injector, Proof, Scene } from './inject.ts';
+import type { Injector, Proof, Scene } from './injector.ts';
 
 const ALARM_LIMIT_MS = 20_000;
 const FIRST_DIRECT_FACILITY = 15_000;
