@@ -3,9 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { testAccessToken } from '@platform/testing';
 
-/** Below this path it is published, as behind a proxy. */
-const BASE_PATH = '/identity';
-
 /** The routes of auth-service that the task service uses, on a real socket. */
 export interface AuthServiceDouble {
   url: string;
@@ -13,7 +10,7 @@ export interface AuthServiceDouble {
   revocations: { domain: string; identifier: string; revocationDate: string }[];
   /** What GET /auth/me answers; null answers 503. */
   identity: { facilities: number[] } | null;
-  /** The last `traceparent` that came in, by path (below `url`). */
+  /** The last `traceparent` that came in, by path. */
   traceparents: Record<string, string>;
   close(): Promise<void>;
 }
@@ -32,8 +29,7 @@ export async function startAuthServiceDouble(): Promise<AuthServiceDouble> {
       }),
   };
   const server = createServer((request: IncomingMessage, response: ServerResponse): void => {
-    const { pathname } = new URL(request.url ?? '/', 'http://auth');
-    const path = pathname.startsWith(BASE_PATH) ? pathname.slice(BASE_PATH.length) : `outside ${BASE_PATH}`;
+    const path = new URL(request.url ?? '/', 'http://auth').pathname;
     const bodies: Record<string, unknown> = {
       '/auth/token/trust': { wasSuccessful: true, accessToken: testAccessToken() },
       '/auth/revocations': double.revocations,
@@ -45,6 +41,6 @@ export async function startAuthServiceDouble(): Promise<AuthServiceDouble> {
     response.end(JSON.stringify(bodies[path] ?? {}));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  double.url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}${BASE_PATH}`;
+  double.url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
   return double;
 }

@@ -16,6 +16,7 @@ import { samplerOf } from './sampler';
 import { recordSpansWith } from './spans';
 import type { SpanKind, SpanOptions, SpanRecorder } from './spans';
 import type { RecordedSpan, SpanAttributes, TraceContext } from './trace-context';
+import type { StartedTracing } from './tracing';
 import type { ExportPlan, TracingConfig } from './tracing-settings';
 
 const KINDS = {
@@ -27,11 +28,6 @@ const KINDS = {
 } as const satisfies Record<SpanKind, OtelSpanKind>;
 
 const MAX_ATTRIBUTE_LENGTH = 256;
-
-/** What can be recorded to, and ended. */
-export interface StartedTracing {
-  shutdown(): Promise<void>;
-}
 
 /** Starts to record spans and to export them in batches. The queue is bounded: while the collector is away, spans are dropped and
  *  nothing waits. */

@@ -1,13 +1,17 @@
 import { Logger } from '@nestjs/common';
 import type { OnApplicationShutdown } from '@nestjs/common';
 import { SECOND_MS, sleep } from '@platform/time';
-import type { StartedTracing } from './otlp-recorder';
 import { recordSpansWith } from './spans';
 import { exportPlan } from './tracing-settings';
 import type { TracingConfig } from './tracing-settings';
 
 /** How long a stop waits for the last spans: a collector that hangs must not keep the process. */
 const FLUSH_LIMIT_MS = 3 * SECOND_MS;
+
+/** What can be recorded to, and ended. */
+export interface StartedTracing {
+  shutdown(): Promise<void>;
+}
 
 /** The recording of this process's spans: started with the service, flushed when it stops. */
 export class Tracing implements OnApplicationShutdown {
