@@ -1,4 +1,4 @@
-import type { TokenFlow } from '../token/rejection';
+import type { TokenFlow } from '../token-endpoints/rejection';
 
 /** Every flow that an application can be permitted. */
 export const GRANTABLE_FLOWS = [

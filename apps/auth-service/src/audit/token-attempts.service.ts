@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { Observable } from 'rxjs';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-import { tokenFlowOf } from '../token/token-endpoints';
+import { tokenFlowOf } from '../token-endpoints/token-endpoints';
 import { clientAddress } from './client-address';
 import { describeAttempt, withinAttempt } from './token-attempt';
 import type { TokenAttempt } from './token-attempt';

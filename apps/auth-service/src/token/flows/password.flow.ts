@@ -6,7 +6,7 @@ import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentityResolver } from '../../identity/identity-resolver.service';
 import { PasswordAuthenticator } from '../../identity/passwords/password-authenticator.service';
-import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { TokenRejected, TokenRejectionReason } from '../../token-endpoints/rejection';
 import { SignInApplications } from '../sign-in-applications.service';
 import { USER } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
