@@ -1,4 +1,5 @@
 import type { Comparison, Contest } from './benchmark.ts';
+import { processorsBusy, processorTime, type ProcessorTime } from './processor-time.ts';
 import { spreadOf, type Spread } from './statistics.ts';
 
 /** What a contest came to. */
@@ -10,6 +11,8 @@ export interface ContestResult {
     readonly does: string;
     readonly figures: readonly number[];
     readonly spread: Spread;
+    /** Processors kept busy by each, medians over the rounds; null where the system does not tell. */
+    readonly processors: ProcessorTime | null;
   }[];
   readonly comparisons: readonly ComparisonResult[];
 }
@@ -34,12 +37,16 @@ export async function runContest(
   progress: (line: string) => void,
 ): Promise<ContestResult> {
   const figures = new Map(contest.contestants.map(({ name }) => [name, [] as number[]]));
+  const processors = new Map<string, ProcessorTime[]>(contest.contestants.map(({ name }) => [name, []]));
   const measured = Math.min(rounds, contest.maxRounds ?? rounds);
   for (let round = 1 - WARM_UP_ROUNDS; round <= measured; round += 1) {
     const order = round % 2 === 0 ? contest.contestants.toReversed() : contest.contestants;
     for (const { name, measure } of order) {
-      const figure = await measure(seconds);
-      if (round > 0) figures.get(name)!.push(figure);
+      const { figure, busy } = await watch(() => measure(seconds));
+      if (round > 0) {
+        figures.get(name)!.push(figure);
+        if (busy !== null) processors.get(name)!.push(busy);
+      }
       const which = round > 0 ? `round ${round}/${measured}` : 'warm-up';
       progress(`${which}  ${name}: ${formatFigure(figure)} ${contest.unit}`);
     }
@@ -49,9 +56,31 @@ export async function runContest(
     conditions: contest.conditions,
     contestants: contest.contestants.map(({ name, does }) => {
       const own = figures.get(name)!;
-      return { name, does, figures: own, spread: spreadOf(own) };
+      return { name, does, figures: own, spread: spreadOf(own), processors: medianOf(processors.get(name)!) };
     }),
     comparisons: contest.comparisons.map((comparison) => judge(comparison, figures)),
+  };
+}
+
+async function watch(
+  measure: () => Promise<number>,
+): Promise<{ figure: number; busy: ProcessorTime | null }> {
+  const before = processorTime();
+  const startedAtMs = performance.now();
+  const figure = await measure();
+  const seconds = (performance.now() - startedAtMs) / 1_000;
+  const after = processorTime();
+  return { figure, busy: before === null || after === null ? null : processorsBusy(before, after, seconds) };
+}
+
+function medianOf(rounds: readonly ProcessorTime[]): ProcessorTime | null {
+  if (rounds.length === 0) return null;
+  const median = (role: keyof ProcessorTime): number => spreadOf(rounds.map((round) => round[role])).median;
+  return {
+    program: median('program'),
+    postgresql: median('postgresql'),
+    rabbitmq: median('rabbitmq'),
+    load: median('load'),
   };
 }
 

@@ -124,16 +124,18 @@ describe('task instances', () => {
   });
 
   it.each([
-    { completedAt: 'yesterday' },
-    { completedAt: '2026-03-02T08:00:00' },
-    { completedAt: new Date(Date.now() + 3_600_000).toISOString() },
-    { notes: 7 },
-    { note: 'misspelt' },
-    [],
-    'text',
-  ])('refuse %j as a completion', async (body) => {
+    [{ completedAt: 'yesterday' }, ['completedAt']],
+    [{ completedAt: '2026-03-02T08:00:00', notes: 7 }, ['completedAt', 'notes']],
+    [{ completedAt: new Date(Date.now() + 3_600_000).toISOString() }, []],
+    [{ notes: 7 }, ['notes']],
+    [{ note: 'misspelt' }, ['request']],
+    [[], ['request']],
+    ['text', ['request']],
+  ])('refuse %j as a completion, with errors of the fields %j', async (body, fields) => {
     const id = await instance();
-    await complete(id).set('content-type', 'application/json').send(JSON.stringify(body)).expect(400);
+    const refused = complete(id).set('content-type', 'application/json').send(JSON.stringify(body));
+    const { errors = {} } = (await refused.expect(400)).body;
+    expect(Object.keys(errors).sort()).toEqual(fields);
     expect((await service.api.get(`/Instances/${id}`).set(CUSTOMER)).body.status).toBe('Pending');
   });
 

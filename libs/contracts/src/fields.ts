@@ -22,5 +22,5 @@ export const actor = z.object({
   persona: z.int(),
 });
 
-/** Who did something. Source: decisions, `completedBy`. */
+/** Who did something. Source: docs/spec-gaps.md. */
 export type Actor = z.output<typeof actor>;

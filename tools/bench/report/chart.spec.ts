@@ -2,8 +2,14 @@ import { barChart } from './chart.ts';
 
 describe('a bar chart', () => {
   const contestants = [
-    { name: 'ours', does: '', figures: [], spread: { median: 50, min: 40, max: 60 } },
-    { name: 'bare <pg>', does: '', figures: [], spread: { median: 100, min: 90, max: 120 } },
+    { name: 'ours', does: '', figures: [], spread: { median: 50, min: 40, max: 60 }, processors: null },
+    {
+      name: 'bare <pg>',
+      does: '',
+      figures: [],
+      spread: { median: 100, min: 90, max: 120 },
+      processors: null,
+    },
   ];
 
   it('draws every bar from zero on one scale', () => {

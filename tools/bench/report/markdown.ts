@@ -1,3 +1,4 @@
+import type { ProcessorTime } from '../processor-time.ts';
 import type { ComparisonResult } from '../run-contest.ts';
 import { formatFigure } from '../run-contest.ts';
 import type { BenchmarkResult, RunResults } from './results.ts';
@@ -8,7 +9,8 @@ Written by \`npm run bench\`; do not edit. What limits a row that falls short st
 
 Absolute figures belong to the machine; the ratios are what counts. Each ratio is the median over alternating rounds of one run, with
 the lowest and the highest round behind it. Every side works on the same durable PostgreSQL and the same RabbitMQ, on the same cores as
-the load generator, and any unexpected answer ends the run.`;
+the load generator, and any unexpected answer ends the run. \`processors\` is how many of them the side kept busy, then the servers and the
+load generator.`;
 
 /** The page with the table of all goals and a section for each benchmark. */
 export function markdownReport(run: RunResults): string {
@@ -38,16 +40,36 @@ function summaryTable(benchmarks: readonly BenchmarkResult[]): string {
 
 function section({ id, title, result }: BenchmarkResult): string {
   const rows = result.contestants.map(
-    ({ name, does, spread }) =>
-      `| ${name} | ${formatFigure(spread.median)} | ${formatFigure(spread.min)}–${formatFigure(spread.max)} | ${does} |`,
+    ({ name, does, spread, processors }) =>
+      `| ${name} | ${formatFigure(spread.median)} | ${formatFigure(spread.min)}–${formatFigure(spread.max)} | ${processorsText(processors)} | ${does} |`,
   );
   return [
     `## ${id}`,
     `${title}.`,
     `![${title}](benchmarks/${id}.svg)`,
-    [`| side | ${result.unit} | rounds | what it does |`, '| --- | --: | --: | --- |', ...rows].join('\n'),
+    [
+      `| side | ${result.unit} | rounds | processors | what it does |`,
+      '| --- | --: | --: | --- | --- |',
+      ...rows,
+    ].join('\n'),
     result.conditions.map((condition) => `- ${condition}`).join('\n'),
   ].join('\n\n');
+}
+
+/** `0.82 + PostgreSQL 0.61 + load 0.52`; what is hardly used is left out. */
+function processorsText(processors: ProcessorTime | null): string {
+  if (processors === null) return '';
+  const { program, postgresql, rabbitmq, load } = processors;
+  const parts = [
+    ['', program],
+    ['PostgreSQL ', postgresql],
+    ['RabbitMQ ', rabbitmq],
+    ['load ', load],
+  ] as const;
+  return parts
+    .filter(([, busy]) => busy >= 0.03)
+    .map(([who, busy]) => who + busy.toFixed(2))
+    .join(' + ');
 }
 
 /** `≥ 0.85×` */

@@ -11,7 +11,7 @@ export interface ScopeClaims {
 }
 
 /** InternalPartner reaches every facility; everybody else only those of their own claims. Which personas may call at all
- *  is each route's own rule. Source: decisions, Task service, Auth. */
+ *  is each route's own rule. Source: docs/spec-gaps.md. */
 export function facilityScope({ personas, facilities }: ScopeClaims): FacilityScope {
   return hasPersona(personas, Persona.InternalPartner) ? 'all' : facilities;
 }

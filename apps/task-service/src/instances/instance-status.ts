@@ -1,4 +1,4 @@
-/** States of a task instance: Pending → Completed | Cancelled. Source: decisions, Generation. */
+/** States of a task instance: Pending → Completed | Cancelled. Source: docs/spec-gaps.md. */
 export const INSTANCE_STATUSES = ['Pending', 'Completed', 'Cancelled'] as const;
 export type InstanceStatus = (typeof INSTANCE_STATUSES)[number];
 

@@ -14,7 +14,7 @@ export interface TaskInstance {
   readonly notes: string | null;
 }
 
-/** A task instance as HTTP answers show it. Source: decisions, Task service, Bodies. */
+/** A task instance as HTTP answers show it. Source: docs/spec-gaps.md. */
 export interface InstanceBody {
   readonly taskInstanceId: string;
   readonly scheduleId: string;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Actor } from '@platform/contracts';
 
-/** States of a schedule; only Active ones generate. Source: decisions, Generation. */
+/** States of a schedule; only Active ones generate. Source: docs/spec-gaps.md. */
 export const SCHEDULE_STATUSES = ['Active', 'Paused', 'Removed'] as const;
 export type ScheduleStatus = (typeof SCHEDULE_STATUSES)[number];
 
@@ -19,7 +19,7 @@ export interface Schedule {
   readonly createdBy: Actor;
 }
 
-/** A schedule as HTTP answers show it. Source: decisions, Task service, Bodies. */
+/** A schedule as HTTP answers show it. Source: docs/spec-gaps.md. */
 export interface ScheduleBody {
   readonly scheduleId: string;
   readonly facilityId: number;

@@ -8,7 +8,7 @@ const CANONICAL_DECIMAL = /^(?:0|[1-9]\d{0,15})$/;
 const LATEST_SECOND = 0xffff_ffff;
 
 /**
- * Which tokens are revoked, from any number of revocations in any order. About 42 MB per million.
+ * Which tokens are revoked, from any number of revocations in any order. About 44 MB per million.
  * - `jti`: the token with that identifier.
  * - `svc-personid`, `internal-legacy`: the person's or user's tokens issued in or before the revocation's second. A later
  *   one counts again: it was issued after a fresh login. Source: decisions, Revocations.
