@@ -35,7 +35,7 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'no-inbox',
     bundle: TASK,
-    original: 'if (inserted.length === 0) return this.findAnswer(transaction, entry);',
+    original: 'return this.findAnswer(transaction, entry);',
     mistake: '',
     faults: 'kill-replica',
     caughtBy: /took effect \d+ times/,
