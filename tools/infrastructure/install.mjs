@@ -4,10 +4,12 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { lock } from './install-lock.mjs';
 
 export const WORKSPACE = join(dirname(fileURLToPath(import.meta.url)), '../..');
 
 const STAMP = join(WORKSPACE, 'node_modules/.installed-from');
+const LOCK = join(WORKSPACE, '.installing');
 const NODE = join(WORKSPACE, 'node_modules/.bin/node');
 const RUNTIME_MAJOR = 24;
 
@@ -19,7 +21,19 @@ export function ensureInstalled() {
     );
   }
   const wanted = describeInstallation();
-  if (existsSync(STAMP) && readFileSync(STAMP, 'utf8') === wanted && runtimeWorks()) return;
+  if (isInstalled(wanted)) return;
+  const release = lock(LOCK, () =>
+    console.log('▸ Waiting for another command of this checkout to install the packages …'),
+  );
+  if (!isInstalled(wanted)) install(wanted);
+  release();
+}
+
+function isInstalled(wanted) {
+  return existsSync(STAMP) && readFileSync(STAMP, 'utf8') === wanted && runtimeWorks();
+}
+
+function install(wanted) {
   const startedAt = performance.now();
   console.log('▸ Installing packages (npm ci) …');
   const { status, error } = runNpmCi();

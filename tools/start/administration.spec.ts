@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isAdministeredService, readAdministration, saveAdministration } from './administration.ts';
+import { isAdministeredService, readAdministration } from './administration.ts';
+import { saveServiceEnvironment } from './service-environment.ts';
 
 describe('what administering a service takes', () => {
   let folder: string;
@@ -13,11 +14,14 @@ describe('what administering a service takes', () => {
   it.each([
     ['auth', { DATABASE_URL: 'app', MIGRATION_DATABASE_URL: 'owner', SECRET_ENCRYPTION_KEY: 'key' }],
     ['task', { DATABASE_URL: 'app', RABBITMQ_MAIN_URL: 'main', RABBITMQ_SCHEDULING_URL: 'scheduling' }],
-  ] as const)('is kept for its owner alone, and nothing else with it: %s', (service, needed) => {
-    saveAdministration(folder, service, { ...needed, CURSOR_HMAC_KEY: 'other' });
-    expect(readAdministration(folder, service)).toEqual(needed);
-    expect(statSync(join(folder, `${service}-administration.json`)).mode & 0o777).toBe(0o600);
-  });
+  ] as const)(
+    'is told from an environment that its owner alone can read, and nothing else of it: %s',
+    (service, needed) => {
+      saveServiceEnvironment(folder, `${service}-service`, { ...needed, CURSOR_HMAC_KEY: 'other' });
+      expect(readAdministration(folder, service)).toEqual(needed);
+      expect(statSync(join(folder, `${service}-service-environment.json`)).mode & 0o777).toBe(0o600);
+    },
+  );
 
   it('is empty before the first start', () => {
     expect(readAdministration(folder, 'auth')).toEqual({});

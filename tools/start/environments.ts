@@ -59,6 +59,11 @@ export function ownerEnvironment(service: Service, settings: PlatformSettings): 
   };
 }
 
+/** What is left of `ownerEnvironment` for a service's main program. */
+export function withoutOwner({ MIGRATION_DATABASE_URL: _owner, ...variables }: Variables): Variables {
+  return variables;
+}
+
 /** Environment of a neighbour. */
 export function neighbourEnvironment(neighbour: Deployable, settings: PlatformSettings): Variables {
   return {

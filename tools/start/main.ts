@@ -5,14 +5,15 @@ import { saveRunningAddresses } from '#infrastructure/running-addresses.ts';
 import { openStateFolder } from '#infrastructure/state-folder.ts';
 import { endedEarly, Supervisor } from '#infrastructure/supervisor.ts';
 import { ArgumentsError, parseStartArguments, USAGE, type StartArguments } from './arguments.ts';
-import { openSecrets } from './context.ts';
+import { openSecrets, type StartContext } from './context.ts';
 import { DETACHED_VARIABLE, startDetached } from './detach.ts';
 import { readExternalServers } from './external-servers.ts';
 import { addressVariables } from './environments.ts';
 import { followLogs } from './follow-logs.ts';
 import { guide } from './guide.ts';
-import { startPlatform } from './platform.ts';
+import { restartService, startPlatform } from './platform.ts';
 import { Progress } from './progress.ts';
+import { isServed, servingEnded } from './serving.ts';
 
 const PARENT_POLL_MS = 500;
 const WORKSPACE = join(import.meta.dirname, '../..');
@@ -45,27 +46,31 @@ async function run(args: StartArguments, stateFolder: string): Promise<void> {
   };
   endOnSignals(supervisor, progress, end);
   if (!args.detach) endWithParent(end);
-  supervisor.onUnexpectedEnd = (child, how) => {
-    complain(endedEarly(child, how));
-    void end(1);
-  };
-  try {
-    await startPlatform({
-      workspace: WORKSPACE,
-      stateFolder,
-      args,
-      external,
-      supervisor,
-      progress,
-      secrets: openSecrets(stateFolder),
-    });
-  } catch (error) {
+  const secrets = openSecrets(stateFolder);
+  const context = { workspace: WORKSPACE, stateFolder, args, external, supervisor, progress, secrets };
+  const fail = (error: unknown): void => {
     // Whatever fails while we are stopping fails because of that.
     if (supervisor.isStopping) return;
     complain(error);
-    return end(1);
+    void end(1);
+  };
+  supervisor.onUnexpectedEnd = (child, how) => {
+    if (isServed(stateFolder, child.name)) standBack(context, child.name).catch(fail);
+    else fail(endedEarly(child, how));
+  };
+  try {
+    await startPlatform(context);
+  } catch (error) {
+    return fail(error);
   }
   announce(args, stateFolder, progress);
+}
+
+/** Leaves a service's place to `nx serve`, and takes it again afterwards. */
+async function standBack(context: StartContext, name: string): Promise<void> {
+  context.progress.line(`▸ ${name} is served by nx serve`);
+  await servingEnded(context.stateFolder, name);
+  if (!context.supervisor.isStopping) await restartService(context, name);
 }
 
 function endOnSignals(

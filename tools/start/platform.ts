@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { FriendlyError } from '#infrastructure/friendly-error.ts';
 import { isPortFree } from '#infrastructure/free-ports.ts';
 import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
-import { saveAdministration } from './administration.ts';
 import { PRIVATE_SECRETS, type StartContext } from './context.ts';
 import { LOAD_IDENTITIES, NEIGHBOURS, PROJECT_ROOTS, SERVICES } from './deployables.ts';
 import type { Deployable, Service } from './deployables.ts';
@@ -11,6 +10,7 @@ import { localUrl, neighbourEnvironment, ownerEnvironment, serviceEnvironment } 
 import type { PlatformSettings, Variables } from './environments.ts';
 import { secretFileName } from './external-servers.ts';
 import { describeTakenPorts, portsToOpen } from './ports.ts';
+import { saveServiceEnvironment } from './service-environment.ts';
 import { chooseBroker, chooseDatabases, openBroker, openDatabases } from './servers.ts';
 
 /** Stages after the private servers' (0 PostgreSQL and epmd, 1 RabbitMQ); the highest stops first. */
@@ -33,6 +33,14 @@ export async function startPlatform(context: StartContext): Promise<void> {
   }
 }
 
+/** Starts one service of a running platform again. @throws {FriendlyError} when there is none of this name, or it does not get ready. */
+export async function restartService(context: StartContext, name: string): Promise<void> {
+  const service = SERVICES.find((each) => each.name === name);
+  if (service === undefined) throw new FriendlyError(`There is no service ${name}.`);
+  const environment = serviceEnvironment(service, platformSettings(context));
+  await startProgram(context, service, SERVICE_STAGE, environment);
+}
+
 /** Each step begins as soon as what it needs is there: the broker takes the longest to boot, and half the rest can do without. */
 async function startEverything(context: StartContext, settings: PlatformSettings): Promise<void> {
   const startService = (service: Service): Promise<void> =>
@@ -40,7 +48,8 @@ async function startEverything(context: StartContext, settings: PlatformSettings
   const startNeighbour = (neighbour: Deployable): Promise<void> =>
     startProgram(context, neighbour, NEIGHBOUR_STAGE, neighbourEnvironment(neighbour, settings));
 
-  saveAdministration(context.stateFolder, 'task', serviceEnvironment(TASK, settings));
+  for (const service of SERVICES)
+    saveServiceEnvironment(context.stateFolder, service.name, ownerEnvironment(service, settings));
   const built = build(context);
   const broker = openBroker(context);
   const prepared = Promise.all([openDatabases(context), built]).then(() =>
@@ -110,7 +119,6 @@ async function prepareDatabases(context: StartContext, settings: PlatformSetting
   await context.progress.step('Development identities loaded', () =>
     runBundle(context, 'load-development-identities', LOAD_IDENTITIES, ownerEnvironment(AUTH, settings)),
   );
-  saveAdministration(context.stateFolder, 'auth', ownerEnvironment(AUTH, settings));
 }
 
 function startProgram(
@@ -147,7 +155,7 @@ function runBundle(context: StartContext, name: string, bundle: string, variable
 }
 
 /** The user's environment, so that LOG_LEVEL=debug npm start works, without what npm put there. */
-function inheritedEnvironment(): NodeJS.ProcessEnv {
+export function inheritedEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) => !/^npm_|^INIT_CWD$|^RABBITMQ_URL$|^(MIGRATION_)?DATABASE_URL$/i.test(name),

@@ -4,18 +4,11 @@ import { Metrics } from '@platform/service-defaults';
 import { TcpProxy, permitFaults } from '@platform/testing';
 import type { TestRole } from '@platform/testing';
 import { Client } from 'pg';
-import {
-  AUTH_SCHEMA,
-  INTERNAL_LEGACY_SCHEMA,
-  PERSON_DIRECTORY_SCHEMA,
-  SERVICE_PROVIDERS_SCHEMA,
-} from '../src/migrations/schemas';
+import { SCHEMAS } from '../src/migrations/schemas';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
 import { auditRowsOf, audited, newTrace, traceparent, trusted } from './audit-fixture';
 import { bearerOf, postTo, startAuthService, startReplica } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
-
-const SCHEMAS = [PERSON_DIRECTORY_SCHEMA, INTERNAL_LEGACY_SCHEMA, SERVICE_PROVIDERS_SCHEMA, AUTH_SCHEMA];
 
 describe('the audit trail cannot be avoided or changed', () => {
   let service: AuthFixture;

@@ -9,12 +9,7 @@ import request from 'supertest';
 import type { Test } from 'supertest';
 import { authConfigSchema } from '../src/config';
 import { loadDevelopmentIdentities } from '../src/development/load-identities';
-import {
-  AUTH_SCHEMA,
-  INTERNAL_LEGACY_SCHEMA,
-  PERSON_DIRECTORY_SCHEMA,
-  SERVICE_PROVIDERS_SCHEMA,
-} from '../src/migrations/schemas';
+import { SCHEMAS } from '../src/migrations/schemas';
 import { authService } from '../src/service-definition';
 import type { TokenResponse } from '../src/token/token-response';
 
@@ -81,8 +76,7 @@ function rememberSecretsOf(environment: NodeJS.ProcessEnv): void {
 
 /** Every schema of the service and the development identities. */
 export async function migrateWithIdentities(url: string): Promise<void> {
-  const schemas = [PERSON_DIRECTORY_SCHEMA, INTERNAL_LEGACY_SCHEMA, SERVICE_PROVIDERS_SCHEMA, AUTH_SCHEMA];
-  for (const { settings } of schemas) await runMigrations({ ...settings, url });
+  for (const { settings } of SCHEMAS) await runMigrations({ ...settings, url });
   await loadIdentities(url);
 }
 

@@ -7,15 +7,8 @@ import type { IdentityRecord, IdentityStore } from '../src/identity/identity';
 import { InternalLegacyStore } from '../src/identity/internal-legacy.store';
 import { PersonDirectoryStore } from '../src/identity/person-directory.store';
 import { ServiceProvidersStore } from '../src/identity/service-providers.store';
-import {
-  AUTH_SCHEMA,
-  INTERNAL_LEGACY_SCHEMA,
-  PERSON_DIRECTORY_SCHEMA,
-  SERVICE_PROVIDERS_SCHEMA,
-} from '../src/migrations/schemas';
+import { AUTH_SCHEMA, SCHEMAS } from '../src/migrations/schemas';
 import { migrateWithIdentities } from './auth-fixture';
-
-const SCHEMAS = [PERSON_DIRECTORY_SCHEMA, INTERNAL_LEGACY_SCHEMA, SERVICE_PROVIDERS_SCHEMA, AUTH_SCHEMA];
 
 interface StoreCase {
   create: (dataSource: DataSource) => IdentityStore;

@@ -1,6 +1,6 @@
 import { signTrustRequest } from '@platform/auth-client';
 import type { Test } from 'supertest';
-import { REJECTION_STATUS, TokenRejectionReason } from '../src/token-endpoints/rejection';
+import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from '../src/token-endpoints/rejection';
 import type { TokenFlow } from '../src/token-endpoints/rejection';
 import {
   BACKEND,
@@ -45,7 +45,7 @@ interface Cell {
 /** Every cell of the table as it is in the code, and success in every flow; the key is the name of the cell's case. */
 function cellsOfTheTable(): Map<string, Cell> {
   const cells = new Map<string, Cell>();
-  for (const flow of Object.keys(REJECTION_STATUS) as TokenFlow[]) {
+  for (const flow of TOKEN_FLOWS) {
     cells.set(`${flow} Successful 200`, { flow, reason: 0, status: 200 });
     for (const [text, cell] of Object.entries(REJECTION_STATUS[flow])) {
       if (cell === null) continue;

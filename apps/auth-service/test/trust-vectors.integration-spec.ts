@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ManualClock } from '@platform/time';
 import { applicationSecretPurpose } from '../src/applications/application-secret';
-import { GRANTABLE_FLOWS } from '../src/applications/grantable-flows';
+import { TOKEN_FLOWS } from '../src/token-endpoints/rejection';
 import { sealSecret } from '../src/keys/secret-box';
 import { SECRET_KEY, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
@@ -30,7 +30,7 @@ describe('trust, and the test vectors published with auth-client', () => {
     await database.query(
       `INSERT INTO auth.application (application_key, allowed_personas, allow_refresh, allowed_flows)
        VALUES ('billing-api', 31, false, $1)`,
-      [GRANTABLE_FLOWS],
+      [TOKEN_FLOWS],
     );
     for (const [index, secret] of [...new Set(accepted.map(({ sharedSecret }) => sharedSecret))].entries())
       await database.query(

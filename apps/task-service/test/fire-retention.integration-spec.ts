@@ -1,4 +1,4 @@
-import { FireRetention } from '../src/scheduler/fire-retention.service';
+import { FireRetentionJob } from '../src/scheduler/fire-retention.job';
 import { startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -20,11 +20,11 @@ describe('old fires', () => {
   it('are forgotten after the configured days, in batches, by the service’s own role; younger ones stay', async () => {
     await addFires(600, 2_500, `now() - interval '8 days'`);
     await addFires(601, 3, `now() - interval '6 days'`);
-    expect(await service.app.get(FireRetention).run()).toBe(2_500);
+    expect(await service.app.get(FireRetentionJob).run()).toBe(2_500);
     expect(await service.database.query('SELECT DISTINCT facility_id FROM task.trigger_fires')).toEqual([
       { facility_id: '601' },
     ]);
-    expect(await service.app.get(FireRetention).run()).toBe(0);
+    expect(await service.app.get(FireRetentionJob).run()).toBe(0);
   });
 
   it('stay while their trigger stands on them, so that a long pause cannot repeat an occurrence', async () => {
@@ -33,6 +33,6 @@ describe('old fires', () => {
        VALUES (602, 'facility-602', 'g', 'j', '0 2 * * *', 'UTC', 'PAUSED', now() - interval '9 days')`,
     );
     await addFires(602, 1, `now() - interval '8 days'`);
-    expect(await service.app.get(FireRetention).run()).toBe(0);
+    expect(await service.app.get(FireRetentionJob).run()).toBe(0);
   });
 });

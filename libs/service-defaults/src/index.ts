@@ -5,6 +5,7 @@ export type { ServiceConfig } from './config/service-settings';
 export { createServiceApplication } from './application/create-service-application';
 export { OpenConnections } from './application/close-http';
 export { CommandError, runCommand } from './application/run-command';
+export { RecurringJob } from './application/recurring-job';
 export { runService } from './application/run-service';
 export { stopService } from './application/stop-service';
 export type { StopTiming } from './application/stop-service';

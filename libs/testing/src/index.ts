@@ -18,6 +18,7 @@ export type { ProcessOptions, RunningProcess } from './run-process';
 export { TcpProxy } from './tcp-proxy';
 export { EmptyProject } from './empty-project';
 export { PrivatePostgresql } from './private-postgresql';
+export { describeMigrations } from './describe-migrations';
 export { describeStatementsAtScale, scaleRows } from './describe-statements-at-scale';
 export type { HotStatement, Scale } from './describe-statements-at-scale';
 export { StatementPlans } from './statement-plans';

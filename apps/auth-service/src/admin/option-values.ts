@@ -1,6 +1,6 @@
 import { ALL_PERSONAS, Persona, combinePersonas } from '@platform/personas';
 import type { PersonaName, Personas } from '@platform/personas';
-import { GRANTABLE_FLOWS } from '../applications/grantable-flows';
+import { TOKEN_FLOWS } from '../token-endpoints/rejection';
 import { parseMinDate } from '../revocations/revocation';
 import type { CommandInput } from './command';
 import { UsageError } from './command';
@@ -41,11 +41,11 @@ export function parsePersonas(text: string): Personas {
 
 /** Flows in `trust,bearer`, or `all`. @throws {UsageError} */
 export function parseFlows(text: string): string[] {
-  if (text.toLowerCase() === 'all') return [...GRANTABLE_FLOWS];
+  if (text.toLowerCase() === 'all') return [...TOKEN_FLOWS];
   const flows = text.split(',').map((word) => word.trim().toLowerCase());
-  const unknown = flows.find((flow) => !GRANTABLE_FLOWS.some((known) => known === flow));
+  const unknown = flows.find((flow) => !TOKEN_FLOWS.some((known) => known === flow));
   if (unknown === undefined) return [...new Set(flows)];
-  throw new UsageError(`there is no flow "${unknown}": choose of ${GRANTABLE_FLOWS.join(', ')}, or all`);
+  throw new UsageError(`there is no flow "${unknown}": choose of ${TOKEN_FLOWS.join(', ')}, or all`);
 }
 
 /** A whole number from 1 to `max`. @throws {UsageError} */

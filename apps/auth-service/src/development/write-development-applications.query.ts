@@ -1,5 +1,5 @@
 import { applicationSecretPurpose } from '../applications/application-secret';
-import { GRANTABLE_FLOWS } from '../applications/grantable-flows';
+import { TOKEN_FLOWS } from '../token-endpoints/rejection';
 import { sealSecret } from '../keys/secret-box';
 import type { DevelopmentApplication } from './development-identities';
 import type { SqlConnection } from './write-development-identities.query';
@@ -17,7 +17,7 @@ export async function writeDevelopmentApplications(
   key: Buffer,
 ): Promise<void> {
   for (const { applicationKey, sharedSecret, allowedPersonas, allowRefresh } of applications) {
-    await connection.query(PUT_APPLICATION, [applicationKey, allowedPersonas, allowRefresh, GRANTABLE_FLOWS]);
+    await connection.query(PUT_APPLICATION, [applicationKey, allowedPersonas, allowRefresh, TOKEN_FLOWS]);
     const sealed = sealSecret(key, applicationSecretPurpose(applicationKey), Buffer.from(sharedSecret));
     await connection.query('DELETE FROM auth.application_secret WHERE application_key = $1', [
       applicationKey,

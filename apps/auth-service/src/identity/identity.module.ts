@@ -4,12 +4,8 @@ import { getDataSourceToken } from '@nestjs/typeorm';
 import { DatabaseModule } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { AuthConfig } from '../config';
-import type { ServiceSchema } from '../migrations/schemas';
-import {
-  INTERNAL_LEGACY_SCHEMA,
-  PERSON_DIRECTORY_SCHEMA,
-  SERVICE_PROVIDERS_SCHEMA,
-} from '../migrations/schemas';
+import { STORE_SCHEMAS } from '../migrations/schemas';
+import type { Store } from '../migrations/schemas';
 import type { IdentityStore } from './identity';
 import { IdentityDirectory } from './identity-directory.service';
 import { IdentityResolver } from './identity-resolver.service';
@@ -23,35 +19,17 @@ import { PasswordHasher } from './passwords/password-hasher.service';
 import { PersonDirectoryStore } from './person-directory.store';
 import { ServiceProvidersStore } from './service-providers.store';
 
-interface StoreConnection {
-  store: Type<IdentityStore>;
-  schema: ServiceSchema;
-  url: (config: AuthConfig) => string | undefined;
-}
-
-const PERSON_DIRECTORY: StoreConnection = {
-  store: PersonDirectoryStore,
-  schema: PERSON_DIRECTORY_SCHEMA,
-  url: (config) => config.PERSON_DIRECTORY_DATABASE_URL,
-};
-const INTERNAL_LEGACY: StoreConnection = {
-  store: InternalLegacyStore,
-  schema: INTERNAL_LEGACY_SCHEMA,
-  url: (config) => config.INTERNAL_LEGACY_DATABASE_URL,
-};
-const SERVICE_PROVIDERS: StoreConnection = {
-  store: ServiceProvidersStore,
-  schema: SERVICE_PROVIDERS_SCHEMA,
-  url: (config) => config.SERVICE_PROVIDERS_DATABASE_URL,
-};
-
 /** The stores in the order in which they are asked. */
-const STORES: readonly StoreConnection[] = [PERSON_DIRECTORY, INTERNAL_LEGACY, SERVICE_PROVIDERS];
+const STORES: Readonly<Record<Store, Type<IdentityStore>>> = {
+  PERSON_DIRECTORY: PersonDirectoryStore,
+  INTERNAL_LEGACY: InternalLegacyStore,
+  SERVICE_PROVIDERS: ServiceProvidersStore,
+};
 
 @Module({})
 export class IdentityModule {
   static forRoot(config: AuthConfig): DynamicModule {
-    const connected = STORES.map((connection) => connectStore(connection, config));
+    const connected = (Object.keys(STORES) as Store[]).map((name) => connectStore(name, config));
     return {
       module: IdentityModule,
       controllers: [MeController],
@@ -60,12 +38,12 @@ export class IdentityModule {
         ...connected.map(({ provider }) => provider),
         {
           provide: IDENTITY_STORES,
-          inject: STORES.map(({ store }) => store),
+          inject: Object.values(STORES),
           useFactory: (...stores: IdentityStore[]) => stores,
         },
         {
           provide: SecurityGroupsStore,
-          inject: [getDataSourceToken(dataSourceName(INTERNAL_LEGACY, config))],
+          inject: [getDataSourceToken(dataSourceName('INTERNAL_LEGACY', config))],
           useFactory: (dataSource: DataSource) => new SecurityGroupsStore(dataSource),
         },
         IdentityDirectory,
@@ -79,25 +57,33 @@ export class IdentityModule {
   }
 }
 
+function storeUrl(name: Store, config: AuthConfig): string {
+  return config[`${name}_DATABASE_URL`] ?? config.DATABASE_URL;
+}
+
 /** A store in the service's own database uses its pool (no name); one that lives elsewhere gets a pool of its own. */
-function dataSourceName({ schema, url }: StoreConnection, config: AuthConfig): string | undefined {
-  const isElsewhere = (url(config) ?? config.DATABASE_URL) !== config.DATABASE_URL;
-  return isElsewhere ? schema.settings.schema : undefined;
+function dataSourceName(name: Store, config: AuthConfig): string | undefined {
+  return storeUrl(name, config) === config.DATABASE_URL ? undefined : STORE_SCHEMAS[name].settings.schema;
 }
 
 function connectStore(
-  connection: StoreConnection,
+  storeName: Store,
   config: AuthConfig,
 ): { imports: DynamicModule[]; provider: FactoryProvider<IdentityStore> } {
-  const { store, schema, url } = connection;
-  const name = dataSourceName(connection, config);
+  const store = STORES[storeName];
+  const name = dataSourceName(storeName, config);
   const provider: FactoryProvider<IdentityStore> = {
     provide: store,
     inject: [getDataSourceToken(name)],
     useFactory: (dataSource: DataSource) => new store(dataSource),
   };
   if (name === undefined) return { imports: [], provider };
-  const storeUrl = url(config) ?? config.DATABASE_URL;
-  const database = { ...schema.settings, url: storeUrl, poolSize: config.DATABASE_POOL_SIZE, name };
+  const { settings } = STORE_SCHEMAS[storeName];
+  const database = {
+    ...settings,
+    url: storeUrl(storeName, config),
+    poolSize: config.DATABASE_POOL_SIZE,
+    name,
+  };
   return { imports: [DatabaseModule.forRoot(database)], provider };
 }

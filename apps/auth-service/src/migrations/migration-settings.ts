@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Store } from './schemas';
 
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' });
 
@@ -20,9 +21,6 @@ export const migrationConfigSchema = z
   });
 
 export type MigrationConfig = Readonly<z.output<typeof migrationConfigSchema>>;
-
-/** An identity store, as its variables call it. */
-export type Store = 'PERSON_DIRECTORY' | 'INTERNAL_LEGACY' | 'SERVICE_PROVIDERS';
 
 /** The addresses for one store's schema: its own database's, or else those of the service's. */
 export function storeUrls(config: MigrationConfig, store: Store): NodeJS.ProcessEnv {

@@ -64,16 +64,12 @@ export const AUTH_SCHEMA = schema(
 );
 
 /** The identity stores belong to others: the service reads them and may only replace a password hash by a stronger one. */
-export const PERSON_DIRECTORY_SCHEMA = schema(
-  'person_directory',
-  [CreatePersonDirectory1764000000100],
-  (role) => [
-    `GRANT SELECT ON ALL TABLES IN SCHEMA person_directory TO ${role}`,
-    `GRANT UPDATE (password_hash) ON person_directory.person TO ${role}`,
-  ],
-);
+const PERSON_DIRECTORY_SCHEMA = schema('person_directory', [CreatePersonDirectory1764000000100], (role) => [
+  `GRANT SELECT ON ALL TABLES IN SCHEMA person_directory TO ${role}`,
+  `GRANT UPDATE (password_hash) ON person_directory.person TO ${role}`,
+]);
 
-export const INTERNAL_LEGACY_SCHEMA = schema(
+const INTERNAL_LEGACY_SCHEMA = schema(
   'internal_legacy',
   [CreateInternalLegacy1764000000200, AddWindowsAccount1764100000200],
   (role) => [
@@ -82,7 +78,7 @@ export const INTERNAL_LEGACY_SCHEMA = schema(
   ],
 );
 
-export const SERVICE_PROVIDERS_SCHEMA = schema(
+const SERVICE_PROVIDERS_SCHEMA = schema(
   'service_providers',
   [CreateServiceProviders1764000000300],
   (role) => [
@@ -90,3 +86,17 @@ export const SERVICE_PROVIDERS_SCHEMA = schema(
     `GRANT UPDATE (password_hash) ON service_providers.technician TO ${role}`,
   ],
 );
+
+/** The identity stores' schemas, by what the stores' variables begin with (`PERSON_DIRECTORY_DATABASE_URL`, …). */
+export const STORE_SCHEMAS = {
+  PERSON_DIRECTORY: PERSON_DIRECTORY_SCHEMA,
+  INTERNAL_LEGACY: INTERNAL_LEGACY_SCHEMA,
+  SERVICE_PROVIDERS: SERVICE_PROVIDERS_SCHEMA,
+} as const satisfies Record<string, ServiceSchema>;
+
+/** An identity store, as its variables call it. */
+export type Store = keyof typeof STORE_SCHEMAS;
+
+/** Every schema, in the order they are migrated. The service's own comes last: its startup check looks there, and then the others are
+ *  there too. */
+export const SCHEMAS: readonly ServiceSchema[] = [...Object.values(STORE_SCHEMAS), AUTH_SCHEMA];

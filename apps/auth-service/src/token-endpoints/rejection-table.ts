@@ -1,14 +1,24 @@
-import { REJECTION_STATUS, TokenRejectionReason } from './rejection';
+import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from './rejection';
 import type { Rejection, TokenFlow } from './rejection';
 
-/** The columns: flows that share their statuses share one. */
-const COLUMNS: readonly (readonly [title: string, flow: TokenFlow])[] = [
-  ['refresh', 'refresh'],
-  ['user', 'password'],
-  ['trust, trust-simple', 'trust'],
-  ['bearer', 'bearer'],
-  ['openId, winauth', 'openid'],
-];
+/** How people know the flows: the last words of their paths. */
+const TITLES: Readonly<Record<TokenFlow, string>> = {
+  refresh: 'refresh',
+  password: 'user',
+  trust: 'trust',
+  'trust-simple': 'trust-simple',
+  bearer: 'bearer',
+  openid: 'openId',
+  windows: 'winauth',
+};
+
+/** Flows that share their statuses share a column. */
+const COLUMNS = [...new Set(Object.values(REJECTION_STATUS))].map((statuses) => ({
+  title: TOKEN_FLOWS.filter((flow) => REJECTION_STATUS[flow] === statuses)
+    .map((flow) => TITLES[flow])
+    .join(', '),
+  statuses,
+}));
 
 /** The reason → status table for people, in Markdown. */
 export function rejectionTable(): string {
@@ -16,21 +26,20 @@ export function rejectionTable(): string {
     (each): each is Rejection => typeof each === 'number' && each !== TokenRejectionReason.Successful,
   );
   const rows = [
-    ['reason', ...COLUMNS.map(([title]) => title)],
+    ['reason', ...COLUMNS.map(({ title }) => title)],
     ['---', ...COLUMNS.map(() => '---')],
     ['0 Successful', ...COLUMNS.map(() => '200')],
     ...rejections.map((reason) => [
       `${String(reason)} ${TokenRejectionReason[reason]}`,
-      ...COLUMNS.map(([, flow]) => cell(flow, reason)),
+      ...COLUMNS.map(({ statuses }) => cell(statuses[reason])),
     ]),
   ];
   return rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-function cell(flow: TokenFlow, reason: Rejection): string {
-  const statuses: number | { proof: number; resolution: number } | null = REJECTION_STATUS[flow][reason];
-  if (statuses === null) return '';
-  if (typeof statuses === 'number') return String(statuses);
-  const { proof, resolution } = statuses;
+function cell(status: number | { proof: number; resolution: number } | null): string {
+  if (status === null) return '';
+  if (typeof status === 'number') return String(status);
+  const { proof, resolution } = status;
   return `${String(proof)} proof wrong; ${String(resolution)} proof right, but the user or persona not resolved`;
 }

@@ -17,9 +17,6 @@ export type Rejection = Exclude<TokenRejectionReason, TokenRejectionReason.Succe
 /** Where in a trust request authentication failed: at the proof of the application, or at finding the user. */
 export type RejectionStage = 'proof' | 'resolution';
 
-/** The token flows. Each has one endpoint and one column of REJECTION_STATUS. */
-export type TokenFlow = 'refresh' | 'password' | 'trust' | 'trust-simple' | 'bearer' | 'openid' | 'windows';
-
 type RejectionStatus = 400 | 401 | 422;
 /** `null`: this flow never rejects for this reason. */
 type Cell = RejectionStatus | Record<RejectionStage, RejectionStatus> | null;
@@ -46,7 +43,7 @@ const singleSignOn = {
   [TokenRejectionReason.InvalidGrant]: 401,
 } as const satisfies Record<Rejection, Cell>;
 
-/** THE reason → status table. A new reason or flow without its statuses does not compile. */
+/** THE reason → status table, a column for each token flow. A new reason without its statuses does not compile. */
 export const REJECTION_STATUS = {
   refresh: {
     [TokenRejectionReason.AuthenticationFailed]: 401,
@@ -83,7 +80,12 @@ export const REJECTION_STATUS = {
   openid: singleSignOn,
   // As the flow that replaces it: the specification names 400 and 401 for OpenID Connect.
   windows: singleSignOn,
-} as const satisfies Record<TokenFlow, Record<Rejection, Cell>>;
+} as const satisfies Record<string, Record<Rejection, Cell>>;
+
+/** The token flows. Each has one endpoint, and perhaps an obsolete second name of it. */
+export type TokenFlow = keyof typeof REJECTION_STATUS;
+/** All of them; an application may be permitted any. */
+export const TOKEN_FLOWS = Object.keys(REJECTION_STATUS) as readonly TokenFlow[];
 
 /** The HTTP status of a rejection.
  *  @throws {RangeError} for a reason that the flow never gives: a programming error, not an answer. */

@@ -1,12 +1,10 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
-import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import { RecurringJob } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
 import type { DataSource } from 'typeorm';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-
-const INTERVAL_MS = MINUTE_MS;
 
 /** Rows that can no longer decide anything. Every statement is safe to run on all replicas at once. */
 const PURGES = [
@@ -40,55 +38,28 @@ const MAX_AUDIT_PURGES = 50;
 
 /** Keeps the tables from growing for ever. */
 @Injectable()
-export class PurgeExpiredJob implements OnApplicationBootstrap, OnApplicationShutdown {
-  private timer: NodeJS.Timeout | null = null;
-  private running: Promise<void> | null = null;
-  private isStopping = false;
-  private readonly logger = new Logger(PurgeExpiredJob.name);
-
+export class PurgeExpiredJob extends RecurringJob {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    this.timer = setInterval(() => {
-      // A run that takes longer than the interval is not followed by those that came due meanwhile.
-      this.running ??= this.runQuietly().finally(() => {
-        this.running = null;
-      });
-    }, INTERVAL_MS).unref();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    this.isStopping = true;
-    if (this.timer !== null) clearInterval(this.timer);
-    await this.running;
+  ) {
+    super(MINUTE_MS);
   }
 
   /** Starts no further statement once the service stops: a long backlog must not hold it up. */
   async run(): Promise<void> {
     for (const purge of PURGES) {
-      if (this.isStopping) return;
+      if (this.stopping) return;
       await this.dataSource.query(purge);
     }
     await this.purgeAudit();
   }
 
   private async purgeAudit(): Promise<void> {
-    for (let purge = 0; purge < MAX_AUDIT_PURGES && !this.isStopping; purge += 1) {
+    for (let purge = 0; purge < MAX_AUDIT_PURGES && !this.stopping; purge += 1) {
       const parameters = [this.config.AUDIT_RETENTION_DAYS];
       const [row] = await this.dataSource.query<{ removed: number }[]>(PURGE_AUDIT, parameters);
       if (row === undefined || row.removed === 0) return;
-    }
-  }
-
-  /** A purge that fails is made up for by the next one. */
-  private async runQuietly(): Promise<void> {
-    try {
-      await this.run();
-    } catch (error) {
-      this.logger.warn('expired rows could not be purged', { err: error });
     }
   }
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
 import type { TokenFlow } from '../token-endpoints/rejection';
-import { REJECTION_STATUS, TokenRejectionReason } from '../token-endpoints/rejection';
+import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from '../token-endpoints/rejection';
 
 /** Counts the answers of the token endpoints. */
 @Injectable()
@@ -14,7 +14,7 @@ export class TokenMetrics {
       'reason',
     ]);
     // Prometheus does not see a series' first step: every series is there from the start.
-    for (const flow of Object.keys(REJECTION_STATUS) as TokenFlow[]) {
+    for (const flow of TOKEN_FLOWS) {
       for (const reason of reasonsOf(flow)) this.answers.inc({ flow, reason }, 0);
     }
   }

@@ -1,40 +1,24 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
-import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import { RecurringJob } from '@platform/service-defaults';
 import { HOUR_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { deleteOldFires } from './delete-old-fires.query';
 
-const INTERVAL_MS = HOUR_MS;
 /** Small enough for each statement to end at once, and all of them together to leave others room. */
 const BATCH_SIZE = 1_000;
 const BATCHES_PER_RUN = 100;
 
 /** Forgets old fires once an hour. Events need no such service: a published one is deleted at once, a parked one is its operator's. */
 @Injectable()
-export class FireRetention implements OnApplicationBootstrap, OnApplicationShutdown {
-  private readonly logger = new Logger(FireRetention.name);
-  private timer: NodeJS.Timeout | undefined;
-  private running: Promise<unknown> = Promise.resolve();
-  private stopping = false;
-
+export class FireRetentionJob extends RecurringJob {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'FIRE_RETENTION_DAYS'>,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    this.timer = setInterval(() => {
-      this.running = this.runSafely();
-    }, INTERVAL_MS).unref();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    this.stopping = true;
-    clearInterval(this.timer);
-    await this.running;
+  ) {
+    super(HOUR_MS);
   }
 
   /** Deletes in batches until nothing old is left, at most 100,000 fires; gives how many. */
@@ -46,14 +30,5 @@ export class FireRetention implements OnApplicationBootstrap, OnApplicationShutd
       if (deleted < BATCH_SIZE) break;
     }
     return total;
-  }
-
-  private async runSafely(): Promise<void> {
-    try {
-      await this.run();
-    } catch (error) {
-      // The next hour comes.
-      this.logger.warn(`old fires were not deleted: ${String(error)}`);
-    }
   }
 }

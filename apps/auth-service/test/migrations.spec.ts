@@ -1,0 +1,8 @@
+import { join } from 'node:path';
+import { describeMigrations } from '@platform/testing';
+import { SCHEMAS } from '../src/migrations/schemas';
+
+describeMigrations(
+  join(__dirname, '../src/migrations'),
+  SCHEMAS.flatMap(({ settings }) => settings.migrations),
+);

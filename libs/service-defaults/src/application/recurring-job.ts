@@ -1,0 +1,39 @@
+import { Logger } from '@nestjs/common';
+import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
+
+/** Work that comes again and again, first after one interval. Every replica does it, so it must be safe for all of them to do at once.
+ *  On one replica no run begins before the last one has ended, and the service ends after the one that is under way. */
+export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger(this.constructor.name);
+  private timer: NodeJS.Timeout | undefined;
+  private running: Promise<void> = Promise.resolve();
+  /** True from when the service stops: work in many steps ends after the one it is at. */
+  protected stopping = false;
+
+  protected constructor(private readonly intervalMs: number) {}
+
+  /** Does the work once. */
+  abstract run(): Promise<unknown>;
+
+  onApplicationBootstrap(): void {
+    this.timer = setInterval(() => {
+      this.running = this.running.then(() => this.runQuietly());
+    }, this.intervalMs).unref();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.stopping = true;
+    clearInterval(this.timer);
+    await this.running;
+  }
+
+  /** A run that fails is made up for by the next one. */
+  private async runQuietly(): Promise<void> {
+    if (this.stopping) return;
+    try {
+      await this.run();
+    } catch (error) {
+      this.logger.warn('failed, and will run again', { err: error });
+    }
+  }
+}
