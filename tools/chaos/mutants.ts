@@ -59,9 +59,9 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'publish-before-commit',
     bundle: TASK,
-    original: 'await insertOutboxMessages(manager, messages);\n    this.nudgeAfterCommit',
+    original: 'const deadlineMs = HTTP_STORE_DEADLINE_MS;',
     mistake:
-      'for (const { envelope } of messages) await this.publisher.publishEnvelope(envelope);\n    this.nudgeAfterCommit',
+      'const deadlineMs = HTTP_STORE_DEADLINE_MS; for (const { envelope } of messages) await this.publisher.publishEnvelope(envelope);',
     faults: 'database-kill,broker-kill',
     caughtBy: /did not happen|has \d+ events|replicas acknowledged a schedule/,
   },
