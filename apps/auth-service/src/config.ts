@@ -9,7 +9,7 @@ import {
   sharesSecret,
 } from './keys/configured-hmac-keys';
 import { trustedProxies } from './audit/client-address';
-import { missingWindowsSettings, windowsSettings } from './token/windows/windows-settings';
+import { missingWindowsSettings, windowsSettings } from './windows/windows-settings';
 
 /** Injection token of the service's configuration. */
 export const AUTH_CONFIG = Symbol('auth-service configuration');

@@ -1,3 +1,5 @@
+import { DataSource } from 'typeorm';
+import { AUTH_CONFIG } from '../src/config';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
 import { startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
@@ -37,6 +39,14 @@ describe('what has expired is purged', () => {
     expect(await tokensOf('ended')).toBeNull();
     expect(await tokensOf('lives')).toBe(1);
     expect(await tokensOf('ended just now')).toBe(1);
+  });
+
+  it('only while the service runs: a backlog does not hold up its end', async () => {
+    await openFamily('expired as the service stopped', [-400]);
+    const job = new PurgeExpiredJob(service.app.get(DataSource), service.app.get(AUTH_CONFIG));
+    await job.onApplicationShutdown();
+    await job.run();
+    expect(await tokensOf('expired as the service stopped')).toBe(1);
   });
 
   it('revocations of tokens go after 366 days, those of users stay', async () => {

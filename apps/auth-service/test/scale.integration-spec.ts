@@ -5,7 +5,7 @@ import type { HotStatement } from '@platform/testing';
 import { DataSource } from 'typeorm';
 import { SecurityGroupsStore } from '../src/access-control/security-groups.store';
 import { findApplications } from '../src/applications/find-application.query';
-import { recordAuthenticationCode } from '../src/applications/record-authentication-code.query';
+import { recordAuthenticationCode } from '../src/rate-limits/record-authentication-code.query';
 import type { TokenAuditRow } from '../src/audit/token-audit';
 import type { AuthConfig } from '../src/config';
 import type { Identity, IdentityQuery } from '../src/identity/identity';

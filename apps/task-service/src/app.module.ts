@@ -7,7 +7,7 @@ import { DatabaseModule } from '@platform/database';
 import { MessagingModule } from '@platform/messaging';
 import { SignedCursor } from '@platform/service-defaults';
 import { CallerScope } from './access/caller-scope.service';
-import { TaskProblemFilter } from './access/task-problem.filter';
+import { TaskProblemFilter } from './problems/task-problem.filter';
 import { TASK_CONFIG } from './config';
 import type { TaskServiceConfig } from './config';
 import { MIGRATIONS, SCHEMA } from './database-layout';

@@ -192,6 +192,16 @@ describe('task instances', () => {
   });
 
   it.each([
+    ['an offset that PostgreSQL does not know', '2026-01-01T00:00:00+23:00', '2027-01-01T00:00:00-23:00'],
+    ['the year 0', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59Z'],
+  ])('are listed by due time also with %s', async (_what, dueFrom, dueTo) => {
+    const taskInstanceId = await instance({ facilityId: 509 });
+    const query = { facilityId: 509, dueFrom, dueTo };
+    const { body } = await service.api.get('/Instances').query(query).set(PARTNER).expect(200);
+    expect(body.instances).toContainEqual(expect.objectContaining({ taskInstanceId }));
+  });
+
+  it.each([
     { status: 'Open' },
     { facilityId: 'x' },
     { dueFrom: 'today' },

@@ -45,14 +45,15 @@ export class RequestTimeoutError extends Error {
   }
 }
 
-/** The other side failed to process the request and said so with a MassTransit `Fault`, or answered something unreadable. */
+/** The other side failed to process the request and said so with a MassTransit `Fault`, or its answer breaks the contract. */
 export class RequestFaultedError extends Error {
   override readonly name = 'RequestFaultedError';
   constructor(
     readonly requestName: string,
     detail: string,
+    options?: ErrorOptions,
   ) {
-    super(`${requestName} faulted: ${detail}`);
+    super(`${requestName} faulted: ${detail}`, options);
   }
 }
 

@@ -178,6 +178,21 @@ describe('consuming', () => {
     ]);
   });
 
+  it('forgets a long backlog in statements that each end soon', async () => {
+    await database.query(`
+      CREATE FUNCTION messaging.refuse_large() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT count(*) FROM gone) > 10000 THEN RAISE 'too many at once'; END IF; RETURN NULL; END $$`);
+    await database.query(`
+      CREATE TRIGGER refuse_large AFTER DELETE ON messaging.inbox REFERENCING OLD TABLE AS gone
+        FOR EACH STATEMENT EXECUTE FUNCTION messaging.refuse_large()`);
+    await database.query(`
+      INSERT INTO messaging.inbox (queue, message_id, message_name, applied_at)
+      SELECT 'q', 'old ' || n, 'm', now() - interval '31 days' FROM generate_series(1, 20001) AS n`);
+    await new Inbox(app.get(DataSource)).purge(30);
+    expect(await database.query(`SELECT 1 FROM messaging.inbox WHERE queue = 'q'`)).toEqual([]);
+    await database.query('DROP TRIGGER refuse_large ON messaging.inbox');
+  });
+
   it('finishes what is in process before it stops, and takes nothing new', async () => {
     inProcess = 0;
     held = new Promise((resolve) => {

@@ -154,6 +154,30 @@ describe('requests', () => {
     expect(answer.envelope).toMatchObject({ message: { facilityId: 501, removed: true } });
   });
 
+  it.each([
+    ['responseAddress', { responseAddress: `queue:${'r'.repeat(300)}` }],
+    ['requestId', { responseAddress: 'queue:plain-replies', requestId: 'r'.repeat(300) }],
+  ])('are answered although AMQP has no room for their %s', async (_what, members) => {
+    await foreign.listen('plain-replies');
+    await foreign.publish({ ...masstransitRequest(null), ...members }, { replyTo: 'plain-replies' });
+    expect((await foreign.answer()).envelope).toMatchObject({ message: { removed: true } });
+  });
+
+  it('fail as faulted when the answer breaks its contract', async () => {
+    const queue = 'suite.nonsense';
+    await broker.management.bindQueue(`${NAMESPACE}:${ScheduleRequest.name}`, queue);
+    const connection = await connect(broker.url);
+    const channel = await connection.createChannel();
+    await channel.consume(queue, (message) => {
+      const { replyTo, correlationId } = message?.properties ?? {};
+      const properties = { correlationId, type: ScheduleRequest.succeeded.name };
+      channel.sendToQueue(replyTo, Buffer.from('{"facilityId":"many"}'), properties);
+    });
+    const requested = neighbour.request(ScheduleRequest, { facilityId: 501 }, { timeoutMs: 5_000 });
+    await expect(requested).rejects.toThrow(RequestFaultedError);
+    await connection.close();
+  });
+
   it('in raw JSON are answered at AMQP’s direct reply-to', async () => {
     const connection = await connect(broker.url);
     const channel = await connection.createChannel();

@@ -43,6 +43,14 @@ describe('the cache', () => {
     expect(requests).toHaveLength(3);
   });
 
+  it('keeps no answer fresh for as long as the clock was set back', async () => {
+    const { client, requests, time } = scripted([ok('1'), ok('2')], { cache: true });
+    await client.getValue('S', 'n');
+    time.advance(-3_600_000);
+    expect(await client.getValue('S', 'n')).toBe(2);
+    expect(requests).toHaveLength(2);
+  });
+
   it('asks once for all who ask at the same time', async () => {
     const { client, requests } = scripted([ok('1')], { cache: true });
     const values = await Promise.all(Array.from({ length: 10 }, () => client.getValue('S', 'n')));

@@ -123,8 +123,9 @@ export class AnswerCache {
     return this.ageMs(entry) < this.options.ttlMs + this.options.staleIfErrorMs;
   }
 
+  /** Without a sign: a clock that was set back by an hour must not keep an answer fresh for an hour. */
   private ageMs(entry: Entry): number {
-    return this.time.now() - entry.checkedAtMs;
+    return Math.abs(this.time.now() - entry.checkedAtMs);
   }
 }
 

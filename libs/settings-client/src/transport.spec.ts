@@ -98,6 +98,18 @@ describe('Transport', () => {
       await expect(between.client.getValue('S', 'n', { signal: stop.signal })).rejects.toBe(reason);
       expect(between.requests).toHaveLength(1);
     });
+
+    it('ends as soon as the caller aborts, although the token is still awaited', async () => {
+      const token = () => new Promise<string>(() => undefined);
+      const { client, requests } = scripted([ok('1')], { token });
+      const controller = new AbortController();
+      const value = client.getValue('S', 'n', { signal: controller.signal });
+      await settle();
+      const reason = new Error('enough');
+      controller.abort(reason);
+      await expect(value).rejects.toBe(reason);
+      expect(requests).toHaveLength(0);
+    });
   });
 
   describe('tokens', () => {

@@ -1,3 +1,4 @@
+import { abortable } from './abortable';
 import { accessTokenProvider } from './access-token-source';
 import type { AccessTokenProvider, AccessTokenSource } from './access-token-source';
 import { SettingsUnavailableError, httpError } from './errors';
@@ -71,10 +72,10 @@ export class Transport {
 
   private async attempt(request: ServiceRequest): Promise<ServiceAnswer | Failure> {
     request.signal?.throwIfAborted();
-    const token = await this.tokens.getToken();
+    const token = await abortable(this.tokens.getToken(), request.signal);
     let answer = await this.exchange(request, token);
     if ('status' in answer && answer.status === 401) {
-      const renewed = await this.renewToken(token);
+      const renewed = await abortable(this.renewToken(token), request.signal);
       if (renewed !== null) answer = await this.exchange(request, renewed);
     }
     if (!('status' in answer)) return answer;

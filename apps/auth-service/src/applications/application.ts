@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Personas } from '@platform/personas';
-import type { TokenFlow } from '../token/rejection';
+import type { TokenFlow } from '../token-endpoints/rejection';
 
 /** A registered caller of the token endpoints. */
 export interface Application {

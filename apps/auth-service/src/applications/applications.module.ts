@@ -1,9 +1,6 @@
 import { Module } from '@nestjs/common';
-import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
+import { RateLimitsModule } from '../rate-limits/rate-limits.module';
 import { ApplicationsService } from './applications.service';
 
-@Module({
-  providers: [ApplicationsService, TokenRateLimits],
-  exports: [ApplicationsService, TokenRateLimits],
-})
+@Module({ imports: [RateLimitsModule], providers: [ApplicationsService], exports: [ApplicationsService] })
 export class ApplicationsModule {}

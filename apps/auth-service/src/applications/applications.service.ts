@@ -11,7 +11,7 @@ import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { openSecret } from '../keys/secret-box';
 import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
-import { TokenRejected, TokenRejectionReason } from '../token/rejection';
+import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
 import type { Application, ApplicationWithSecrets } from './application';
 import { comparableSecrets, decodeAuthenticationCode, isFreshTimestamp, matchesAny } from './application';
 import { applicationSecretPurpose } from './application-secret';

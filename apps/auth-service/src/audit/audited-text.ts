@@ -1,6 +1,6 @@
 import { hideTokens } from '@platform/service-defaults';
 
-/** Control, format and unassigned-looking characters: they could forge lines or hide text from whoever reads the trail. */
+/** Control and format characters, line separators and halves of characters: they could forge lines or hide text from whoever reads the trail. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 /** The longest user name kept. People type passwords into the wrong field; what is this long is no name. */
 export const AUDITED_NAME_LENGTH = 64;

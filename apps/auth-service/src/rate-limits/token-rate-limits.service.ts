@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { CLOCK, Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
-import { recordAuthenticationCode } from '../applications/record-authentication-code.query';
+import { recordAuthenticationCode } from './record-authentication-code.query';
 import { addressNetwork } from '../audit/client-address';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';

@@ -4,7 +4,7 @@ import type { Application } from '../applications/application';
 import { ApplicationsService } from '../applications/applications.service';
 import { CallerIdentities } from '../identity/caller-identities.service';
 import { authoriseFlow } from './authorise-flow';
-import { TokenRejected, TokenRejectionReason } from './rejection';
+import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
 import { TokenIssuer } from './token-issuer.service';
 import type { TokenResponse } from './token-response';
 

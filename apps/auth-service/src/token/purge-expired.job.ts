@@ -46,13 +46,17 @@ export class PurgeExpiredJob extends RecurringJob {
     super(MINUTE_MS);
   }
 
+  /** Starts no further statement once the service stops: a long backlog must not hold it up. */
   async run(): Promise<void> {
-    for (const purge of PURGES) await this.dataSource.query(purge);
+    for (const purge of PURGES) {
+      if (this.stopping) return;
+      await this.dataSource.query(purge);
+    }
     await this.purgeAudit();
   }
 
   private async purgeAudit(): Promise<void> {
-    for (let purge = 0; purge < MAX_AUDIT_PURGES; purge += 1) {
+    for (let purge = 0; purge < MAX_AUDIT_PURGES && !this.stopping; purge += 1) {
       const parameters = [this.config.AUDIT_RETENTION_DAYS];
       const [row] = await this.dataSource.query<{ removed: number }[]>(PURGE_AUDIT, parameters);
       if (row === undefined || row.removed === 0) return;

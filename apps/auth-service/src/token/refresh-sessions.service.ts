@@ -15,7 +15,7 @@ import { findRefreshSessions } from './find-refresh-session.query';
 import type { RefreshPolicy } from './refresh-state';
 import { decideRefresh, issueInstant } from './refresh-state';
 import { REFRESH_TOKEN_LIFETIME_SECONDS } from './refresh-token';
-import { TokenRejected, TokenRejectionReason } from './rejection';
+import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
 import { revokeRefreshFamily } from './revoke-refresh-family.query';
 import type { Rotated, Rotation } from './rotate-refresh-token.query';
 import { rotateRefreshTokens } from './rotate-refresh-token.query';

@@ -1,4 +1,4 @@
-import { TokenRejectionReason } from './rejection';
+import { TokenRejectionReason } from '../token-endpoints/rejection';
 import type { RefreshState } from './refresh-state';
 import { decideRefresh, isRevokedByUser, issueInstant } from './refresh-state';
 

@@ -1,5 +1,5 @@
 import { SECOND_MS } from '@platform/time';
-import { TokenRejectionReason } from './rejection';
+import { TokenRejectionReason } from '../token-endpoints/rejection';
 
 /** How long a rotated refresh token may be presented again by a caller that did not get the answer. */
 const REFRESH_GRACE_SECONDS = 30;

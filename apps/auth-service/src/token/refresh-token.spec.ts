@@ -1,5 +1,5 @@
 import { createSecretKey, randomUUID } from 'node:crypto';
-import { signCompact, signingKey } from './compact-jws';
+import { signCompact, signingKey } from '../keys/compact-jws';
 import {
   REFRESH_TOKEN_TYP,
   isRefreshTokenExpired,

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import type { SigningKey } from './compact-jws';
-import { signCompact } from './compact-jws';
+import type { SigningKey } from '../keys/compact-jws';
+import { signCompact } from '../keys/compact-jws';
 
 /** `typ` of refresh tokens: together with a key of their own it keeps them apart from access tokens. */
 export const REFRESH_TOKEN_TYP = 'rt+jwt';

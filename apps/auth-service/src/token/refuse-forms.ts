@@ -1,6 +1,6 @@
 import { problems } from '@platform/service-defaults';
 import type { FastifyInstance, RouteOptions, onRequestHookHandler } from 'fastify';
-import { FORM_ENDPOINTS } from './token-endpoints';
+import { FORM_ENDPOINTS } from '../token-endpoints/token-endpoints';
 
 /** Refuses forms wherever the specification wants JSON, which is everywhere but on the OpenID Connect callback. To be called before
  *  the routes are built. */

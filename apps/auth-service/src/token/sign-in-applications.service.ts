@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import type { Application } from '../applications/application';
 import { ApplicationsService } from '../applications/applications.service';
 import { authoriseFlow } from './authorise-flow';
-import type { TokenFlow } from './rejection';
-import { TokenRejected, TokenRejectionReason } from './rejection';
+import type { TokenFlow } from '../token-endpoints/rejection';
+import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
 
 /** The applications in which users sign in themselves. Public clients have no secret to prove. */
 @Injectable()

@@ -9,7 +9,8 @@ import {
   applyDecorators,
 } from '@nestjs/common';
 import { Public } from '@platform/access-tokens';
-import { AddressRateGuard, TokenAttemptInterceptor } from './token-attempt.guard';
+import { TokenAttemptInterceptor } from '../audit/token-attempts.service';
+import { AddressRateGuard } from '../rate-limits/address-rate.guard';
 
 /** Marks a token flow: an anonymous controller under /auth/token, limited in rate and audited. */
 export function TokenFlowController(): ClassDecorator {

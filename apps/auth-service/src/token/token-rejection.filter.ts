@@ -9,12 +9,12 @@ import { TokenAttempts } from '../audit/token-attempts.service';
 import { TooMuchWorkError } from '../identity/passwords/bounded-work';
 import { IdentityProviderUnavailableError } from '../openid/identity-provider-error';
 import { TokenRateExceeded } from '../rate-limits/rate-limit';
-import type { TokenFlow } from './rejection';
-import { TokenRejected, TokenRejectionReason, rejectionStatus } from './rejection';
-import { tokenFlowOf } from './token-endpoints';
+import type { TokenFlow } from '../token-endpoints/rejection';
+import { TokenRejected, TokenRejectionReason, rejectionStatus } from '../token-endpoints/rejection';
+import { tokenFlowOf } from '../token-endpoints/token-endpoints';
 import { TokenMetrics } from './token-metrics.service';
 import { rejectedTokenResponse } from './token-response';
-import { KerberosUnavailableError } from './windows/kerberos-acceptor.service';
+import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
 
 const TOO_MANY_REQUESTS = 429;
 

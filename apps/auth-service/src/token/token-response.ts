@@ -1,5 +1,5 @@
-import type { Rejection } from './rejection';
-import { TokenRejectionReason } from './rejection';
+import type { Rejection } from '../token-endpoints/rejection';
+import { TokenRejectionReason } from '../token-endpoints/rejection';
 
 /** What every token endpoint answers. Source: authentication spec, TokenResponse. */
 export interface TokenResponse {

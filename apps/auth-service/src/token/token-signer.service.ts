@@ -9,8 +9,8 @@ import { refreshTokenKeys } from '../keys/configured-hmac-keys';
 import { SigningKeys } from '../keys/signing-keys.service';
 import type { AccessGrant } from './claims';
 import { accessTokenClaimsOf, fitClaims } from './claims';
-import type { SigningKey } from './compact-jws';
-import { SIGNATURE_CHARACTERS, signCompact, signingKey } from './compact-jws';
+import type { SigningKey } from '../keys/compact-jws';
+import { SIGNATURE_CHARACTERS, signCompact, signingKey } from '../keys/compact-jws';
 import { epochSecond } from './refresh-state';
 import type { RefreshTokenClaims } from './refresh-token';
 import {
@@ -20,7 +20,7 @@ import {
   readRefreshToken,
   signRefreshToken,
 } from './refresh-token';
-import { TokenRejected, TokenRejectionReason } from './rejection';
+import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
 
 /** Turns decided grants into signed tokens, and reads refresh tokens back. */
 @Injectable()

@@ -14,14 +14,15 @@ import { WindowsFlow } from './flows/windows.flow';
 import { SsoInitiateFlow } from './flows/sso-initiate.flow';
 import { TrustSimpleFlow } from './flows/trust-simple.flow';
 import { TrustFlow } from './flows/trust.flow';
-import { TrustedSubjects } from './flows/trusted-subjects.service';
+import { RateLimitsModule } from '../rate-limits/rate-limits.module';
+import { TrustedSubjects } from './trusted-subjects.service';
 import { PurgeExpiredJob } from './purge-expired.job';
 import { RefreshSessions } from './refresh-sessions.service';
 import { SignInApplications } from './sign-in-applications.service';
 import { TokenIssuer } from './token-issuer.service';
 import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
-import { WindowsSignInModule } from './windows/windows-sign-in.module';
+import { WindowsSignInModule } from '../windows/windows-sign-in.module';
 
 @Module({})
 export class TokenModule {
@@ -29,7 +30,15 @@ export class TokenModule {
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,
-      imports: [...imports, AuditModule, ApplicationsModule, KeysModule, OpenIdModule, WindowsSignInModule],
+      imports: [
+        ...imports,
+        AuditModule,
+        ApplicationsModule,
+        KeysModule,
+        OpenIdModule,
+        RateLimitsModule,
+        WindowsSignInModule,
+      ],
       controllers: [
         RefreshFlow,
         PasswordFlow,

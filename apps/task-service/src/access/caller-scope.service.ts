@@ -6,7 +6,7 @@ import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { facilityScope, isWithinScope, narrowedScope } from './facility-scope';
 import type { FacilityScope } from './facility-scope';
-import { TaskError } from './task-error';
+import { TaskError } from '../problems/task-error';
 
 const identity = z.object({ facilities: z.array(z.int()) });
 const IDENTITY_TIMEOUT_MS = 3_000;
@@ -38,11 +38,14 @@ export class CallerScope {
 
   private async fullFacilities(caller: Caller): Promise<readonly number[]> {
     try {
-      const response = await tracedFetch(new URL('/auth/me', this.config.AUTH_SERVICE_URL), {
+      const response = await tracedFetch(`${this.config.AUTH_SERVICE_URL.replace(/\/$/, '')}/auth/me`, {
         headers: { authorization: `Bearer ${caller.token}` },
         signal: AbortSignal.timeout(IDENTITY_TIMEOUT_MS),
       });
-      if (!response.ok) throw new Error(`auth-service answered ${String(response.status)}`);
+      if (!response.ok) {
+        await response.body?.cancel();
+        throw new Error(`auth-service answered ${String(response.status)}`);
+      }
       return identity.parse(await response.json()).facilities;
     } catch (error) {
       throw new TaskError('identity-unavailable', { cause: error });

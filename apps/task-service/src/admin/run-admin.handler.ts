@@ -1,5 +1,5 @@
 import { databaseAdvice } from '@platform/database';
-import { BusUnavailableError, MessageReturnedError } from '@platform/messaging';
+import { BusUnavailableError, MessageReturnedError, PublishTimeoutError } from '@platform/messaging';
 import { ConfigError } from '@platform/service-defaults';
 import { loadTaskAdminConfig } from '../config';
 import { detailsText, tableText } from './admin-output';
@@ -70,7 +70,7 @@ function missingIds({ selection }: Command, shown: readonly Shown[]): string[] {
 function explain(error: unknown): string | null {
   if (error instanceof UsageError) return `${error.message}\nTry task:admin --help`;
   if (error instanceof ConfigError) return error.message;
-  if (error instanceof BusUnavailableError) return error.message;
+  if (error instanceof BusUnavailableError || error instanceof PublishTimeoutError) return error.message;
   if (error instanceof MessageReturnedError)
     return 'the queue that the message belongs to does not exist; start the service once, so that it declares it';
   return databaseAdvice(error);

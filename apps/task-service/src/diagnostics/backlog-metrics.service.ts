@@ -2,10 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
-import { readOutboxBacklog } from '../outbound/outbox-backlog.query';
-import type { OutboxBacklog } from '../outbound/outbox-backlog.query';
-import { readTriggerBacklog } from '../scheduler/trigger-backlog.query';
-import type { TriggerBacklog } from '../scheduler/trigger-backlog.query';
+import { readOutboxBacklog } from '../outbound/read-outbox-backlog.query';
+import type { OutboxBacklog } from '../outbound/read-outbox-backlog.query';
+import { readTriggerBacklog } from '../scheduler/read-trigger-backlog.query';
+import type { TriggerBacklog } from '../scheduler/read-trigger-backlog.query';
 
 const OUTBOX_GAUGES = [
   ['task_outbox_waiting', 'Events in the message store, counted up to 10,000', 'waiting'],

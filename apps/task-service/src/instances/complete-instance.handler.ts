@@ -7,13 +7,13 @@ import { actorOf } from '../access/actor';
 import { CallerScope } from '../access/caller-scope.service';
 import { isWithinScope } from '../access/facility-scope';
 import type { FacilityScope } from '../access/facility-scope';
-import { TaskError } from '../access/task-error';
+import { TaskError } from '../problems/task-error';
 import { outboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import type { TaskInstance } from './instance';
 import type { CompleteInstanceRequest } from './instance.dto';
 import { completionOutcome } from './instance-status';
-import { findAndLockInstance } from './lock-instance.query';
+import { findAndLockInstance } from './find-and-lock-instance.query';
 import { markInstanceCompleted } from './mark-instance-completed.query';
 
 /** Callers' clocks differ from the database's by this much at most. */

@@ -10,7 +10,7 @@ import {
   instant,
   invalidField,
   taskProblem,
-} from '../access/answer-fields';
+} from '../fields/answer-fields';
 import type { InstanceBody } from './instance';
 import { completeInstanceBody } from './instance.dto';
 import { INSTANCE_STATUSES } from './instance-status';

@@ -1,7 +1,7 @@
 import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { facilityIdQuery, text } from '../access/request-fields';
+import { facilityIdQuery, text } from '../fields/request-fields';
 import { INSTANCE_STATUSES } from './instance-status';
 
 const instant = z.iso.datetime({ offset: true });

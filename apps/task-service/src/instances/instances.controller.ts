@@ -6,7 +6,7 @@ import { Persona } from '@platform/personas';
 import { Documented, SignedCursor, validatedBy } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
 import { CallerScope } from '../access/caller-scope.service';
-import { TaskError } from '../access/task-error';
+import { TaskError } from '../problems/task-error';
 import { PAGE_CURSOR, keysetPage, listName } from '../paging/keyset-page';
 import { CompleteInstance } from './complete-instance.handler';
 import { findInstance } from './find-instance.query';

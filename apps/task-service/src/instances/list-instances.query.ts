@@ -39,7 +39,7 @@ const LIST_SCHEDULE = `
   ORDER BY due_at, task_instance_id
   LIMIT $7`;
 
-/** Filters of the instance list; `dueFrom` is inclusive, `dueTo` exclusive. */
+/** Filters of the instance list; `dueFrom` is inclusive, `dueTo` exclusive, both ISO 8601 with an offset. */
 export interface InstanceFilters {
   readonly scope: FacilityScope;
   readonly status?: InstanceStatus | undefined;
@@ -58,8 +58,9 @@ export async function listInstances(
   const parameters = [
     filters.scope === 'all' ? null : [...new Set(filters.scope)],
     filters.status === undefined ? INSTANCE_STATUSES : [filters.status],
-    filters.dueFrom ?? null,
-    filters.dueTo ?? null,
+    // As dates: PostgreSQL refuses instants that ISO 8601 allows, with an offset of 23 h or in the year 0.
+    filters.dueFrom === undefined ? null : new Date(filters.dueFrom),
+    filters.dueTo === undefined ? null : new Date(filters.dueTo),
     dueAt,
     taskInstanceId,
     limit,

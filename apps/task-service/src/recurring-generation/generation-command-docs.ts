@@ -11,7 +11,7 @@ import {
 } from '@platform/service-defaults';
 import type { AnswerDocs, OperationDocs } from '@platform/service-defaults';
 import { z } from 'zod';
-import { cron, facilityId, instant, invalidField, timeZone } from '../access/answer-fields';
+import { cron, facilityId, instant, invalidField, timeZone } from '../fields/answer-fields';
 import { TRIGGER_GROUP } from '../scheduler/trigger';
 
 const TAG = 'Recurring generation';

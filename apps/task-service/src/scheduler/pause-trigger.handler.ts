@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { TaskError } from '../access/task-error';
+import { TaskError } from '../problems/task-error';
 import { runAfterCommit } from '../outbound/after-commit';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { SchedulerService } from './scheduler.service';
@@ -16,7 +16,16 @@ export class PauseTrigger {
   ) {}
 
   /** Repeating it changes nothing. @throws {TaskError} trigger-not-found */
-  execute(facilityId: number, state: 'PAUSED' | 'WAITING'): Promise<Trigger> {
+  pause(facilityId: number): Promise<Trigger> {
+    return this.setState(facilityId, 'PAUSED');
+  }
+
+  /** Repeating it changes nothing. @throws {TaskError} trigger-not-found */
+  resume(facilityId: number): Promise<Trigger> {
+    return this.setState(facilityId, 'WAITING');
+  }
+
+  private setState(facilityId: number, state: 'PAUSED' | 'WAITING'): Promise<Trigger> {
     return this.outbound.transaction(async (manager) => {
       const trigger = await setTriggerState(manager, facilityId, state);
       if (!trigger) throw new TaskError('trigger-not-found');

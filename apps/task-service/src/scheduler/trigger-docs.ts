@@ -9,7 +9,7 @@ import {
   invalidField,
   taskProblem,
   timeZone,
-} from '../access/answer-fields';
+} from '../fields/answer-fields';
 import { JOB_NAME, TRIGGER_GROUP, TRIGGER_STATES } from './trigger';
 import type { TriggerBody } from './trigger';
 

@@ -1,7 +1,7 @@
 import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { facilityIdQuery, facilityIdText } from '../access/request-fields';
+import { facilityIdQuery, facilityIdText } from '../fields/request-fields';
 
 export class ListTriggersDto extends createZodDto(
   z.object({ facilityId: facilityIdQuery, pageKey: pageKeyQuery, pageSize: pageSizeQuery }),

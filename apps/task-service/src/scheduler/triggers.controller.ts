@@ -48,7 +48,7 @@ export class TriggersController {
   @HttpCode(200)
   @RequirePersona(Persona.InternalPartner)
   async pause(@Param() { facilityId }: TriggerParams): Promise<TriggerBody> {
-    return triggerBody(await this.pauseTrigger.execute(facilityId, 'PAUSED'));
+    return triggerBody(await this.pauseTrigger.pause(facilityId));
   }
 
   @Post(':facilityId/commands/resume')
@@ -56,6 +56,6 @@ export class TriggersController {
   @HttpCode(200)
   @RequirePersona(Persona.InternalPartner)
   async resume(@Param() { facilityId }: TriggerParams): Promise<TriggerBody> {
-    return triggerBody(await this.pauseTrigger.execute(facilityId, 'WAITING'));
+    return triggerBody(await this.pauseTrigger.resume(facilityId));
   }
 }

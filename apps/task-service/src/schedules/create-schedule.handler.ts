@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import { actorOf } from '../access/actor';
 import { CallerScope } from '../access/caller-scope.service';
-import { TaskError } from '../access/task-error';
+import { TaskError } from '../problems/task-error';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { scheduleCreated } from './creation-event';
 import { findCreatedSchedule } from './find-created-schedule.query';

@@ -12,7 +12,7 @@ import {
   invalidField,
   taskProblem,
   timeZone,
-} from '../access/answer-fields';
+} from '../fields/answer-fields';
 import { SCHEDULE_STATUSES } from './schedule';
 import type { ScheduleBody } from './schedule';
 

@@ -1,7 +1,7 @@
 import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { facilityIdQuery, text } from '../access/request-fields';
+import { facilityIdQuery, text } from '../fields/request-fields';
 import { CronExpressionError, parseCronExpression } from './cron-expression';
 import { SCHEDULE_STATUSES } from './schedule';
 import { TimeZoneError, timeZone } from './time-zone';

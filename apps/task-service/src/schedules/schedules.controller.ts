@@ -7,7 +7,7 @@ import { Documented, SignedCursor } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
 import { CallerScope } from '../access/caller-scope.service';
-import { TaskError } from '../access/task-error';
+import { TaskError } from '../problems/task-error';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { PAGE_CURSOR, keysetPage, listName } from '../paging/keyset-page';

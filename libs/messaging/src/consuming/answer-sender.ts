@@ -3,7 +3,7 @@ import type { Clock } from '@platform/time';
 import type { ConsumeMessage } from 'amqplib';
 import type { BusLink } from '../bus/bus-link';
 import { ReplySender } from '../bus/reply-sender';
-import { type Address, parseAddress } from '../envelope/address';
+import { type Address, fitsProperty, parseAddress } from '../envelope/address';
 import {
   createEnvelope,
   createFaultBody,
@@ -86,7 +86,7 @@ export class AnswerSender {
       contentType: ENVELOPE_CONTENT_TYPE,
       messageId,
       headers: messageTraceHeaders(),
-      ...(typeof correlationId === 'string' ? { correlationId } : {}),
+      ...(typeof correlationId === 'string' && fitsProperty(correlationId) ? { correlationId } : {}),
     };
     if (await this.replies.send(address, Buffer.from(body), options)) return;
     this.link.logger.warn(`bus ${this.link.bus}: nobody waits for an answer at ${address.name} any more`);

@@ -26,6 +26,10 @@ describe('parseAddress', () => {
     'rabbitmq://broker/',
     'queue:',
     'loopback://localhost/x',
+    // AMQP has no room for such a name.
+    `queue:${'n'.repeat(256)}`,
+    `exchange:${'ü'.repeat(128)}`,
+    `rabbitmq://broker/${'n'.repeat(256)}`,
   ])('finds no address in %p', (text) => {
     expect(parseAddress(text)).toBeNull();
   });

@@ -4,21 +4,33 @@ export interface Address {
   readonly name: string;
 }
 
+/** Longest name of an exchange or a queue, routing key or text property, in bytes of UTF-8. Source: AMQP 0-9-1, short strings. */
+const SHORT_STRING_BYTES = 255;
+
 const BROKER_SCHEMES = new Set(['rabbitmq:', 'rabbitmqs:', 'amqp:', 'amqps:']);
 
 /** Reads `rabbitmq://host[:port][/vhost]/name[?…]` and the short forms `queue:name`, `exchange:name`, `topic:name`. The host is
- *  ignored: answers go to the broker the request came from. Null when the text is none of these. */
+ *  ignored: answers go to the broker the request came from. Null when the text is none of these, or its name too long for AMQP. */
 export function parseAddress(text: string): Address | null {
   const short = /^(queue|exchange|topic):(?!\/\/)([^?]+)/i.exec(text);
   if (short !== null) {
     const name = decoded(short[2] ?? '');
     const kind = short[1]?.toLowerCase() === 'queue' ? 'queue' : 'exchange';
-    return name ? { kind, name } : null;
+    return isName(name) ? { kind, name } : null;
   }
   if (!URL.canParse(text)) return null;
   const url = new URL(text);
   const name = decoded(url.pathname.split('/').at(-1) ?? '');
-  return BROKER_SCHEMES.has(url.protocol) && name ? { kind: 'endpoint', name } : null;
+  return BROKER_SCHEMES.has(url.protocol) && isName(name) ? { kind: 'endpoint', name } : null;
+}
+
+/** True for a text that fits into an AMQP property. */
+export function fitsProperty(text: string): boolean {
+  return Buffer.byteLength(text) <= SHORT_STRING_BYTES;
+}
+
+function isName(name: string): boolean {
+  return name !== '' && fitsProperty(name);
 }
 
 /** The MassTransit host address behind an AMQP URL, without its credentials: `rabbitmq://host[:port][/vhost]`.

@@ -98,7 +98,7 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
 
   private async purge(inbox: Inbox): Promise<void> {
     try {
-      await inbox.purge(INBOX_DAYS);
+      await inbox.purge(INBOX_DAYS, () => this.stopped.signal.aborted);
     } catch (error) {
       this.logger.warn(`old inbox rows were not deleted: ${String(error)}`);
     }

@@ -8,6 +8,9 @@ export interface InboxEntry {
   readonly messageName: string;
 }
 
+/** Rows that one statement forgets at most, so that it ends long before the server's limit, however long the backlog. */
+const PURGE_BATCH = 10_000;
+
 /** Which messages were applied: a row per queue and message, written in the transaction of its handler. */
 export class Inbox {
   private readonly table: string;
@@ -49,12 +52,22 @@ export class Inbox {
     });
   }
 
-  /** Forgets messages applied more than `days` ago. */
-  async purge(days: number): Promise<void> {
-    await this.dataSource.query(
-      `DELETE FROM ${this.table} WHERE applied_at < now() - make_interval(days => $1)`,
-      [days],
+  /** Forgets messages applied more than `days` ago, batch by batch. Safe on all replicas at once. */
+  async purge(days: number, isStopping: () => boolean = () => false): Promise<void> {
+    let forgotten = PURGE_BATCH;
+    while (forgotten === PURGE_BATCH && !isStopping()) forgotten = await this.purgeBatch(days);
+  }
+
+  private async purgeBatch(days: number): Promise<number> {
+    const rows = await this.dataSource.query<{ count: number }[]>(
+      `WITH forgotten AS (
+         DELETE FROM ${this.table} WHERE ctid = ANY (ARRAY(
+           SELECT ctid FROM ${this.table} WHERE applied_at < now() - make_interval(days => $1) LIMIT $2))
+         RETURNING 1
+       ) SELECT count(*)::int AS count FROM forgotten`,
+      [days, PURGE_BATCH],
     );
+    return rows[0]?.count ?? 0;
   }
 
   private async findAnswer(

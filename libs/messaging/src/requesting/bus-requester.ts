@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readMessage, type RequestContract } from '@platform/contracts';
+import { InvalidMessageError, readMessage, type RequestContract } from '@platform/contracts';
 import { inSpan } from '@platform/service-defaults';
 import { type Clock, SECOND_MS } from '@platform/time';
 import type { Channel, ConsumeMessage } from 'amqplib';
@@ -47,10 +47,10 @@ export class BusRequester {
   }
 
   /** @throws {RequestTimeoutError} without an answer in time; it may still be carried out
-   *  @throws {RequestFaultedError} if the other side broke down over it
+   *  @throws {RequestFaultedError} if the other side broke down over it, or its answer does not satisfy the contract
    *  @throws {MessageReturnedError} if nobody takes such requests
    *  @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent
-   *  @throws {InvalidMessageError} if the request or its answer does not satisfy the contract */
+   *  @throws {InvalidMessageError} if the request does not satisfy the contract */
   request<T, S, F>(
     contract: RequestContract<T, S, F>,
     message: T,
@@ -168,8 +168,13 @@ export class BusRequester {
     const { succeeded, failed } = contract;
     const isA = ({ name }: { name: string }): boolean =>
       reply.messageTypes.some((type) => type === messageTypeUrn(this.namespace, name) || type === name);
-    if (isA(succeeded)) return { succeeded: readMessage(succeeded, reply.message) };
-    if (isA(failed)) return { failed: readMessage(failed, reply.message) };
+    try {
+      if (isA(succeeded)) return { succeeded: readMessage(succeeded, reply.message) };
+      if (isA(failed)) return { failed: readMessage(failed, reply.message) };
+    } catch (error) {
+      if (!(error instanceof InvalidMessageError)) throw error;
+      throw new RequestFaultedError(contract.name, error.message, { cause: error });
+    }
     const detail = reply.messageTypes.some(isFaultUrn)
       ? 'the receiver failed'
       : 'the answer is of an unknown type';

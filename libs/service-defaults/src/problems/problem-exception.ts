@@ -32,9 +32,6 @@ export const problems = {
   /** 404; `type` tells the caller's own missing resource from a wrong address. */
   notFound: (detail?: string, type?: string): ProblemException =>
     plain(404, detail, type === undefined ? {} : { type }),
-  conflict: (detail?: string): ProblemException => plain(409, detail),
-  preconditionFailed: (detail?: string): ProblemException => plain(412, detail),
-  payloadTooLarge: (detail?: string): ProblemException => plain(413, detail),
   unsupportedMediaType: (detail?: string): ProblemException => plain(415, detail),
   unprocessable: (detail?: string, extensions?: Record<string, unknown>): ProblemException =>
     plain(422, detail, extensions === undefined ? {} : { extensions }),

@@ -10,7 +10,7 @@ import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
 import { BearerExchange } from '../bearer-exchange.service';
-import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { TokenRejected, TokenRejectionReason } from '../../token-endpoints/rejection';
 import { BEARER_EXCHANGE, TRUSTED_TOKEN } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import type { TokenResponse } from '../token-response';

@@ -9,7 +9,7 @@ import { ExternalIdentities } from '../../openid/external-identities.service';
 import { SingleSignOn } from '../../openid/single-sign-on.service';
 import type { Callback } from '../../openid/single-sign-on.service';
 import type { ResumedSignIn } from '../../openid/sign-ins.service';
-import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { TokenRejected, TokenRejectionReason } from '../../token-endpoints/rejection';
 import { SignInApplications } from '../sign-in-applications.service';
 import { AZURE_AD, OPENID } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';

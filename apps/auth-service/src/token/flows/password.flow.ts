@@ -6,13 +6,13 @@ import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentityResolver } from '../../identity/identity-resolver.service';
 import { PasswordAuthenticator } from '../../identity/passwords/password-authenticator.service';
-import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { TokenRejected, TokenRejectionReason } from '../../token-endpoints/rejection';
 import { SignInApplications } from '../sign-in-applications.service';
 import { USER } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
-import { plainText, queryFlag } from './request-fields';
+import { plainText, queryFlag } from '../request-fields';
 
 export class PasswordRequestDto extends createZodDto(
   z.strictObject({ user: plainText(256), password: z.string().min(1).max(1_024) }),

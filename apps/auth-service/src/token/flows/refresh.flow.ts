@@ -9,7 +9,7 @@ import type { Subject } from '../../identity/subject';
 import { parseSubject } from '../../identity/subject';
 import type { RefreshSession } from '../find-refresh-session.query';
 import { RefreshSessions } from '../refresh-sessions.service';
-import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { TokenRejected, TokenRejectionReason } from '../../token-endpoints/rejection';
 import { REFRESH } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';

@@ -9,8 +9,8 @@ import { TRUST_SIMPLE } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
-import { plainText, trustedUserFields } from './request-fields';
-import { TrustedSubjects } from './trusted-subjects.service';
+import { plainText, trustedUserFields } from '../request-fields';
+import { TrustedSubjects } from '../trusted-subjects.service';
 
 export class TrustSimpleRequestDto extends createZodDto(
   z.strictObject({

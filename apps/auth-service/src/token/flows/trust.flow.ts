@@ -9,8 +9,8 @@ import { TRUST } from '../flow-docs';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
-import { plainText, trustedUserFields, utcTimestamp } from './request-fields';
-import { TrustedSubjects } from './trusted-subjects.service';
+import { plainText, trustedUserFields, utcTimestamp } from '../request-fields';
+import { TrustedSubjects } from '../trusted-subjects.service';
 
 export class TrustRequestDto extends createZodDto(
   z.strictObject({

@@ -10,7 +10,7 @@ import { WINDOWS } from '../flow-docs';
 import { TokenFlowController, TokenGet } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
-import { WindowsSignIn } from '../windows/windows-sign-in';
+import { WindowsSignIn } from '../../windows/windows-sign-in';
 
 const CHALLENGE_HEADER = 'www-authenticate';
 

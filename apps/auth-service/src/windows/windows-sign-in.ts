@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { TokenRejected, TokenRejectionReason } from '../rejection';
+import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
 
 /** A Windows account that has proven itself. */
 export interface WindowsSignedIn {

@@ -1,4 +1,4 @@
-/** Why the service refuses a request; each reason has one status in `task-problem.filter.ts`. */
+/** Why the service refuses a request; each reason has one answer in `task-problems.ts`. */
 export type TaskErrorReason =
   | 'schedule-not-found'
   | 'instance-not-found'

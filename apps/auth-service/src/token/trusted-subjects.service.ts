@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Persona, hasPersona } from '@platform/personas';
 import type { Personas } from '@platform/personas';
-import type { Resolution } from '../../identity/identity';
-import { IdentityResolver } from '../../identity/identity-resolver.service';
+import type { Resolution } from '../identity/identity';
+import { IdentityResolver } from '../identity/identity-resolver.service';
 
 /** The part of a trust request that names the user. */
 export interface TrustedUser {

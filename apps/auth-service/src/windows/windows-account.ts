@@ -1,4 +1,4 @@
-import { userNameKey } from '../../identity/identity';
+import { userNameKey } from '../identity/identity';
 
 /** A user name of one part: hosts (`host/…`), administrators (`…/admin`) and escaped names are not people. */
 const PRINCIPAL = /^([^@/\\\s\p{Cc}\p{Cs}]{1,256})@([^@]{1,255})$/u;

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { matchesAny } from '../../applications/application';
+import { matchesAny } from '../applications/application';
 import type { WindowsSignedIn } from './windows-sign-in';
 import { WindowsSignIn, windowsSignInFailed } from './windows-sign-in';
 import { utf8HeaderText, windowsAccountKey } from './windows-account';

@@ -1,8 +1,8 @@
 import { problemAnswer, problemExample } from '@platform/service-defaults';
 import type { AnswerDocs, ParameterDocs } from '@platform/service-defaults';
 import { z } from 'zod';
-import { TASK_PROBLEMS } from './task-problems';
-import type { TaskErrorReason } from './task-error';
+import { TASK_PROBLEMS } from '../problems/task-problems';
+import type { TaskErrorReason } from '../problems/task-error';
 
 /** Fields of answers, for the API document. */
 

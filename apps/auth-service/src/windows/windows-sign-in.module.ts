@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import { AUTH_CONFIG } from '../../config';
-import type { AuthConfig } from '../../config';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
 import { KerberosAcceptor } from './kerberos-acceptor.service';
 import { NegotiateSignIn } from './negotiate-sign-in.service';
 import { TrustedHeaderSignIn } from './trusted-header-sign-in';
