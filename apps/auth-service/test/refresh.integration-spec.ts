@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Metrics } from '@platform/service-defaults';
+import { SigningKeys } from '../src/keys/signing-keys.service';
 import { BACKEND, bearerOf, claimsOf, headerOf, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
@@ -61,6 +62,40 @@ describe('refresh', () => {
     });
     const list = await bearerOf(service.get('/auth/revocations'), body.accessToken);
     expect(list.status).toBe(200);
+  });
+
+  it('gives no persona that the application may not have any more', async () => {
+    const { database } = service;
+    const permit = (personas: number) =>
+      database.query('UPDATE auth.application SET allowed_personas = $2 WHERE application_key = $1', [
+        BACKEND.applicationKey,
+        personas,
+      ]);
+    const [before] = await database.query<{ personas: number }>(
+      'SELECT allowed_personas AS personas FROM auth.application WHERE application_key = $1',
+      [BACKEND.applicationKey],
+    );
+    const { refreshToken } = await signIn();
+    await permit(1);
+    expect(await refresh(refreshToken)).toEqual(outcome(422, 8));
+    await permit(before!.personas);
+    expect((await refresh(refreshToken)).status).toBe(200);
+  });
+
+  it('uses nothing up while there is no key to sign with', async () => {
+    const { refreshToken } = await signIn();
+    const reload = () => service.app.get(SigningKeys).reload();
+    await service.database.query(`UPDATE auth.signing_key SET state = 'retired' WHERE state = 'active'`);
+    await reload();
+    const refused = await service.post('/auth/token/refresh', { refreshToken, hmacSigning: false });
+    await service.database.query(`UPDATE auth.signing_key SET state = 'active'`);
+    await reload();
+    const [{ rotated } = { rotated: null }] = await service.database.query<{ rotated: number }>(
+      'SELECT count(rotated_at)::int AS rotated FROM auth.refresh_token WHERE jti = $1',
+      [claimsOf(refreshToken).jti],
+    );
+    expect([refused.status, rotated]).toEqual([503, 0]);
+    expect((await refresh(refreshToken)).status).toBe(200);
   });
 
   it('counts a token that is used again after its time', async () => {

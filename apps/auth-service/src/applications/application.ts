@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { Personas } from '@platform/personas';
 import type { TokenFlow } from '../token-endpoints/rejection';
 
@@ -39,7 +39,7 @@ export function matchesAny(given: Buffer, candidates: readonly Buffer[]): boolea
 }
 
 function sha256(bytes: Buffer): Buffer {
-  return createHash('sha256').update(bytes).digest();
+  return hash('sha256', bytes, 'buffer');
 }
 
 /** The bytes of standard, padded base64; null for any other spelling, so that one code has one spelling. */

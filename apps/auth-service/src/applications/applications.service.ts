@@ -1,4 +1,5 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { trustSignedText } from '@platform/auth-client';
@@ -22,13 +23,15 @@ import { findApplications } from './find-application.query';
 @Injectable()
 export class ApplicationsService {
   private readonly findRow: (applicationKey: string) => Promise<ApplicationRow | null>;
+  private readonly encryptionKey: KeyObject;
 
   constructor(
     @InjectDataSource() dataSource: DataSource,
-    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    @Inject(AUTH_CONFIG) config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly limits: TokenRateLimits,
   ) {
+    this.encryptionKey = createSecretKey(config.SECRET_ENCRYPTION_KEY);
     this.findRow = together((keys) => findApplications(dataSource, keys));
   }
 
@@ -37,9 +40,7 @@ export class ApplicationsService {
     if (row === null) return null;
     const { sealedSecrets, ...application } = row;
     const purpose = applicationSecretPurpose(applicationKey);
-    const secrets = sealedSecrets.map((sealed) =>
-      openSecret(this.config.SECRET_ENCRYPTION_KEY, purpose, sealed),
-    );
+    const secrets = sealedSecrets.map((sealed) => openSecret(this.encryptionKey, purpose, sealed));
     return { ...application, secrets };
   }
 
@@ -53,7 +54,7 @@ export class ApplicationsService {
     const code = decodeAuthenticationCode(request.authenticationCode) ?? Buffer.alloc(0);
     const signedText = trustSignedText(request);
     const expected = comparableSecrets(application).map((secret) =>
-      createHmac('sha256', secret).update(signedText, 'utf8').digest(),
+      createHmac('sha256', createSecretKey(secret)).update(signedText, 'utf8').digest(),
     );
     const proven = matchesAny(code, expected);
     if (application === null || !proven)

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 
 const VERSION = 1;
 const NONCE_BYTES = 12;
@@ -19,8 +20,10 @@ export function sealSecret(key: Buffer, purpose: string, secret: Buffer): Buffer
   return Buffer.concat([Buffer.of(VERSION), nonce, ciphertext, cipher.getAuthTag()]);
 }
 
-/** Decrypts what `sealSecret` made with the same key and purpose. @throws {SecretBoxError} for anything else */
-export function openSecret(key: Buffer, purpose: string, box: Buffer): Buffer {
+/** Decrypts what `sealSecret` made with the same key and purpose.
+ *  @param key as a KeyObject where it is used often: importing the bytes costs more than the decryption
+ *  @throws {SecretBoxError} for anything else */
+export function openSecret(key: Buffer | KeyObject, purpose: string, box: Buffer): Buffer {
   if (box.length < 1 + NONCE_BYTES + TAG_BYTES || box[0] !== VERSION)
     throw new SecretBoxError(`the stored secret for ${purpose} has an unknown form`);
   const nonce = box.subarray(1, 1 + NONCE_BYTES);

@@ -34,6 +34,14 @@ describe('grantPersonas', () => {
     expect(grantPersonas(holder(Customer), { kind: 'within', personas: 0 }, null)).toBe(0);
   });
 
+  it('grants no more on renewal than the application may have by now', () => {
+    const request = { kind: 'within' as const, personas: Customer | Owner };
+    expect(grantPersonas(holder(Customer | Owner), request, application(Owner))).toBe(Owner);
+    expect(() => grantPersonas(holder(Customer), request, application(Owner))).toThrow(
+      expect.objectContaining({ reason: TokenRejectionReason.InvalidGrant }),
+    );
+  });
+
   it('grants internal users InternalPartner at login without being asked', () => {
     expect(grantPersonas(holder(InternalPartner, 'internal-legacy'), login(false), null)).toBe(
       InternalPartner,

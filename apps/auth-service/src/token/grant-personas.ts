@@ -28,7 +28,8 @@ export function grantPersonas(
     case 'within': {
       const granted = identity.personas & request.personas;
       if (granted === Persona.None && request.personas !== Persona.None) throw notHeld('no persona left');
-      return granted;
+      // The application's permission may have been narrowed since.
+      return withinApplication(granted, application);
     }
     case 'login':
       return withinApplication(loginPersonas(identity, request.grantAsInternalPartner), application);

@@ -42,6 +42,10 @@ describe('refresh tokens', () => {
       token.slice(0, -1) + String.fromCharCode(token.charCodeAt(token.length - 1) + 1),
     ],
     ['another payload', `${header}.${Buffer.from('{}').toString('base64url')}.${signature}`],
+    [
+      'a letter of the signature 256 code points on',
+      `${token.slice(0, -1)}${String.fromCharCode(256 + token.charCodeAt(token.length - 1))}`,
+    ],
     ['non-ASCII text', `${header}.${payload}.${'ü'.repeat(43)}`],
     ['an endless token', 'a'.repeat(20_000)],
     ['an access token', signCompact(signingKey('HS256', 'r1', secret, 'at+jwt'), JSON.stringify(claims))],

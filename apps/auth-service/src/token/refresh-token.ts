@@ -46,8 +46,8 @@ export function readRefreshToken(
   const expected = createHmac('sha256', key.key)
     .update(`${key.encodedHeader}.${payload}`)
     .digest('base64url');
-  if (expected.length !== signature.length) return null;
-  if (!timingSafeEqual(Buffer.from(expected), Buffer.from(signature, 'latin1'))) return null;
+  const presented = Buffer.from(signature);
+  if (presented.length !== expected.length || !timingSafeEqual(Buffer.from(expected), presented)) return null;
   const parsed = refreshTokenClaims.safeParse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
   if (!parsed.success || parsed.data.iss !== issuer || parsed.data.aud !== issuer) return null;
   return parsed.data;

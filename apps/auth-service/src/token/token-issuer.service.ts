@@ -8,6 +8,7 @@ import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
 import type { TokenAuditRow } from '../audit/token-audit';
 import type { Application } from '../applications/application';
 import type { Identity, Resolution } from '../identity/identity';
+import type { SigningKey } from '../keys/compact-jws';
 import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
 import type { Issue, IssueRequest, NewRefreshFamily, PresentedToken } from './begin-issue.query';
 import { beginIssues } from './begin-issue.query';
@@ -47,6 +48,8 @@ interface Grant {
   personas: Personas;
   /** The `jti` of the access token. */
   tokenId: string;
+  /** What the access token will be signed with. */
+  key: SigningKey;
 }
 
 /** The one place where tokens come from: it judges the identity and the personas, checks revocation, decides on the refresh token,
@@ -76,7 +79,8 @@ export class TokenIssuer {
     if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
     const { identity } = resolution;
     const personas = grantPersonas(identity, authentication.personas, application);
-    const grant = { identity, personas, tokenId: randomUUID() };
+    const key = this.signer.accessTokenKey(authentication.hmacSigning);
+    const grant = { identity, personas, tokenId: randomUUID(), key };
     const { renews } = authentication;
     const response = await (renews === undefined
       ? this.issueAnew(authentication, grant)
@@ -122,10 +126,7 @@ export class TokenIssuer {
   private signAccessToken(authentication: Authentication, grant: Grant, issuedAt: Date): string {
     const clientId = authentication.application?.applicationKey ?? null;
     const authTime = authentication.authTime ?? issuedAt;
-    return this.signer.signAccessToken(
-      { ...grant, clientId, authTime, issuedAt },
-      authentication.hmacSigning,
-    );
+    return this.signer.signAccessToken({ ...grant, clientId, authTime, issuedAt }, grant.key);
   }
 }
 

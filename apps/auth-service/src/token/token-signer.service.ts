@@ -42,10 +42,15 @@ export class TokenSigner {
     this.refreshKeys = [current!, ...others];
   }
 
-  /** @param hmacSigning false: sign with the active asymmetric key; undefined: as configured */
-  signAccessToken(grant: AccessGrant, hmacSigning: boolean | undefined): string {
+  /** The key for an access token. Asked for before anything is written: without one nothing may be used up.
+   *  @param hmacSigning false: the active asymmetric key; undefined: as configured
+   *  @throws {ProblemException} 503 while there is no asymmetric key */
+  accessTokenKey(hmacSigning: boolean | undefined): SigningKey {
     const isHmac = hmacSigning ?? this.config.ACCESS_TOKEN_DEFAULT_SIGNING === 'hmac';
-    const key = isHmac ? this.hmacKey : this.signingKeys.active(ACCESS_TOKEN_TYP);
+    return isHmac ? this.hmacKey : this.signingKeys.active(ACCESS_TOKEN_TYP);
+  }
+
+  signAccessToken(grant: AccessGrant, key: SigningKey): string {
     const { TOKEN_ISSUER, TOKEN_AUDIENCE } = this.config;
     const claims = accessTokenClaimsOf(grant, TOKEN_ISSUER, TOKEN_AUDIENCE);
     const fixedCharacters = key.encodedHeader.length + SIGNATURE_CHARACTERS[key.algorithm];

@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { problems } from '../problems/problem-exception';
 
 const TAG_BYTES = 16;
@@ -9,9 +10,12 @@ const MAX_TEXT_LENGTH = 8_192;
  * caller can neither forge a position nor carry a cursor from one list to another.
  */
 export class SignedCursor {
+  private readonly key: KeyObject;
+
   /** @param key HMAC key of at least 32 bytes, the same on every replica. @throws {RangeError} if it is shorter */
-  constructor(private readonly key: Buffer) {
+  constructor(key: Buffer) {
     if (key.length < 32) throw new RangeError('the cursor key must have at least 32 bytes');
+    this.key = createSecretKey(key);
   }
 
   /** @param list names the list and its filters. @param position JSON values of the last row shown */
