@@ -22,6 +22,7 @@ export interface Rotated {
 
 // One atomic UPDATE decides which of several concurrent requests rotates. The others find rotated_at set, even if they
 // waited for the row, and change nothing; of two in one statement, the row takes the successor of one.
+// The rows are found by $2: a plan that was made for a small table joins the request with all of a large one.
 const ROTATE: PreparedStatement = {
   name: 'rotate-refresh-tokens',
   text: `
@@ -33,7 +34,7 @@ const ROTATE: PreparedStatement = {
   ), rotated AS (
     UPDATE auth.refresh_token t SET rotated_at = now(), successor_jti = r."successorJti"
     FROM request r, auth.refresh_family f
-    WHERE t.jti = r.jti AND t.rotated_at IS NULL AND f.family_id = t.family_id AND f.revoked_at IS NULL
+    WHERE t.jti = ANY ($2::uuid[]) AND t.jti = r.jti AND t.rotated_at IS NULL AND f.family_id = t.family_id AND f.revoked_at IS NULL
       AND (r.revoked_at IS NULL OR date_trunc('second', t.issued_at) > date_trunc('second', r.revoked_at))
     RETURNING t.family_id, t.successor_jti
   ), done AS (
@@ -57,6 +58,7 @@ export async function rotateRefreshTokens(
     .toSorted((one, other) => (one.jti < other.jti ? -1 : 1));
   const rows = await queryPrepared<Rotated & { successorJti: string }>(dataSource, ROTATE, [
     JSON.stringify(requests),
+    requests.map(({ jti }) => jti),
   ]);
   const done = new Map(rows.map(({ successorJti, issuedAt }) => [successorJti, { issuedAt }]));
   return rotations.map(({ successorJti }) => done.get(successorJti) ?? null);

@@ -23,11 +23,13 @@ type Row = [subsystemName: string, settingName: string, valueText: JsonText, rev
 
 const FIND_SETTINGS: PreparedStatement = {
   name: 'find-settings',
-  // The columns collate "C", and so must what they are compared with.
+  // The columns collate "C", and so must what they are compared with. LIMIT has each key looked up by itself: a plan that was made for a
+  // small table joins the keys with all of a large one.
   text: `
   SELECT s.subsystem_name, s.setting_name, s.value_text, s.revision, k.position
     FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C") WITH ORDINALITY AS k (subsystem_key, setting_key, position)
-    JOIN settings.setting s ON s.subsystem_key = k.subsystem_key AND s.setting_key = k.setting_key`,
+    CROSS JOIN LATERAL (SELECT * FROM settings.setting
+      WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1) AS s`,
 };
 
 /** Each of these settings as it is now, null where there is none; one round trip by primary key, and no entity. */

@@ -10,7 +10,8 @@ export interface TriggerFire extends DueFire {
 }
 
 // One round trip for everything a batch writes. Moving the trigger does not depend on the insert: an occurrence that fired
-// before moves on all the same, but only a new one has its message stored.
+// before moves on all the same, but only a new one has its message stored. The triggers are found by $1: a plan that was made
+// for a small table joins the fires with all of a large one.
 const RECORD = {
   name: 'record-fires',
   text: `
@@ -22,7 +23,7 @@ const RECORD = {
   ), moved AS (
     UPDATE task.triggers AS trigger
     SET next_fire_at = fire.next_fire_at, previous_fire_at = fire.scheduled_at
-    FROM fire WHERE trigger.facility_id = fire.facility_id
+    FROM fire WHERE trigger.facility_id = ANY ($1) AND trigger.facility_id = fire.facility_id
   ), recorded AS (
     INSERT INTO task.trigger_fires (facility_id, scheduled_at, misfired, missed_count, message_id)
     SELECT facility_id, scheduled_at, misfired, missed_count, message_id FROM fire
