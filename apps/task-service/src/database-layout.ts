@@ -5,6 +5,7 @@ import { Outbox1800000000002 } from './migrations/1800000000002-outbox';
 import { FireRetention1800000000003 } from './migrations/1800000000003-fire-retention';
 import { TriggerOrigin1800000000004 } from './migrations/1800000000004-trigger-origin';
 import { ListIndexes1800000000010 } from './migrations/1800000000010-list-indexes';
+import { LeanerTriggers1800000000011 } from './migrations/1800000000011-leaner-triggers';
 
 /** The schema that holds every table of this service. */
 export const SCHEMA = 'task';
@@ -18,6 +19,7 @@ export const MIGRATIONS = [
   FireRetention1800000000003,
   TriggerOrigin1800000000004,
   ListIndexes1800000000010,
+  LeanerTriggers1800000000011,
 ];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only

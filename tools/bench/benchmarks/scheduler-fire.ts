@@ -6,7 +6,7 @@ import { startTaskParts } from '../task-laboratory.ts';
 
 const SMALL = 10_000;
 const LARGE = 1_000_000;
-const DUE = 3_000;
+const DUE = 6_000;
 const NODES = 2;
 /** What an ITaskInstanceGenerationRequested is in its envelope. */
 const BODY_BYTES = 662;

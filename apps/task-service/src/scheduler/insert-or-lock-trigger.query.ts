@@ -4,13 +4,11 @@ import { JOB_NAME, TRIGGER_GROUP, triggerName } from './trigger';
 import type { Trigger } from './trigger';
 import { TRIGGER_COLUMNS } from './trigger-columns';
 
-// No constraint is named: of two simultaneous inserts of one facility the later meets its key and its name at once, and a conflict target
-// covers only one of them.
 const INSERT = `
   INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at,
     origin_trace)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-  ON CONFLICT DO NOTHING
+  ON CONFLICT (facility_id) DO NOTHING
   RETURNING ${TRIGGER_COLUMNS}`;
 const LOCK = `SELECT ${TRIGGER_COLUMNS} FROM task.triggers WHERE facility_id = $1 FOR UPDATE`;
 
