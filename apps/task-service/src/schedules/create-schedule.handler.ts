@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
 import type { Caller } from '@platform/access-tokens';
+import { together } from '@platform/database';
+import { DataSource } from 'typeorm';
 import { actorOf } from '../access/actor';
 import { CallerScope } from '../access/caller-scope.service';
 import { TaskError } from '../problems/task-error';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { scheduleCreated } from './creation-event';
 import { findCreatedSchedule } from './find-created-schedule.query';
-import { insertSchedule } from './insert-schedule.query';
-import type { NewSchedule } from './insert-schedule.query';
+import { insertSchedules } from './insert-schedules.query';
+import type { NewSchedule, ScheduleCreation } from './insert-schedules.query';
 import { requestDigest } from './schedule';
 import type { Schedule } from './schedule';
 import type { CreateScheduleDto } from './schedule.dto';
@@ -18,10 +21,16 @@ import { timeZone } from './time-zone';
 /** Persists a schedule and its ScheduleCreatedEvent in one transaction, a statement of its own. Source: task messaging spec, operations. */
 @Injectable()
 export class CreateSchedule {
+  /** Those that arrive together are stored by one statement. */
+  private readonly insert: (creation: ScheduleCreation) => Promise<Schedule | null>;
+
   constructor(
+    @InjectDataSource() dataSource: DataSource,
     private readonly outbound: OutboundProxy,
     private readonly scope: CallerScope,
-  ) {}
+  ) {
+    this.insert = together((creations) => insertSchedules(dataSource, creations));
+  }
 
   /** @param idempotencyKey the caller's own; a repetition with the same request gives the schedule of the first
    *  @throws {TaskError} facility-not-permitted, idempotency-key-reused */
@@ -35,7 +44,7 @@ export class CreateSchedule {
     const schedule = newSchedule(randomUUID(), request, caller, idempotencyKey);
     const event = this.outbound.prepare(scheduleCreated({ ...schedule, createdBy: actorOf(caller) }));
     return this.outbound.statement([event], async (dataSource) => {
-      const created = await insertSchedule(dataSource, schedule, event);
+      const created = await this.insert({ schedule, event });
       if (created) return created;
       // Who holds the id or the key has committed: the insert waited for that.
       const earlier = await findCreatedSchedule(dataSource, schedule);

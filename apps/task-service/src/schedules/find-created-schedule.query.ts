@@ -1,6 +1,6 @@
 import { queryPrepared } from '@platform/database';
 import type { DataSource } from 'typeorm';
-import type { NewSchedule } from './insert-schedule.query';
+import type { NewSchedule } from './insert-schedules.query';
 import type { Schedule } from './schedule';
 import { SCHEDULE_COLUMNS, scheduleOf } from './schedule-columns';
 import type { ScheduleRow } from './schedule-columns';

@@ -9,14 +9,15 @@ import type { ScheduleRow } from './schedule-columns';
 // schedules, so that a filter among them is cheap.
 const page = (source: string, condition: string): string => `
   WITH candidate AS (
-    SELECT ranged.* FROM ${source} CROSS JOIN LATERAL (
-      SELECT created_at, schedule_id FROM task.schedules
+    SELECT ranged.id FROM ${source} CROSS JOIN LATERAL (
+      SELECT created_at, schedule_id AS id FROM task.schedules
       WHERE ${condition} AND ($3::timestamptz IS NULL OR (created_at, schedule_id) > ($3, $4::uuid))
       ORDER BY created_at, schedule_id
       LIMIT $5) AS ranged
-    ORDER BY created_at, schedule_id
+    ORDER BY created_at, id
     LIMIT $5)
-  SELECT ${SCHEDULE_COLUMNS} FROM candidate JOIN task.schedules USING (created_at, schedule_id)
+  SELECT ${SCHEDULE_COLUMNS} FROM candidate CROSS JOIN LATERAL (
+    SELECT * FROM task.schedules WHERE schedule_id = candidate.id LIMIT 1) AS listed
   ORDER BY created_at, schedule_id`;
 
 const LIST_ALL = page(

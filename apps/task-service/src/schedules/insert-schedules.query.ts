@@ -1,0 +1,98 @@
+import type { Actor } from '@platform/contracts';
+import { queryPrepared } from '@platform/database';
+import type { DataSource } from 'typeorm';
+import type { OutboxMessage } from '../outbound/insert-outbox-messages.query';
+import { splitAtCreation } from './creation-event';
+import type { Schedule } from './schedule';
+import { SCHEDULE_COLUMNS, scheduleOf } from './schedule-columns';
+import type { ScheduleRow } from './schedule-columns';
+
+/** A schedule to be stored. */
+export interface NewSchedule extends Omit<Schedule, 'status' | 'createdAt' | 'createdBy'> {
+  /** The first instant at which it may be due. */
+  readonly startsAt: Date | null;
+  readonly template: string | null;
+  readonly createdBy: Actor & { readonly subject: string };
+  readonly idempotencyKey: string | null;
+  readonly requestDigest: string;
+}
+
+/** A schedule with the event of its creation, in whose envelope `splitAtCreation` finds the gap. */
+export interface ScheduleCreation {
+  readonly schedule: NewSchedule;
+  readonly event: OutboxMessage;
+}
+
+// Nothing before its creation or its start is ever generated; the millisecond makes the start itself count. The event tells
+// the instant that the schedule has: the database's, which is known here only.
+const INSERT = {
+  name: 'insert-schedules',
+  text: `
+  WITH request AS MATERIALIZED (
+    SELECT * FROM json_to_recordset($1::json) AS r (schedule_id uuid, facility_id bigint, name text, description text, schedule text,
+      time_zone text, start_date text, template text, starts_at timestamptz, subject text, person_id bigint, person_name text,
+      persona smallint, idempotency_key text, request_digest text, lane smallint, message_id uuid, bus text, exchange text,
+      headers text, body_before text, body_after text)
+  ), created AS (
+    INSERT INTO task.schedules (schedule_id, facility_id, name, description, schedule, time_zone, start_date, template,
+      generated_until, created_by_subject, created_by_person_id, created_by_name, created_by_persona, idempotency_key,
+      request_digest)
+    SELECT schedule_id, facility_id, name, description, schedule, time_zone, start_date, template,
+      greatest(starts_at - interval '1 millisecond', now()), subject, person_id, person_name, persona, idempotency_key,
+      request_digest FROM request
+    ON CONFLICT DO NOTHING
+    RETURNING *
+  ), stored AS (
+    INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
+    SELECT r.lane, r.facility_id, r.message_id, r.bus, r.exchange, r.headers,
+      r.body_before || to_char(c.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || r.body_after
+    FROM created c JOIN request r USING (schedule_id)
+  )
+  SELECT ${SCHEDULE_COLUMNS} FROM created`,
+};
+
+/** Stores schedules and, with their instant of creation, their events: one statement that is a transaction by itself. Null, and
+ *  nothing is stored, for each whose id or caller's idempotency key is there already. */
+export async function insertSchedules(
+  dataSource: DataSource,
+  creations: readonly ScheduleCreation[],
+): Promise<(Schedule | null)[]> {
+  // In one order, so that two replicas that store the same idempotency keys do not wait for each other crosswise.
+  const requests = creations.map(requestOf).toSorted(byIdempotencyKey);
+  const rows = await queryPrepared<ScheduleRow>(dataSource, INSERT, [JSON.stringify(requests)]);
+  const created = new Map(rows.map((row) => [row.scheduleId, scheduleOf(row)]));
+  return creations.map(({ schedule }) => created.get(schedule.scheduleId) ?? null);
+}
+
+function requestOf({ schedule, event }: ScheduleCreation) {
+  const { createdBy } = schedule;
+  const { messageId, bus, exchange, headers, body } = event.envelope;
+  const [bodyBefore, bodyAfter] = splitAtCreation(body);
+  return {
+    schedule_id: schedule.scheduleId,
+    facility_id: schedule.facilityId,
+    name: schedule.name,
+    description: schedule.description,
+    schedule: schedule.schedule,
+    time_zone: schedule.timeZone,
+    start_date: schedule.startDate,
+    template: schedule.template,
+    starts_at: schedule.startsAt,
+    subject: createdBy.subject,
+    person_id: createdBy.personId,
+    person_name: createdBy.name,
+    persona: createdBy.persona,
+    idempotency_key: schedule.idempotencyKey,
+    request_digest: schedule.requestDigest,
+    ...{ lane: event.lane, message_id: messageId, bus, exchange, headers: JSON.stringify(headers) },
+    ...{ body_before: bodyBefore, body_after: bodyAfter },
+  };
+}
+
+function byIdempotencyKey(
+  { idempotency_key: one }: { idempotency_key: string | null },
+  { idempotency_key: other }: { idempotency_key: string | null },
+): number {
+  if (one === other) return 0;
+  return (one ?? '') < (other ?? '') ? -1 : 1;
+}
