@@ -1,6 +1,8 @@
 import type { ServiceDefinition } from '@platform/service-defaults';
 import { API_DOCS } from './api-docs';
 import { AppModule } from './app.module';
+import { TokenAttempts } from './audit/token-attempts.service';
+import { trackAttempts } from './audit/track-attempts';
 import type { AuthConfig } from './config';
 import { refuseForms } from './token/refuse-forms';
 
@@ -14,6 +16,10 @@ export function authService(config: AuthConfig): ServiceDefinition {
     rootModule: AppModule.forRoot(config),
     bodyLimitBytes: 64 * 1024,
     acceptsForms: true,
-    configure: (app) => refuseForms(app.getHttpAdapter().getInstance()),
+    configure: (app) => {
+      const instance = app.getHttpAdapter().getInstance();
+      refuseForms(instance);
+      trackAttempts(instance, app.get(TokenAttempts));
+    },
   };
 }

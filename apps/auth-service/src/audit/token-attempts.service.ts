@@ -1,12 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { Observable } from 'rxjs';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { tokenFlowOf } from '../token-endpoints/token-endpoints';
 import { clientAddress } from './client-address';
-import { describeAttempt, withinAttempt } from './token-attempt';
+import { describeAttempt } from './token-attempt';
 import type { TokenAttempt } from './token-attempt';
 
 /** The flows whose bodies name an application or a user. A callback of an identity provider may have members of the same
@@ -39,16 +37,5 @@ export class TokenAttempts {
       headers['x-forwarded-for'],
       this.config.TRUSTED_PROXIES ?? null,
     );
-  }
-}
-
-/** Makes the attempt known to everything that handles the request. */
-@Injectable()
-export class TokenAttemptInterceptor implements NestInterceptor {
-  constructor(private readonly attempts: TokenAttempts) {}
-
-  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const attempt = this.attempts.of(context.switchToHttp().getRequest<FastifyRequest>());
-    return new Observable((subscriber) => withinAttempt(attempt, () => next.handle().subscribe(subscriber)));
   }
 }

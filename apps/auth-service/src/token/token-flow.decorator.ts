@@ -1,25 +1,10 @@
-import {
-  Controller,
-  Get,
-  Header,
-  HttpCode,
-  Post,
-  UseGuards,
-  UseInterceptors,
-  applyDecorators,
-} from '@nestjs/common';
+import { Controller, Get, Header, HttpCode, Post, UseGuards, applyDecorators } from '@nestjs/common';
 import { Public } from '@platform/access-tokens';
-import { TokenAttemptInterceptor } from '../audit/token-attempts.service';
 import { AddressRateGuard } from '../rate-limits/address-rate.guard';
 
 /** Marks a token flow: an anonymous controller under /auth/token, limited in rate and audited. */
 export function TokenFlowController(): ClassDecorator {
-  return applyDecorators(
-    Controller('auth/token'),
-    Public(),
-    UseGuards(AddressRateGuard),
-    UseInterceptors(TokenAttemptInterceptor),
-  );
+  return applyDecorators(Controller('auth/token'), Public(), UseGuards(AddressRateGuard));
 }
 
 /** The route of a token flow: POST, 200, never stored by a cache. */

@@ -7,6 +7,7 @@ import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { BoundedWork } from './bounded-work';
 import { ARGON2ID_COST, costsArgon2, needsUpgrade, readPasswordHash, verifyPassword } from './password-hash';
+import { lowerWorkerPriority } from './worker-priority';
 
 /** Verifies and makes password hashes, a bounded number at a time: hashing takes a core for tens of milliseconds, and a flood
  *  of logins must not take the rest of the service with it. */
@@ -23,6 +24,7 @@ export class PasswordHasher implements OnModuleInit {
 
   async onModuleInit(): Promise<void> {
     this.dummyHash = await argon2(randomUUID(), ARGON2ID_COST);
+    lowerWorkerPriority();
   }
 
   /** Verifies a password at the price of one argon2id hash, whatever is stored: nothing at all costs a dummy, and a cheap legacy
