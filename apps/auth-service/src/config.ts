@@ -93,8 +93,13 @@ export const authConfigSchema = z
     OPENID_TIMEOUT_MS: z.coerce.number().int().min(10).max(30_000).default(3_000),
     /** Allows http for issuer and redirect URI, with a cookie that works there. For development; refused in production. */
     OPENID_HTTP_ALLOWED: flag().default(false),
-    /** Password hashes computed at once. */
-    PASSWORD_HASH_CONCURRENCY: z.coerce.number().int().min(1).max(64).default(availableParallelism()),
+    /** Password hashes computed at once; unless given, one processor is left to everybody who does not log in. */
+    PASSWORD_HASH_CONCURRENCY: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(64)
+      .default(Math.max(1, availableParallelism() - 1)),
     /** Logins that may wait for a hash; more get 503. */
     PASSWORD_HASH_QUEUE: z.coerce.number().int().min(0).max(10_000).default(100),
   })
