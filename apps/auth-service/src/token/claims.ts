@@ -40,7 +40,7 @@ export interface WrittenClaims {
   overflow?: ('groups' | 'facilities')[];
 }
 
-/** The claims that say `grant`. Source: design decisions, Tokens. */
+/** The claims that say `grant`. Source: docs/spec-gaps.md. */
 export function accessTokenClaimsOf(grant: AccessGrant, issuer: string, audience: string): WrittenClaims {
   const { identity } = grant;
   const iat = epochSecond(grant.issuedAt);

@@ -36,7 +36,7 @@ export type RefreshDecision =
     };
 
 /** Decides a refresh. Revocation goes before everything; an already rotated token is told by the time since its rotation
- *  and by whether its successor has been used. Source: design decisions, Refresh. */
+ *  and by whether its successor has been used. Source: docs/spec-gaps.md. */
 export function decideRefresh(state: RefreshState, policy: RefreshPolicy): RefreshDecision {
   if (state.familyRevokedAt !== null || isRevokedByUser(state.issuedAt, state.userRevokedAt))
     return { action: 'reject', reason: TokenRejectionReason.TokenRevoked };

@@ -26,7 +26,7 @@ import { RelayService } from './relay.service';
 export const MESSAGE_NAMESPACE = Symbol('MESSAGE_NAMESPACE');
 
 /** No attempt at the message store starts later than this in an HTTP request: with the 3 s that a connection may take, the
- *  request has waited 10 s at most when it is answered 503. Source: decisions, outbound proxy. */
+ *  request has waited 10 s at most when it is answered 503. Source: docs/spec-gaps.md. */
 const HTTP_STORE_DEADLINE_MS = 7 * SECOND_MS;
 
 /** Every event of this service leaves through here. Its strategies, in order:

@@ -1,6 +1,6 @@
 import { MINUTE_MS, SECOND_MS } from '@platform/time';
 
-/** Attempts after which an event is parked for an operator. Source: decisions, outbound proxy. */
+/** Attempts after which an event is parked for an operator. Source: docs/spec-gaps.md. */
 export const PARK_AFTER_ATTEMPTS = 20;
 
 const LONGEST_DELAY_MS = 5 * MINUTE_MS;

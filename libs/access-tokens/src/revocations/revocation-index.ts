@@ -11,7 +11,7 @@ const LATEST_SECOND = 0xffff_ffff;
  * Which tokens are revoked, from any number of revocations in any order. About 44 MB per million.
  * - `jti`: the token with that identifier.
  * - `svc-personid`, `internal-legacy`: the person's or user's tokens issued in or before the revocation's second. A later
- *   one counts again: it was issued after a fresh login. Source: decisions, Revocations.
+ *   one counts again: it was issued after a fresh login. Source: docs/spec-gaps.md.
  */
 export class RevocationIndex {
   private readonly tokens = new CompactInstants();

@@ -9,7 +9,7 @@ import type { RegisteredClaims } from './claims';
 import { parseToken } from './parse-token';
 import type { ParsedToken, SigningAlgorithm } from './parse-token';
 
-/** How far clocks of issuers and validators may differ. Source: decisions, Tokens. */
+/** How far clocks of issuers and validators may differ. Source: docs/spec-gaps.md. */
 export const CLOCK_TOLERANCE_SECONDS = 30;
 
 /** An issuer from before this platform: HS256 only, no `typ` (or the older `JWT`). */
