@@ -1,4 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { hash as argon2 } from '@node-rs/argon2';
 import { Metrics } from '@platform/service-defaults';
@@ -13,6 +13,7 @@ import { lowerWorkerPriority } from './worker-priority';
  *  of logins must not take the rest of the service with it. */
 @Injectable()
 export class PasswordHasher implements OnModuleInit {
+  private readonly logger = new Logger(PasswordHasher.name);
   private readonly work: BoundedWork;
   private readonly hashes;
   private dummyHash = '';
@@ -24,7 +25,12 @@ export class PasswordHasher implements OnModuleInit {
 
   async onModuleInit(): Promise<void> {
     this.dummyHash = await argon2(randomUUID(), ARGON2ID_COST);
-    lowerWorkerPriority();
+    try {
+      lowerWorkerPriority();
+    } catch (error) {
+      // It only makes room for others: a system that refuses it, or a thread that ends meanwhile, is no reason not to start.
+      this.logger.warn('hashing keeps its priority', { err: error });
+    }
   }
 
   /** Verifies a password at the price of one argon2id hash, whatever is stored: nothing at all costs a dummy, and a cheap legacy
