@@ -24,7 +24,8 @@ export interface ScheduleCreation {
 }
 
 // Nothing before its creation or its start is ever generated; the millisecond makes the start itself count. The event tells
-// the instant that the schedule has: the database's, which is known here only.
+// the instant that the schedule has: the database's, which is known here only. In the order of the idempotency keys, so that two replicas
+// that store the same ones do not wait for each other crosswise.
 const INSERT = {
   name: 'insert-schedules',
   text: `
@@ -39,7 +40,7 @@ const INSERT = {
       request_digest)
     SELECT schedule_id, facility_id, name, description, schedule, time_zone, start_date, template,
       greatest(starts_at - interval '1 millisecond', now()), subject, person_id, person_name, persona, idempotency_key,
-      request_digest FROM request
+      request_digest FROM request ORDER BY subject, idempotency_key
     ON CONFLICT DO NOTHING
     RETURNING *
   ), stored AS (
@@ -57,9 +58,9 @@ export async function insertSchedules(
   dataSource: DataSource,
   creations: readonly ScheduleCreation[],
 ): Promise<(Schedule | null)[]> {
-  // In one order, so that two replicas that store the same idempotency keys do not wait for each other crosswise.
-  const requests = creations.map(requestOf).toSorted(byIdempotencyKey);
-  const rows = await queryPrepared<ScheduleRow>(dataSource, INSERT, [JSON.stringify(requests)]);
+  const rows = await queryPrepared<ScheduleRow>(dataSource, INSERT, [
+    JSON.stringify(creations.map(requestOf)),
+  ]);
   const created = new Map(rows.map((row) => [row.scheduleId, scheduleOf(row)]));
   return creations.map(({ schedule }) => created.get(schedule.scheduleId) ?? null);
 }
@@ -87,12 +88,4 @@ function requestOf({ schedule, event }: ScheduleCreation) {
     ...{ lane: event.lane, message_id: messageId, bus, exchange, headers: JSON.stringify(headers) },
     ...{ body_before: bodyBefore, body_after: bodyAfter },
   };
-}
-
-function byIdempotencyKey(
-  { idempotency_key: one }: { idempotency_key: string | null },
-  { idempotency_key: other }: { idempotency_key: string | null },
-): number {
-  if (one === other) return 0;
-  return (one ?? '') < (other ?? '') ? -1 : 1;
 }
