@@ -203,7 +203,7 @@ const purge = (d: DataSource, AUDIT_RETENTION_DAYS: number): Promise<void> =>
   new PurgeExpiredJob(d, { AUDIT_RETENTION_DAYS } as AuthConfig).run();
 
 const PURGES: readonly HotStatement<DataSource>[] = [
-  { name: 'purge when nothing has expired', pages: 700, work: (d) => purge(d, 400) },
+  { name: 'purge when nothing has expired', pages: 1_500, work: (d) => purge(d, 400) },
   {
     name: 'purge two thirds of the audit trail, 10,000 entries at a time',
     pages: 70_000,

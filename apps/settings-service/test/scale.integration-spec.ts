@@ -133,7 +133,7 @@ const FILL = [
    SELECT 'many', 'n' || lpad((CASE WHEN n > ${String(ROWS)} THEN 1 ELSE n END)::text, 8, '0'), 'Many', 'n', 'write', '1',
      n, 1, 'Ann', 4, 'r', sha256(n::text::bytea)
    FROM generate_series(1, ${String(Math.floor(ROWS * 1.1))}) AS n`,
-  'VACUUM ANALYZE settings.setting, settings.setting_history',
+  'ANALYZE settings.setting, settings.setting_history',
 ];
 
 describeStatementsAtScale<DataSource>({

@@ -6,6 +6,7 @@ import { FireRetention1800000000003 } from './migrations/1800000000003-fire-rete
 import { TriggerOrigin1800000000004 } from './migrations/1800000000004-trigger-origin';
 import { ListIndexes1800000000010 } from './migrations/1800000000010-list-indexes';
 import { LeanerTriggers1800000000011 } from './migrations/1800000000011-leaner-triggers';
+import { LeanerInstances1800000000012 } from './migrations/1800000000012-leaner-instances';
 
 /** The schema that holds every table of this service. */
 export const SCHEMA = 'task';
@@ -20,6 +21,7 @@ export const MIGRATIONS = [
   TriggerOrigin1800000000004,
   ListIndexes1800000000010,
   LeanerTriggers1800000000011,
+  LeanerInstances1800000000012,
 ];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only

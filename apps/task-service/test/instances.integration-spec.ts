@@ -163,27 +163,36 @@ describe('task instances', () => {
     await service.api.get('/Instances').expect(401);
   });
 
-  it('are listed by due time, filtered and paged', async () => {
-    for (const day of ['03', '01', '02', '04'])
-      await instance({ facilityId: 502, dueAt: `2031-01-${day}T00:00:00Z` });
-    const query = {
-      facilityId: 502,
-      status: 'Pending',
-      dueFrom: '2031-01-01T00:00:00Z',
-      dueTo: '2031-01-04T00:00:00Z',
-    };
+  it.each([
+    { of: 'a facility', year: 2031, who: CUSTOMER, filter: () => ({ facilityId: 502, status: 'Pending' }) },
+    { of: 'all the caller may see', year: 2032, who: CUSTOMER, filter: () => ({}) },
+    { of: 'all', year: 2033, who: PARTNER, filter: () => ({ status: 'Pending' }) },
+    { of: 'a schedule', year: 2034, who: CUSTOMER, filter: () => ({ scheduleId }) },
+    {
+      of: 'a schedule, seen by all',
+      year: 2035,
+      who: PARTNER,
+      filter: () => ({ scheduleId, facilityId: 502 }),
+    },
+  ])('of $of are listed by due time, between two instants and paged', async ({ year, who, filter }) => {
+    const day = (n: number): string => `${String(year)}-01-0${String(n)}T00:00:00.000Z`;
+    for (const n of [3, 1, 2, 4]) await instance({ facilityId: 502, dueAt: day(n) });
+    const query = { ...filter(), dueFrom: day(1), dueTo: day(4), pageSize: 2 };
     const due: string[] = [];
     const read = async (pageKey?: string): Promise<void> => {
       const { body } = await service.api
         .get('/Instances')
-        .query({ ...query, pageSize: 2, ...(pageKey === undefined ? {} : { pageKey }) })
-        .set(CUSTOMER)
+        .query({ ...query, pageKey })
+        .set(who)
         .expect(200);
-      due.push(...body.instances.map((each: { dueAtUtc: string }) => each.dueAtUtc.slice(0, 10)));
+      due.push(...body.instances.map((each: { dueAtUtc: string }) => each.dueAtUtc));
       if (body.nextPageKey !== null) await read(body.nextPageKey);
     };
     await read();
-    expect(due).toEqual(['2031-01-01', '2031-01-02', '2031-01-03']);
+    expect(due).toEqual([day(1), day(2), day(3)]);
+  });
+
+  it('are listed of facilities that the caller may see', async () => {
     const ours = await service.api.get('/Instances').query({ pageSize: 1000 }).set(OWNER).expect(200);
     expect(new Set(ours.body.instances.map((each: { facilityId: number }) => each.facilityId))).toEqual(
       new Set([501]),

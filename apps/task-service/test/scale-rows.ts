@@ -29,7 +29,7 @@ export function scaleRowsOfTasks(rows: number): readonly string[] {
     `INSERT INTO task.inbox (queue, message_id, message_name, applied_at)
      SELECT 'q', gen_random_uuid()::text, 'm', now() - interval '31 days' + n * interval '1 second'
      FROM generate_series(1, ${n}) AS n`,
-    'VACUUM ANALYZE task.triggers, task.schedules, task.instances, task.trigger_fires, task.outbox, task.inbox',
+    'ANALYZE task.triggers, task.schedules, task.instances, task.trigger_fires, task.outbox, task.inbox',
   ];
 }
 

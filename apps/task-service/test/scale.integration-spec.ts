@@ -167,7 +167,7 @@ const TASKS: readonly HotStatement<DataSource>[] = [
   list('of the oldest facility and another', { scope: [7, 8] }),
   list('of the oldest facility and another that are pending', { scope: [7, 8], status: 'Pending' }),
   list('of the newest facility and another', { scope: [8, 1_000_001] }),
-  { ...list('of 200 facilities', { scope: MANY_FACILITIES }), pages: 4_000 },
+  { ...list('of 200 facilities', { scope: MANY_FACILITIES }), pages: 5_000 },
   list('of a schedule', { scope: 'all', scheduleId: scheduleIdOf(MIDDLE) }),
   list('due in a span', { scope: 'all', dueFrom: new Date(Date.now() - 60_000).toISOString() }),
 ];

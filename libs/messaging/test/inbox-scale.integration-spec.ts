@@ -23,13 +23,14 @@ describeStatementsAtScale<DataSource>({
     `INSERT INTO scale.inbox (queue, message_id, message_name, applied_at)
      SELECT 'q', n || '-' || gen_random_uuid(), 'm', now() - interval '31 days' + n * (interval '31 days' / ${String(scaleRows())})
      FROM generate_series(1, ${String(scaleRows())}) AS n`,
-    'VACUUM ANALYZE scale.inbox',
+    'ANALYZE scale.inbox',
   ],
   connect: (url) => new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 })),
   statements: [
     { name: 'apply a message', pages: 100, work: (d) => apply(d, 'new') },
     { name: 'apply it again', pages: 100, work: (d) => apply(d, 'new') },
     { name: 'forget what is older than 30 days', pages: scaleRows(), work: (d) => new Inbox(d).purge(30) },
-    { name: 'forget again', pages: 600, work: (d) => new Inbox(d).purge(30) },
+    // Entries of the rows just removed stay in the index until it is vacuumed.
+    { name: 'forget again', pages: 600 + scaleRows() / 50, work: (d) => new Inbox(d).purge(30) },
   ],
 });

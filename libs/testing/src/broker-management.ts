@@ -1,3 +1,5 @@
+import { SYSTEM_CLOCK, sleep } from '@platform/time';
+
 /** How many messages and consumers a queue has. Statistics lag by up to five seconds. */
 export interface QueueState {
   messages: number;
@@ -43,6 +45,10 @@ interface ManagementMessage {
   redelivered: boolean;
   properties: Record<string, unknown> & { headers?: Record<string, unknown> };
 }
+
+const LEADER_MS = 5_000;
+/** What the management API says of a negative confirm. */
+const REFUSED = 'rejected Unable to publish message';
 
 /** One virtual host of a broker as its management API shows it. */
 export class BrokerManagement {
@@ -104,19 +110,24 @@ export class BrokerManagement {
     }));
   }
 
-  /** Publishes; true when at least one queue got the message. An empty exchange name reaches a queue by routing key. */
+  /**
+   * Publishes; true when at least one queue got the message. An empty exchange name reaches a queue by routing key. A quorum queue
+   * refuses what comes before it has its leader, as a publisher's confirm would say: then it is published again, for up to 5 s.
+   */
   async publish(
     exchange: string,
     { body, routingKey = '', properties = {} }: OutgoingMessage,
   ): Promise<boolean> {
-    const name = encodeURIComponent(exchange === '' ? 'amq.default' : exchange);
+    const path = `exchanges/${this.scope}/${encodeURIComponent(exchange === '' ? 'amq.default' : exchange)}/publish`;
     const message = { routing_key: routingKey, payload: body, payload_encoding: 'string', properties };
-    const { routed } = await this.send<{ routed: boolean }>(
-      'POST',
-      `exchanges/${this.scope}/${name}/publish`,
-      message,
-    );
-    return routed;
+    const deadline = SYSTEM_CLOCK.monotonicMs() + LEADER_MS;
+    for (;;) {
+      const response = await this.request('POST', path, message);
+      const isRefused = response.status === 400 && (await response.clone().text()).includes(REFUSED);
+      if (!isRefused || SYSTEM_CLOCK.monotonicMs() >= deadline)
+        return (await read<{ routed: boolean }>(response, path)).routed;
+      await sleep(20);
+    }
   }
 
   /** Declares a queue bound to a durable fanout exchange (made if missing), to see what is published there. */

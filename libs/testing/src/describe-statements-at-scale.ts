@@ -29,7 +29,7 @@ export interface HotStatement<D> {
 /** A service's database and what is asked of it. */
 export interface Scale<D> {
   readonly migrate: Migrate;
-  /** Statements that fill the database. */
+  /** Statements that fill the database, and `ANALYZE` it. Not `VACUUM`: plans must hold while much of a table is yet to be vacuumed. */
   readonly fill: readonly string[];
   /** A data source, not initialised, with a pool of one connection and no limit on statements. */
   readonly connect: (url: string) => D;

@@ -1,3 +1,4 @@
+import { connect } from 'amqplib';
 import { Client } from 'pg';
 import { createTestBroker, createTestDatabase, eventually } from '../src';
 
@@ -51,5 +52,19 @@ describe('createTestBroker', () => {
     expect(await management.queues()).toEqual(['probe']);
     await broker.drop();
     await expect(management.queues()).rejects.toThrow('404');
+  });
+
+  it('publishes to a queue that is only being made', async () => {
+    const broker = await createTestBroker();
+    const connection = await connect(broker.url);
+    const channel = await connection.createChannel();
+    for (let n = 1; n <= 20; n += 1) {
+      const queue = `quorum-${String(n)}`;
+      const declared = channel.assertQueue(queue, { durable: true, arguments: { 'x-queue-type': 'quorum' } });
+      while (!(await broker.management.publish('', { body: '', routingKey: queue })));
+      await declared;
+    }
+    await connection.close();
+    await broker.drop();
   });
 });

@@ -6,6 +6,7 @@ import { CreateInternalLegacy1764000000200 } from './1764000000200-create-intern
 import { CreateAuditAndRateLimits1764200000000 } from './1764200000000-create-audit-and-rate-limits';
 import { AuditAdministration1764300000000 } from './1764300000000-audit-administration';
 import { PurgeIndexes1764400000000 } from './1764400000000-purge-indexes';
+import { PurgeAuditByPlace1764500000000 } from './1764500000000-purge-audit-by-place';
 import { CreateServiceProviders1764000000300 } from './1764000000300-create-service-providers';
 import { AddWindowsAccount1764100000200 } from './1764100000200-add-windows-account';
 import { CreateWindowsTicket1764100000210 } from './1764100000210-create-windows-ticket';
@@ -47,6 +48,7 @@ export const AUTH_SCHEMA = schema(
     CreateAuditAndRateLimits1764200000000,
     AuditAdministration1764300000000,
     PurgeIndexes1764400000000,
+    PurgeAuditByPlace1764500000000,
   ],
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,

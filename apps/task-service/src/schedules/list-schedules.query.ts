@@ -5,48 +5,52 @@ import type { Schedule, ScheduleStatus } from './schedule';
 import { SCHEDULE_COLUMNS, scheduleOf } from './schedule-columns';
 import type { ScheduleRow } from './schedule-columns';
 
-// As the list of instances: a page for each status or facility, each one range of an index, and of these the first. A facility has few
-// schedules, so that a filter among them is cheap.
-const page = (source: string, condition: string): string => `
+// As the list of instances: a page for each status or facility, each one range of an index in its order, and of these the first. A
+// facility has few schedules, so that a filter among them is cheap.
+const page = (source: string, column: string, wanted: string, filter: string): string => `
   WITH candidate AS (
     SELECT ranged.id FROM ${source} CROSS JOIN LATERAL (
       SELECT created_at, schedule_id AS id FROM task.schedules
-      WHERE ${condition} AND ($3::timestamptz IS NULL OR (created_at, schedule_id) > ($3, $4::uuid))
-      ORDER BY created_at, schedule_id
-      LIMIT $5) AS ranged
+      WHERE (${column}, created_at, schedule_id) > (${wanted}, $2::timestamptz, $3::uuid) AND ${column} <= ${wanted} AND ${filter}
+      ORDER BY ${column}, created_at, schedule_id
+      LIMIT $4) AS ranged
     ORDER BY created_at, id
-    LIMIT $5)
+    LIMIT $4)
   SELECT ${SCHEDULE_COLUMNS} FROM candidate CROSS JOIN LATERAL (
     SELECT * FROM task.schedules WHERE schedule_id = candidate.id LIMIT 1) AS listed
   ORDER BY created_at, schedule_id`;
 
-const LIST_ALL = page(
-  'unnest($2::text[]) AS wanted (status_key)',
-  '$1::bigint[] IS NULL AND status = wanted.status_key',
-);
+const LIST_ALL = page('unnest($1::text[]) AS wanted (status_key)', 'status', 'wanted.status_key', 'true');
 const LIST_FACILITIES = page(
-  'unnest($1::bigint[]) AS mine (facility_key)',
-  'facility_id = mine.facility_key AND status = ANY ($2)',
+  'unnest($5::bigint[]) AS mine (facility_key)',
+  'facility_id',
+  'mine.facility_key',
+  'status = ANY ($1)',
 );
+
+/** Before every schedule. */
+const START = ['-infinity', '00000000-0000-0000-0000-000000000000'];
 
 /** Schedules of the facilities in scope, oldest first, after the given position. */
 export async function listSchedules(
   dataSource: DataSource,
-  options: {
+  {
+    scope,
+    status,
+    after,
+    limit,
+  }: {
     scope: FacilityScope;
     status: ScheduleStatus | undefined;
     after: readonly unknown[];
     limit: number;
   },
 ): Promise<Schedule[]> {
-  const [createdAt = null, scheduleId = null] = options.after;
-  const facilities = options.scope === 'all' ? null : [...new Set(options.scope)];
-  const rows: ScheduleRow[] = await dataSource.query(facilities === null ? LIST_ALL : LIST_FACILITIES, [
-    facilities,
-    options.status === undefined ? SCHEDULE_STATUSES : [options.status],
-    createdAt,
-    scheduleId,
-    options.limit,
-  ]);
+  const [createdAt, scheduleId] = after.length === 0 ? START : after;
+  const range = [status === undefined ? SCHEDULE_STATUSES : [status], createdAt, scheduleId, limit];
+  const rows: ScheduleRow[] =
+    scope === 'all'
+      ? await dataSource.query(LIST_ALL, range)
+      : await dataSource.query(LIST_FACILITIES, [...range, [...new Set(scope)]]);
   return rows.map(scheduleOf);
 }
