@@ -8,12 +8,12 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { transformFile, type Options } from '@swc/core';
-import { build, type BuildOptions, type Plugin } from 'esbuild';
+import { build, type BuildOptions, type BuildResult, type Plugin } from 'esbuild';
 import { bundlesOf, libraryPaths, type ProjectFile } from './entry-points.ts';
 import { LICENCES_FILE, thirdPartyLicences } from './licences.ts';
-import { PACKAGES_BUNDLE, fromPackagesBundle, packagesBundle } from './packages.ts';
+import { PACKAGES_BUNDLE, fromPackagesBundle, packagesBundles, packagesTaken } from './packages.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
 
@@ -49,38 +49,72 @@ const COMMON: BuildOptions = {
   logLevel: 'warning',
 };
 
-async function bundle(projectRoot: string, swc: Plugin): Promise<void> {
-  const project = await readJson<ProjectFile>(join(projectRoot, 'project.json'));
-  const folder = join('dist', projectRoot);
-  const bundled = project.metadata?.packages === 'bundled';
-  const packages = new Set<string>();
-  await build({
+/** A project to bundle: its folder, and what its `project.json` says. */
+interface Project {
+  readonly root: string;
+  readonly file: ProjectFile;
+}
+
+/** All at once, so that libraries which several use are read once. */
+function bundleOwnCode(
+  projects: readonly Project[],
+  options: BuildOptions,
+): Promise<BuildResult<{ metafile: true }>> {
+  const entryPoints = projects.flatMap(({ root, file }) =>
+    Object.entries(bundlesOf(root, file)).map(([name, source]) => ({ in: source, out: join(root, name) })),
+  );
+  return build({
     ...COMMON,
-    entryPoints: bundlesOf(projectRoot, project),
-    outdir: folder,
-    packages: bundled ? 'bundle' : 'external',
-    plugins: bundled ? [swc, fromPackagesBundle(packages)] : [swc],
+    ...options,
+    entryPoints,
+    outdir: 'dist',
+    metafile: true,
     sourcemap: 'linked',
     sourcesContent: false,
     keepNames: true, // Nest's injection errors, logs and OpenAPI schemas show class names
   });
-  if (bundled) await bundlePackages(packages, folder);
 }
 
-/** Made anew only when it would be another: that takes longer than everything else, and packages seldom change. */
-async function bundlePackages(packages: ReadonlySet<string>, folder: string): Promise<void> {
-  const outfile = join(folder, PACKAGES_BUNDLE);
-  const banner = await inputsBanner(packages);
-  if (await startsWith(join(WORKSPACE, outfile), banner)) return;
-  const { metafile } = await build({
-    ...COMMON,
-    ...packagesBundle(packages, WORKSPACE),
-    outfile,
-    metafile: true,
-    banner: { js: banner },
+async function bundleWithPackages(projects: readonly Project[], swc: Plugin): Promise<void> {
+  const { metafile } = await bundleOwnCode(projects, {
+    packages: 'bundle',
+    plugins: [swc, fromPackagesBundle()],
   });
-  const licences = await thirdPartyLicences(WORKSPACE, Object.keys(metafile.inputs));
-  await writeFile(join(WORKSPACE, folder, LICENCES_FILE), licences);
+  const taken = projects.map(({ root }): [string, ReadonlySet<string>] => {
+    const outputs = Object.entries(metafile.outputs).filter(([file]) => file.startsWith(`dist/${root}/`));
+    return [root, packagesTaken(outputs.flatMap(([, { inputs }]) => Object.keys(inputs)))];
+  });
+  await bundlePackages(new Map(taken));
+}
+
+/** Made anew only when they would be others: that takes longer than everything else, and packages seldom change. */
+async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): Promise<void> {
+  const banners = new Map<string, string>();
+  const stale = new Map<string, ReadonlySet<string>>();
+  for (const [root, packages] of taken) {
+    const file = join('dist', root, PACKAGES_BUNDLE);
+    const banner = await inputsBanner(packages);
+    if (await startsWith(join(WORKSPACE, file), banner)) continue;
+    banners.set(file, banner);
+    stale.set(join(root, basename(PACKAGES_BUNDLE, '.js')), packages);
+  }
+  if (stale.size === 0) return;
+  const { metafile, outputFiles } = await build({
+    ...COMMON,
+    ...packagesBundles(stale, WORKSPACE),
+    outdir: 'dist',
+    metafile: true,
+    write: false, // each gets a first line of its own
+  });
+  await Promise.all(
+    outputFiles.map(async ({ path, contents }) => {
+      const file = relative(WORKSPACE, path);
+      const licences = await thirdPartyLicences(WORKSPACE, Object.keys(metafile.outputs[file]!.inputs));
+      await writeFile(join(dirname(path), LICENCES_FILE), licences);
+      // Last: the line says that all is there.
+      await writeFile(path, Buffer.concat([Buffer.from(`${banners.get(file)!}\n`), contents]));
+    }),
+  );
 }
 
 /** A first line that tells what a bundle of packages was made from: versions, what is asked of them, and how it is made. */
@@ -108,7 +142,20 @@ async function main(projectRoots: readonly string[]): Promise<void> {
     'tsconfig.base.json',
   );
   const plugin = swcPlugin(swc, libraryPaths(compilerOptions.paths));
-  await Promise.all(projectRoots.map((root) => bundle(root.replace(/\/$/, ''), plugin)));
+  const projects = await Promise.all(projectRoots.map(readProject));
+  const isBundled = ({ file }: Project): boolean => file.metadata?.packages === 'bundled';
+  await Promise.all([
+    bundleWithPackages(projects.filter(isBundled), plugin),
+    bundleOwnCode(
+      projects.filter((project) => !isBundled(project)),
+      { packages: 'external', plugins: [plugin] },
+    ),
+  ]);
+}
+
+async function readProject(folder: string): Promise<Project> {
+  const root = folder.replace(/\/$/, '');
+  return { root, file: await readJson<ProjectFile>(join(root, 'project.json')) };
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {

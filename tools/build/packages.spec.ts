@@ -1,9 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { build } from 'esbuild';
-import { PACKAGES_BUNDLE, fromPackagesBundle, packageOf, packagesBundle } from './packages.ts';
+import {
+  PACKAGES_BUNDLE,
+  fromPackagesBundle,
+  packageOf,
+  packagesBundles,
+  packagesTaken,
+} from './packages.ts';
 
 describe('packageOf', () => {
   it.each([
@@ -44,14 +50,12 @@ describe('a project with bundled packages', () => {
       format: 'cjs',
       logLevel: 'error',
     } as const;
-    const packages = new Set<string>();
     const entryPoints = Object.keys(programs).map((name) => `./${name}.js`);
-    await build({ ...common, entryPoints, outdir: 'out', plugins: [fromPackagesBundle(packages)] });
-    await build({
-      ...common,
-      ...packagesBundle(packages, folder),
-      outfile: join('out', PACKAGES_BUNDLE),
-    });
+    const plugins = [fromPackagesBundle()];
+    const { metafile } = await build({ ...common, entryPoints, outdir: 'out', metafile: true, plugins });
+    const packages = packagesTaken(Object.keys(metafile.inputs));
+    const bundles = new Map([[basename(PACKAGES_BUNDLE, '.js'), packages]]);
+    await build({ ...common, ...packagesBundles(bundles, folder), outdir: 'out' });
     rmSync(join(folder, 'node_modules'), { recursive: true });
     return Object.keys(programs).map((name) =>
       execFileSync(process.execPath, [join(folder, 'out', `${name}.js`)], { encoding: 'utf8' }).trim(),

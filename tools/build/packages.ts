@@ -32,18 +32,19 @@ function packagesSource(specifiers: Iterable<string>): string {
   return `module.exports = {\n${members.join('\n')}\n};\n`;
 }
 
-/** For the workspace's own code: every package is taken from the packages' bundle, and noted. */
-export function fromPackagesBundle(noted: Set<string>): Plugin {
-  const namespace = 'package';
+const TAKEN = 'package';
+
+/** For the workspace's own code: every package is taken from the packages' bundle beside the program. */
+export function fromPackagesBundle(): Plugin {
+  const namespace = TAKEN;
   return {
     name: 'from packages bundle',
     setup(bundler) {
+      const resolveAsRequired = resolver(bundler);
       bundler.onResolve({ filter: /^[^./]/ }, async (asked) => {
         if (asked.kind === 'entry-point' || asked.path === `./${PACKAGES_BUNDLE}`) return undefined;
-        const found = await resolveAsRequired(bundler, asked);
-        if (found === undefined || found.external === true) return found;
-        noted.add(asked.path);
-        return { path: asked.path, namespace };
+        const found = await resolveAsRequired(asked);
+        return found === undefined || found.external === true ? found : { path: asked.path, namespace };
       });
       bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({
         contents: `module.exports = require('./${PACKAGES_BUNDLE}')[${JSON.stringify(path)}]();`,
@@ -53,19 +54,41 @@ export function fromPackagesBundle(noted: Set<string>): Plugin {
   };
 }
 
-/** How the packages' bundle itself is made. */
-export function packagesBundle(specifiers: Iterable<string>, resolveDir: string): BuildOptions {
+/** What programs take from their bundle of packages. @param inputs of the programs, as esbuild lists them */
+export function packagesTaken(inputs: readonly string[]): Set<string> {
+  const prefix = `${TAKEN}:`;
+  return new Set(inputs.flatMap((input) => (input.startsWith(prefix) ? [input.slice(prefix.length)] : [])));
+}
+
+/**
+ * How bundles of packages are made, several at once, so that what they share is read once.
+ * @param bundles output name → specifiers
+ */
+export function packagesBundles(
+  bundles: ReadonlyMap<string, ReadonlySet<string>>,
+  resolveDir: string,
+): BuildOptions {
+  const namespace = 'packages';
   return {
-    stdin: { contents: packagesSource(specifiers), resolveDir, sourcefile: PACKAGES_BUNDLE },
+    entryPoints: [...bundles.keys()].map((out) => ({ in: `${namespace}:${out}`, out })),
     // Functions keep their lines and names, so that stack traces can be read without a source map, which would take time and memory.
     sourcemap: false,
     keepNames: false, // each CommonJS module has a scope of its own: nothing is renamed
     legalComments: 'none', // whole licences are written beside the bundle
     plugins: [
       {
-        name: 'packages',
+        name: namespace,
         setup(bundler) {
-          bundler.onResolve({ filter: /^[^./]/ }, (asked) => resolveAsRequired(bundler, asked));
+          bundler.onResolve({ filter: new RegExp(`^${namespace}:`) }, ({ path }) => ({
+            path: path.slice(namespace.length + 1),
+            namespace,
+          }));
+          bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({
+            contents: packagesSource(bundles.get(path) ?? []),
+            resolveDir,
+          }));
+          const resolveAsRequired = resolver(bundler);
+          bundler.onResolve({ filter: /^[^./]/ }, resolveAsRequired);
         },
       },
     ],
@@ -79,19 +102,25 @@ const RESOLVING = Symbol('asked by this plugin');
  * that its classes and registries are. What is not installed (optional parts of Nest, drivers of other databases) stays outside and
  * fails where it is used, as without a bundle.
  */
-async function resolveAsRequired(
-  bundler: PluginBuild,
-  asked: OnResolveArgs,
-): Promise<OnResolveResult | undefined> {
-  if (asked.pluginData === RESOLVING || !isPackage(asked.path)) return undefined;
-  const external = { path: asked.path, external: true };
-  if (OUTSIDE.includes(packageOf(asked.path))) return external;
-  const { resolveDir, importer } = asked;
-  const found = await bundler.resolve(asked.path, {
-    resolveDir,
-    importer,
-    kind: 'require-call',
-    pluginData: RESOLVING,
-  });
-  return found.errors.length > 0 ? external : found;
+function resolver(bundler: PluginBuild): (asked: OnResolveArgs) => Promise<OnResolveResult | undefined> {
+  const resolve = async ({ path, resolveDir, importer }: OnResolveArgs): Promise<OnResolveResult> => {
+    const external = { path, external: true };
+    if (OUTSIDE.includes(packageOf(path))) return external;
+    const found = await bundler.resolve(path, {
+      resolveDir,
+      importer,
+      kind: 'require-call',
+      pluginData: RESOLVING,
+    });
+    return found.errors.length > 0 ? external : found;
+  };
+  // The answer is the same for all files of a folder; asking is what takes the time.
+  const known = new Map<string, Promise<OnResolveResult>>();
+  return async (asked) => {
+    if (asked.pluginData === RESOLVING || !isPackage(asked.path)) return undefined;
+    const key = JSON.stringify([asked.resolveDir, asked.path]);
+    const answer = known.get(key) ?? resolve(asked);
+    known.set(key, answer);
+    return answer;
+  };
 }
