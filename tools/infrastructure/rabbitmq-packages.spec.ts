@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { relocateErlang, selectPackages } from './rabbitmq-packages.ts';
 
 describe('selectPackages', () => {
@@ -22,8 +23,18 @@ describe('selectPackages', () => {
 });
 
 describe('relocateErlang', () => {
+  const script = 'x\n    ROOTDIR=/usr/lib/erlang\nROOTDIR="$ERL_ROOTDIR"\nROOTDIR=/usr/lib/erlang\n';
+
   it('points every ROOTDIR line at the new place, whatever characters it holds', () => {
-    const script = 'x\n    ROOTDIR=/usr/lib/erlang\nROOTDIR=/usr/lib/erlang\n';
-    expect(relocateErlang(script, '/a b/$&')).toBe('x\n    ROOTDIR="/a b/$&"\nROOTDIR="/a b/$&"\n');
+    const places = [`/a b/$&"\\`, `/it's`, '/plain'];
+    const moved = places.reduce((text, place) => {
+      const next = relocateErlang(text, place);
+      const shown = execFileSync('sh', ['-c', `${next.replace('x\n', '')} printf %s "$ROOTDIR"`], {
+        encoding: 'utf8',
+      });
+      expect(shown).toBe(place);
+      return next;
+    }, script);
+    expect(moved).toBe(`x\n    ROOTDIR='/plain'\nROOTDIR="$ERL_ROOTDIR"\nROOTDIR='/plain'\n`);
   });
 });

@@ -19,16 +19,17 @@ export function hasDebianPackages(): boolean {
  */
 export async function unpackRabbitmq(cacheFolder: string): Promise<RabbitmqInstallation> {
   const root = join(cacheFolder, 'rabbitmq');
-  if (!existsSync(join(root, 'usr')) || unpackedFor(root) !== root) {
+  if (!existsSync(join(root, 'usr'))) {
     const partial = `${root}.partial`;
     rmSync(partial, { recursive: true, force: true });
     mkdirSync(join(partial, 'packages'), { recursive: true, mode: 0o755 });
     await download(join(partial, 'packages'), join(cacheFolder, 'apt'));
-    await unpack(partial, root);
+    await unpack(partial);
     rmSync(root, { recursive: true, force: true });
     renameSync(partial, root);
     rmSync(join(cacheFolder, 'apt'), { recursive: true, force: true });
   }
+  relocate(root);
   return describe(root);
 }
 
@@ -51,28 +52,29 @@ function describe(root: string): RabbitmqInstallation {
   };
 }
 
-/** Erlang's scripts hold absolute paths, so an unpacked copy is good at one place only. */
-function unpackedFor(root: string): string | null {
-  const marker = join(root, 'unpacked-for');
-  return existsSync(marker) ? readFileSync(marker, 'utf8') : null;
-}
-
-async function unpack(partial: string, root: string): Promise<void> {
+async function unpack(partial: string): Promise<void> {
   const packages = join(partial, 'packages');
   for (const file of readdirSync(packages).filter((name) => name.endsWith('.deb'))) {
     await run('dpkg', ['-x', join(packages, file), partial]);
   }
   rmSync(packages, { recursive: true });
-  for (const script of ['erl', 'start']) {
-    const path = join(partial, 'usr/lib/erlang/bin', script);
-    writeFileSync(path, relocateErlang(readFileSync(path, 'utf8'), join(root, 'usr/lib/erlang')));
-  }
-  writeFileSync(join(partial, 'unpacked-for'), root);
 }
 
-/** Points one of Debian's Erlang start scripts at another root. */
+/** Erlang's scripts hold absolute paths; a checkout may be moved, or its cache copied to another. */
+function relocate(root: string): void {
+  const marker = join(root, 'unpacked-for');
+  if (existsSync(marker) && readFileSync(marker, 'utf8') === root) return;
+  for (const script of ['erl', 'start']) {
+    const path = join(root, 'usr/lib/erlang/bin', script);
+    writeFileSync(path, relocateErlang(readFileSync(path, 'utf8'), join(root, 'usr/lib/erlang')));
+  }
+  writeFileSync(marker, root);
+}
+
+/** Points one of Debian's Erlang start scripts at another root, wherever it pointed before. */
 export function relocateErlang(script: string, erlangRoot: string): string {
-  return script.replaceAll('ROOTDIR=/usr/lib/erlang', () => `ROOTDIR="${erlangRoot}"`);
+  const quoted = `'${erlangRoot.replaceAll("'", `'\\''`)}'`;
+  return script.replace(/^(\s*ROOTDIR=)["']?\/.*$/gm, (_line, assignment: string) => assignment + quoted);
 }
 
 async function download(folder: string, aptFolder: string): Promise<void> {
