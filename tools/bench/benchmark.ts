@@ -39,5 +39,8 @@ export interface Benchmark {
   /** Name on the command line and in the table. */
   readonly id: string;
   readonly title: string;
+  /** Runs when the laboratory's servers have ended: what they have left to do, e.g. vacuum, would take its processors. Comes last. */
+  readonly standsAlone?: true;
+  /** @param laboratory closed where a benchmark stands alone */
   prepare(laboratory: Laboratory): Promise<Contest>;
 }

@@ -41,11 +41,13 @@ async function main(): Promise<void> {
 async function runAll(laboratory: Laboratory, args: BenchArguments): Promise<void> {
   const chosen = BENCHMARKS.filter(({ id }) => args.ids.length === 0 || args.ids.includes(id));
   const results: BenchmarkResult[] = [];
+  const versions = await serverVersions(laboratory);
   for (const [index, benchmark] of chosen.entries()) {
     console.log(`\n${index + 1}/${chosen.length} ${benchmark.id}: ${benchmark.title}`);
+    if (benchmark.standsAlone) await laboratory.close();
     results.push(await runOne(laboratory, benchmark, args));
   }
-  const run = describeRun(results, await serverVersions(laboratory));
+  const run = describeRun(results, versions);
   const raw = join(WORKSPACE, 'test-results');
   mkdirSync(raw, { recursive: true });
   writeFileSync(join(raw, 'bench.json'), JSON.stringify(run, null, 2));

@@ -3,20 +3,23 @@ import { parseStat, processorsBusy, processorTime, sumByRole } from './processor
 describe('processor time', () => {
   it('is read from a line of /proc/<pid>/stat, whatever the name of the process', () => {
     const line = '42 (a) b) R 7 42 42 0 -1 4194304 1 2 3 4 250 50 6 7 20 0 1 0 99 1 1';
-    expect(parseStat(line)).toEqual({ pid: 42, parent: 7, name: 'a) b', seconds: 3 });
+    expect(parseStat(line)).toEqual({ pid: 42, parent: 7, name: 'a) b', seconds: 3, endedChildren: 0.13 });
   });
 
-  it('is added up by role over the processes below the root, and no others', () => {
-    const made = (pid: number, parent: number, name: string) => ({ pid, parent, name, seconds: 1 });
+  it('is added up by role over the processes below the root and their ended children, and no others', () => {
+    const made = (pid: number, parent: number, name: string, endedChildren = 0) => ({
+      ...{ pid, parent, name, endedChildren },
+      seconds: 1,
+    });
     const processes = [
-      made(10, 1, 'node'),
+      made(10, 1, 'node', 100),
       made(11, 10, 'node'),
-      made(12, 10, 'postgres'),
+      made(12, 10, 'postgres', 5),
       made(13, 12, 'postgres'),
       made(14, 11, 'beam.smp'),
       made(99, 1, 'postgres'),
     ];
-    expect(sumByRole(processes, 10)).toEqual({ program: 1, postgresql: 2, rabbitmq: 1, load: 1 });
+    expect(sumByRole(processes, 10)).toEqual({ program: 1, postgresql: 7, rabbitmq: 1, load: 1 });
   });
 
   it('becomes processors kept busy; who ended in between is not counted below nothing', () => {

@@ -15,6 +15,8 @@ interface ProcessTime {
   readonly parent: number;
   readonly name: string;
   readonly seconds: number;
+  /** Of children that have ended: a server's sessions come and go. */
+  readonly endedChildren: number;
 }
 
 /** Linux counts in hundredths of a second whatever the kernel's own tick is. */
@@ -38,11 +40,11 @@ export function processorsBusy(before: ProcessorTime, after: ProcessorTime, seco
   };
 }
 
-/** Adds up the root and its descendants. */
+/** Adds up the root and its descendants, and what ended below the latter; programs that the root itself has ended are over. */
 export function sumByRole(processes: readonly ProcessTime[], root: number): ProcessorTime {
   const total = { ...NOTHING };
   const add = (of: ProcessTime): void => {
-    total[roleOf(of, root)] += of.seconds;
+    total[roleOf(of, root)] += of.pid === root ? of.seconds : of.seconds + of.endedChildren;
     processes.filter(({ parent }) => parent === of.pid).forEach(add);
   };
   processes.filter(({ pid }) => pid === root).forEach(add);
@@ -79,10 +81,13 @@ function readStat(path: string): string | null {
 export function parseStat(line: string): ProcessTime {
   const nameEnds = line.lastIndexOf(')');
   const fields = line.slice(nameEnds + 2).split(' ');
+  const seconds = (first: number): number =>
+    (Number(fields[first]) + Number(fields[first + 1])) / TICKS_PER_SECOND;
   return {
     pid: Number.parseInt(line, 10),
     parent: Number(fields[1]),
     name: line.slice(line.indexOf('(') + 1, nameEnds),
-    seconds: (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND,
+    seconds: seconds(11),
+    endedChildren: seconds(13),
   };
 }
