@@ -211,9 +211,17 @@ const PURGES: readonly HotStatement<DataSource>[] = [
   },
 ];
 
+/** The tables that grow by thousands of rows within a minute of a new service. */
+const EARLY: readonly HotStatement<DataSource>[] = [
+  { name: 'find a session', pages: 60, work: (d) => findRefreshSessions(d, [jtiOf(MIDDLE)]) },
+  { name: 'find twenty sessions', pages: 800, work: (d) => findRefreshSessions(d, twenty(jtiOf)) },
+  { name: 'rotate', pages: 250, work: (d) => rotateRefreshTokens(d, [rotationOf(7)]) },
+];
+
 describeStatementsAtScale<DataSource>({
   migrate: migrateWithIdentities,
   fill: scaleRowsOfAuth(ROWS),
+  early: EARLY,
   connect: (url) =>
     new DataSource(postgresOptions({ ...AUTH_SCHEMA.settings, url, poolSize: 1, statementTimeoutMs: 0 })),
   statements: [...PURGES, ...IDENTITIES, ...TOKENS, ...REVOCATIONS],

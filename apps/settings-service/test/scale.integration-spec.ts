@@ -139,6 +139,7 @@ const FILL = [
 describeStatementsAtScale<DataSource>({
   migrate,
   fill: FILL,
+  early: [{ name: 'read a setting', pages: 10, work: (d) => findSettings(d, [keyOf(MIDDLE)]) }],
   connect: (url) => new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 })),
   statements: STATEMENTS,
 });
