@@ -2,7 +2,7 @@ import type { Rule } from 'eslint';
 import { isTestFile, workspacePath } from './paths.ts';
 
 const FRAMEWORK_SUFFIXES =
-  /\.(controller|flow|consumer|handler|query|job|entity|module|guard|filter|decorator|dto|store|client|service)\.ts$/;
+  /\.(controller|flow|consumer|handler|query|repository|job|entity|module|guard|filter|decorator|dto|store|client|service)\.ts$/;
 const FRAMEWORK_FILES = /\/src\/(main|migrate|load-development-identities)\.ts$|\/migrations\//;
 const FRAMEWORK_PACKAGES = /^(@nestjs\/|@golevelup\/|typeorm$|nestjs-|fastify$|amqplib$)/;
 
@@ -12,7 +12,7 @@ export const plainFileIsPure: Rule.RuleModule = {
     type: 'problem',
     messages: {
       impure:
-        "'{{source}}' may be imported only by files whose suffix allows it (.controller, .handler, .query, …); this plain file must stay pure",
+        "'{{source}}' may be imported only by files whose suffix allows it (.controller, .service, .repository, …); this plain file must stay pure",
     },
   },
   create(context) {
