@@ -22,7 +22,7 @@ export const CALLING_BY_SHELL: Record<string, string[]> = {
   'Single sign-on (OpenID Connect)': ['GET /auth/token/sso/initiate 302', token('openId')],
   'Obsolete endpoints': [token('trustedToken'), token('user/AzureADLogOn', '400, reason 7'), WINDOWS_IS_OFF],
   'Validating access tokens': [JWKS, 'GET /auth/me 200'],
-  'Asking who may do what': ['GET /auth/roles/SecurityEditor~~GroupName~~Operations/members 200', HAS_ACCESS],
+  'Check access': ['GET /auth/roles/SecurityEditor~~GroupName~~Operations/members 200', HAS_ACCESS],
   Revocations: [REVOKED, 'GET /auth/revocations/svc-personid/1003 200', REVOCATIONS],
 };
 
@@ -32,7 +32,7 @@ export const CALLING_BY_TYPESCRIPT: Record<string, string[]> = {
   'Single sign-on (OpenID Connect)': ['GET /auth/token/sso/initiate 302'],
   'Obsolete endpoints': [token('trustedToken'), WINDOWS_IS_OFF],
   'Validating access tokens': [REVOCATIONS],
-  'Asking who may do what': [HAS_ACCESS],
+  'Check access': [HAS_ACCESS],
   Revocations: [REVOKED],
 };
 
