@@ -1,11 +1,10 @@
 import { createProjectGraphAsync } from '@nx/devkit';
-import nx from '@nx/eslint-plugin';
 import prettier from 'eslint-config-prettier';
 import tseslint from 'typescript-eslint';
 import { productionConstraints, testConstraints } from './tools/boundaries/dependency-constraints.ts';
 import { housePlugin } from './tools/boundaries/rules/plugin.ts';
 
-// The boundary rule reads the graph from Nx's cache and, without one, skips itself with no more than a warning.
+// house/module-boundaries reads the graph from Nx's cache.
 await createProjectGraphAsync({ exitOnError: true });
 
 const TESTS = [
@@ -20,8 +19,6 @@ const TESTS = [
 const boundaries = (depConstraints) => [
   'error',
   {
-    allow: [],
-    enforceBuildableLibDependency: false,
     ignoredCircularDependencies: [['testing', 'service-defaults']],
     depConstraints,
   },
@@ -75,9 +72,9 @@ export default tseslint.config(
     extends: [...tseslint.configs.recommendedTypeChecked, prettier],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     linterOptions: { reportUnusedDisableDirectives: 'error' },
-    plugins: { '@nx': nx, house: housePlugin },
+    plugins: { house: housePlugin },
     rules: {
-      '@nx/enforce-module-boundaries': boundaries(productionConstraints),
+      'house/module-boundaries': boundaries(productionConstraints),
       'house/plain-file-is-pure': 'error',
       'house/telling-names': 'error',
       'house/todo-has-reason': 'error',
@@ -123,7 +120,7 @@ export default tseslint.config(
   {
     files: TESTS,
     rules: {
-      '@nx/enforce-module-boundaries': boundaries(testConstraints),
+      'house/module-boundaries': boundaries(testConstraints),
       'max-lines-per-function': 'off',
       'no-restricted-syntax': ['error', ...TEST_SYNTAX],
       // supertest bodies and SQL rows are untyped on purpose: the assertion is the type.

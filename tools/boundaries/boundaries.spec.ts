@@ -42,6 +42,7 @@ describe('boundaries and rules of the house', () => {
   it('has a fixture for every rule of the house', () => {
     const proven = new Set(violations.map((result) => result.expectedRule));
     for (const rule of [
+      'module-boundaries',
       'plain-file-is-pure',
       'telling-names',
       'todo-has-reason',

@@ -1,5 +1,5 @@
 /** The task service as production builds it, its parts called one by one; and the bare machinery under its relay. */
-/* eslint-disable @nx/enforce-module-boundaries -- a measurement of one part of a service has to reach into the service; nothing depends on this program */
+/* eslint-disable house/module-boundaries -- a measurement of one part of a service has to reach into the service; nothing depends on this program */
 import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
 import { ScheduleCreatedEvent } from '@platform/contracts';

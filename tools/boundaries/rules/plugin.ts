@@ -1,3 +1,4 @@
+import { moduleBoundaries } from './module-boundaries.ts';
 import { noImportCycle } from './no-import-cycle.ts';
 import { plainFileIsPure } from './plain-file-is-pure.ts';
 import { tellingNames } from './telling-names.ts';
@@ -8,6 +9,7 @@ import { noWallClock } from './wall-clock.ts';
 export const housePlugin = {
   meta: { name: 'house' },
   rules: {
+    'module-boundaries': moduleBoundaries,
     'plain-file-is-pure': plainFileIsPure,
     'telling-names': tellingNames,
     'todo-has-reason': todoHasReason,

@@ -38,8 +38,7 @@ const provideKey: SecretOrKeyProvider<AuthenticatedRequest> = (request, token: s
   const verification = verificationOf(request);
   verification.verifier.prepare(token).then((prepared) => {
     verification.prepared = prepared;
-    // jsonwebtoken takes KeyObjects; passport-jwt's types do not say so.
-    done(null, prepared.key.key as unknown as Buffer);
+    done(null, prepared.key.key);
   }, done);
 };
 
