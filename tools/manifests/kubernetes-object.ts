@@ -111,3 +111,59 @@ function podTemplate(object: KubernetesObject): PodTemplate | undefined {
     ? spec?.template
     : undefined;
 }
+
+/** A label selector, as far as these manifests use it. */
+export interface Selector {
+  matchLabels?: Record<string, string>;
+}
+
+/** Whether `labels` hold everything that a selector asks for; a missing or empty selector does not count as a match here. */
+export function matches(
+  selector: Readonly<Record<string, string>> | undefined,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  const wanted = Object.entries(selector ?? {});
+  return wanted.length > 0 && wanted.every(([key, value]) => labels[key] === value);
+}
+
+/** Whether a selector finds any pod. */
+export function matchesAny(selector: Selector | undefined, pods: readonly Workload[]): boolean {
+  return pods.some(({ labels }) => matches(selector?.matchLabels, labels));
+}
+
+/** Whether there are pods and all of them have the port, by name or number. */
+export function hasPort(pods: readonly Workload[], port: string | number): boolean {
+  const named = ({ pod }: Workload): boolean =>
+    containers(pod).some(({ ports = [] }) =>
+      ports.some(({ name, containerPort }) => name === port || containerPort === port),
+    );
+  return pods.length > 0 && pods.every(named);
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  '': 1,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+};
+
+/** The bytes of a memory quantity such as `512Mi`. @throws {RangeError} for anything else */
+export function bytesOf(quantity: string): number {
+  const [, number, unit = ''] = /^(\d+(?:\.\d+)?)([A-Za-z]*)$/.exec(quantity) ?? [];
+  const factor = UNITS[unit];
+  if (number === undefined || factor === undefined)
+    throw new RangeError(`${quantity} is no quantity of memory`);
+  return Number(number) * factor;
+}
+
+/** `registry:5000/app:1` → `registry:5000/app` and `:1`. */
+export function splitImage(image: string): { repository: string; suffix: string } {
+  const at = image.indexOf('@');
+  if (at !== -1) return { repository: image.slice(0, at), suffix: image.slice(at) };
+  const colon = image.lastIndexOf(':');
+  if (colon <= image.lastIndexOf('/')) return { repository: image, suffix: '' };
+  return { repository: image.slice(0, colon), suffix: image.slice(colon) };
+}

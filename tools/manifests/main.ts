@@ -4,9 +4,9 @@
  *   node tools/manifests/main.ts --schemas-of -                reads objects as a JSON list and prints the schemas' problems as JSON
  */
 import { text } from 'node:stream/consumers';
-import { render } from './kustomize/render.ts';
+import { render } from './renderings.ts';
 import type { KubernetesObject } from './kubernetes-object.ts';
-import { policyProblems } from './policies/policy-problems.ts';
+import { policyProblems } from './policies.ts';
 import { schemaProblems } from './schema-problems.ts';
 
 async function main(args: readonly string[]): Promise<number> {
@@ -24,7 +24,7 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function check(folder: string): Promise<boolean> {
-  const objects = render(folder);
+  const objects = render(process.cwd(), folder);
   const problems = [...(await schemaProblems(objects)), ...policyProblems(objects)];
   for (const problem of problems) console.log(`✘ ${folder}: ${problem}`);
   console.log(

@@ -1,5 +1,5 @@
-import { type KubernetesObject, title } from './kubernetes-object.ts';
-import { firstUnread, watched } from './unread-fields.ts';
+import { title } from './kubernetes-object.ts';
+import type { KubernetesObject } from './kubernetes-object.ts';
 
 const CORE = 'kubernetes-models';
 
@@ -51,4 +51,39 @@ async function problemsOf(object: KubernetesObject): Promise<string[]> {
   // The validators tolerate unknown fields, but they read every field that the schema names.
   const unread = firstUnread(object, watch.read);
   return unread === undefined ? [] : [`${title(object)}: unknown field ${unread}`];
+}
+
+/** An object that remembers which of its fields were read, at any depth. */
+export interface Watched {
+  readonly value: unknown;
+  /** Paths such as `/spec/containers/0/name`. */
+  readonly read: ReadonlySet<string>;
+}
+
+/** Wraps plain data so that every read is recorded. */
+export function watched(data: unknown): Watched {
+  const read = new Set<string>();
+  const wrap = (value: unknown, path: string): unknown => {
+    if (typeof value !== 'object' || value === null) return value;
+    return new Proxy(value, {
+      get(target, key): unknown {
+        const found: unknown = Reflect.get(target, key);
+        if (typeof key === 'symbol' || !Object.hasOwn(target, key)) return found;
+        read.add(`${path}/${key}`);
+        return wrap(found, `${path}/${key}`);
+      },
+    });
+  };
+  return { value: wrap(data, ''), read };
+}
+
+/** The path of the first field that nobody read, or undefined. */
+export function firstUnread(data: unknown, read: ReadonlySet<string>, path = ''): string | undefined {
+  if (typeof data !== 'object' || data === null) return undefined;
+  for (const [key, value] of Object.entries(data)) {
+    const at = `${path}/${key}`;
+    const unread = read.has(at) ? firstUnread(value, read, at) : at;
+    if (unread !== undefined) return unread;
+  }
+  return undefined;
 }

@@ -1,7 +1,5 @@
-import { type KubernetesObject, type Workload, title, workloads } from '../kubernetes-object.ts';
-import { hasPort, matches, matchesAny } from './selectors.ts';
-import type { Selector } from './selectors.ts';
-
+import { hasPort, matches, matchesAny, title, workloads } from './kubernetes-object.ts';
+import type { KubernetesObject, Selector, Workload } from './kubernetes-object.ts';
 interface Peer {
   podSelector?: Selector;
   namespaceSelector?: Selector;

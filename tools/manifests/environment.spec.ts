@@ -1,18 +1,20 @@
 import { join } from 'node:path';
-import { containers, title, workloads } from '../kubernetes-object.ts';
-import type { Container, KubernetesObject } from '../kubernetes-object.ts';
-import { splitImage } from '../kustomize/transformers.ts';
-import { renderAll } from '../renderings.ts';
-import { SCHEMA_PLACES, declaredEntryPoints, loadSchema } from './app-schemas.ts';
-import type { ConfigSchema } from './app-schemas.ts';
-import { containerEnvironment } from './container-environment.ts';
-import type { ContainerEnvironment } from './container-environment.ts';
-import { environmentProblems, sampleSecret } from './environment-problems.ts';
-
+import {
+  SCHEMA_PLACES,
+  containerEnvironment,
+  declaredEntryPoints,
+  environmentProblems,
+  loadSchema,
+  sampleSecret,
+} from './environment.ts';
+import type { ConfigSchema, ContainerEnvironment } from './environment.ts';
+import { containers, splitImage, title, workloads } from './kubernetes-object.ts';
+import type { Container, KubernetesObject } from './kubernetes-object.ts';
+import { renderAll } from './renderings.ts';
 // Loading the services’ configuration compiles it first.
 jest.setTimeout(60_000);
 
-const WORKSPACE = join(__dirname, '../../..');
+const WORKSPACE = join(__dirname, '../..');
 
 interface Case {
   readonly where: string;

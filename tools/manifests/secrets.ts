@@ -1,11 +1,5 @@
-import {
-  type EnvironmentEntry,
-  type KubernetesObject,
-  containers,
-  title,
-  workloads,
-} from '../kubernetes-object.ts';
-
+import { containers, title, workloads } from './kubernetes-object.ts';
+import type { EnvironmentEntry, KubernetesObject } from './kubernetes-object.ts';
 interface ExternalSecretSpec {
   target: { name: string };
   data: { secretKey: string }[];

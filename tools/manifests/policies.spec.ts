@@ -1,16 +1,10 @@
 import { join } from 'node:path';
-import { EVERYTHING, renderAll } from '../renderings.ts';
-import { withFault } from './faults/fault.ts';
-import { NETWORK } from './faults/network-faults.ts';
-import { PODS } from './faults/pod-faults.ts';
-import { REFERENCES } from './faults/reference-faults.ts';
-import { ROLLOUTS } from './faults/rollout-faults.ts';
-import { SECRETS } from './faults/secret-faults.ts';
-import { policyProblems } from './policy-problems.ts';
-import { bytesOf } from './quantities.ts';
+import { bytesOf } from './kubernetes-object.ts';
+import { policyProblems } from './policies.ts';
+import { EVERYTHING, renderAll } from './renderings.ts';
 import { missingSecretKeys } from './secrets.ts';
-
-const WORKSPACE = join(__dirname, '../../..');
+import { NETWORK, PODS, REFERENCES, ROLLOUTS, SECRETS, withFault } from './test/faults.ts';
+const WORKSPACE = join(__dirname, '../..');
 const RENDERINGS = renderAll(WORKSPACE);
 const ALL = RENDERINGS.find(({ folder }) => folder === EVERYTHING)?.objects ?? [];
 

@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
-import { containers, workloads } from '../kubernetes-object.ts';
-import { renderAll } from '../renderings.ts';
+import { containers, workloads } from './kubernetes-object.ts';
+import { renderAll } from './renderings.ts';
 
 // Loading the routes compiles them first.
 jest.setTimeout(60_000);
 
-const WORKSPACE = join(__dirname, '../../..');
+const WORKSPACE = join(__dirname, '../..');
 const CONTAINERS = renderAll(WORKSPACE).flatMap(({ objects }) =>
   workloads(objects).flatMap(({ pod }) => containers(pod)),
 );

@@ -1,12 +1,15 @@
 import { join } from 'node:path';
-import { declaredEntryPoints, loadSchema } from './app-schemas.ts';
-import { composeContainers, readCompose } from './compose.ts';
-import { environmentProblems } from './environment-problems.ts';
-
+import {
+  composeContainers,
+  declaredEntryPoints,
+  environmentProblems,
+  loadSchema,
+  readCompose,
+} from './environment.ts';
 // Loading the services’ configuration compiles it first.
 jest.setTimeout(60_000);
 
-const WORKSPACE = join(__dirname, '../../..');
+const WORKSPACE = join(__dirname, '../..');
 const CONTAINERS = readCompose(
   join(WORKSPACE, 'docker/compose.yaml'),
   join(WORKSPACE, 'docker/development.env'),

@@ -1,12 +1,9 @@
-import type { KubernetesObject } from '../kubernetes-object.ts';
-import { availabilityProblems } from './availability.ts';
+import type { KubernetesObject } from './kubernetes-object.ts';
 import { networkPolicyProblems } from './network-policies.ts';
 import { podSecurityProblems } from './pod-security.ts';
-import { referenceProblems } from './references.ts';
-import { routeProblems } from './routes.ts';
+import { referenceProblems, routeProblems } from './references.ts';
 import { secretProblems } from './secrets.ts';
-import { settingProblems } from './settings.ts';
-import { workloadProblems } from './workload-rules.ts';
+import { availabilityProblems, settingProblems, workloadProblems } from './workload-rules.ts';
 
 const CHECKS = [
   podSecurityProblems,

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
-import { EVERYTHING, renderAll } from '../renderings.ts';
-import { withFault } from './faults/fault.ts';
-import type { Fault } from './faults/fault.ts';
 import { podSecurityProblems } from './pod-security.ts';
-
-const RENDERINGS = renderAll(join(__dirname, '../../..'));
+import { EVERYTHING, renderAll } from './renderings.ts';
+import { withFault } from './test/faults.ts';
+import type { Fault } from './test/faults.ts';
+const RENDERINGS = renderAll(join(__dirname, '../..'));
 const ALL = RENDERINGS.find(({ folder }) => folder === EVERYTHING)?.objects ?? [];
 
 const POD = 'spec.template.spec';

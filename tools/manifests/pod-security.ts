@@ -1,13 +1,5 @@
-import {
-  type Container,
-  type Fields,
-  type PodSpec,
-  containers,
-  title,
-  workloads,
-} from '../kubernetes-object.ts';
-import type { KubernetesObject } from '../kubernetes-object.ts';
-
+import { containers, title, workloads } from './kubernetes-object.ts';
+import type { Container, Fields, KubernetesObject, PodSpec } from './kubernetes-object.ts';
 const VOLUMES = [
   'configMap',
   'csi',

@@ -1,0 +1,133 @@
+import { containers, hasPort, matches, matchesAny, title, workloads } from './kubernetes-object.ts';
+import type { KubernetesObject, Selector, Workload } from './kubernetes-object.ts';
+/** ConfigMaps that are made outside. */
+const OTHERS_CONFIG_MAPS: readonly string[] = ['platform-ca'];
+
+/**
+ * What a pod template names and there is not: ConfigMaps, service accounts, ports of probes; and selectors that miss their pods.
+ * @param objects everything that stands in the namespace
+ */
+export function referenceProblems(objects: readonly KubernetesObject[]): string[] {
+  const pods = workloads(objects);
+  return [
+    ...pods.flatMap((workload) =>
+      inPod(workload, objects).map((problem) => `${title(workload.object)}: ${problem}`),
+    ),
+    ...objects.flatMap((object) => inSelector(object, pods).map((problem) => `${title(object)}: ${problem}`)),
+  ];
+}
+
+function inPod({ pod }: Workload, objects: readonly KubernetesObject[]): string[] {
+  const has = (kind: string, name: string): boolean =>
+    objects.some((object) => object.kind === kind && object.metadata.name === name);
+  const account = pod.serviceAccountName ?? 'default';
+  return [
+    ...(has('ServiceAccount', account) ? [] : [`there is no service account ${account}`]),
+    ...configMapsOf({ pod })
+      .filter((name) => !has('ConfigMap', name) && !OTHERS_CONFIG_MAPS.includes(name))
+      .map((name) => `there is no ConfigMap ${name}`),
+    ...probePortsThatAreMissing({ pod }).map((port) => `a probe asks port ${port}, which there is not`),
+  ];
+}
+
+function configMapsOf({ pod }: Pick<Workload, 'pod'>): string[] {
+  const volumes = (pod.volumes ?? []) as { configMap?: { name: string } }[];
+  const references = [
+    ...volumes.map(({ configMap }) => configMap),
+    ...containers(pod).flatMap(({ envFrom = [] }) => envFrom.map(({ configMapRef }) => configMapRef)),
+    ...containers(pod).flatMap(({ env = [] }) => env.map(({ valueFrom }) => valueFrom?.configMapKeyRef)),
+  ];
+  return references.flatMap((reference) => (reference === undefined ? [] : [reference.name]));
+}
+
+function probePortsThatAreMissing({ pod }: Pick<Workload, 'pod'>): (string | number)[] {
+  return containers(pod).flatMap(({ ports = [], startupProbe, readinessProbe, livenessProbe }) =>
+    [startupProbe, readinessProbe, livenessProbe]
+      .flatMap((probe) => probe?.httpGet?.port ?? [])
+      .filter((port) => !ports.some(({ name, containerPort }) => name === port || containerPort === port)),
+  );
+}
+
+function inSelector({ kind, spec }: KubernetesObject, pods: readonly Workload[]): string[] {
+  if (kind === 'PodDisruptionBudget') {
+    return matchesAny((spec as { selector: Selector }).selector, pods) ? [] : ['the selector matches no pod'];
+  }
+  if (kind !== 'Deployment') return [];
+  const { selector, template } = spec as {
+    selector: Selector;
+    template: { metadata: { labels: Record<string, string> } };
+  };
+  return matches(selector.matchLabels, template.metadata.labels)
+    ? []
+    : ['the selector does not match its own pods'];
+}
+
+interface ServiceSpec {
+  selector: Record<string, string>;
+  ports: { name: string; port: number; targetPort?: string | number }[];
+}
+
+interface Backend {
+  name: string;
+  port: string | number;
+}
+
+/** Services that find no pods or ports, and Ingresses, routes and monitors that find no Service. */
+export function routeProblems(objects: readonly KubernetesObject[]): string[] {
+  const pods = workloads(objects);
+  const services = objects.filter(({ kind }) => kind === 'Service');
+  return objects.flatMap((object) => {
+    const problems = [
+      ...(object.kind === 'Service' ? serviceProblems(object.spec as ServiceSpec, pods) : []),
+      ...(object.kind === 'ServiceMonitor' ? monitorProblems(object, services) : []),
+      ...backendsOf(object)
+        .filter((backend) => !isThere(backend, services))
+        .map(({ name, port }) => `there is no port ${port} of a Service ${name}`),
+    ];
+    return problems.map((problem) => `${title(object)}: ${problem}`);
+  });
+}
+
+function serviceProblems({ selector, ports }: ServiceSpec, pods: readonly Workload[]): string[] {
+  const selected = pods.filter(({ labels }) => matches(selector, labels));
+  if (selected.length !== 1) return [`the selector matches ${selected.length} pod templates`];
+  return ports
+    .map(({ targetPort, port }) => targetPort ?? port)
+    .filter((port) => !hasPort(selected, port))
+    .map((port) => `the pods have no port ${port}`);
+}
+
+function monitorProblems({ spec }: KubernetesObject, services: readonly KubernetesObject[]): string[] {
+  const { selector, endpoints } = spec as { selector: Selector; endpoints: { port: string }[] };
+  const selected = services.filter(({ metadata }) => matches(selector.matchLabels, metadata.labels ?? {}));
+  const [service] = selected;
+  if (service === undefined || selected.length > 1)
+    return [`the selector matches ${selected.length} Services`];
+  const { name } = service.metadata;
+  return endpoints
+    .filter(({ port }) => !isThere({ name, port }, services))
+    .map(({ port }) => `there is no port ${port} of the Service ${name}`);
+}
+
+function backendsOf({ kind, spec }: KubernetesObject): Backend[] {
+  if (kind === 'HTTPRoute') {
+    return (spec as { rules: { backendRefs: Backend[] }[] }).rules.flatMap(({ backendRefs }) => backendRefs);
+  }
+  if (kind !== 'Ingress') return [];
+  type Path = { backend: { service: { name: string; port: { name?: string; number?: number } } } };
+  const { rules } = spec as { rules: { http: { paths: Path[] } }[] };
+  return rules.flatMap(({ http }) =>
+    http.paths.map(({ backend: { service } }) => ({
+      name: service.name,
+      port: service.port.name ?? service.port.number ?? '',
+    })),
+  );
+}
+
+function isThere({ name, port }: Backend, services: readonly KubernetesObject[]): boolean {
+  return services.some(
+    ({ metadata, spec }) =>
+      metadata.name === name &&
+      (spec as ServiceSpec).ports.some((item) => item.name === port || item.port === port),
+  );
+}
