@@ -75,9 +75,6 @@ export interface Workload {
   readonly pod: PodSpec;
 }
 
-/** Kinds that belong to no namespace, of those that stand in these manifests. */
-export const CLUSTER_KINDS: ReadonlySet<string> = new Set(['Namespace']);
-
 /** `Deployment/auth-service`: how the checks name an object. */
 export function title(object: KubernetesObject): string {
   return `${object.kind}/${object.metadata.name}`;

@@ -54,14 +54,14 @@ async function problemsOf(object: KubernetesObject): Promise<string[]> {
 }
 
 /** An object that remembers which of its fields were read, at any depth. */
-export interface Watched {
+interface Watched {
   readonly value: unknown;
   /** Paths such as `/spec/containers/0/name`. */
   readonly read: ReadonlySet<string>;
 }
 
 /** Wraps plain data so that every read is recorded. */
-export function watched(data: unknown): Watched {
+function watched(data: unknown): Watched {
   const read = new Set<string>();
   const wrap = (value: unknown, path: string): unknown => {
     if (typeof value !== 'object' || value === null) return value;
@@ -78,7 +78,7 @@ export function watched(data: unknown): Watched {
 }
 
 /** The path of the first field that nobody read, or undefined. */
-export function firstUnread(data: unknown, read: ReadonlySet<string>, path = ''): string | undefined {
+function firstUnread(data: unknown, read: ReadonlySet<string>, path = ''): string | undefined {
   if (typeof data !== 'object' || data === null) return undefined;
   for (const [key, value] of Object.entries(data)) {
     const at = `${path}/${key}`;
