@@ -1,6 +1,6 @@
 import { SettingNotFoundError, SettingsUnavailableError } from './errors';
-import type { PassingTime } from './passing-time';
-import type { ServiceAnswer } from './transport';
+import type { PassingTime } from './transport';
+import type { ServiceResponse } from './transport';
 
 /** A setting whose cached value turned out to be another one. */
 export interface SettingChange {
@@ -10,39 +10,39 @@ export interface SettingChange {
 
 /** How the opt-in cache behaves. */
 export interface CacheOptions {
-  /** How long an answer is served without asking the service, in milliseconds. Default 30,000. */
+  /** How long a response is served without asking the service, in milliseconds. Default 30,000. */
   readonly ttlMs?: number;
   /** How long after that it may stand in while the service cannot be reached, in milliseconds. Default 600,000; 0 is never. */
   readonly staleIfErrorMs?: number;
-  /** Answers kept; the least recently used goes first. Default 1,000. */
+  /** Responses kept; the least recently used goes first. Default 1,000. */
   readonly maxEntries?: number;
   /** Called when asking again showed that a cached setting has changed or is gone. It must not throw. */
   readonly onChange?: (change: SettingChange) => void;
 }
 
-/** Which answer: one representation of one setting. */
+/** Which response: one representation of one setting. */
 export interface CacheKey extends SettingChange {
   readonly representation: 'setting' | 'value';
 }
 
 /**
- * Asks the service. `known` is the answer to revalidate, null when there is none; resolves with `known` itself on 304.
+ * Asks the service. `known` is the response to revalidate, null when there is none; resolves with `known` itself on 304.
  * `hasFallback`: `known` stands in if this fails, so that it need not try for long.
  */
-export type AskService = (known: ServiceAnswer | null, hasFallback: boolean) => Promise<ServiceAnswer>;
+export type AskService = (known: ServiceResponse | null, hasFallback: boolean) => Promise<ServiceResponse>;
 
 interface Entry {
-  readonly answer: ServiceAnswer;
+  readonly response: ServiceResponse;
   readonly checkedAtMs: number;
 }
 
-/** A request under way; callers of one answer share it. */
+/** A request under way; callers of one response share it. */
 interface Flight {
-  answer: Promise<ServiceAnswer> | null;
+  response: Promise<ServiceResponse> | null;
 }
 
-/** Answers by setting: fresh for a while, then revalidated by ETag. */
-export class AnswerCache {
+/** Responses by setting: fresh for a while, then revalidated by ETag. */
+export class ResponseCache {
   private readonly entries = new Map<string, Entry>();
   private readonly flights = new Map<string, Flight>();
   private readonly options: Required<Omit<CacheOptions, 'onChange'>> & Pick<CacheOptions, 'onChange'>;
@@ -54,25 +54,25 @@ export class AnswerCache {
     this.options = { ttlMs: 30_000, staleIfErrorMs: 600_000, maxEntries: 1_000, ...options };
   }
 
-  /** The answer for `key`, from the cache while it is fresh. Errors are never kept. */
-  get(key: CacheKey, ask: AskService): Promise<ServiceAnswer> {
+  /** The response for `key`, from the cache while it is fresh. Errors are never kept. */
+  get(key: CacheKey, ask: AskService): Promise<ServiceResponse> {
     const id = identifierOf(key);
     const entry = this.entries.get(id);
     if (entry !== undefined && this.ageMs(entry) < this.options.ttlMs) {
       this.keep(id, entry);
-      return Promise.resolve(entry.answer);
+      return Promise.resolve(entry.response);
     }
-    const flying = this.flights.get(id)?.answer;
+    const flying = this.flights.get(id)?.response;
     if (flying) return flying;
-    const flight: Flight = { answer: null };
+    const flight: Flight = { response: null };
     this.flights.set(id, flight);
-    flight.answer = this.refresh(key, entry ?? null, ask, flight).finally(() => {
+    flight.response = this.refresh(key, entry ?? null, ask, flight).finally(() => {
       if (this.flights.get(id) === flight) this.flights.delete(id);
     });
-    return flight.answer;
+    return flight.response;
   }
 
-  /** Forgets a setting in every representation, also answers still under way: they may be older than a write. */
+  /** Forgets a setting in every representation, also responses still under way: they may be older than a write. */
   forget(setting: SettingChange): void {
     for (const representation of ['setting', 'value'] as const) {
       const id = identifierOf({ ...setting, representation });
@@ -86,19 +86,19 @@ export class AnswerCache {
     entry: Entry | null,
     ask: AskService,
     flight: Flight,
-  ): Promise<ServiceAnswer> {
+  ): Promise<ServiceResponse> {
     const id = identifierOf(key);
     const isCurrent = (): boolean => this.flights.get(id) === flight;
-    // Counted from the question: the answer may be long on its way.
+    // Counted from the question: the response may be long on its way.
     const checkedAtMs = this.time.now();
     try {
-      const answer = await ask(entry?.answer ?? null, entry !== null && this.mayStandIn(entry));
-      if (isCurrent()) this.keep(id, { answer, checkedAtMs });
-      if (entry !== null && answer.body !== entry.answer.body) this.tellOfChange(key);
-      return answer;
+      const response = await ask(entry?.response ?? null, entry !== null && this.mayStandIn(entry));
+      if (isCurrent()) this.keep(id, { response, checkedAtMs });
+      if (entry !== null && response.body !== entry.response.body) this.tellOfChange(key);
+      return response;
     } catch (error) {
       if (error instanceof SettingsUnavailableError) {
-        if (entry !== null && isCurrent() && this.mayStandIn(entry)) return entry.answer;
+        if (entry !== null && isCurrent() && this.mayStandIn(entry)) return entry.response;
         throw error;
       }
       if (isCurrent()) this.entries.delete(id);
@@ -123,7 +123,7 @@ export class AnswerCache {
     return this.ageMs(entry) < this.options.ttlMs + this.options.staleIfErrorMs;
   }
 
-  /** Without a sign: a clock that was set back by an hour must not keep an answer fresh for an hour. */
+  /** Without a sign: a clock that was set back by an hour must not keep a response fresh for an hour. */
   private ageMs(entry: Entry): number {
     return Math.abs(this.time.now() - entry.checkedAtMs);
   }

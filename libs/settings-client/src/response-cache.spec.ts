@@ -1,6 +1,6 @@
 import { BROKEN, NOT_FOUND, ok, problem, scripted, setting } from '../test/scripted-service';
 import type { Step } from '../test/scripted-service';
-import type { SettingChange } from './answer-cache';
+import type { SettingChange } from './response-cache';
 
 const NOT_MODIFIED: Step = () => new Response(null, { status: 304 });
 
