@@ -180,7 +180,7 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pro
 }
 
 /** What a TokenResponse gave us: the token and how long it lives from its issue on. */
-export interface IssuedToken {
+interface IssuedToken {
   accessToken: string;
   lifetimeMs: number;
 }
@@ -192,7 +192,7 @@ const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429]);
  * Reads the response of a token endpoint.
  * @throws {TokenRequestError} `rejected` for a TokenResponse that says so and for other 4xx responses, else `unavailable`
  */
-export function readTokenResponse(status: number, text: string): IssuedToken {
+function readTokenResponse(status: number, text: string): IssuedToken {
   const body = parseObject(text);
   if (status === 200 && body?.['wasSuccessful'] === true && typeof body['accessToken'] === 'string') {
     return { accessToken: body['accessToken'], lifetimeMs: lifetimeMs(body['accessToken']) };

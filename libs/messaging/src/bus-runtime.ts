@@ -90,7 +90,7 @@ export class BusRuntime {
   /** Publishes in the trace that the envelope's headers carry; the spans of its receivers hang under this publish.
    *  @throws as {@link ConfirmPublisher.publish} */
   async publish(envelope: SerializedEnvelope, timeoutMs = DEFAULT_PUBLISH_TIMEOUT_MS): Promise<void> {
-    const { bus, logger } = this.connection;
+    const { bus, logger } = this.connection.options;
     const { exchange, messageId } = envelope;
     try {
       await inSpan(publishSpan(envelope), async (trace) => {

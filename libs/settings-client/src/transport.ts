@@ -173,7 +173,7 @@ async function readResponse(response: Response): Promise<RawResponse> {
 }
 
 /** One shape for every kind of source. */
-export function accessTokenProvider(source: AccessTokenSource): AccessTokenProvider {
+function accessTokenProvider(source: AccessTokenSource): AccessTokenProvider {
   if (typeof source === 'string') return { getToken: () => Promise.resolve(source) };
   if (typeof source === 'function') return { getToken: async () => source() };
   return source;

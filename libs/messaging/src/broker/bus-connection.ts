@@ -61,14 +61,6 @@ export class BusConnection {
     });
   }
 
-  get bus(): Bus {
-    return this.options.bus;
-  }
-
-  get logger(): LoggerService {
-    return this.options.logger;
-  }
-
   /** What the envelope of any message from this process says. */
   envelopeOptions(): EnvelopeOptions {
     const { service, namespace, clock } = this.options;
@@ -92,7 +84,7 @@ export class BusConnection {
     manager.on('connectFailed', ({ err }: { err?: Error }) => this.onDown(err));
     manager.on('blocked', ({ reason }) => {
       this.blockedReason = reason;
-      this.logger.warn(`bus ${this.bus} is blocked by the broker: ${reason}`);
+      this.options.logger.warn(`bus ${this.options.bus} is blocked by the broker: ${reason}`);
     });
     manager.on('unblocked', () => {
       this.blockedReason = null;
@@ -109,7 +101,7 @@ export class BusConnection {
     if (this.isUsable) return;
     const { blockedReason } = this;
     throw new BusUnavailableError(
-      this.bus,
+      this.options.bus,
       blockedReason === null ? 'not connected' : `blocked, ${blockedReason}`,
     );
   }
@@ -121,9 +113,9 @@ export class BusConnection {
       const channel = await this.amqp.managedConnection.connection?.createConfirmChannel();
       if (channel !== undefined) return channel;
     } catch (error) {
-      throw new BusUnavailableError(this.bus, 'no channel could be opened', { cause: error });
+      throw new BusUnavailableError(this.options.bus, 'no channel could be opened', { cause: error });
     }
-    throw new BusUnavailableError(this.bus, 'not connected');
+    throw new BusUnavailableError(this.options.bus, 'not connected');
   }
 
   /** A channel for consuming, set up now or as soon as there is a connection. A set-up that fails is an `error` event. */
@@ -138,14 +130,14 @@ export class BusConnection {
       const timeoutError = (): Error => new Error(`not closed within ${CLOSE_TIMEOUT_MS} ms`);
       await withTimeout(this.amqp.close(), CLOSE_TIMEOUT_MS, timeoutError);
     } catch (error) {
-      this.logger.debug?.(`closing bus ${this.bus}: ${String(error)}`);
+      this.options.logger.debug?.(`closing bus ${this.options.bus}: ${String(error)}`);
     }
   }
 
   private onConnected(): void {
     this.blockedReason = null;
     this.isReportedDown = false;
-    this.logger.log(`bus ${this.bus} is connected`);
+    this.options.logger.log(`bus ${this.options.bus} is connected`);
   }
 
   private onDown(error: Error | undefined): void {
@@ -153,7 +145,7 @@ export class BusConnection {
     // One line per outage, not one per attempt to reconnect.
     if (this.isReportedDown) return;
     this.isReportedDown = true;
-    this.logger.warn(`bus ${this.bus} is down: ${error?.message ?? 'closed'}; reconnecting`);
+    this.options.logger.warn(`bus ${this.options.bus} is down: ${error?.message ?? 'closed'}; reconnecting`);
   }
 }
 

@@ -99,7 +99,7 @@ export class BusRequester {
     const { consumer } = this;
     const limits = { timeoutMs: READY_TIMEOUT_MS, pollMs: READY_POLL_MS };
     if (!(await waitUntil(() => consumer.isConsuming, limits)))
-      throw new BusUnavailableError(this.connection.bus, 'no reply queue');
+      throw new BusUnavailableError(this.connection.options.bus, 'no reply queue');
   }
 
   private startConsumer(): QueueConsumer {
@@ -123,7 +123,7 @@ export class BusRequester {
     const response = tryReadEnvelope(content, properties);
     const requestId = (response instanceof Error ? null : response.requestId) ?? correlationId;
     const resolve = this.pending.get(typeof requestId === 'string' ? requestId : '');
-    const { logger, bus } = this.connection;
+    const { logger, bus } = this.connection.options;
     if (response instanceof Error) logger.warn(`bus ${bus}: a response cannot be read: ${response.message}`);
     else if (resolve === undefined) logger.debug?.(`bus ${bus}: a response came too late`);
     resolve?.(response);

@@ -99,7 +99,7 @@ export class PublishChannel {
 
   /** @throws {BusUnavailableError} without a usable connection */
   static async open(connection: BusConnection): Promise<PublishChannel> {
-    return new PublishChannel(connection.bus, await connection.openConfirmChannel());
+    return new PublishChannel(connection.options.bus, await connection.openConfirmChannel());
   }
 
   get isOpen(): boolean {

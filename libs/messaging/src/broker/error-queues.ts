@@ -73,13 +73,8 @@ export class ErrorQueues {
   }
 
   /** The chosen messages, oldest first, at most `limit`; a queue that does not exist is empty. */
-  async list(queue: string, choose: Choice, limit: number): Promise<FailedMessage[]> {
-    const found: FailedMessage[] = [];
-    await this.visit(queue, (message) => {
-      if (found.length < limit && choose(message)) found.push(message);
-      return Promise.resolve(false);
-    });
-    return found;
+  list(queue: string, choose: Choice, limit: number): Promise<FailedMessage[]> {
+    return this.visit(queue, choose, { limit });
   }
 
   /** Sends the chosen messages to their queue again, as they first came: same message id, same body, no attempts counted. A
@@ -89,49 +84,50 @@ export class ErrorQueues {
   async replay({ queue, source }: ErrorQueue, choose: Choice): Promise<FailedMessage[]> {
     const outgoing = new PublishChannel(this.bus, await this.connection.createConfirmChannel());
     const timeoutError = (): Error => new PublishTimeoutError('', CONFIRM_TIMEOUT_MS);
-    const replayed: FailedMessage[] = [];
+    const send = (delivery: Message): Promise<void> => {
+      const options = forwardedProperties(delivery, replayHeaders(delivery));
+      const copy = { exchange: '', routingKey: source, content: delivery.content, options };
+      return withTimeout(outgoing.publish(copy), CONFIRM_TIMEOUT_MS, timeoutError);
+    };
     try {
-      await this.visit(queue, async (message, delivery) => {
-        if (!choose(message)) return false;
-        const options = forwardedProperties(delivery, replayHeaders(delivery));
-        const copy = { exchange: '', routingKey: source, content: delivery.content, options };
-        await withTimeout(outgoing.publish(copy), CONFIRM_TIMEOUT_MS, timeoutError);
-        return replayed.push(message) > 0;
-      });
+      return await this.visit(queue, choose, { beforeRemoval: send });
     } finally {
       await outgoing.close();
     }
-    return replayed;
   }
 
   /** Deletes the chosen messages for good; returns them one last time. */
-  async discard(queue: string, choose: Choice): Promise<FailedMessage[]> {
-    const discarded: FailedMessage[] = [];
-    await this.visit(queue, (message) => {
-      const isChosen = choose(message);
-      if (isChosen) discarded.push(message);
-      return Promise.resolve(isChosen);
-    });
-    return discarded;
+  discard(queue: string, choose: Choice): Promise<FailedMessage[]> {
+    return this.visit(queue, choose, { beforeRemoval: () => Promise.resolve() });
   }
 
   async close(): Promise<void> {
     await this.connection.close();
   }
 
-  /** Shows `decide` every message that lies in the queue now, and removes those for which it resolves with true. A message that comes
-   *  meanwhile, perhaps because its replay failed, is not visited. */
+  /** Looks at the messages that lie in the queue now and returns the chosen ones; with `beforeRemoval` it also removes them, each
+   *  after that. A message that comes meanwhile, perhaps because its replay failed, is not visited. */
   private async visit(
     queue: string,
-    decide: (message: FailedMessage, delivery: Message) => Promise<boolean>,
-  ): Promise<void> {
+    choose: Choice,
+    {
+      limit = Infinity,
+      beforeRemoval,
+    }: { limit?: number; beforeRemoval?: (delivery: Message) => Promise<void> },
+  ): Promise<FailedMessage[]> {
+    const chosen: FailedMessage[] = [];
     const channel = await this.connection.createChannel();
     channel.on('error', () => undefined);
     try {
-      for (let left = await countMessages(channel, queue); left > 0; left -= 1) {
+      let left = await countMessages(channel, queue);
+      for (; left > 0 && chosen.length < limit; left -= 1) {
         const delivery = await channel.get(queue);
         if (delivery === false) break;
-        if (await decide(failedMessage(queue, delivery), delivery)) channel.ack(delivery);
+        const message = failedMessage(queue, delivery);
+        if (!choose(message)) continue;
+        await beforeRemoval?.(delivery);
+        if (beforeRemoval !== undefined) channel.ack(delivery);
+        chosen.push(message);
       }
     } finally {
       // Whatever was not acknowledged returns to its place.
@@ -139,6 +135,7 @@ export class ErrorQueues {
         if ((error as Error).name !== 'IllegalOperationError') throw error;
       });
     }
+    return chosen;
   }
 }
 

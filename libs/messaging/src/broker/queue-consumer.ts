@@ -144,10 +144,10 @@ export class QueueConsumer {
   }
 
   private warn(error: Error): void {
-    this.connection.logger.warn(`consumer of ${this.queue}: ${error.message}`);
+    this.connection.options.logger.warn(`consumer of ${this.queue}: ${error.message}`);
   }
 
   private debug(message: string): void {
-    this.connection.logger.debug?.(`consumer of ${this.queue}: ${message}`);
+    this.connection.options.logger.debug?.(`consumer of ${this.queue}: ${message}`);
   }
 }

@@ -64,7 +64,7 @@ export class ResponseSender {
     destination: string | null,
     { messageId, body }: { messageId: string; body: string },
   ): Promise<void> {
-    const { logger, bus } = this.connection;
+    const { logger, bus } = this.connection.options;
     const address = replyAddress(request, destination);
     if (address === null) {
       logger.warn(`bus ${bus}: a request names no address for its response`);
@@ -97,7 +97,7 @@ export class ResponseSender {
       throw error;
     } finally {
       channel.close().catch((error: unknown) => {
-        this.connection.logger.debug?.(`closing a response channel: ${String(error)}`);
+        this.connection.options.logger.debug?.(`closing a response channel: ${String(error)}`);
       });
     }
   }
