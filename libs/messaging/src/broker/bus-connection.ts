@@ -125,10 +125,11 @@ export class BusConnection {
 
   /** Closes the connection; bounded, because a broker that hangs must not hold the process. */
   async close(): Promise<void> {
-    if (this.amqp.managedConnection === undefined) return;
     try {
+      // Not `amqp.close()`: it waits for a channel first, so a broker that hangs would keep it from ending the reconnects.
+      const closing = this.amqp.managedConnection?.close() ?? Promise.resolve();
       const timeoutError = (): Error => new Error(`not closed within ${CLOSE_TIMEOUT_MS} ms`);
-      await withTimeout(this.amqp.close(), CLOSE_TIMEOUT_MS, timeoutError);
+      await withTimeout(closing, CLOSE_TIMEOUT_MS, timeoutError);
     } catch (error) {
       this.options.logger.debug?.(`closing bus ${this.options.bus}: ${String(error)}`);
     }

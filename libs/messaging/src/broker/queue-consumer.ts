@@ -18,8 +18,8 @@ export interface QueueConsumerOptions {
 
 const MAX_REOPEN_DELAY_MS = 10_000;
 
-/** Consumes a queue on a channel of its own. The connection manager recovers from a lost connection only. A channel that died (somebody
- *  declared the queue differently, say) and a subscription that the broker cancelled (the queue was deleted or moved) stay dead; here
+/** Consumes a queue on a channel of its own. The connection manager recovers from a lost connection only. A channel that died (the queue
+ *  exists with other arguments, say) and a subscription that the broker cancelled (the queue was deleted or moved) stay dead. Here
  *  all three end the channel, and after a pause a new one declares everything again. */
 export class QueueConsumer {
   private managed: ManagedChannel | null = null;
