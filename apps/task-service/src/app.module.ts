@@ -4,7 +4,7 @@ import { APP_FILTER } from '@nestjs/core';
 import { AccessTokensModule, authServiceTokens } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
-import { MessagingModule } from '@platform/messaging';
+import { InboxMessage, MessagingModule } from '@platform/messaging';
 import { SignedCursor } from '@platform/service-defaults';
 import { CallerScope } from './access/caller-scope.service';
 import { TaskProblemFilter } from './problems/task-problem.filter';
@@ -45,7 +45,7 @@ export class AppModule {
           url: config.DATABASE_URL,
           schema: SCHEMA,
           applicationName: 'task-service',
-          entities: [],
+          entities: [InboxMessage],
           migrations: MIGRATIONS,
           poolSize: config.DATABASE_POOL_SIZE,
         }),

@@ -1,6 +1,32 @@
-import { readTokenAnswer } from './token-answer';
-import { TokenRequestError } from './token-request-error';
 import { createTrustRequest } from './trust-request';
+
+/** Why no token came. */
+export type TokenRequestFailure =
+  /** The service refused: `status` and `rejectionReason` say how. Asking again with the same settings will not help. */
+  | 'rejected'
+  /** The service is out of reach, overloaded or sends an invalid response; it will be asked again. */
+  | 'unavailable'
+  /** The caller's signal ended the wait. */
+  | 'aborted';
+
+/** No token could be had. Holds no secret, no code and no token. */
+export class TokenRequestError extends Error {
+  override readonly name = 'TokenRequestError';
+  /** HTTP status, if the service responded. */
+  readonly status: number | undefined;
+  /** TokenRejectionReason, if the service gave one. Source: authentication spec, TokenRejectionReason. */
+  readonly rejectionReason: number | undefined;
+
+  constructor(
+    readonly failure: TokenRequestFailure,
+    message: string,
+    details: { status?: number; rejectionReason?: number; cause?: unknown } = {},
+  ) {
+    super(message, 'cause' in details ? { cause: details.cause } : undefined);
+    this.status = details.status;
+    this.rejectionReason = details.rejectionReason;
+  }
+}
 
 export interface TokenProviderOptions {
   /** Address of auth-service, e.g. `https://auth.example.com`. */
@@ -100,7 +126,7 @@ export class TokenProvider {
       redirect: 'error',
       signal: AbortSignal.timeout(options.timeoutMs ?? DEFAULT_TIMEOUT_MS),
     });
-    return { ...readTokenAnswer(response.status, await response.text()), askedAtMs };
+    return { ...readTokenResponse(response.status, await response.text()), askedAtMs };
   }
 
   private keep(token: { accessToken: string; lifetimeMs: number; askedAtMs: number }): HeldToken {
@@ -151,4 +177,51 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pro
     else signal.addEventListener('abort', onAbort, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
+}
+
+/** What a TokenResponse gave us: the token and how long it lives from its issue on. */
+interface IssuedToken {
+  accessToken: string;
+  lifetimeMs: number;
+}
+
+/** Statuses with which the service says "not now" rather than "no". */
+const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429]);
+
+/**
+ * Reads the response of a token endpoint.
+ * @throws {TokenRequestError} `rejected` for a TokenResponse that says so and for other 4xx responses, else `unavailable`
+ */
+function readTokenResponse(status: number, text: string): IssuedToken {
+  const body = parseObject(text);
+  if (status === 200 && body?.['wasSuccessful'] === true && typeof body['accessToken'] === 'string') {
+    return { accessToken: body['accessToken'], lifetimeMs: lifetimeMs(body['accessToken']) };
+  }
+  const reason = body?.['rejectionReason'];
+  const rejectionReason = typeof reason === 'number' ? { rejectionReason: reason } : {};
+  const isFinal = status >= 400 && status < 500 && !TRANSIENT_STATUSES.has(status);
+  throw new TokenRequestError(
+    isFinal ? 'rejected' : 'unavailable',
+    `auth-service answered ${status}${typeof reason === 'number' ? `, rejection reason ${reason}` : ''}`,
+    { status, ...rejectionReason },
+  );
+}
+
+/** From `iat` to `exp`, in milliseconds: a duration, so that it holds whatever the clocks on both sides say. */
+function lifetimeMs(token: string): number {
+  const payload = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
+  const lifetime = (Number(payload?.['exp']) - Number(payload?.['iat'])) * 1_000;
+  if (!(lifetime > 0))
+    throw new TokenRequestError('unavailable', 'auth-service answered a token without a lifetime');
+  return lifetime;
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
 }

@@ -1,5 +1,4 @@
 import { createHmac } from 'node:crypto';
-import { TrustRequestError } from './trust-request-error';
 
 /** The signed fields of POST /auth/token/trust. Source: authentication spec, Token endpoints. */
 export interface UnsignedTrustRequest {
@@ -18,6 +17,18 @@ export interface UnsignedTrustRequest {
 /** The body of POST /auth/token/trust. */
 export interface TrustRequest extends UnsignedTrustRequest {
   authenticationCode: string;
+}
+
+/** A field of a trust request that cannot be signed unambiguously. Names the field, never its value. */
+export class TrustRequestError extends Error {
+  override readonly name = 'TrustRequestError';
+
+  constructor(
+    readonly field: string,
+    problem: string,
+  ) {
+    super(`${field} ${problem}`);
+  }
 }
 
 /** First line of the signed text: names its composition and algorithm. */

@@ -16,7 +16,7 @@ export abstract class SettingsClientError extends Error {}
 export class SettingsHttpError extends SettingsClientError {
   override readonly name: string = 'SettingsHttpError';
 
-  /** @param problem what the service said about it; null when the answer was no problem details */
+  /** @param problem what the service said about it; null when the response was no problem details */
   constructor(
     readonly status: number,
     readonly problem: ProblemDetails | null,
@@ -36,7 +36,7 @@ export class SettingChangedError extends SettingsHttpError {
   override readonly name = 'SettingChangedError';
 }
 
-/** No usable answer: network errors, timeouts or a failing service until attempts or the retry budget ran out; see `cause`. */
+/** No usable response: network errors, timeouts or a failing service until attempts or the retry budget ran out; see `cause`. */
 export class SettingsUnavailableError extends SettingsClientError {
   override readonly name = 'SettingsUnavailableError';
 
@@ -49,7 +49,7 @@ export class SettingsUnavailableError extends SettingsClientError {
   }
 }
 
-/** The answer is a success and yet not what the service sends, as from a proxy's page or another service. */
+/** The response is a success and yet not what the service sends, as from a proxy's page or another service. */
 export class SettingsProtocolError extends SettingsClientError {
   override readonly name = 'SettingsProtocolError';
 }
@@ -57,7 +57,7 @@ export class SettingsProtocolError extends SettingsClientError {
 /** The problem type with which the service says that a setting does not exist. */
 const SETTING_NOT_FOUND = 'urn:platform:problem:setting-not-found';
 
-/** The error for an answer with a status outside 2xx. */
+/** The error for a response with a status outside 2xx. */
 export function httpError(status: number, body: string): SettingsHttpError {
   const problem = parseProblem(body);
   if (status === 404 && problem?.type === SETTING_NOT_FOUND) return new SettingNotFoundError(status, problem);

@@ -1,7 +1,6 @@
 export { SettingsClient } from './settings-client';
 export type { CallOptions, ListOptions, SettingsClientOptions, WriteOptions } from './settings-client';
-export type { AccessTokenProvider, AccessTokenSource } from './access-token-source';
-export type { CacheOptions, SettingChange } from './answer-cache';
+export type { CacheOptions, SettingChange } from './response-cache';
 export {
   SettingChangedError,
   SettingNotFoundError,
@@ -11,6 +10,6 @@ export {
   SettingsUnavailableError,
 } from './errors';
 export type { ProblemDetails } from './errors';
-export type { PassingTime } from './passing-time';
+export type { AccessTokenProvider, AccessTokenSource, PassingTime } from './transport';
 export type { JsonValue, PlatformSetting, StoredPlatformSetting } from './platform-setting';
 export type { RetryBudgetOptions } from './retry-policy';

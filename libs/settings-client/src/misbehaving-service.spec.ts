@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { findFreePorts, startHttpDouble } from '@platform/testing';
 import type { HttpDouble } from '@platform/testing';
-import { REAL_TIME } from './passing-time';
+import { REAL_TIME } from './transport';
 import { SettingsClient } from './settings-client';
 
 type Behaviour = (request: IncomingMessage, response: ServerResponse) => void;

@@ -1,5 +1,5 @@
 import { SettingsProtocolError } from './errors';
-import type { ServiceAnswer } from './transport';
+import type { ServiceResponse } from './transport';
 
 /** Anything that JSON can hold. */
 export type JsonValue =
@@ -23,34 +23,34 @@ export interface SettingsPage {
   readonly nextPageKey: string | null;
 }
 
-/** The JSON of an answer. @throws {SettingsProtocolError} if it is something else */
-export function readJson(answer: ServiceAnswer): JsonValue {
-  if (!/^application\/json\b/i.test(answer.contentType))
+/** The JSON of a response. @throws {SettingsProtocolError} if it is something else */
+export function readJson(response: ServiceResponse): JsonValue {
+  if (!/^application\/json\b/i.test(response.contentType))
     throw new SettingsProtocolError(
-      `expected application/json, got ${answer.contentType || 'no content type'}`,
+      `expected application/json, got ${response.contentType || 'no content type'}`,
     );
   try {
-    return JSON.parse(answer.body) as JsonValue;
+    return JSON.parse(response.body) as JsonValue;
   } catch (error) {
-    throw new SettingsProtocolError('the answer is not valid JSON', { cause: error });
+    throw new SettingsProtocolError('the response is not valid JSON', { cause: error });
   }
 }
 
-/** A PlatformSetting and its ETag. @throws {SettingsProtocolError} if the answer is something else */
-export function readSetting<T extends JsonValue>(answer: ServiceAnswer): StoredPlatformSetting<T> {
-  const setting = readJson(answer);
-  if (!isSetting(setting)) throw new SettingsProtocolError('the answer is not a PlatformSetting');
-  return { ...(setting as PlatformSetting as PlatformSetting<T>), etag: answer.etag ?? '' };
+/** A PlatformSetting and its ETag. @throws {SettingsProtocolError} if the response is something else */
+export function readSetting<T extends JsonValue>(response: ServiceResponse): StoredPlatformSetting<T> {
+  const setting = readJson(response);
+  if (!isSetting(setting)) throw new SettingsProtocolError('the response is not a PlatformSetting');
+  return { ...(setting as PlatformSetting as PlatformSetting<T>), etag: response.etag ?? '' };
 }
 
-/** One page. @throws {SettingsProtocolError} if the answer is something else, or leads back to `pageKey`, so that a list would not end */
-export function readPage(answer: ServiceAnswer, pageKey: string | null): SettingsPage {
-  const page = readJson(answer) as Partial<SettingsPage> | null;
+/** One page. @throws {SettingsProtocolError} if the response is something else, or leads back to `pageKey`, so that a list would not end */
+export function readPage(response: ServiceResponse, pageKey: string | null): SettingsPage {
+  const page = readJson(response) as Partial<SettingsPage> | null;
   const settings = page?.settings;
   const nextPageKey = page?.nextPageKey ?? null;
   const isPage = Array.isArray(settings) && settings.every(isSetting);
   if (!isPage || (nextPageKey !== null && typeof nextPageKey !== 'string'))
-    throw new SettingsProtocolError('the answer is not a PagedPlatformSettingsResponse');
+    throw new SettingsProtocolError('the response is not a PagedPlatformSettingsResponse');
   if (nextPageKey !== null && nextPageKey === pageKey)
     throw new SettingsProtocolError('the list does not end: a page names itself as the next');
   return { settings, nextPageKey };
@@ -64,4 +64,39 @@ function isSetting(value: unknown): value is PlatformSetting {
     typeof setting.settingName === 'string' &&
     setting.settingValue !== undefined
   );
+}
+
+// The `u` flag matches surrogates only where they stand alone; no URL can carry one.
+const LONE_SURROGATE = /\p{Cs}/u;
+
+/** Checks a base URL and takes off what would double a slash. @throws {TypeError} unless it is an http(s) URL without query or fragment */
+export function normaliseBaseUrl(baseUrl: string): string {
+  // Not URL.parse: Node 20 has none.
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
+  const isUsable = url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
+  if (!isUsable || url.username !== '' || url.password !== '')
+    throw new TypeError('baseUrl must be an http or https URL without credentials, query and fragment');
+  return url.href.replace(/\/+$/, '');
+}
+
+/** Where all settings are listed. */
+export function allSettingsUrl(baseUrl: string): string {
+  return `${baseUrl}/platform/v1/settings`;
+}
+
+/** Where one subsystem's settings are listed. @throws {TypeError} for a name that no URL can carry */
+export function subsystemUrl(baseUrl: string, subsystemName: string): string {
+  return `${baseUrl}/platform/v1/subsystems/${pathSegment('subsystemName', subsystemName)}/settings`;
+}
+
+/** Where one setting is. @throws {TypeError} for a name that no URL can carry */
+export function settingUrl(baseUrl: string, subsystemName: string, settingName: string): string {
+  return `${subsystemUrl(baseUrl, subsystemName)}/${pathSegment('settingName', settingName)}`;
+}
+
+function pathSegment(parameter: string, name: string): string {
+  // "." and ".." are taken out of every URL before it is sent, however they are escaped.
+  if (name === '' || name === '.' || name === '..' || LONE_SURROGATE.test(name))
+    throw new TypeError(`${parameter} must be well-formed, not empty, and neither "." nor ".."`);
+  return encodeURIComponent(name);
 }

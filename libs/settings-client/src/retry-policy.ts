@@ -5,7 +5,7 @@ const MAX_WAIT_MS = 5_000;
 
 const FIRST_WAIT_MS = 200;
 
-/** True for an answer that another attempt may change: 408, 429, and 5xx except 501 and 505. */
+/** True for a response that another attempt may change: 408, 429, and 5xx except 501 and 505. */
 export function isRetryableStatus(status: number): boolean {
   if (status === 408 || status === 429) return true;
   return status >= 500 && status !== 501 && status !== 505;

@@ -1,16 +1,19 @@
-import type { AccessTokenSource } from './access-token-source';
-import { AnswerCache } from './answer-cache';
-import type { CacheKey, CacheOptions } from './answer-cache';
 import { SettingNotFoundError } from './errors';
-import { abortable } from './abortable';
-import { REAL_TIME } from './passing-time';
-import type { PassingTime } from './passing-time';
-import { readJson, readSetting, readPage } from './platform-setting';
+import {
+  allSettingsUrl,
+  normaliseBaseUrl,
+  readJson,
+  readPage,
+  readSetting,
+  settingUrl,
+  subsystemUrl,
+} from './platform-setting';
 import type { JsonValue, PlatformSetting, StoredPlatformSetting } from './platform-setting';
+import { ResponseCache } from './response-cache';
+import type { CacheKey, CacheOptions } from './response-cache';
 import type { RetryBudgetOptions } from './retry-policy';
-import { allSettingsUrl, normaliseBaseUrl, settingUrl, subsystemUrl } from './setting-url';
-import { Transport } from './transport';
-import type { ServiceAnswer } from './transport';
+import { REAL_TIME, Transport, abortable } from './transport';
+import type { AccessTokenSource, PassingTime, ServiceResponse } from './transport';
 
 /** How a client reaches the service. */
 export interface SettingsClientOptions {
@@ -20,7 +23,7 @@ export interface SettingsClientOptions {
   /** How long one attempt may take until its last byte, in milliseconds. Default 10,000. */
   readonly attemptTimeoutMs?: number;
   readonly retryBudget?: RetryBudgetOptions;
-  /** Keep answers of single settings for a while. Off unless given. */
+  /** Keep responses of single settings for a while. Off unless given. */
   readonly cache?: boolean | CacheOptions;
   /** Replaces the global fetch. */
   readonly fetch?: typeof globalThis.fetch;
@@ -54,7 +57,7 @@ export interface WriteOptions extends CallOptions {
 export class SettingsClient {
   private readonly baseUrl: string;
   private readonly transport: Transport;
-  private readonly cache: AnswerCache | null;
+  private readonly cache: ResponseCache | null;
 
   /** @throws {TypeError} for a base URL that cannot be used */
   constructor({
@@ -67,7 +70,7 @@ export class SettingsClient {
   }: SettingsClientOptions) {
     this.baseUrl = normaliseBaseUrl(options.baseUrl);
     this.transport = new Transport({ token: options.token, fetch, attemptTimeoutMs, retryBudget, time });
-    this.cache = cache === false ? null : new AnswerCache(cache === true ? {} : cache, time);
+    this.cache = cache === false ? null : new ResponseCache(cache === true ? {} : cache, time);
   }
 
   /** One setting with its ETag. @throws {SettingNotFoundError} */
@@ -110,9 +113,9 @@ export class SettingsClient {
 
   /** A setting's value as its JSON text, exactly as it was written: no number rounded. @throws {SettingNotFoundError} */
   async getValueText(subsystemName: string, settingName: string, options: CallOptions = {}): Promise<string> {
-    const answer = await this.read({ representation: 'value', subsystemName, settingName }, options);
-    readJson(answer);
-    return answer.body;
+    const response = await this.read({ representation: 'value', subsystemName, settingName }, options);
+    readJson(response);
+    return response.body;
   }
 
   /** Every setting of every subsystem, page by page as they are asked for; needs the InternalPartner persona. */
@@ -165,22 +168,22 @@ export class SettingsClient {
     };
   }
 
-  private async read(key: CacheKey, { signal }: CallOptions): Promise<ServiceAnswer> {
+  private async read(key: CacheKey, { signal }: CallOptions): Promise<ServiceResponse> {
     const resource = settingUrl(this.baseUrl, key.subsystemName, key.settingName);
     const url = key.representation === 'value' ? `${resource}/value` : resource;
     if (this.cache === null) return this.transport.send({ method: 'GET', url, signal });
     // Shared with other callers: one caller's signal must not end it for all.
-    const answer = this.cache.get(key, async (known, hasFallback) => {
+    const response = this.cache.get(key, async (known, hasFallback) => {
       const etag = known?.etag ?? null;
-      const answered = await this.transport.send({
+      const received = await this.transport.send({
         method: 'GET',
         url,
         ...(etag === null ? {} : { headers: { 'if-none-match': etag } }),
         ...(hasFallback ? { maxRetries: 0 } : {}),
       });
-      return answered.status === 304 && known !== null ? known : answered;
+      return received.status === 304 && known !== null ? known : received;
     });
-    return abortable(answer, signal);
+    return abortable(response, signal);
   }
 
   private async write(
@@ -188,7 +191,7 @@ export class SettingsClient {
     setting: { subsystemName: string; settingName: string },
     { signal, ifMatch, ifNoneMatch, idempotencyKey = crypto.randomUUID() }: WriteOptions,
     body?: string,
-  ): Promise<ServiceAnswer> {
+  ): Promise<ServiceResponse> {
     const url = settingUrl(this.baseUrl, setting.subsystemName, setting.settingName);
     const headers = {
       'idempotency-key': idempotencyKey,
@@ -216,12 +219,12 @@ export class SettingsClient {
     const query = new URLSearchParams(pageSize === undefined ? {} : { pageSize: String(pageSize) });
     for (;;) {
       const text = query.toString();
-      const answer = await this.transport.send({
+      const response = await this.transport.send({
         method: 'GET',
         url: text === '' ? url : `${url}?${text}`,
         signal,
       });
-      const page = readPage(answer, query.get('pageKey'));
+      const page = readPage(response, query.get('pageKey'));
       yield* page.settings;
       if (page.nextPageKey === null) return;
       query.set('pageKey', page.nextPageKey);

@@ -1,10 +1,34 @@
-import { abortable } from './abortable';
-import { accessTokenProvider } from './access-token-source';
-import type { AccessTokenProvider, AccessTokenSource } from './access-token-source';
+import { SYSTEM_CLOCK, sleep } from '@platform/time';
 import { SettingsUnavailableError, httpError } from './errors';
-import type { PassingTime } from './passing-time';
 import { MAX_RETRIES, RetryBudget, isRetryableStatus, parseRetryAfterMs, retryDelayMs } from './retry-policy';
 import type { RetryBudgetOptions } from './retry-policy';
+
+/** Gives access tokens, such as the TokenProvider of auth-client. */
+export interface AccessTokenProvider {
+  getToken(): Promise<string>;
+  /** Told that the service refused `token`, so that the next `getToken` gives another. */
+  invalidate?(token: string): void;
+}
+
+/** A fixed token, a function, or a provider. */
+export type AccessTokenSource = string | (() => string | Promise<string>) | AccessTokenProvider;
+
+/** Time and chance as the client sees them; replaceable, so that a test can measure waits without waiting. */
+export interface PassingTime {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Resolves after `durationMs`; rejects with the signal's reason as soon as it aborts. */
+  sleep(durationMs: number, signal?: AbortSignal): Promise<void>;
+  /** A number from 0 up to but not including 1. */
+  random(): number;
+}
+
+/** The machine's. */
+export const REAL_TIME: PassingTime = {
+  now: () => SYSTEM_CLOCK.now().getTime(),
+  sleep,
+  random: Math.random,
+};
 
 /** A request to the service; the same for every attempt. */
 export interface ServiceRequest {
@@ -17,8 +41,8 @@ export interface ServiceRequest {
   readonly maxRetries?: number;
 }
 
-/** An answer that was received as a whole: 2xx or 304. */
-export interface ServiceAnswer {
+/** A response that was received as a whole: 2xx or 304. */
+export interface ServiceResponse {
   readonly status: number;
   readonly etag: string | null;
   readonly contentType: string;
@@ -39,7 +63,7 @@ interface Failure {
   readonly retryAfterMs: number | null;
 }
 
-interface RawAnswer extends ServiceAnswer {
+interface RawResponse extends ServiceResponse {
   readonly retryAfter: string | null;
 }
 
@@ -58,7 +82,7 @@ export class Transport {
    * @throws {SettingsUnavailableError} when attempts or the retry budget ran out
    * @throws the reason of `request.signal` as soon as that aborts; whatever the token source throws
    */
-  async send(request: ServiceRequest): Promise<ServiceAnswer> {
+  async send(request: ServiceRequest): Promise<ServiceResponse> {
     const { time } = this.options;
     const maxRetries = request.maxRetries ?? MAX_RETRIES;
     for (let attempt = 1; ; attempt += 1) {
@@ -70,22 +94,22 @@ export class Transport {
     }
   }
 
-  private async attempt(request: ServiceRequest): Promise<ServiceAnswer | Failure> {
+  private async attempt(request: ServiceRequest): Promise<ServiceResponse | Failure> {
     request.signal?.throwIfAborted();
     const token = await abortable(this.tokens.getToken(), request.signal);
-    let answer = await this.exchange(request, token);
-    if ('status' in answer && answer.status === 401) {
+    let response = await this.exchange(request, token);
+    if ('status' in response && response.status === 401) {
       const renewed = await abortable(this.renewToken(token), request.signal);
-      if (renewed !== null) answer = await this.exchange(request, renewed);
+      if (renewed !== null) response = await this.exchange(request, renewed);
     }
-    if (!('status' in answer)) return answer;
-    if ((answer.status >= 200 && answer.status < 300) || answer.status === 304) {
+    if (!('status' in response)) return response;
+    if ((response.status >= 200 && response.status < 300) || response.status === 304) {
       this.budget.recordSuccess();
-      return answer;
+      return response;
     }
-    const error = httpError(answer.status, answer.body);
-    if (!isRetryableStatus(answer.status)) throw error;
-    return { cause: error, retryAfterMs: parseRetryAfterMs(answer.retryAfter, this.options.time.now()) };
+    const error = httpError(response.status, response.body);
+    if (!isRetryableStatus(response.status)) throw error;
+    return { cause: error, retryAfterMs: parseRetryAfterMs(response.retryAfter, this.options.time.now()) };
   }
 
   /** Another token after a 401; null when the source has no other, so that asking again would be in vain. */
@@ -95,22 +119,22 @@ export class Transport {
     return token === refused ? null : token;
   }
 
-  /** One request and its whole answer, within the time limit of an attempt. */
-  private async exchange(request: ServiceRequest, token: string): Promise<RawAnswer | Failure> {
+  /** One request and its whole response, within the time limit of an attempt. */
+  private async exchange(request: ServiceRequest, token: string): Promise<RawResponse | Failure> {
     const { fetch, attemptTimeoutMs, time } = this.options;
     const done = new AbortController();
     const limit = new AbortController();
     // A timer that ends with the attempt; AbortSignal.timeout would not, and does not follow a clock moved by hand.
     time.sleep(attemptTimeoutMs, done.signal).then(
       () => {
-        limit.abort(new DOMException(`no answer within ${String(attemptTimeoutMs)} ms`, 'TimeoutError'));
+        limit.abort(new DOMException(`no response within ${String(attemptTimeoutMs)} ms`, 'TimeoutError'));
       },
       () => undefined,
     );
     const signals = request.signal === undefined ? [limit.signal] : [limit.signal, request.signal];
     try {
       const response = await fetch(request.url, init(request, token, AbortSignal.any(signals)));
-      return await readAnswer(response);
+      return await readResponse(response);
     } catch (cause) {
       // The caller gave up: their reason, not ours.
       request.signal?.throwIfAborted();
@@ -132,13 +156,13 @@ function init(request: ServiceRequest, token: string, signal: AbortSignal): Requ
       ...request.headers,
     },
     ...(request.body === undefined ? {} : { body: request.body }),
-    // Followed, a redirect of a wrong base URL could end at a login page that answers 200.
+    // Followed, a redirect of a wrong base URL could end at a login page that responds with 200.
     redirect: 'manual',
     signal,
   };
 }
 
-async function readAnswer(response: Response): Promise<RawAnswer> {
+async function readResponse(response: Response): Promise<RawResponse> {
   return {
     status: response.status,
     etag: response.headers.get('etag'),
@@ -146,4 +170,29 @@ async function readAnswer(response: Response): Promise<RawAnswer> {
     retryAfter: response.headers.get('retry-after'),
     body: await response.text(),
   };
+}
+
+/** One shape for every kind of source. */
+function accessTokenProvider(source: AccessTokenSource): AccessTokenProvider {
+  if (typeof source === 'string') return { getToken: () => Promise.resolve(source) };
+  if (typeof source === 'function') return { getToken: async () => source() };
+  return source;
+}
+
+/** `work`, or the signal's reason as soon as it aborts; `work` itself goes on. */
+export async function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let onAbort = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => {
+      reject(signal.reason as Error);
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
 }

@@ -1,0 +1,81 @@
+import { BusinessUnitChangeV1, type MessageContract, ScheduleCreatedEvent } from '@platform/contracts';
+import { decideRetry, delaysOf, type EndpointHandler, OUTAGE_DELAY_MS, selectHandler } from './endpoint';
+
+function handler(contract: MessageContract<unknown>): EndpointHandler {
+  return { contract, isRequest: false, process: () => Promise.resolve(null) };
+}
+
+const CHANGE = handler(BusinessUnitChangeV1);
+const CREATED = handler(ScheduleCreatedEvent);
+const NAMESPACE = 'Platform.Contracts';
+
+function select(handlers: EndpointHandler[], messageTypes: string[], exchange = ''): EndpointHandler | null {
+  return selectHandler(handlers, { messageTypes, exchange, namespace: NAMESPACE });
+}
+
+describe('selectHandler', () => {
+  it.each([
+    'urn:message:Platform.Contracts:IBusinessUnitChangeV1',
+    'Platform.Contracts:IBusinessUnitChangeV1',
+    'IBusinessUnitChangeV1',
+  ])('knows %s', (type) => {
+    expect(select([CREATED, CHANGE], [type])).toBe(CHANGE);
+  });
+
+  it('takes the first announced type that it knows', () => {
+    const types = ['urn:message:Other:Derived', 'urn:message:Platform.Contracts:ScheduleCreatedEvent'];
+    expect(select([CHANGE, CREATED], types)).toBe(CREATED);
+  });
+
+  it.each([
+    'urn:message:Platform.Contracts:IBusinessUnitChangeV2',
+    'urn:message:Other:IBusinessUnitChangeV1',
+  ])('leaves %s to others, even with one handler', (type) => {
+    expect(select([CHANGE], [type], 'Platform.Contracts:IBusinessUnitChangeV1')).toBeNull();
+  });
+
+  it('knows a message without a type by its exchange', () => {
+    expect(select([CHANGE, CREATED], [], 'Platform.Contracts:ScheduleCreatedEvent')).toBe(CREATED);
+  });
+
+  it('knows a message without a type by a queue with one handler, and by nothing at a shared queue', () => {
+    expect(select([CHANGE], [])).toBe(CHANGE);
+    expect(select([CHANGE, CREATED], [])).toBeNull();
+  });
+});
+
+const POLICY = [5_000, 30_000, 60_000, 180_000, 300_000];
+
+describe('decideRetry', () => {
+  it.each([true, false])('takes the waits of the policy in order, then gives up (outage: %p)', (isOutage) => {
+    const decisions = [0, 1, 2, 3, 4, 5].map((attempts) =>
+      decideRetry({ attempts, retryDelaysMs: POLICY, isOutage }),
+    );
+    expect(decisions).toEqual([
+      ...POLICY.map((delayMs, index) => ({ action: 'retry', delayMs, attempts: index + 1 })),
+      { action: 'give-up' },
+    ]);
+  });
+
+  it('gives up at once without a policy', () => {
+    expect(decideRetry({ attempts: 0, retryDelaysMs: [], isOutage: false })).toEqual({ action: 'give-up' });
+  });
+
+  it('without a policy never gives a message up over an outage', () => {
+    const decision = decideRetry({ attempts: 0, retryDelaysMs: [], isOutage: true });
+    expect(decision).toEqual({ action: 'postpone', delayMs: OUTAGE_DELAY_MS });
+  });
+
+  it('gives up a message that claims more attempts than the policy has', () => {
+    expect(decideRetry({ attempts: 99, retryDelaysMs: POLICY, isOutage: true })).toEqual({
+      action: 'give-up',
+    });
+  });
+});
+
+describe('delaysOf', () => {
+  it('names each wait once, and always one for outages', () => {
+    expect(delaysOf([5_000, 1_000, 5_000])).toEqual([1_000, 5_000]);
+    expect(delaysOf([])).toEqual([OUTAGE_DELAY_MS]);
+  });
+});

@@ -1,0 +1,55 @@
+import { Injectable } from '@nestjs/common';
+import { Metrics } from '@platform/service-defaults';
+import { ERROR_REASONS } from './consuming/delivery-headers';
+
+const SENT = ['bus', 'message'] as const;
+const RECEIVED = ['queue', 'message'] as const;
+
+/** Name, help and labels of the counter of each event. */
+const COUNTERS = {
+  published: ['messaging_published_total', 'Messages confirmed by the broker', SENT],
+  returned: ['messaging_returned_total', 'Messages that no queue wanted', SENT],
+  consumed: ['messaging_consumed_total', 'Messages processed, repetitions included', RECEIVED],
+  retried: ['messaging_retried_total', 'Failed attempts that are repeated', RECEIVED],
+  duplicate: [
+    'messaging_duplicates_total',
+    'Deliveries of messages that the inbox says are applied already',
+    RECEIVED,
+  ],
+  errored: [
+    'messaging_errored_total',
+    'Messages put into an error or skipped queue',
+    ['queue', 'reason'] as const,
+  ],
+} as const;
+
+type MessageEvent = keyof typeof COUNTERS;
+type Labels<E extends MessageEvent> = Readonly<Record<(typeof COUNTERS)[E][2][number], string>>;
+
+/** Counts one event of one message. */
+export type CountMessage = <E extends MessageEvent>(event: E, labels: Labels<E>) => void;
+
+/** The messages of this process as Prometheus counters. */
+@Injectable()
+export class MessageMetrics {
+  constructor(private readonly metrics: Metrics) {
+    for (const [name, help, labelNames] of Object.values(COUNTERS))
+      metrics.counter<string>(name, help, labelNames);
+  }
+
+  readonly count: CountMessage = (event, labels) => this.add(event, labels, 1);
+
+  /** Starts a queue's counters at 0: Prometheus does not see the first step of a series that begins with it. */
+  startQueue(queue: string, messages: readonly string[]): void {
+    for (const reason of ERROR_REASONS) this.add('errored', { queue, reason }, 0);
+    for (const message of messages) {
+      for (const event of ['consumed', 'retried', 'duplicate'] as const)
+        this.add(event, { queue, message }, 0);
+    }
+  }
+
+  private add<E extends MessageEvent>(event: E, labels: Labels<E>, value: number): void {
+    const [name, help, labelNames] = COUNTERS[event];
+    this.metrics.counter(name, help, labelNames).inc({ ...labels }, value);
+  }
+}

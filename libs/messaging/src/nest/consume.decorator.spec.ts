@@ -1,0 +1,46 @@
+import {
+  BusinessUnitChangeV1,
+  type MessageContract,
+  ScheduleCreatedEvent,
+  ScheduleCreatedNotification,
+} from '@platform/contracts';
+import { type ConsumeOptions, type DiscoveredHandler, planEndpoints } from './consume.decorator';
+
+function discovered(contract: MessageContract<unknown>, options: ConsumeOptions): DiscoveredHandler {
+  return { contract, request: null, options, invoke: () => Promise.resolve() };
+}
+
+describe('planEndpoints', () => {
+  it('gives one endpoint per queue, with all its handlers', () => {
+    const plans = planEndpoints([
+      discovered(BusinessUnitChangeV1, { queue: 'a', retryDelaysMs: [1] }),
+      discovered(ScheduleCreatedNotification, { queue: 'b' }),
+      discovered(ScheduleCreatedEvent, { queue: 'a', retryDelaysMs: [1] }),
+    ]);
+    expect(plans.map(({ options, bus, handlers }) => [options.queue, bus, handlers.length])).toEqual([
+      ['a', 'main', 2],
+      ['b', 'scheduling', 1],
+    ]);
+  });
+
+  it.each([
+    ['retries', { queue: 'a', retryDelaysMs: [1] }, { queue: 'a', retryDelaysMs: [2] }],
+    ['prefetch', { queue: 'a', prefetch: 1 }, { queue: 'a' }],
+  ])('refuses handlers of one queue that disagree about its %s', (_what, one, other) => {
+    expect(() =>
+      planEndpoints([discovered(BusinessUnitChangeV1, one), discovered(ScheduleCreatedEvent, other)]),
+    ).toThrow(/disagree/);
+  });
+
+  it('refuses one queue on two buses', () => {
+    const handlers = [BusinessUnitChangeV1, ScheduleCreatedNotification].map((contract) =>
+      discovered(contract, { queue: 'a' }),
+    );
+    expect(() => planEndpoints(handlers)).toThrow(/disagree/);
+  });
+
+  it('refuses two handlers for one message at one queue', () => {
+    const handlers = [1, 2].map(() => discovered(BusinessUnitChangeV1, { queue: 'a' }));
+    expect(() => planEndpoints(handlers)).toThrow(/two handlers/);
+  });
+});
