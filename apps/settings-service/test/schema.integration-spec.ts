@@ -1,10 +1,4 @@
 import { describeSchemaDrift } from '@platform/testing';
-import { MIGRATIONS, SCHEMA } from '../src/database-layout';
-import { HistoryEntryEntity } from '../src/settings/history-entry.entity';
-import { SettingEntity } from '../src/settings/setting.entity';
+import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
 
-describeSchemaDrift({
-  schema: SCHEMA,
-  entities: [SettingEntity, HistoryEntryEntity],
-  migrations: MIGRATIONS,
-});
+describeSchemaDrift({ schema: SCHEMA, entities: ENTITIES, migrations: MIGRATIONS });
