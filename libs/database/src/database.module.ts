@@ -122,28 +122,26 @@ export function registerDatabaseMetrics(dataSource: DataSource, database: string
 }
 
 function registerPool(dataSource: DataSource, database: string, metrics: Metrics): void {
+  const { pool } = PoolDriver.of(dataSource);
   metrics.sampledGauge(
     'database_pool_connections',
     'Open connections of the pool, by whether they are in use',
     ['database', 'state'],
-    () => {
-      const { totalCount = 0, idleCount = 0 } = PoolDriver.of(dataSource).pool ?? {};
-      return [
-        { labels: { database, state: 'in_use' }, value: totalCount - idleCount },
-        { labels: { database, state: 'idle' }, value: idleCount },
-      ];
-    },
+    () => [
+      { labels: { database, state: 'in_use' }, value: pool.totalCount - pool.idleCount },
+      { labels: { database, state: 'idle' }, value: pool.idleCount },
+    ],
   );
   metrics.sampledGauge(
     'database_pool_connections_max',
     'Most connections that the pool may open',
     ['database'],
-    () => [{ labels: { database }, value: PoolDriver.of(dataSource).pool?.options.max ?? 0 }],
+    () => [{ labels: { database }, value: pool.options.max ?? 0 }],
   );
   metrics.sampledGauge(
     'database_pool_waiting',
     'Requests that wait for a connection of the pool',
     ['database'],
-    () => [{ labels: { database }, value: PoolDriver.of(dataSource).pool?.waitingCount ?? 0 }],
+    () => [{ labels: { database }, value: pool.waitingCount }],
   );
 }

@@ -28,7 +28,7 @@ type Callback = (error: Error, result: never) => void;
  * A connection that ends itself when the server does not respond within `query_timeout`. pg only gives up on the statement: the connection
  * would go back to the pool, and its next user would wait behind a response that may never come.
  */
-export class BoundedClient extends Client {
+class BoundedClient extends Client {
   override query<T extends Submittable>(statement: T): T;
   override query<R extends unknown[]>(
     statement: QueryArrayConfig,
@@ -77,8 +77,9 @@ export class PoolDriver {
     throw new TypeError('the data source was not made with postgresOptions');
   }
 
-  /** The pool, also after it was closed; null before the data source has connected. */
-  get pool(): Pool | null {
+  /** The pool, also after it was closed. @throws {DatabaseUnavailableError} before the data source has connected */
+  get pool(): Pool {
+    if (this.current === null) throw new DatabaseUnavailableError('the data source is not connected');
     return this.current;
   }
 }
@@ -95,7 +96,8 @@ export async function queryPrepared<Row extends object>(
   { name, text }: PreparedStatement,
   values: readonly unknown[],
 ): Promise<Row[]> {
-  const connection = database instanceof EntityManager ? await connectionOf(database) : poolOf(database);
+  const connection =
+    database instanceof EntityManager ? await connectionOf(database) : PoolDriver.of(database).pool;
   return (await connection.query<Row>({ name, text, values: [...values] })).rows;
 }
 
@@ -106,7 +108,9 @@ export async function queryPreparedArrays<Row extends unknown[]>(
   { name, text }: PreparedStatement,
   values: readonly unknown[],
 ): Promise<Row[]> {
-  return (await poolOf(dataSource).query<Row>({ name, text, values: [...values], rowMode: 'array' })).rows;
+  return (
+    await PoolDriver.of(dataSource).pool.query<Row>({ name, text, values: [...values], rowMode: 'array' })
+  ).rows;
 }
 
 /** The connection of the manager's transaction. A manager still knows it when its transaction is over. */
@@ -114,10 +118,4 @@ async function connectionOf({ queryRunner }: EntityManager): Promise<ClientBase>
   if (queryRunner === undefined) throw new TypeError('the manager belongs to no transaction');
   if (queryRunner.isReleased) throw new QueryRunnerAlreadyReleasedError();
   return (await queryRunner.connect()) as ClientBase;
-}
-
-function poolOf(dataSource: DataSource): Pool {
-  const { pool } = PoolDriver.of(dataSource);
-  if (pool === null) throw new DatabaseUnavailableError('the data source is not connected');
-  return pool;
 }

@@ -76,46 +76,43 @@ export function inTransaction<T>(
   return inTurn(dataSource, () => runOnce(dataSource, { ...options, isolation }, work), options);
 }
 
-async function inTurn<T>(
+function inTurn<T>(
   dataSource: DataSource,
   attemptOnce: () => Promise<T>,
   options: TransactionOptions,
 ): Promise<T> {
   const { deadlineMs = 5_000, clock = SYSTEM_CLOCK, serializeOn } = options;
   const deadlineAtMs = clock.monotonicMs() + deadlineMs;
-  const run = (): Promise<T> =>
-    repeat(attemptOnce, deadlineAtMs, {
-      ...options,
-      clock,
-      onRetry: (error, attempt) => {
-        observers.get(dataSource)?.retried();
-        options.onRetry?.(error, attempt);
-      },
-    });
-  try {
-    return await (serializeOn === undefined ? run() : mutexOf(dataSource).run(serializeOn, run));
-  } catch (error) {
-    if (error instanceof ContentionError) observers.get(dataSource)?.exhausted();
-    throw error;
-  }
+  const run = (): Promise<T> => repeat(dataSource, attemptOnce, { ...options, clock, deadlineAtMs });
+  return serializeOn === undefined ? run() : mutexOf(dataSource).run(serializeOn, run);
 }
 
 async function repeat<T>(
+  dataSource: DataSource,
   attemptOnce: () => Promise<T>,
-  deadlineAtMs: number,
-  { maxAttempts = 10, onRetry, clock = SYSTEM_CLOCK }: TransactionOptions,
+  {
+    maxAttempts = 10,
+    onRetry,
+    clock,
+    deadlineAtMs,
+  }: TransactionOptions & { clock: Clock; deadlineAtMs: number },
 ): Promise<T> {
+  const observer = observers.get(dataSource);
+  const exhausted = (message: string, cause?: unknown): ContentionError => {
+    observer?.exhausted();
+    return new ContentionError(message, { cause });
+  };
   for (let attempt = 1; ; attempt += 1) {
     // Also the first one: it may have waited long for its turn.
-    if (clock.monotonicMs() > deadlineAtMs) throw new ContentionError('no turn for the transaction in time');
+    if (clock.monotonicMs() > deadlineAtMs) throw exhausted('no turn for the transaction in time');
     try {
       return await attemptOnce();
     } catch (error) {
       if (!isSerializationFailure(error)) throw error;
       const waitMs = fullJitterDelayMs(attempt, BACKOFF);
-      if (attempt >= maxAttempts || clock.monotonicMs() + waitMs > deadlineAtMs) {
-        throw new ContentionError(`the transaction kept colliding (${attempt} attempts)`, { cause: error });
-      }
+      if (attempt >= maxAttempts || clock.monotonicMs() + waitMs > deadlineAtMs)
+        throw exhausted(`the transaction kept colliding (${attempt} attempts)`, error);
+      observer?.retried();
       onRetry?.(error, attempt);
       await sleep(waitMs);
     }

@@ -134,7 +134,7 @@ describe('a database outage', () => {
       });
       const error: unknown = await frozen.catch((each: unknown) => each);
       expect(isConnectionError(error)).toBe(true);
-      expect(PoolDriver.of(dataSource).pool?.totalCount).toBe(0);
+      expect(PoolDriver.of(dataSource).pool.totalCount).toBe(0);
       await proxy.restore();
       expect(await dataSource.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
     } finally {

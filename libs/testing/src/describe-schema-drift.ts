@@ -4,7 +4,7 @@ import { createTestDatabase } from './test-database';
 import type { TestDatabase } from './test-database';
 
 /** A difference that TypeORM reports although entities and schema agree, or a table that has no entity on purpose. */
-export interface ExpectedDrift {
+interface ExpectedDrift {
   /** Matches the whole statement that TypeORM would run (`DROP INDEX …`), or the name of the table without an entity. */
   readonly matches: RegExp;
   /** Why the entities cannot say it. */
