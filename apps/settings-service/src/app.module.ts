@@ -5,8 +5,8 @@ import { AccessTokensModule, authServiceTokens } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
 import type { SettingsServiceConfig } from './config';
-import { MIGRATIONS, SCHEMA } from './database-layout';
-import { DiagnosticsModule } from './diagnostics/diagnostics.module';
+import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
+import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { SettingProblemsFilter } from './settings/setting-problems.filter';
 import { SettingsModule } from './settings/settings.module';
 
@@ -21,7 +21,7 @@ export class AppModule {
           url: config.DATABASE_URL,
           schema: SCHEMA,
           applicationName: 'settings-service',
-          entities: [],
+          entities: ENTITIES,
           migrations: MIGRATIONS,
           poolSize: config.DATABASE_POOL_SIZE,
           // The specification has writes at this level; most are single statements.
@@ -31,8 +31,8 @@ export class AppModule {
           useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
         }),
         SettingsModule.forRoot(config.CURSOR_HMAC_KEY),
-        DiagnosticsModule,
       ],
+      controllers: [DiagnosticsController],
       providers: [{ provide: APP_FILTER, useClass: SettingProblemsFilter }],
     };
   }

@@ -1,7 +1,12 @@
 import { CreateSettings1795000000000 } from './migrations/1795000000000-create-settings';
+import { HistoryEntry } from './settings/history-entry.entity';
+import { Setting } from './settings/setting.entity';
 
 /** The schema that holds every table of this service. */
 export const SCHEMA = 'settings';
+
+/** Every table of this service. */
+export const ENTITIES = [Setting, HistoryEntry];
 
 /** In the order they apply; listed one by one, because a bundle has no folder to search. */
 export const MIGRATIONS = [CreateSettings1795000000000];

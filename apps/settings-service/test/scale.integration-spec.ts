@@ -2,21 +2,16 @@ import { postgresOptions, runMigrations } from '@platform/database';
 import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
 import { DataSource } from 'typeorm';
-import { MIGRATIONS, SCHEMA } from '../src/database-layout';
-import type { AuditTrail } from '../src/settings/audit-trail';
-import { deleteSetting } from '../src/settings/delete-setting.query';
-import { findSettings } from '../src/settings/find-setting.query';
-import { findWriteByDigest, findWriteById } from '../src/settings/find-recorded-write.query';
-import { listAllSettings, listSubsystemSettings } from '../src/settings/list-settings.query';
-import { listHistory } from '../src/settings/list-history.query';
-import { lockRevision } from '../src/settings/lock-revision.query';
+import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
+import { BatchedSettingsRepository } from '../src/settings/batched-settings.repository';
 import type { SettingKey } from '../src/settings/setting-key';
 import type { JsonText } from '../src/settings/setting-value';
-import { writeSettings } from '../src/settings/write-setting.query';
+import { SettingsRepository } from '../src/settings/settings.repository';
+import type { AuditTrail } from '../src/settings/write-request';
 
 const ROWS = scaleRows();
 
-const settings = { schema: SCHEMA, applicationName: 'scale', entities: [], migrations: MIGRATIONS };
+const settings = { schema: SCHEMA, applicationName: 'scale', entities: ENTITIES, migrations: MIGRATIONS };
 const migrate = (url: string): Promise<unknown> => runMigrations({ ...settings, url, poolSize: 1 });
 
 const nameOf = (n: number): string => `n${String(n).padStart(8, '0')}`;
@@ -32,94 +27,88 @@ const TRAIL: AuditTrail = {
 
 const VALUE = '1' as JsonText;
 const write = (key: SettingKey) => ({ key, value: VALUE, trail: TRAIL });
+const repository = (dataSource: DataSource) => new SettingsRepository(dataSource);
+const batch = (dataSource: DataSource) => new BatchedSettingsRepository(dataSource);
 const MIDDLE = Math.floor(ROWS / 2);
 const PAGE = 100;
 
 const STATEMENTS: readonly HotStatement<DataSource>[] = [
-  { name: 'read a setting', pages: 10, prepared: true, work: (d) => findSettings(d, [keyOf(MIDDLE)]) },
+  { name: 'read a setting', pages: 10, prepared: true, work: (d) => batch(d).findAll([keyOf(MIDDLE)]) },
   {
     name: 'read ten settings',
     pages: 60,
     prepared: true,
-    work: (d) =>
-      findSettings(
-        d,
-        Array.from({ length: 10 }, (_, i) => keyOf(MIDDLE + 997 * i)),
-      ),
+    work: (d) => batch(d).findAll(Array.from({ length: 10 }, (_, i) => keyOf(MIDDLE + 997 * i))),
   },
-  { name: 'lock a setting', pages: 10, work: (d) => lockRevision(d.manager, keyOf(MIDDLE)) },
+  { name: 'lock a setting', pages: 10, work: (d) => repository(d).lockRevision(d.manager, keyOf(MIDDLE)) },
   {
     name: 'replace a setting',
     pages: 150,
     prepared: true,
-    work: (d) => writeSettings(d, [write(keyOf(MIDDLE))]),
+    work: (d) => batch(d).writeAll([write(keyOf(MIDDLE))]),
   },
   {
     name: 'create a setting',
     pages: 150,
     prepared: true,
-    work: (d) => writeSettings(d, [write(keyOf(ROWS + MIDDLE))]),
+    work: (d) => batch(d).writeAll([write(keyOf(ROWS + MIDDLE))]),
   },
   {
     name: 'replace twenty settings',
     pages: 1_500,
     prepared: true,
-    work: (d) =>
-      writeSettings(
-        d,
-        Array.from({ length: 20 }, (_, i) => write(keyOf(MIDDLE + 997 * i))),
-      ),
+    work: (d) => batch(d).writeAll(Array.from({ length: 20 }, (_, i) => write(keyOf(MIDDLE + 997 * i)))),
   },
   {
     name: 'delete a setting',
     pages: 150,
-    work: (d) => deleteSetting(d.manager, keyOf(ROWS + MIDDLE), TRAIL),
+    work: (d) => repository(d).delete(d.manager, keyOf(ROWS + MIDDLE), TRAIL),
   },
   {
     name: 'find a repeated write',
     pages: 10,
-    work: (d) => findWriteByDigest(d.manager, Buffer.from('unknown')),
+    work: (d) => repository(d).findWriteByDigest(d.manager, Buffer.from('unknown')),
   },
   {
     name: 'find a history entry',
     pages: 10,
-    work: (d) => findWriteById(d.manager, keyOf(MIDDLE), String(MIDDLE)),
+    work: (d) => repository(d).findWriteById(d.manager, keyOf(MIDDLE), String(MIDDLE)),
   },
-  { name: 'list the first page', pages: 130, work: (d) => listAllSettings(d, PAGE, null) },
+  { name: 'list the first page', pages: 130, work: (d) => repository(d).listAll(PAGE, null) },
   {
     name: 'list a deep page',
     pages: 130,
-    work: (d) => listAllSettings(d, PAGE, { subsystemKey: 'many', settingKey: nameOf(ROWS - 200) }),
+    work: (d) => repository(d).listAll(PAGE, { subsystemKey: 'many', settingKey: nameOf(ROWS - 200) }),
   },
   {
     name: 'list the first page of a subsystem',
     pages: 130,
-    work: (d) => listSubsystemSettings(d, 'many', PAGE, null),
+    work: (d) => repository(d).listSubsystem('many', PAGE, null),
   },
   {
     name: 'list a deep page of a subsystem',
     pages: 130,
-    work: (d) => listSubsystemSettings(d, 'many', PAGE, nameOf(ROWS - 200)),
+    work: (d) => repository(d).listSubsystem('many', PAGE, nameOf(ROWS - 200)),
   },
   {
     name: 'list an unknown subsystem',
     pages: 10,
-    work: (d) => listSubsystemSettings(d, 'nobody', PAGE, null),
+    work: (d) => repository(d).listSubsystem('nobody', PAGE, null),
   },
   {
     name: 'list the history of a setting',
     pages: 130,
-    work: (d) => listHistory(d, keyOf(MIDDLE), PAGE, null),
+    work: (d) => repository(d).listHistory(keyOf(MIDDLE), PAGE, null),
   },
   {
     name: 'list the history of the most written setting',
     pages: 130,
-    work: (d) => listHistory(d, keyOf(1), PAGE, null),
+    work: (d) => repository(d).listHistory(keyOf(1), PAGE, null),
   },
   {
     name: 'list its history far back',
     pages: 130,
-    work: (d) => listHistory(d, keyOf(1), PAGE, String(Math.floor(ROWS * 1.05))),
+    work: (d) => repository(d).listHistory(keyOf(1), PAGE, String(Math.floor(ROWS * 1.05))),
   },
 ];
 
@@ -139,7 +128,7 @@ const FILL = [
 describeStatementsAtScale<DataSource>({
   migrate,
   fill: FILL,
-  early: [{ name: 'read a setting', pages: 10, work: (d) => findSettings(d, [keyOf(MIDDLE)]) }],
+  early: [{ name: 'read a setting', pages: 10, work: (d) => batch(d).findAll([keyOf(MIDDLE)]) }],
   connect: (url) => new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 })),
   statements: STATEMENTS,
 });

@@ -1,7 +1,7 @@
 import { ANSWER_HEADERS, jsonAnswer, problemExample } from '@platform/service-defaults';
 import type { OperationDocs } from '@platform/service-defaults';
 import { z } from 'zod';
-import { databaseStatus } from '../settings/setting-schemas';
+import { databaseStatus } from '../settings/setting.dto';
 
 const TAG = 'Diagnostics';
 

@@ -9,7 +9,7 @@ import {
   WRITTEN,
   settingProblem,
 } from './setting-docs';
-import { historyPage } from './setting-schemas';
+import { historyPage } from './setting.dto';
 
 const ENTRY = {
   id: 1042,

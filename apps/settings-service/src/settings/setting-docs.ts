@@ -1,9 +1,9 @@
 import { PAGE_QUERY_DOCS, jsonAnswer, problemAnswer, problemExample } from '@platform/service-defaults';
 import type { AnswerDocs, HeaderDocs, OperationDocs, ParameterDocs } from '@platform/service-defaults';
 import { MAX_NAME_CODE_POINTS } from './setting-key';
-import { SETTING_PROBLEMS } from './setting-problems';
+import { SETTING_PROBLEMS } from './setting-errors';
 import type { SettingErrorReason } from './setting-errors';
-import { platformSetting, putPlatformSettingRequest, settingValue, settingsPage } from './setting-schemas';
+import { platformSetting, putPlatformSettingRequest, settingValue, settingsPage } from './setting.dto';
 
 const PATH = '/platform/v1/subsystems/billing/settings/invoice-day';
 const ONE = { subsystemName: 'billing', settingName: 'invoice-day', settingValue: 28 };

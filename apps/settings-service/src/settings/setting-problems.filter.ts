@@ -2,8 +2,7 @@ import { Catch } from '@nestjs/common';
 import { ProblemDetailsFilter } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 import { JsonSyntaxError } from './json-scanner';
-import { SettingError } from './setting-errors';
-import { SETTING_PROBLEMS } from './setting-problems';
+import { SETTING_PROBLEMS, SettingError } from './setting-errors';
 import { InvalidSettingValueError } from './setting-value';
 
 /** Answers this service's own errors; everything else as in every service. */

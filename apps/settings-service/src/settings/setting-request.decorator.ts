@@ -1,25 +1,20 @@
 import { createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { problems } from '@platform/service-defaults';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parseEntityTags } from './entity-tag';
 import type { EntityTags, Preconditions } from './entity-tag';
 import { MAX_NAME_CODE_POINTS, parseSettingName } from './setting-key';
 import type { SettingKey, SettingName } from './setting-key';
 import { settingValueOf } from './setting-value';
 import type { JsonText } from './setting-value';
+import type { WriteHeaders } from './write-request';
 
 /** Which setting a read wants, and under which conditions. One parameter: Nest runs its pipes once for each. */
 export interface SettingRead {
   readonly key: SettingKey;
   readonly conditions: Preconditions;
-}
-
-/** What the headers of a write say. */
-export interface WriteHeaders {
-  readonly conditions: Preconditions;
-  readonly idempotencyKey: string | null;
-  readonly requestId: string;
 }
 
 // Any visible ASCII, so that the quotes of draft-ietf-httpapi-idempotency-key-header and bare UUIDs both pass.
@@ -91,4 +86,20 @@ function entityTagsOf(header: string, text: string | undefined): EntityTags | nu
   const tags = parseEntityTags(text);
   if (tags === null) throw problems.badRequest(`${header} must be * or a list of entity tags in quotes.`);
   return tags;
+}
+
+/** Leaves JSON bodies as the bytes that were sent: a parsed value could not be stored as it was written. */
+export function keepJsonBodiesRaw(app: NestFastifyApplication): void {
+  const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
+  fastify.removeContentTypeParser('application/json');
+  fastify.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    if (isPlainUtf8(request)) done(null, body);
+    else done(problems.unsupportedMediaType('The body must be uncompressed UTF-8.'));
+  });
+}
+
+function isPlainUtf8({ headers }: FastifyRequest): boolean {
+  const coding = headers['content-encoding']?.trim() ?? 'identity';
+  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8';
+  return /^identity$/i.test(coding) && /^(utf-?8|us-ascii)$/i.test(charset);
 }

@@ -1,30 +1,27 @@
 import { Controller, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
 import { Documented, SignedCursor } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
-import { DataSource } from 'typeorm';
 import { LIST_HISTORY, RESTORE_SETTING } from './history-docs';
-import { historyPageJson } from './history-json';
-import { listHistory } from './list-history.query';
-import { RestoreSettingHandler } from './restore-setting.handler';
 import type { SettingKey } from './setting-key';
-import { sendPage, sendWritten } from './setting-reply';
 import { HeadersOfWrite, KeyOfSetting } from './setting-request.decorator';
-import type { WriteHeaders } from './setting-request.decorator';
-import { HistoryEntryParams, PageQuery } from './settings.dto';
+import { historyPageJson, sendPage, sendWritten } from './setting-response';
+import { HistoryEntryParams, PageQuery } from './setting.dto';
+import { SettingsRepository } from './settings.repository';
+import { SettingsService } from './settings.service';
 import { writeRequest } from './write-request';
+import type { WriteHeaders } from './write-request';
 
 /** The audit history of a setting; additive to the specification. */
 @Controller('platform/v1/subsystems/:subsystemName/settings/:settingName/history')
 @RequirePersona(Persona.InternalPartner)
 export class SettingsHistoryController {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
     private readonly cursors: SignedCursor,
-    private readonly restoreSetting: RestoreSettingHandler,
+    private readonly settings: SettingsRepository,
+    private readonly service: SettingsService,
   ) {}
 
   @Get()
@@ -36,9 +33,9 @@ export class SettingsHistoryController {
   ): Promise<void> {
     const list = `history of ${JSON.stringify([key.subsystem.key, key.setting.key])}`;
     const before = query.pageKey === undefined ? null : String(this.cursors.decode(list, query.pageKey)[0]);
-    const page = await listHistory(this.dataSource, key, query.pageSize, before);
-    const nextPageKey = page.nextBefore && this.cursors.encode(list, [page.nextBefore]);
-    sendPage(reply, historyPageJson(page.entries, nextPageKey));
+    const { rows, next } = await this.settings.listHistory(key, query.pageSize, before);
+    const nextPageKey = next && this.cursors.encode(list, [next.historyId]);
+    sendPage(reply, historyPageJson(rows, nextPageKey));
   }
 
   @Post(':historyId/restore')
@@ -51,6 +48,6 @@ export class SettingsHistoryController {
     @CurrentCaller() caller: Caller,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    sendWritten(reply, await this.restoreSetting.execute(writeRequest(key, headers, caller), historyId));
+    sendWritten(reply, await this.service.restore(writeRequest(key, headers, caller), historyId));
   }
 }

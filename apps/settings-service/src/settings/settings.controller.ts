@@ -1,15 +1,10 @@
 import { Controller, Delete, Get, Put, Query, Res } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
 import { Documented, SignedCursor } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
-import { DataSource } from 'typeorm';
-import { DeleteSettingHandler } from './delete-setting.handler';
-import type { CurrentSetting } from './find-setting.query';
-import { listAllSettings, listSubsystemSettings } from './list-settings.query';
-import { PutSettingHandler } from './put-setting.handler';
+import { BatchedSettingsRepository } from './batched-settings.repository';
 import {
   DELETE_SETTING,
   GET_SETTING,
@@ -19,15 +14,23 @@ import {
   PUT_SETTING,
 } from './setting-docs';
 import { SettingError } from './setting-errors';
-import { platformSettingJson, settingsPageJson } from './setting-json';
 import type { SettingKey, SettingName } from './setting-key';
-import { sendPage, sendSetting, sendWritten } from './setting-reply';
-import { SettingReads } from './setting-reads.service';
 import { HeadersOfWrite, KeyOfSetting, Reading, Subsystem, ValueText } from './setting-request.decorator';
-import type { SettingRead, WriteHeaders } from './setting-request.decorator';
+import type { SettingRead } from './setting-request.decorator';
+import {
+  platformSettingJson,
+  sendPage,
+  sendSetting,
+  sendWritten,
+  settingsPageJson,
+} from './setting-response';
 import type { JsonText } from './setting-value';
-import { PageQuery } from './settings.dto';
+import { PageQuery } from './setting.dto';
+import type { CurrentSetting } from './setting.entity';
+import { SettingsRepository } from './settings.repository';
+import { SettingsService } from './settings.service';
 import { writeRequest } from './write-request';
+import type { WriteHeaders } from './write-request';
 
 const LIST_OF_ALL = 'settings';
 const SETTING = 'subsystems/:subsystemName/settings/:settingName';
@@ -36,11 +39,10 @@ const SETTING = 'subsystems/:subsystemName/settings/:settingName';
 @Controller('platform/v1')
 export class SettingsController {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
     private readonly cursors: SignedCursor,
-    private readonly reads: SettingReads,
-    private readonly putSetting: PutSettingHandler,
-    private readonly deleteSetting: DeleteSettingHandler,
+    private readonly batch: BatchedSettingsRepository,
+    private readonly settings: SettingsRepository,
+    private readonly service: SettingsService,
   ) {}
 
   @Get('settings')
@@ -49,9 +51,9 @@ export class SettingsController {
   async listAll(@Query() query: PageQuery, @Res() reply: FastifyReply): Promise<void> {
     const after = query.pageKey === undefined ? null : this.cursors.decode(LIST_OF_ALL, query.pageKey);
     const position = after && { subsystemKey: String(after[0]), settingKey: String(after[1]) };
-    const { settings, next } = await listAllSettings(this.dataSource, query.pageSize, position);
+    const { rows, next } = await this.settings.listAll(query.pageSize, position);
     const nextPageKey = next && this.cursors.encode(LIST_OF_ALL, [next.subsystemKey, next.settingKey]);
-    sendPage(reply, settingsPageJson(settings, nextPageKey));
+    sendPage(reply, settingsPageJson(rows, nextPageKey));
   }
 
   @Get('subsystems/:subsystemName/settings')
@@ -64,9 +66,9 @@ export class SettingsController {
   ): Promise<void> {
     const list = `settings of ${subsystem.key}`;
     const after = query.pageKey === undefined ? null : String(this.cursors.decode(list, query.pageKey)[0]);
-    const page = await listSubsystemSettings(this.dataSource, subsystem.key, query.pageSize, after);
-    const nextPageKey = page.next && this.cursors.encode(list, [page.next.settingKey]);
-    sendPage(reply, settingsPageJson(page.settings, nextPageKey));
+    const { rows, next } = await this.settings.listSubsystem(subsystem.key, query.pageSize, after);
+    const nextPageKey = next && this.cursors.encode(list, [next.settingKey]);
+    sendPage(reply, settingsPageJson(rows, nextPageKey));
   }
 
   @Get(SETTING)
@@ -93,7 +95,7 @@ export class SettingsController {
     @CurrentCaller() caller: Caller,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    sendWritten(reply, await this.putSetting.execute(writeRequest(key, headers, caller), value));
+    sendWritten(reply, await this.service.put(writeRequest(key, headers, caller), value));
   }
 
   @Delete(SETTING)
@@ -105,11 +107,11 @@ export class SettingsController {
     @CurrentCaller() caller: Caller,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    sendWritten(reply, await this.deleteSetting.execute(writeRequest(key, headers, caller)));
+    sendWritten(reply, await this.service.delete(writeRequest(key, headers, caller)));
   }
 
   private async getSetting(key: SettingKey): Promise<CurrentSetting> {
-    const setting = await this.reads.find(key);
+    const setting = await this.batch.find(key);
     if (setting === null) throw new SettingError('setting-not-found');
     return setting;
   }

@@ -1,13 +1,11 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { SignedCursor } from '@platform/service-defaults';
-import { DeleteSettingHandler } from './delete-setting.handler';
-import { PutSettingHandler } from './put-setting.handler';
-import { RestoreSettingHandler } from './restore-setting.handler';
-import { SettingReads } from './setting-reads.service';
-import { SettingWrites } from './setting-writes.service';
+import { BatchedSettingsRepository } from './batched-settings.repository';
 import { SettingsHistoryController } from './settings-history.controller';
 import { SettingsController } from './settings.controller';
+import { SettingsRepository } from './settings.repository';
+import { SettingsService } from './settings.service';
 
 /** Settings and their history. */
 @Module({})
@@ -19,7 +17,7 @@ export class SettingsModule {
       controllers: [SettingsController, SettingsHistoryController],
       providers: [
         { provide: SignedCursor, useFactory: () => new SignedCursor(cursorKey) },
-        ...[SettingReads, SettingWrites, PutSettingHandler, DeleteSettingHandler, RestoreSettingHandler],
+        ...[SettingsService, SettingsRepository, BatchedSettingsRepository],
       ],
     };
   }

@@ -1,7 +1,39 @@
-import type { Author } from './audit-trail';
+import { createHash } from 'node:crypto';
+import type { Preconditions } from './entity-tag';
 import type { SettingKey } from './setting-key';
-import type { WriteHeaders } from './setting-request.decorator';
-import type { WriteRequest } from './setting-writes.service';
+
+/** Who wrote, as far as the token says. Source: settings spec, "using the caller's person identifier, name and persona". */
+export interface Author {
+  /** The token's `sub`: scopes idempotency keys, so that no caller can read another's response. */
+  readonly subject: string;
+  readonly personId: number | null;
+  readonly userId: number | null;
+  readonly name: string | null;
+  /** All persona bits of the token. */
+  readonly personas: number;
+}
+
+/** What the history keeps of one write besides the setting itself. */
+export interface AuditTrail {
+  readonly author: Author;
+  readonly requestId: string;
+  /** The caller's Idempotency-Key; null when none was sent. */
+  readonly idempotencyKey: string | null;
+}
+
+/** What the headers of a write say. */
+export interface WriteHeaders {
+  readonly conditions: Preconditions;
+  readonly idempotencyKey: string | null;
+  readonly requestId: string;
+}
+
+/** What every write of a setting carries: PUT, DELETE, restore. */
+export interface WriteRequest {
+  readonly key: SettingKey;
+  readonly conditions: Preconditions;
+  readonly trail: AuditTrail;
+}
 
 /** A write of `key` as its caller asked for it. */
 export function writeRequest(key: SettingKey, headers: WriteHeaders, caller: Author): WriteRequest {
@@ -12,4 +44,20 @@ export function writeRequest(key: SettingKey, headers: WriteHeaders, caller: Aut
     conditions,
     trail: { author: { subject, personId, userId, name, personas }, requestId, idempotencyKey },
   };
+}
+
+/** One fixed-size digest for an author's idempotency key; null without one. */
+export function idempotencyDigest(trail: AuditTrail): Buffer | null {
+  if (trail.idempotencyKey === null) return null;
+  return createHash('sha256')
+    .update(JSON.stringify([trail.author.subject, trail.idempotencyKey]))
+    .digest();
+}
+
+/** The columns person_id, user_id, person_name, persona, request_id and idempotency_digest, in this order. */
+export function auditColumns(trail: AuditTrail): readonly unknown[] {
+  const { personId, userId, name, personas } = trail.author;
+  // PostgreSQL stores no U+0000; a token's name must not be able to fail a write.
+  const storableName = name?.replaceAll('\u0000', '\ufffd') ?? null;
+  return [personId, userId, storableName, personas, trail.requestId, idempotencyDigest(trail)];
 }

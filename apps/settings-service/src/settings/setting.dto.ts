@@ -1,7 +1,16 @@
-import { NEXT_PAGE_KEY_DESCRIPTION } from '@platform/service-defaults';
+import { NEXT_PAGE_KEY_DESCRIPTION, pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
+import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 
-/** Schemas of the answers, for the API document: answers are JSON text spliced together, never objects. */
+/** Query of the paged lists. */
+export class PageQuery extends createZodDto(z.object({ pageKey: pageKeyQuery, pageSize: pageSizeQuery })) {}
+
+/** Path of one history entry: a PostgreSQL bigint. */
+export class HistoryEntryParams extends createZodDto(
+  z.object({ historyId: z.string().regex(/^[1-9]\d{0,17}$/, 'must be a positive integer') }),
+) {}
+
+// Schemas of the responses, for the API document only: responses are JSON text put together around stored values, never objects.
 
 const subsystemName = z.string().meta({ description: 'As the first write spelt it.', examples: ['billing'] });
 const settingName = z

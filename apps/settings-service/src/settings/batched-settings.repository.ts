@@ -1,0 +1,135 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { batched, queryPrepared, queryPreparedArrays } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
+import { DataSource } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import { isWriteOf } from './history-entry.entity';
+import type { RecordedWrite } from './history-entry.entity';
+import type { SettingKey } from './setting-key';
+import type { JsonText } from './setting-value';
+import type { CurrentSetting } from './setting.entity';
+import { RECORDED_WRITE_COLUMNS } from './settings.repository';
+import { auditColumns } from './write-request';
+import type { AuditTrail } from './write-request';
+
+/** A value for a setting. */
+export interface SettingWrite {
+  readonly key: SettingKey;
+  readonly value: JsonText;
+  readonly trail: AuditTrail;
+}
+
+type Row = [
+  subsystemName: string,
+  settingName: string,
+  valueText: JsonText,
+  revision: string,
+  position?: string,
+];
+
+const FIND_SETTING: PreparedStatement = {
+  name: 'find-setting',
+  text: `
+  SELECT subsystem_name, setting_name, value_text, revision
+    FROM settings.setting
+   WHERE subsystem_key = $1 AND setting_key = $2`,
+};
+
+const FIND_SETTINGS: PreparedStatement = {
+  name: 'find-settings',
+  // The columns collate "C", and so must what they are compared with. LIMIT has each key looked up by itself: a plan that was made for a
+  // small table joins the keys with all of a large one.
+  text: `
+  SELECT s.subsystem_name, s.setting_name, s.value_text, s.revision, k.position
+    FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C") WITH ORDINALITY AS k (subsystem_key, setting_key, position)
+    CROSS JOIN LATERAL (SELECT * FROM settings.setting
+      WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1) AS s`,
+};
+
+// One statement for the settings and their history entries; an entry draws its identifier after its setting's row is locked. The rows are
+// locked in the order of their keys, so that no two replicas lock them crosswise.
+const WRITE_SETTINGS: PreparedStatement = {
+  name: 'write-settings',
+  text: `
+  WITH request AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C", $3::text[], $4::text[], $5::text[],
+      $6::bigint[], $7::bigint[], $8::text[], $9::smallint[], $10::text[], $11::bytea[])
+      AS r (subsystem_key, setting_key, subsystem_name, setting_name, value_text,
+        person_id, user_id, person_name, persona, request_id, idempotency_digest)
+     ORDER BY subsystem_key, setting_key
+  ), written AS (
+    INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
+    SELECT subsystem_key, setting_key, subsystem_name, setting_name, value_text FROM request
+    ON CONFLICT (subsystem_key, setting_key)
+      DO UPDATE SET value_text = excluded.value_text, revision = excluded.revision
+    RETURNING subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision
+  )
+  INSERT INTO settings.setting_history
+    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation,
+     person_id, user_id, person_name, persona, request_id, idempotency_digest)
+  SELECT w.*, 'write', r.person_id, r.user_id, r.person_name, r.persona, r.request_id, r.idempotency_digest
+    FROM written w JOIN request r ON r.subsystem_key = w.subsystem_key AND r.setting_key = w.setting_key
+  RETURNING ${RECORDED_WRITE_COLUMNS}`,
+};
+
+/**
+ * The two hot paths: reads of one setting, and writes without a condition. Calls that arrive together share one prepared statement, and
+ * writes one commit. It brought reads from 0.6 to 1.4 times the rate of a bare server that sends one statement for each (benchmark
+ * `settings-read`), and writes to 1.4 times that of bare transactions (`settings-write`).
+ */
+@Injectable()
+export class BatchedSettingsRepository {
+  /** The setting as it is now, or null. */
+  readonly find: (key: SettingKey) => Promise<CurrentSetting | null>;
+  /** Creates a setting or replaces its value, in a transaction that the batch shares. No two writes of one setting may be under way. */
+  readonly write: (write: SettingWrite) => Promise<RecordedWrite>;
+
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {
+    this.find = batched((keys) => this.findAll(keys));
+    this.write = batched((writes) => this.writeAll(writes));
+  }
+
+  /** Each of these settings as it is now, null where there is none; one round trip. */
+  async findAll(keys: readonly SettingKey[]): Promise<(CurrentSetting | null)[]> {
+    const rows = await this.findRows(keys);
+    const found = keys.map((): CurrentSetting | null => null);
+    for (const [subsystemName, settingName, valueText, revision, position = '1'] of rows) {
+      found[Number(position) - 1] = { subsystemName, settingName, valueText, revision };
+    }
+    return found;
+  }
+
+  private findRows(keys: readonly SettingKey[]): Promise<Row[]> {
+    const subsystemKeys = keys.map(({ subsystem }) => subsystem.key);
+    const settingKeys = keys.map(({ setting }) => setting.key);
+    return keys.length === 1
+      ? queryPreparedArrays<Row>(this.dataSource, FIND_SETTING, [subsystemKeys[0], settingKeys[0]])
+      : queryPreparedArrays<Row>(this.dataSource, FIND_SETTINGS, [subsystemKeys, settingKeys]);
+  }
+
+  /**
+   * Creates settings of different keys, or replaces their values and keeps the casing of their names; records them in the same
+   * statement. It is a transaction by itself unless it is given the manager of one.
+   */
+  async writeAll(
+    writes: readonly SettingWrite[],
+    database: DataSource | EntityManager = this.dataSource,
+  ): Promise<RecordedWrite[]> {
+    const recorded = await queryPrepared<RecordedWrite>(database, WRITE_SETTINGS, columnsOf(writes));
+    return writes.map(({ key }) => {
+      const write = recorded.find((each) => isWriteOf(each, key));
+      if (write === undefined) throw new Error('an upsert with RETURNING gave no row');
+      return write;
+    });
+  }
+}
+
+/** A list for each column. */
+function columnsOf(writes: readonly SettingWrite[]): unknown[][] {
+  const rows = writes.map(({ key: { subsystem, setting }, value, trail }) => [
+    ...[subsystem.key, setting.key, subsystem.name, setting.name, value],
+    ...auditColumns(trail),
+  ]);
+  return rows[0]!.map((_value, column) => rows.map((row) => row[column]));
+}

@@ -1,0 +1,50 @@
+import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
+import type { Revision } from './entity-tag';
+import type { JsonText } from './setting-value';
+
+/** The current value of a setting. A deleted setting has no row. */
+@Entity('setting')
+@Check('setting_value_is_json', 'value_text::json IS NOT NULL')
+export class Setting {
+  /** The subsystem's folded name: it finds the setting. "C" sorts by bytes, whatever the database's locale. */
+  @PrimaryColumn({
+    name: 'subsystem_key',
+    type: 'text',
+    collation: 'C',
+    primaryKeyConstraintName: 'setting_pkey',
+  })
+  subsystemKey!: string;
+
+  @PrimaryColumn({
+    name: 'setting_key',
+    type: 'text',
+    collation: 'C',
+    primaryKeyConstraintName: 'setting_pkey',
+  })
+  settingKey!: string;
+
+  /** As the first write spelt it. */
+  @Column({ name: 'subsystem_name', type: 'text' })
+  subsystemName!: string;
+
+  @Column({ name: 'setting_name', type: 'text' })
+  settingName!: string;
+
+  @Column({ name: 'value_text', type: 'text' })
+  valueText!: JsonText;
+
+  @Column({ type: 'bigint', default: () => "nextval('settings.setting_revision')" })
+  revision!: Revision;
+}
+
+/** What a response shows of a setting. */
+export type StoredSetting = Pick<Setting, 'subsystemName' | 'settingName' | 'valueText'>;
+
+/** A setting with its revision. */
+export type CurrentSetting = StoredSetting & Pick<Setting, 'revision'>;
+
+/** Where a page of settings ended. */
+export type ListPosition = Pick<Setting, 'subsystemKey' | 'settingKey'>;
+
+/** What a page of settings shows. */
+export type ListedSetting = StoredSetting & ListPosition;
