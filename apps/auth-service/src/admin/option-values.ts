@@ -1,6 +1,6 @@
 import { ALL_PERSONAS, Persona, combinePersonas } from '@platform/personas';
 import type { PersonaName, Personas } from '@platform/personas';
-import { TOKEN_FLOWS } from '../token-endpoints/rejection';
+import { TOKEN_FLOWS } from '../token/token-response';
 import { parseMinDate } from '../revocations/revocation';
 import type { CommandInput } from './command';
 import { UsageError } from './command';

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Personas } from '@platform/personas';
-import type { TokenFlow } from '../token-endpoints/rejection';
+import type { TokenFlow } from '../token/token-response';
 
 /** A registered caller of the token endpoints. */
 export interface Application {

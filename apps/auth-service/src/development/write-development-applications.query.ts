@@ -1,5 +1,5 @@
 import { applicationSecretPurpose } from '../applications/application-secret';
-import { TOKEN_FLOWS } from '../token-endpoints/rejection';
+import { TOKEN_FLOWS } from '../token/token-response';
 import { sealSecret } from '../keys/secret-box';
 import type { DevelopmentApplication } from './development-identities';
 import type { SqlConnection } from './write-development-identities.query';

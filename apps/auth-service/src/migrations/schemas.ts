@@ -1,4 +1,15 @@
 import type { PostgresSettings } from '@platform/database';
+import { AdministrationAudit, RevocationAudit, TokenAudit } from '../audit/audit.entity';
+import { ExternalIdentity } from '../identity/external-identity.entity';
+import { INTERNAL_LEGACY_ENTITIES } from '../identity/internal-legacy.entity';
+import { PasswordLockout } from '../identity/passwords/password-lockout.entity';
+import { PERSON_DIRECTORY_ENTITIES } from '../identity/person-directory.entity';
+import { SERVICE_PROVIDERS_ENTITIES } from '../identity/service-providers.entity';
+import { OpenIdSignIn } from '../openid/openid-sign-in.entity';
+import { RateLimitBucket } from '../rate-limits/rate-limit.entity';
+import { RefreshFamily, RefreshToken } from '../token/refresh-session.entity';
+import { TrustReplay } from '../token/trust-replay.entity';
+import { WindowsTicket } from '../windows/windows-ticket.entity';
 import { CreateAuthTables1764000000000 } from './1764000000000-create-auth-tables';
 import { CreateOpenIdTables1764000000400 } from './1764000000400-create-openid-tables';
 import { CreatePersonDirectory1764000000100 } from './1764000000100-create-person-directory';
@@ -23,6 +34,7 @@ const STATEMENT_TIMEOUT_MS = 5_000;
 
 function schema(
   name: string,
+  entities: PostgresSettings['entities'],
   migrations: PostgresSettings['migrations'],
   grants: ServiceSchema['grants'],
 ): ServiceSchema {
@@ -30,7 +42,7 @@ function schema(
     settings: {
       schema: name,
       applicationName: 'auth-service',
-      entities: [],
+      entities,
       migrations,
       statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     },
@@ -38,9 +50,28 @@ function schema(
   };
 }
 
+/** A store in the service's own database is read over the service's own data source, which therefore knows the stores' tables too. */
+const ENTITIES = [
+  AdministrationAudit,
+  ExternalIdentity,
+  OpenIdSignIn,
+  PasswordLockout,
+  RateLimitBucket,
+  RefreshFamily,
+  RefreshToken,
+  RevocationAudit,
+  TokenAudit,
+  TrustReplay,
+  WindowsTicket,
+  ...PERSON_DIRECTORY_ENTITIES,
+  ...INTERNAL_LEGACY_ENTITIES,
+  ...SERVICE_PROVIDERS_ENTITIES,
+];
+
 /** The service's own tables. Applications are administered by the owner role, so the service only reads them. */
 export const AUTH_SCHEMA = schema(
   'auth',
+  ENTITIES,
   [
     CreateAuthTables1764000000000,
     CreateOpenIdTables1764000000400,
@@ -66,13 +97,19 @@ export const AUTH_SCHEMA = schema(
 );
 
 /** The identity stores belong to others: the service reads them and may only replace a password hash by a stronger one. */
-const PERSON_DIRECTORY_SCHEMA = schema('person_directory', [CreatePersonDirectory1764000000100], (role) => [
-  `GRANT SELECT ON ALL TABLES IN SCHEMA person_directory TO ${role}`,
-  `GRANT UPDATE (password_hash) ON person_directory.person TO ${role}`,
-]);
+const PERSON_DIRECTORY_SCHEMA = schema(
+  'person_directory',
+  PERSON_DIRECTORY_ENTITIES,
+  [CreatePersonDirectory1764000000100],
+  (role) => [
+    `GRANT SELECT ON ALL TABLES IN SCHEMA person_directory TO ${role}`,
+    `GRANT UPDATE (password_hash) ON person_directory.person TO ${role}`,
+  ],
+);
 
 const INTERNAL_LEGACY_SCHEMA = schema(
   'internal_legacy',
+  INTERNAL_LEGACY_ENTITIES,
   [CreateInternalLegacy1764000000200, AddWindowsAccount1764100000200],
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA internal_legacy TO ${role}`,
@@ -82,6 +119,7 @@ const INTERNAL_LEGACY_SCHEMA = schema(
 
 const SERVICE_PROVIDERS_SCHEMA = schema(
   'service_providers',
+  SERVICE_PROVIDERS_ENTITIES,
   [CreateServiceProviders1764000000300],
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA service_providers TO ${role}`,

@@ -5,7 +5,7 @@ import type { Caller } from '@platform/access-tokens';
 import { Documented, Metrics, SignedCursor, problems } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { DataSource } from 'typeorm';
-import { TokenAttempts } from '../audit/token-attempts.service';
+import { TokenAuditService } from '../audit/token-audit.service';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { findRevocation } from './find-revocation.query';
@@ -29,7 +29,7 @@ export class RevocationsController {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
-    private readonly attempts: TokenAttempts,
+    private readonly attempts: TokenAuditService,
     metrics: Metrics,
   ) {
     this.revocations = metrics.counter('auth_revocations_total', 'Revocations set', ['domain']);

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
-import type { TokenFlow } from '../token-endpoints/rejection';
-import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from '../token-endpoints/rejection';
+import type { TokenFlow } from './token-response';
+import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from './token-response';
 
 /** Counts the answers of the token endpoints. */
 @Injectable()
