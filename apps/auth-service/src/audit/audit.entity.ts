@@ -1,19 +1,13 @@
 import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 
-const identity = (primaryKeyConstraintName: string) =>
-  PrimaryGeneratedColumn('identity', {
-    type: 'bigint',
-    name: 'audit_id',
-    generatedIdentity: 'ALWAYS',
-    primaryKeyConstraintName,
-  });
+const AUDIT_ID = { type: 'bigint', name: 'audit_id', generatedIdentity: 'ALWAYS' } as const;
 
 /** A token request and what came of it. The service may insert rows and do nothing else with them. */
 @Entity({ schema: 'auth', name: 'token_audit' })
 @Check('token_audit_check', '(status = 200) = (reason IS NOT NULL AND reason = 0)')
 @Index('token_audit_occurred_at', ['occurredAt'], { type: 'brin' })
 export class TokenAudit {
-  @identity('token_audit_pkey')
+  @PrimaryGeneratedColumn('identity', AUDIT_ID)
   auditId!: string;
 
   @Column({ type: 'timestamptz', name: 'occurred_at', default: () => 'now()' })
@@ -59,7 +53,7 @@ export class TokenAudit {
 @Entity({ schema: 'auth', name: 'revocation_audit' })
 @Index('revocation_audit_occurred_at', ['occurredAt'], { type: 'brin' })
 export class RevocationAudit {
-  @identity('revocation_audit_pkey')
+  @PrimaryGeneratedColumn('identity', AUDIT_ID)
   auditId!: string;
 
   @Column({ type: 'timestamptz', name: 'occurred_at', default: () => 'now()' })
@@ -91,7 +85,7 @@ export class RevocationAudit {
 /** A change of an application, its secrets or a signing key. Triggers write it, whoever makes the change; the service has no right to it. */
 @Entity({ schema: 'auth', name: 'administration_audit' })
 export class AdministrationAudit {
-  @identity('administration_audit_pkey')
+  @PrimaryGeneratedColumn('identity', AUDIT_ID)
   auditId!: string;
 
   @Column({ type: 'timestamptz', name: 'occurred_at', default: () => 'now()' })

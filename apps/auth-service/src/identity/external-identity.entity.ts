@@ -8,10 +8,10 @@ import { IDENTIFIER } from './identifier-column';
 @Check('external_identity_person_id_check', 'person_id > 0')
 @Check('external_identity_user_id_check', 'user_id > 0')
 export class ExternalIdentity {
-  @PrimaryColumn({ type: 'text', collation: 'C', primaryKeyConstraintName: 'external_identity_pkey' })
+  @PrimaryColumn({ type: 'text', collation: 'C' })
   issuer!: string;
 
-  @PrimaryColumn({ type: 'text', collation: 'C', primaryKeyConstraintName: 'external_identity_pkey' })
+  @PrimaryColumn({ type: 'text', collation: 'C' })
   subject!: string;
 
   @Column({ ...IDENTIFIER, name: 'person_id', nullable: true })

@@ -11,7 +11,7 @@ const SCHEMA = 'internal_legacy';
 @Check('internal_user_user_id_check', 'user_id > 0')
 @Check('internal_user_windows_account_key_check', `windows_account_key ~ '^[^@]+@[^@]+$'`)
 export class InternalUser {
-  @PrimaryColumn({ ...IDENTIFIER, name: 'user_id', primaryKeyConstraintName: 'internal_user_pkey' })
+  @PrimaryColumn({ ...IDENTIFIER, name: 'user_id' })
   userId!: number;
 
   @Column({ type: 'text', name: 'user_name' })
@@ -43,12 +43,7 @@ export class InternalUser {
 /** A group of users and of other groups. Groups may contain each other in cycles. */
 @Entity({ schema: SCHEMA, name: 'security_group' })
 export class SecurityGroup {
-  @PrimaryColumn({
-    type: 'text',
-    name: 'group_name',
-    collation: 'C',
-    primaryKeyConstraintName: 'security_group_pkey',
-  })
+  @PrimaryColumn({ type: 'text', name: 'group_name', collation: 'C' })
   groupName!: string;
 }
 
@@ -64,15 +59,10 @@ export class SecurityGroup {
 })
 @Index('group_member_user_user', ['userId'])
 export class GroupMemberUser {
-  @PrimaryColumn({
-    type: 'text',
-    name: 'group_name',
-    collation: 'C',
-    primaryKeyConstraintName: 'group_member_user_pkey',
-  })
+  @PrimaryColumn({ type: 'text', name: 'group_name', collation: 'C' })
   groupName!: string;
 
-  @PrimaryColumn({ ...IDENTIFIER, name: 'user_id', primaryKeyConstraintName: 'group_member_user_pkey' })
+  @PrimaryColumn({ ...IDENTIFIER, name: 'user_id' })
   userId!: number;
 }
 
@@ -88,32 +78,17 @@ export class GroupMemberUser {
 })
 @Index('group_member_group_member', ['memberGroupName'])
 export class GroupMemberGroup {
-  @PrimaryColumn({
-    type: 'text',
-    name: 'group_name',
-    collation: 'C',
-    primaryKeyConstraintName: 'group_member_group_pkey',
-  })
+  @PrimaryColumn({ type: 'text', name: 'group_name', collation: 'C' })
   groupName!: string;
 
-  @PrimaryColumn({
-    type: 'text',
-    name: 'member_group_name',
-    collation: 'C',
-    primaryKeyConstraintName: 'group_member_group_pkey',
-  })
+  @PrimaryColumn({ type: 'text', name: 'member_group_name', collation: 'C' })
   memberGroupName!: string;
 }
 
 /** Something that needs permission. */
 @Entity({ schema: SCHEMA, name: 'access_point' })
 export class AccessPoint {
-  @PrimaryColumn({
-    type: 'text',
-    name: 'access_point_name',
-    collation: 'C',
-    primaryKeyConstraintName: 'access_point_pkey',
-  })
+  @PrimaryColumn({ type: 'text', name: 'access_point_name', collation: 'C' })
   accessPointName!: string;
 }
 
@@ -128,20 +103,10 @@ export class AccessPoint {
   onDelete: 'CASCADE',
 })
 export class AccessPointGrant {
-  @PrimaryColumn({
-    type: 'text',
-    name: 'access_point_name',
-    collation: 'C',
-    primaryKeyConstraintName: 'access_point_grant_pkey',
-  })
+  @PrimaryColumn({ type: 'text', name: 'access_point_name', collation: 'C' })
   accessPointName!: string;
 
-  @PrimaryColumn({
-    type: 'text',
-    name: 'group_name',
-    collation: 'C',
-    primaryKeyConstraintName: 'access_point_grant_pkey',
-  })
+  @PrimaryColumn({ type: 'text', name: 'group_name', collation: 'C' })
   groupName!: string;
 }
 

@@ -10,7 +10,7 @@ const SCHEMA = 'person_directory';
 @Check('person_person_id_check', 'person_id > 0')
 @Check('person_personas_check', 'personas & ~26 = 0')
 export class Person {
-  @PrimaryColumn({ ...IDENTIFIER, name: 'person_id', primaryKeyConstraintName: 'person_pkey' })
+  @PrimaryColumn({ ...IDENTIFIER, name: 'person_id' })
   personId!: number;
 
   @Column({ type: 'text', name: 'user_name' })
@@ -46,10 +46,10 @@ export class Person {
   onDelete: 'CASCADE',
 })
 export class PersonRole {
-  @PrimaryColumn({ ...IDENTIFIER, name: 'person_id', primaryKeyConstraintName: 'person_role_pkey' })
+  @PrimaryColumn({ ...IDENTIFIER, name: 'person_id' })
   personId!: number;
 
-  @PrimaryColumn({ type: 'text', primaryKeyConstraintName: 'person_role_pkey' })
+  @PrimaryColumn({ type: 'text' })
   role!: string;
 }
 
@@ -60,10 +60,10 @@ export class PersonRole {
   onDelete: 'CASCADE',
 })
 export class PersonFacility {
-  @PrimaryColumn({ ...IDENTIFIER, name: 'person_id', primaryKeyConstraintName: 'person_facility_pkey' })
+  @PrimaryColumn({ ...IDENTIFIER, name: 'person_id' })
   personId!: number;
 
-  @PrimaryColumn({ type: 'integer', name: 'facility_id', primaryKeyConstraintName: 'person_facility_pkey' })
+  @PrimaryColumn({ type: 'integer', name: 'facility_id' })
   facilityId!: number;
 }
 

@@ -7,7 +7,7 @@ const SCHEMA = 'service_providers';
 @Entity({ schema: SCHEMA, name: 'provider' })
 @Check('provider_provider_id_check', 'provider_id > 0')
 export class Provider {
-  @PrimaryColumn({ ...IDENTIFIER, name: 'provider_id', primaryKeyConstraintName: 'provider_pkey' })
+  @PrimaryColumn({ ...IDENTIFIER, name: 'provider_id' })
   providerId!: number;
 
   @Column({ type: 'text', name: 'provider_name' })
@@ -27,7 +27,6 @@ export class Technician {
     type: 'bigint',
     name: 'technician_id',
     generatedIdentity: 'BY DEFAULT',
-    primaryKeyConstraintName: 'technician_pkey',
   })
   technicianId!: number;
 
@@ -63,18 +62,10 @@ export class Technician {
   onDelete: 'CASCADE',
 })
 export class TechnicianFacility {
-  @PrimaryColumn({
-    ...IDENTIFIER,
-    name: 'technician_id',
-    primaryKeyConstraintName: 'technician_facility_pkey',
-  })
+  @PrimaryColumn({ ...IDENTIFIER, name: 'technician_id' })
   technicianId!: number;
 
-  @PrimaryColumn({
-    type: 'integer',
-    name: 'facility_id',
-    primaryKeyConstraintName: 'technician_facility_pkey',
-  })
+  @PrimaryColumn({ type: 'integer', name: 'facility_id' })
   facilityId!: number;
 }
 

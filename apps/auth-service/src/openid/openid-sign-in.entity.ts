@@ -4,7 +4,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 @Entity({ schema: 'auth', name: 'openid_sign_in' })
 @Index('openid_sign_in_expires_at', ['expiresAt'])
 export class OpenIdSignIn {
-  @PrimaryColumn({ type: 'bytea', name: 'state_hash', primaryKeyConstraintName: 'openid_sign_in_pkey' })
+  @PrimaryColumn({ type: 'bytea', name: 'state_hash' })
   stateHash!: Buffer;
 
   /** SHA-256 of the secret in the cookie of the browser that started it. */

@@ -5,7 +5,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 @Index('rate_limit_free_at', ['freeAt'])
 export class RateLimitBucket {
   /** `address:<network>` or `application:<key>`. */
-  @PrimaryColumn({ type: 'text', collation: 'C', primaryKeyConstraintName: 'rate_limit_pkey' })
+  @PrimaryColumn({ type: 'text', collation: 'C' })
   bucket!: string;
 
   /** When everything taken from the bucket will have flowed back. */

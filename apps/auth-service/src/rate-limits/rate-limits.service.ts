@@ -1,7 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
+import type { CanActivate } from '@nestjs/common';
 import { CLOCK, Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { addressNetwork } from '../audit/client-address';
+import { currentAttempt } from '../audit/token-attempt';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { RefusedBuckets, TokenRateExceeded, perMinute } from './rate-limit';
@@ -81,6 +83,17 @@ export class RateLimitsService {
     this.refused.remember(bucket, waitSeconds);
     this.refusals.inc({ by });
     return new TokenRateExceeded(by, wholeSeconds(waitSeconds), false);
+  }
+}
+
+/** Lets no address ask more often than it may: before anything about the request is looked up. */
+@Injectable()
+export class AddressRateGuard implements CanActivate {
+  constructor(private readonly limits: RateLimitsService) {}
+
+  async canActivate(): Promise<boolean> {
+    await this.limits.admitAddress(currentAttempt().address);
+    return true;
   }
 }
 

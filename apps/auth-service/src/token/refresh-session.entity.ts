@@ -4,7 +4,7 @@ import { IDENTIFIER } from '../identity/identifier-column';
 /** The refresh tokens of one sign-in. A family is made together with its first token and removed with its last. */
 @Entity({ schema: 'auth', name: 'refresh_family' })
 export class RefreshFamily {
-  @PrimaryColumn({ type: 'uuid', name: 'family_id', primaryKeyConstraintName: 'refresh_family_pkey' })
+  @PrimaryColumn({ type: 'uuid', name: 'family_id' })
   familyId!: string;
 
   @Column({ type: 'text' })
@@ -50,7 +50,7 @@ export class RefreshFamily {
 @Index('refresh_token_family', ['familyId'])
 @Index('refresh_token_expires_at', ['expiresAt'])
 export class RefreshToken {
-  @PrimaryColumn({ type: 'uuid', primaryKeyConstraintName: 'refresh_token_pkey' })
+  @PrimaryColumn({ type: 'uuid' })
   jti!: string;
 
   @Column({ type: 'uuid', name: 'family_id' })

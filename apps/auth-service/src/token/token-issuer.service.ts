@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import type { Personas } from '@platform/personas';
+import { Metrics } from '@platform/service-defaults';
 import type { Application } from '../applications/application';
 import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
 import type { TokenAuditRow } from '../audit/token-audit.repository';
@@ -14,8 +15,13 @@ import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import type { NewRefreshFamily, PresentedToken, RefreshSession } from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
 import { REFRESH_TOKEN_LIFETIME_SECONDS } from './token-claims';
-import { TokenMetrics } from './token-metrics.service';
-import { TokenRejected, TokenRejectionReason, successfulTokenResponse } from './token-response';
+import {
+  REJECTION_STATUS,
+  TOKEN_FLOWS,
+  TokenRejected,
+  TokenRejectionReason,
+  successfulTokenResponse,
+} from './token-response';
 import type { TokenFlow, TokenResponse } from './token-response';
 import { TokenSigner } from './token-signer.service';
 import type { RefreshTokenToSign } from './token-signer.service';
@@ -49,6 +55,27 @@ interface Grant {
   tokenId: string;
   /** What the access token will be signed with. */
   key: SigningKey;
+}
+
+/** Counts the responses of the token endpoints: those with tokens here, rejections where they are sent. */
+@Injectable()
+export class TokenMetrics {
+  private readonly responses;
+
+  constructor(metrics: Metrics) {
+    this.responses = metrics.counter('auth_token_answers_total', 'Answers of the token endpoints', [
+      'flow',
+      'reason',
+    ]);
+    // Prometheus does not see a series' first step: every series is there from the start.
+    for (const flow of TOKEN_FLOWS) {
+      for (const reason of reasonsOf(flow)) this.responses.inc({ flow, reason }, 0);
+    }
+  }
+
+  count(flow: TokenFlow, reason: TokenRejectionReason): void {
+    this.responses.inc({ flow, reason: TokenRejectionReason[reason] });
+  }
 }
 
 /** The one place where tokens come from: it judges the identity and the personas, checks revocation, decides on the refresh token,
@@ -161,4 +188,11 @@ function notResolved(outcome: Exclude<Resolution['outcome'], 'resolved'>): Token
     stage: 'resolution',
     privateDetail: outcome,
   });
+}
+
+function reasonsOf(flow: TokenFlow): string[] {
+  const statuses: Readonly<Record<string, unknown>> = REJECTION_STATUS[flow];
+  return Object.entries(TokenRejectionReason)
+    .filter(([, value]) => value === TokenRejectionReason.Successful || (statuses[value] ?? null) !== null)
+    .map(([name]) => name);
 }

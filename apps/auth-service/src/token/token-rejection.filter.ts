@@ -11,7 +11,7 @@ import { TokenRateExceeded } from '../rate-limits/rate-limit';
 import type { TokenFlow } from './token-response';
 import { TokenRejected, TokenRejectionReason, rejectionStatus } from './token-response';
 import { tokenFlowOf } from './token-endpoints';
-import { TokenMetrics } from './token-metrics.service';
+import { TokenMetrics } from './token-issuer.service';
 import { rejectedTokenResponse } from './token-response';
 import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
 

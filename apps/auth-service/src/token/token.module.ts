@@ -18,8 +18,7 @@ import { PurgeExpiredJob } from './purge-expired.job';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
 import { TokenApplicationsService } from './token-applications.service';
-import { TokenIssuer } from './token-issuer.service';
-import { TokenMetrics } from './token-metrics.service';
+import { TokenIssuer, TokenMetrics } from './token-issuer.service';
 import { TokenSigner } from './token-signer.service';
 import { TrustSignaturesRepository } from './trust-signatures.repository';
 

@@ -4,19 +4,10 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 @Entity({ schema: 'auth', name: 'trust_replay' })
 @Index('trust_replay_seen_at', ['seenAt'])
 export class TrustReplay {
-  @PrimaryColumn({
-    type: 'text',
-    name: 'application_key',
-    collation: 'C',
-    primaryKeyConstraintName: 'trust_replay_pkey',
-  })
+  @PrimaryColumn({ type: 'text', name: 'application_key', collation: 'C' })
   applicationKey!: string;
 
-  @PrimaryColumn({
-    type: 'bytea',
-    name: 'authentication_code',
-    primaryKeyConstraintName: 'trust_replay_pkey',
-  })
+  @PrimaryColumn({ type: 'bytea', name: 'authentication_code' })
   authenticationCode!: Buffer;
 
   @Column({ type: 'timestamptz', name: 'seen_at', default: () => 'now()' })

@@ -6,11 +6,7 @@ import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 @Index('windows_ticket_seen_at', ['seenAt'])
 export class WindowsTicket {
   /** SHA-256 of the ticket's authenticator; see `authenticatorOf`. */
-  @PrimaryColumn({
-    type: 'bytea',
-    name: 'authenticator_hash',
-    primaryKeyConstraintName: 'windows_ticket_pkey',
-  })
+  @PrimaryColumn({ type: 'bytea', name: 'authenticator_hash' })
   authenticatorHash!: Buffer;
 
   @Column({ type: 'timestamptz', name: 'seen_at', default: () => 'now()' })

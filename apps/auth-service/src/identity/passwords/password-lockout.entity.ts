@@ -4,12 +4,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 @Entity({ schema: 'auth', name: 'password_lockout' })
 @Index('password_lockout_last_failure_at', ['lastFailureAt'])
 export class PasswordLockout {
-  @PrimaryColumn({
-    type: 'text',
-    name: 'user_name_key',
-    collation: 'C',
-    primaryKeyConstraintName: 'password_lockout_pkey',
-  })
+  @PrimaryColumn({ type: 'text', name: 'user_name_key', collation: 'C' })
   userNameKey!: string;
 
   /** Since the last lockout or success. */
