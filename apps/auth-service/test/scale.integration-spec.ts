@@ -3,8 +3,8 @@ import { postgresOptions } from '@platform/database';
 import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
 import { DataSource } from 'typeorm';
-import { SecurityGroupsStore } from '../src/access-control/security-groups.store';
-import { findApplications } from '../src/applications/find-application.query';
+import { AccessControlRepository } from '../src/access-control/access-control.repository';
+import { ApplicationsRepository } from '../src/applications/applications.repository';
 import { recordAuthenticationCode } from '../src/rate-limits/record-authentication-code.query';
 import type { TokenAuditRow } from '../src/audit/token-audit';
 import type { AuthConfig } from '../src/config';
@@ -17,8 +17,7 @@ import { ServiceProvidersStore } from '../src/identity/service-providers.store';
 import { AUTH_SCHEMA } from '../src/migrations/schemas';
 import { findExternalIdentity } from '../src/openid/find-external-identity.query';
 import { takeAndRecordCode, takeFromBucket } from '../src/rate-limits/take-from-bucket.query';
-import { listRevocations } from '../src/revocations/list-revocations.query';
-import { putRevocation } from '../src/revocations/put-revocation.query';
+import { RevocationsRepository } from '../src/revocations/revocations.repository';
 import { beginIssues } from '../src/token/begin-issue.query';
 import { findRefreshSessions } from '../src/token/find-refresh-session.query';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
@@ -37,7 +36,8 @@ const directory = (d: DataSource): IdentityDirectory =>
     new InternalLegacyStore(d),
     new ServiceProvidersStore(d),
   ]);
-const groups = (d: DataSource): SecurityGroupsStore => new SecurityGroupsStore(d);
+const groups = (d: DataSource): AccessControlRepository => new AccessControlRepository(d);
+const revocations = (d: DataSource): RevocationsRepository => new RevocationsRepository(d);
 
 const find = (query: IdentityQuery): HotStatement<DataSource> => ({
   name: `find a user by ${query.by} (${'userName' in query ? query.userName : 'number'})`,
@@ -69,7 +69,7 @@ const IDENTITIES: readonly HotStatement<DataSource>[] = [
     name: 'find an application',
     pages: 20,
     prepared: true,
-    work: (d) => findApplications(d, ['demo-backend']),
+    work: (d) => new ApplicationsRepository(d).findEnabled(['demo-backend']),
   },
   {
     name: 'count a wrong password',
@@ -186,17 +186,17 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
   {
     name: 'revoke a session',
     pages: 250,
-    work: (d) => putRevocation(d, { domain: 'jti', identifier: jtiOf(8) }, { subject: 's', clientId: null }),
+    work: (d) => revocations(d).put({ domain: 'jti', identifier: jtiOf(8) }, { subject: 's', clientId: null }),
   },
   {
     name: 'revoke a user',
     pages: 250,
     work: (d) =>
-      putRevocation(d, { domain: 'svc-personid', identifier: '5' }, { subject: 's', clientId: null }),
+      revocations(d).put({ domain: 'svc-personid', identifier: '5' }, { subject: 's', clientId: null }),
   },
-  { name: 'poll the feed', pages: 200, work: (d) => listRevocations(d, RECENT, 10_000) },
-  { name: 'list a page from the start', pages: 1_100, work: (d) => listRevocations(d, EPOCH, 1_000) },
-  { name: 'list a page far on', pages: 100, work: (d) => listRevocations(d, EPOCH, 1_000, afterDays(60)) },
+  { name: 'poll the feed', pages: 200, work: (d) => revocations(d).list(RECENT, 10_000) },
+  { name: 'list a page from the start', pages: 1_100, work: (d) => revocations(d).list(EPOCH, 1_000) },
+  { name: 'list a page far on', pages: 100, work: (d) => revocations(d).list(EPOCH, 1_000, afterDays(60)) },
 ];
 
 const purge = (d: DataSource, AUDIT_RETENTION_DAYS: number): Promise<void> =>

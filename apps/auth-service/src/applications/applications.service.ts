@@ -1,47 +1,38 @@
 import { createHmac, createSecretKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { trustSignedText } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
 import { together } from '@platform/database';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
-import type { DataSource } from 'typeorm';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { openSecret } from '../keys/secret-box';
 import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
 import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
-import type { Application, ApplicationWithSecrets } from './application';
+import type { Application } from './application';
 import { comparableSecrets, decodeAuthenticationCode, isFreshTimestamp, matchesAny } from './application';
-import { applicationSecretPurpose } from './application-secret';
-import type { ApplicationRow } from './find-application.query';
-import { findApplications } from './find-application.query';
+import { applicationSecretPurpose } from './application-secrets';
+import { ApplicationsRepository } from './applications.repository';
+import type { EnabledApplication } from './applications.repository';
 
 /** Registered applications: who they are, and whether a request really comes from one. */
 @Injectable()
 export class ApplicationsService {
-  private readonly findRow: (applicationKey: string) => Promise<ApplicationRow | null>;
+  /** The enabled application with this key, or null. Its secrets stay sealed: only the proofs below open them. Concurrent calls share a
+   *  statement. */
+  readonly find: (applicationKey: string) => Promise<EnabledApplication | null>;
   private readonly encryptionKey: KeyObject;
 
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    repository: ApplicationsRepository,
     @Inject(AUTH_CONFIG) config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly limits: TokenRateLimits,
   ) {
     this.encryptionKey = createSecretKey(config.SECRET_ENCRYPTION_KEY);
-    this.findRow = together((keys) => findApplications(dataSource, keys));
-  }
-
-  async find(applicationKey: string): Promise<ApplicationWithSecrets | null> {
-    const row = await this.findRow(applicationKey);
-    if (row === null) return null;
-    const { sealedSecrets, ...application } = row;
-    const purpose = applicationSecretPurpose(applicationKey);
-    const secrets = sealedSecrets.map((sealed) => openSecret(this.encryptionKey, purpose, sealed));
-    return { ...application, secrets };
+    this.find = together((keys) => repository.findEnabled(keys));
   }
 
   /** The application that signed `request`. The order of the checks is fixed: an unproven caller learns nothing of age or
@@ -53,7 +44,7 @@ export class ApplicationsService {
     const application = await this.find(request.applicationKey);
     const code = decodeAuthenticationCode(request.authenticationCode) ?? Buffer.alloc(0);
     const signedText = trustSignedText(request);
-    const expected = comparableSecrets(application).map((secret) =>
+    const expected = this.secretsToCompare(application).map((secret) =>
       createHmac('sha256', createSecretKey(secret)).update(signedText, 'utf8').digest(),
     );
     const proven = matchesAny(code, expected);
@@ -68,10 +59,17 @@ export class ApplicationsService {
   /** The application that knows `sharedSecret`. @throws {TokenRejected} AuthenticationFailed */
   async authenticateSecret(applicationKey: string, sharedSecret: string): Promise<Application> {
     const application = await this.find(applicationKey);
-    const proven = matchesAny(Buffer.from(sharedSecret), comparableSecrets(application));
+    const proven = matchesAny(Buffer.from(sharedSecret), this.secretsToCompare(application));
     if (application === null || !proven)
       throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
     return application;
+  }
+
+  private secretsToCompare(application: EnabledApplication | null): readonly Buffer[] {
+    if (application === null) return comparableSecrets(null);
+    const purpose = applicationSecretPurpose(application.applicationKey);
+    const open = (sealed: Buffer): Buffer => openSecret(this.encryptionKey, purpose, sealed);
+    return comparableSecrets(application.sealedSecrets.map(open));
   }
 }
 

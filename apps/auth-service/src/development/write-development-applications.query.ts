@@ -1,4 +1,4 @@
-import { applicationSecretPurpose } from '../applications/application-secret';
+import { applicationSecretPurpose } from '../applications/application-secrets';
 import { TOKEN_FLOWS } from '../token-endpoints/rejection';
 import { sealSecret } from '../keys/secret-box';
 import type { DevelopmentApplication } from './development-identities';

@@ -12,7 +12,7 @@ import { IdentityResolver } from './identity-resolver.service';
 import { InternalLegacyStore } from './internal-legacy.store';
 import { CallerIdentities } from './caller-identities.service';
 import { MeController } from './me.controller';
-import { SecurityGroupsStore } from '../access-control/security-groups.store';
+import { AccessControlRepository } from '../access-control/access-control.repository';
 import { PasswordAuthenticator } from './passwords/password-authenticator.service';
 import { PasswordHasher } from './passwords/password-hasher.service';
 import { PersonDirectoryStore } from './person-directory.store';
@@ -41,9 +41,9 @@ export class IdentityModule {
           useFactory: (...stores: IdentityStore[]) => stores,
         },
         {
-          provide: SecurityGroupsStore,
+          provide: AccessControlRepository,
           inject: [getDataSourceToken(dataSourceName('INTERNAL_LEGACY', config))],
-          useFactory: (dataSource: DataSource) => new SecurityGroupsStore(dataSource),
+          useFactory: (dataSource: DataSource) => new AccessControlRepository(dataSource),
         },
         IdentityDirectory,
         IdentityResolver,
@@ -51,7 +51,7 @@ export class IdentityModule {
         PasswordHasher,
         PasswordAuthenticator,
       ],
-      exports: [IdentityResolver, CallerIdentities, PasswordAuthenticator, SecurityGroupsStore],
+      exports: [IdentityResolver, CallerIdentities, PasswordAuthenticator, AccessControlRepository],
     };
   }
 }

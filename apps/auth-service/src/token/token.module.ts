@@ -1,8 +1,6 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { AuditModule } from '../audit/audit.module';
-import { ApplicationsModule } from '../applications/applications.module';
-import { KeysModule } from '../keys/keys.module';
 import { BearerExchange } from './bearer-exchange.service';
 import { ExternalIdentities } from '../openid/external-identities.service';
 import { OpenIdModule } from '../openid/openid.module';
@@ -33,8 +31,6 @@ export class TokenModule {
       imports: [
         ...imports,
         AuditModule,
-        ApplicationsModule,
-        KeysModule,
         OpenIdModule,
         RateLimitsModule,
         WindowsSignInModule,
