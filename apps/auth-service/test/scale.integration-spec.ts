@@ -3,8 +3,8 @@ import { postgresOptions } from '@platform/database';
 import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
 import { DataSource } from 'typeorm';
-import { SecurityGroupsStore } from '../src/access-control/security-groups.store';
-import { findApplications } from '../src/applications/find-application.query';
+import { AccessControlRepository } from '../src/access-control/access-control.repository';
+import { ApplicationsRepository } from '../src/applications/applications.repository';
 import { TokenAuditRepository } from '../src/audit/token-audit.repository';
 import type { TokenAuditRow } from '../src/audit/token-audit.repository';
 import type { AuthConfig } from '../src/config';
@@ -17,8 +17,7 @@ import { PersonDirectoryRepository } from '../src/identity/person-directory.repo
 import { ServiceProvidersRepository } from '../src/identity/service-providers.repository';
 import { AUTH_SCHEMA } from '../src/migrations/schemas';
 import { RateLimitsRepository } from '../src/rate-limits/rate-limits.repository';
-import { listRevocations } from '../src/revocations/list-revocations.query';
-import { putRevocation } from '../src/revocations/put-revocation.query';
+import { RevocationsRepository } from '../src/revocations/revocations.repository';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
 import { RefreshSessionsRepository } from '../src/token/refresh-sessions.repository';
 import { TrustSignaturesRepository } from '../src/token/trust-signatures.repository';
@@ -36,7 +35,8 @@ const stores = (d: DataSource): IdentityStoresRepository =>
     new ServiceProvidersRepository(d),
   ]);
 const lockouts = (d: DataSource): PasswordLockoutsRepository => new PasswordLockoutsRepository(d);
-const groups = (d: DataSource): SecurityGroupsStore => new SecurityGroupsStore(d);
+const groups = (d: DataSource): AccessControlRepository => new AccessControlRepository(d);
+const revocations = (d: DataSource): RevocationsRepository => new RevocationsRepository(d);
 
 const find = (query: IdentityQuery): HotStatement<DataSource> => ({
   name: `find a user by ${query.by} (${'userName' in query ? query.userName : 'number'})`,
@@ -69,7 +69,7 @@ const IDENTITIES: readonly HotStatement<DataSource>[] = [
     name: 'find an application',
     pages: 20,
     prepared: true,
-    work: (d) => findApplications(d, ['demo-backend']),
+    work: (d) => new ApplicationsRepository(d).findEnabled(['demo-backend']),
   },
   {
     name: 'count a wrong password',
@@ -194,17 +194,18 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
   {
     name: 'revoke a session',
     pages: 250,
-    work: (d) => putRevocation(d, { domain: 'jti', identifier: jtiOf(8) }, { subject: 's', clientId: null }),
+    work: (d) =>
+      revocations(d).put({ domain: 'jti', identifier: jtiOf(8) }, { subject: 's', clientId: null }),
   },
   {
     name: 'revoke a user',
     pages: 250,
     work: (d) =>
-      putRevocation(d, { domain: 'svc-personid', identifier: '5' }, { subject: 's', clientId: null }),
+      revocations(d).put({ domain: 'svc-personid', identifier: '5' }, { subject: 's', clientId: null }),
   },
-  { name: 'poll the feed', pages: 200, work: (d) => listRevocations(d, RECENT, 10_000) },
-  { name: 'list a page from the start', pages: 1_100, work: (d) => listRevocations(d, EPOCH, 1_000) },
-  { name: 'list a page far on', pages: 100, work: (d) => listRevocations(d, EPOCH, 1_000, afterDays(60)) },
+  { name: 'poll the feed', pages: 200, work: (d) => revocations(d).list(RECENT, 10_000) },
+  { name: 'list a page from the start', pages: 1_100, work: (d) => revocations(d).list(EPOCH, 1_000) },
+  { name: 'list a page far on', pages: 100, work: (d) => revocations(d).list(EPOCH, 1_000, afterDays(60)) },
 ];
 
 const purge = (d: DataSource, AUDIT_RETENTION_DAYS: number): Promise<void> =>

@@ -2,13 +2,17 @@ import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { TypeOrmModule, getDataSourceToken } from '@nestjs/typeorm';
 import { HealthRegistry, Metrics, ProblemMappers } from '@platform/service-defaults';
+import type { Problem } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
 import type { DataSourceOptions } from 'typeorm';
-import { waitForDatabase } from './connect';
-import { registerDatabaseHealth, registerDatabaseProblems } from './database-health';
-import { registerDatabaseMetrics } from './database-metrics';
-import { postgresOptions } from './postgres-options';
+import { waitForDatabase } from './connection-retry';
+import { ContentionError, isConnectionError, isStatementTimeout } from './errors';
+import { PoolDriver } from './pool';
+import { MIGRATIONS_TABLE, postgresOptions, quoteIdentifier } from './postgres-options';
 import type { PostgresSettings } from './postgres-options';
+import { observeTransactions } from './transaction';
+
+const RETRY_AFTER_SECONDS = 1;
 
 /**
  * A TypeORM data source as Nest providers (`@InjectDataSource`, `@InjectRepository` with TypeOrmModule.forFeature), with
@@ -52,4 +56,94 @@ export class DatabaseModule {
       exports: [typeOrm],
     };
   }
+}
+
+/** Readiness: the database answers. Startup: every migration that this version knows is applied. */
+function registerDatabaseHealth(
+  dataSource: DataSource,
+  schema: string,
+  health: HealthRegistry,
+  suffix: string,
+): void {
+  health.addReadinessCheck({
+    name: `database${suffix}`,
+    check: async () => {
+      await dataSource.query('SELECT 1');
+    },
+  });
+  health.addStartupCheck({
+    name: `migrations${suffix}`,
+    check: () => assertMigrated(dataSource, schema),
+  });
+}
+
+/** An outage is 503, with when to come back. */
+function registerDatabaseProblems(mappers: ProblemMappers): void {
+  mappers.add((error): Problem | null => {
+    if (isConnectionError(error)) return unavailable('The database cannot be reached.');
+    if (error instanceof ContentionError)
+      return unavailable('Too many concurrent changes of the same thing.');
+    return isStatementTimeout(error) ? unavailable('The database took too long.') : null;
+  });
+}
+
+/** @throws {Error} naming the migrations that are missing. Newer ones do no harm: replicas of two versions run side by side. */
+async function assertMigrated(dataSource: DataSource, schema: string): Promise<void> {
+  const expected = dataSource.migrations.map((migration) => migration.name ?? migration.constructor.name);
+  const table = `${quoteIdentifier(schema)}.${quoteIdentifier(MIGRATIONS_TABLE)}`;
+  const rows = await dataSource.query<{ name: string }[]>(`SELECT name FROM ${table}`);
+  const applied = new Set(rows.map(({ name }) => name));
+  const missing = expected.filter((name) => !applied.has(name));
+  if (missing.length > 0) throw new Error(`migrations not applied: ${missing.join(', ')}`);
+}
+
+function unavailable(detail: string): Problem {
+  return { status: 503, detail, headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } };
+}
+
+/** Connections and collisions of one data source as Prometheus metrics. @param database what tells it from the others of the service */
+export function registerDatabaseMetrics(dataSource: DataSource, database: string, metrics: Metrics): void {
+  registerPool(dataSource, database, metrics);
+  const retried = metrics.counter(
+    'database_transaction_retries_total',
+    'Transactions repeated because PostgreSQL asked for it (40001, 40P01)',
+    ['database'],
+  );
+  const exhausted = metrics.counter(
+    'database_transactions_exhausted_total',
+    'Transactions given up because attempts or time ran out; the caller gets 503',
+    ['database'],
+  );
+  for (const counter of [retried, exhausted]) counter.inc({ database }, 0);
+  observeTransactions(dataSource, {
+    retried: () => retried.inc({ database }),
+    exhausted: () => exhausted.inc({ database }),
+  });
+}
+
+function registerPool(dataSource: DataSource, database: string, metrics: Metrics): void {
+  metrics.sampledGauge(
+    'database_pool_connections',
+    'Open connections of the pool, by whether they are in use',
+    ['database', 'state'],
+    () => {
+      const { totalCount = 0, idleCount = 0 } = PoolDriver.of(dataSource).pool ?? {};
+      return [
+        { labels: { database, state: 'in_use' }, value: totalCount - idleCount },
+        { labels: { database, state: 'idle' }, value: idleCount },
+      ];
+    },
+  );
+  metrics.sampledGauge(
+    'database_pool_connections_max',
+    'Most connections that the pool may open',
+    ['database'],
+    () => [{ labels: { database }, value: PoolDriver.of(dataSource).pool?.options.max ?? 0 }],
+  );
+  metrics.sampledGauge(
+    'database_pool_waiting',
+    'Requests that wait for a connection of the pool',
+    ['database'],
+    () => [{ labels: { database }, value: PoolDriver.of(dataSource).pool?.waitingCount ?? 0 }],
+  );
 }

@@ -1,20 +1,20 @@
 export { DatabaseModule } from './database.module';
 export { postgresOptions, quoteIdentifier } from './postgres-options';
 export type { PostgresSettings } from './postgres-options';
-export { migrateFromEnvironment } from './migrate';
-export { runMigrations } from './run-migrations';
+export { migrateFromEnvironment, runMigrations } from './migrate';
 export { inStatement, inTransaction } from './transaction';
-export type { Isolation, TransactionOptions } from './transaction';
+export type { TransactionOptions } from './transaction';
 export { withConnectionRetry } from './connection-retry';
-export { databaseAdvice, withDatabaseAdvice } from './advice';
 export {
   ContentionError,
   DatabaseUnavailableError,
+  databaseAdvice,
   isConnectionError,
   isSerializationFailure,
   isStatementTimeout,
   isUniqueViolation,
+  withDatabaseAdvice,
 } from './errors';
-export { queryPrepared, queryPreparedArrays } from './prepared-query';
-export type { PreparedStatement } from './prepared-query';
-export { together } from './together';
+export { queryPrepared, queryPreparedArrays } from './pool';
+export type { Isolation, PreparedStatement } from './pool';
+export { batched, together } from './batched';

@@ -1,10 +1,26 @@
 import { loadConfig } from '@platform/service-defaults';
+import { Client } from 'pg';
+import { DataSource } from 'typeorm';
 import { z } from 'zod';
-import { waitForDatabase } from './connect';
-import { withDatabaseAdvice } from './advice';
-import { runMigrations } from './run-migrations';
-import type { MigrationOptions, MigrationSettings } from './run-migrations';
+import { waitForDatabase } from './connection-retry';
+import { withDatabaseAdvice } from './errors';
+import { MIGRATIONS_TABLE, postgresOptions, quoteIdentifier } from './postgres-options';
+import type { PostgresSettings } from './postgres-options';
 
+/** What happens after the migrations. */
+export interface MigrationOptions {
+  /** The role that the application connects as; it gets the grants unless it is the migrating role itself. */
+  appRole?: string;
+  /** Statements that let `quotedRole` use the tables. They run on every migration and must bear it. */
+  appRoleGrants?: (quotedRole: string) => string[];
+}
+
+/** What `runMigrations` needs to know of the database. */
+export type MigrationSettings = Omit<PostgresSettings, 'poolSize' | 'entities'> &
+  Partial<Pick<PostgresSettings, 'poolSize' | 'entities'>>;
+
+/** How long a process waits for another one that is migrating. */
+const LOCK_TIMEOUT_MS = 300_000;
 /** How long a migration waits for its database to come up. */
 const DATABASE_LIMIT_MS = 60_000;
 
@@ -46,4 +62,75 @@ export async function migrateFromEnvironment(
   const what = applied.length === 0 ? 'nothing to apply' : `applied ${applied.join(', ')}`;
   process.stdout.write(`${settings.applicationName}: schema ${settings.schema}: ${what}\n`);
   return applied;
+}
+
+/**
+ * Applies pending migrations, each in its own transaction, and the grants. Any number of processes may call it at once:
+ * an advisory lock lets one of them work (TypeORM takes none), the others then find nothing to do.
+ * @returns names of the migrations applied by this call
+ */
+export async function runMigrations(
+  settings: MigrationSettings,
+  options: MigrationOptions = {},
+): Promise<string[]> {
+  const lock = new Client({
+    connectionString: settings.url,
+    application_name: `${settings.applicationName}-migrate`,
+    lock_timeout: LOCK_TIMEOUT_MS,
+  });
+  await lock.connect();
+  try {
+    // A session lock: it is gone with the connection, whatever becomes of this process.
+    await lock.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [`migrations:${settings.schema}`]);
+    await ensureSchema(lock, settings.schema);
+    const applied = await applyPending(settings);
+    await grant(lock, settings.schema, options);
+    return applied;
+  } finally {
+    await lock.end();
+  }
+}
+
+/** CREATE SCHEMA IF NOT EXISTS wants the right to create even when there is nothing to create. */
+async function ensureSchema(client: Client, schema: string): Promise<void> {
+  const found = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
+  if (found.rowCount === 0) await client.query(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
+}
+
+async function applyPending(settings: MigrationSettings): Promise<string[]> {
+  const dataSource = new DataSource(
+    postgresOptions({ ...settings, entities: settings.entities ?? [], poolSize: 2, statementTimeoutMs: 0 }),
+  );
+  await dataSource.initialize();
+  try {
+    const applied = await dataSource.runMigrations({ transaction: 'each' });
+    return applied.map(({ name }) => name);
+  } finally {
+    await dataSource.destroy();
+  }
+}
+
+/** In one transaction, so that the application never sees half of its rights. */
+async function grant(
+  client: Client,
+  schema: string,
+  { appRole, appRoleGrants }: MigrationOptions,
+): Promise<void> {
+  if (appRole === undefined || appRole === (await currentRole(client))) return;
+  const role = quoteIdentifier(appRole);
+  const quotedSchema = quoteIdentifier(schema);
+  const statements = [
+    `GRANT USAGE ON SCHEMA ${quotedSchema} TO ${role}`,
+    // The startup check reads it.
+    `GRANT SELECT ON ${quotedSchema}.${quoteIdentifier(MIGRATIONS_TABLE)} TO ${role}`,
+    ...(appRoleGrants?.(role) ?? []),
+  ];
+  await client.query('BEGIN');
+  for (const statement of statements) await client.query(statement);
+  await client.query('COMMIT');
+}
+
+async function currentRole(client: Client): Promise<string> {
+  const { rows } = await client.query<{ role: string }>('SELECT current_user AS role');
+  return rows[0]?.role ?? '';
 }

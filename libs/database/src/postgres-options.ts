@@ -1,8 +1,7 @@
 import { Logger } from '@nestjs/common';
-import * as driver from 'pg';
 import type { DataSourceOptions, EntityTarget, MigrationInterface, ObjectLiteral } from 'typeorm';
-import { BoundedClient } from './bounded-client';
-import type { Isolation } from './transaction';
+import { PoolDriver } from './pool';
+import type { Isolation } from './pool';
 
 /** A migration class; listed explicitly, because bundles have no folder to search. */
 type MigrationClass = new () => MigrationInterface;
@@ -41,9 +40,10 @@ export interface PostgresSettings {
 /** TypeORM options for one service's database: bounded waits everywhere, no schema synchronisation, no statement in logs. */
 export function postgresOptions(settings: PostgresSettings): PostgresOptions {
   const { url, options } = withoutServerOptions(settings.url);
+  const { defaultIsolation = 'READ COMMITTED' } = settings;
   return {
     type: 'postgres',
-    driver,
+    driver: new PoolDriver(defaultIsolation),
     url,
     schema: settings.schema,
     applicationName: settings.applicationName,
@@ -60,13 +60,12 @@ export function postgresOptions(settings: PostgresSettings): PostgresOptions {
     poolErrorHandler: (error: unknown) => new Logger('Database').warn(error),
     extra: {
       ...timeouts(settings.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS),
-      Client: BoundedClient,
       idleTimeoutMillis: IDLE_CONNECTION_MS,
       keepAlive: true,
       options: [
         options,
         serverOption('search_path', quoteIdentifier(settings.schema)),
-        serverOption('default_transaction_isolation', settings.defaultIsolation ?? 'READ COMMITTED'),
+        serverOption('default_transaction_isolation', defaultIsolation),
       ]
         .join(' ')
         .trim(),

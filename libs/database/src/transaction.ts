@@ -2,10 +2,8 @@ import { SYSTEM_CLOCK, fullJitterDelayMs, sleep } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
 import { ContentionError, DatabaseUnavailableError, isSerializationFailure } from './errors';
-import { KeyedMutex } from './keyed-mutex';
-
-/** Isolation of a transaction, in SQL's words. */
-export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
+import { PoolDriver } from './pool';
+import type { Isolation } from './pool';
 
 /** How often and how long a transaction is repeated. */
 export interface TransactionOptions {
@@ -20,7 +18,8 @@ export interface TransactionOptions {
   serializeOn?: string;
   /**
    * The commit does not wait for the disk: a crash of the server may undo it as a whole, within its last second. Only for what may
-   * happen again without harm.
+   * happen again without harm. This and `idleLimitMs` cost one round trip, together; a transaction on a hot path sets them in its first
+   * statement instead: `set_config('synchronous_commit', 'off', true)`.
    */
   mayBeLostInCrash?: boolean;
   /**
@@ -74,7 +73,7 @@ export function inTransaction<T>(
   work: (manager: EntityManager) => Promise<T>,
   options: TransactionOptions = {},
 ): Promise<T> {
-  return inTurn(dataSource, () => once(dataSource, beginning(isolation, options), work), options);
+  return inTurn(dataSource, () => runOnce(dataSource, { ...options, isolation }, work), options);
 }
 
 async function inTurn<T>(
@@ -123,45 +122,59 @@ async function repeat<T>(
   }
 }
 
-/** One round trip, whatever is set. */
-function beginning(isolation: Isolation, { mayBeLostInCrash, idleLimitMs }: TransactionOptions): string {
-  const statements = [`START TRANSACTION ISOLATION LEVEL ${isolation}`];
-  if (mayBeLostInCrash) statements.push('SET LOCAL synchronous_commit TO off');
-  if (idleLimitMs !== undefined)
-    statements.push(`SET LOCAL idle_in_transaction_session_timeout TO ${String(idleLimitMs)}`);
-  return statements.join('; ');
-}
+type TransactionStart = Pick<TransactionOptions, 'mayBeLostInCrash' | 'idleLimitMs'> & {
+  isolation: Isolation;
+};
 
-async function once<T>(
+async function runOnce<T>(
   dataSource: DataSource,
-  start: string,
+  start: TransactionStart,
   work: (manager: EntityManager) => Promise<T>,
 ): Promise<T> {
   const runner = dataSource.createQueryRunner();
+  try {
+    // First and outside of `inside`: without a connection there is nothing to roll back.
+    await runner.connect();
+    return await inside(runner, start, work);
+  } finally {
+    await runner.release();
+  }
+}
+
+async function inside<T>(
+  runner: QueryRunner,
+  start: TransactionStart,
+  work: (manager: EntityManager) => Promise<T>,
+): Promise<T> {
   try {
     await begin(runner, start);
     const result = await work(runner.manager);
     await runner.commitTransaction();
     return result;
   } catch (error) {
-    // TypeORM releases the runner of a lost connection by itself; what came after is a consequence of the loss.
+    // TypeORM releases the runner when its connection is lost; every later error is a consequence of the loss.
     if (runner.isReleased) throw new DatabaseUnavailableError('the connection was lost', { cause: error });
     await rollBack(runner, error);
     throw error;
-  } finally {
-    await runner.release();
   }
 }
 
-/** TypeORM's startTransaction takes two round trips to set an isolation level; its state is what it would have left. */
-async function begin(runner: QueryRunner, start: string): Promise<void> {
-  await runner.query(start);
-  Object.assign(runner, { isTransactionActive: true, transactionDepth: 1 });
+/** One round trip; two at another isolation than the pool's, which TypeORM sets by a statement of its own, and one more for options. */
+async function begin(
+  runner: QueryRunner,
+  { isolation, mayBeLostInCrash, idleLimitMs }: TransactionStart,
+): Promise<void> {
+  const { defaultIsolation } = PoolDriver.of(runner.dataSource);
+  await runner.startTransaction(isolation === defaultIsolation ? undefined : isolation);
+  const settings: string[] = [];
+  if (mayBeLostInCrash) settings.push('SET LOCAL synchronous_commit TO off');
+  if (idleLimitMs !== undefined)
+    settings.push(`SET LOCAL idle_in_transaction_session_timeout TO ${String(idleLimitMs)}`);
+  if (settings.length > 0) await runner.query(settings.join('; '));
 }
 
-/** Adds the failed rollback to the story, never in place of what caused it. */
+/** A failed rollback is reported with the error that made it necessary. */
 async function rollBack(runner: QueryRunner, error: unknown): Promise<void> {
-  if (!runner.isTransactionActive) return;
   try {
     await runner.rollbackTransaction();
   } catch (rollbackError) {
@@ -175,4 +188,30 @@ function mutexOf(dataSource: DataSource): KeyedMutex {
   let mutex = mutexes.get(dataSource);
   if (mutex === undefined) mutexes.set(dataSource, (mutex = new KeyedMutex()));
   return mutex;
+}
+
+/** One piece of work at a time per key, in the order of arrival, within this process. */
+export class KeyedMutex {
+  private readonly tails = new Map<string, Promise<void>>();
+
+  /** Runs `work` once nobody before holds `key`. The turn ends when `work` settles. */
+  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = this.tails.get(key);
+    let release = (): void => undefined;
+    const done = new Promise<void>((resolve) => (release = resolve));
+    const tail = before === undefined ? done : before.then(() => done);
+    this.tails.set(key, tail);
+    try {
+      if (before !== undefined) await before;
+      return await work();
+    } finally {
+      release();
+      if (this.tails.get(key) === tail) this.tails.delete(key);
+    }
+  }
+
+  /** Keys that somebody holds or waits for. */
+  get size(): number {
+    return this.tails.size;
+  }
 }

@@ -15,6 +15,7 @@ import {
   runMigrations,
   withConnectionRetry,
 } from '../src';
+import { PoolDriver } from '../src/pool';
 import { connectCounters, counterSettings } from './counters';
 
 @Controller()
@@ -118,6 +119,23 @@ describe('a database outage', () => {
       });
       const error: unknown = await cutOff.catch((each: unknown) => each);
       expect(isConnectionError(error)).toBe(true);
+      expect(await dataSource.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    } finally {
+      await dataSource.destroy();
+    }
+  });
+
+  it('takes a connection from the pool whose server stops answering in a transaction', async () => {
+    const dataSource = await connectCounters(proxy.url, { poolSize: 1, statementTimeoutMs: 500 });
+    try {
+      const frozen = inTransaction(dataSource, 'READ COMMITTED', (manager) => {
+        proxy.freeze();
+        return manager.query('SELECT 1');
+      });
+      const error: unknown = await frozen.catch((each: unknown) => each);
+      expect(isConnectionError(error)).toBe(true);
+      expect(PoolDriver.of(dataSource).pool?.totalCount).toBe(0);
+      await proxy.restore();
       expect(await dataSource.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
     } finally {
       await dataSource.destroy();

@@ -3,7 +3,7 @@ import { createTestDatabase, eventually } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { DataSource, EntityManager } from 'typeorm';
 import { ContentionError, inTransaction, isConnectionError, isUniqueViolation, runMigrations } from '../src';
-import { registerDatabaseMetrics } from '../src/database-metrics';
+import { registerDatabaseMetrics } from '../src/database.module';
 import { connectCounters, counterSettings } from './counters';
 
 async function increment(manager: EntityManager): Promise<number> {

@@ -1,4 +1,4 @@
-import { applicationSecretPurpose } from '../applications/application-secret';
+import { applicationSecretPurpose } from '../applications/application-secrets';
 import { TOKEN_FLOWS } from '../token/token-response';
 import { sealSecret } from '../keys/secret-box';
 import type { DevelopmentApplication } from './development-identities';

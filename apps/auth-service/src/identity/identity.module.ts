@@ -3,7 +3,7 @@ import type { DynamicModule, FactoryProvider, Type } from '@nestjs/common';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import { DatabaseModule } from '@platform/database';
 import type { DataSource } from 'typeorm';
-import { SecurityGroupsStore } from '../access-control/security-groups.store';
+import { AccessControlRepository } from '../access-control/access-control.repository';
 import type { AuthConfig } from '../config';
 import { STORE_SCHEMAS } from '../migrations/schemas';
 import type { Store } from '../migrations/schemas';
@@ -39,12 +39,12 @@ export class IdentityModule {
           inject: Object.values(STORES),
           useFactory: (...stores: IdentityStoreRepository[]) => new IdentityStoresRepository(stores),
         },
-        onDataSourceOf('INTERNAL_LEGACY', SecurityGroupsStore, config),
+        onDataSourceOf('INTERNAL_LEGACY', AccessControlRepository, config),
         IdentitiesService,
         PasswordLockoutsRepository,
         PasswordsService,
       ],
-      exports: [IdentitiesService, PasswordsService, SecurityGroupsStore],
+      exports: [IdentitiesService, PasswordsService, AccessControlRepository],
     };
   }
 }

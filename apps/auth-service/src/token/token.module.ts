@@ -1,8 +1,5 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
-import { ApplicationsModule } from '../applications/applications.module';
-import { AuditModule } from '../audit/audit.module';
-import { KeysModule } from '../keys/keys.module';
 import { OpenIdModule } from '../openid/openid.module';
 import { RateLimitsRepository } from '../rate-limits/rate-limits.repository';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
@@ -28,7 +25,7 @@ export class TokenModule {
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,
-      imports: [...imports, AuditModule, ApplicationsModule, KeysModule, OpenIdModule, WindowsSignInModule],
+      imports: [...imports, OpenIdModule, WindowsSignInModule],
       controllers: [
         RefreshFlow,
         PasswordFlow,

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { inStatement, inTransaction, isUniqueViolation, together } from '@platform/database';
+import { inStatement, inTransaction, isUniqueViolation, batched } from '@platform/database';
 import type { TransactionOptions } from '@platform/database';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
@@ -50,7 +50,7 @@ export class SettingWrites {
     @InjectDataSource() private readonly dataSource: DataSource,
     @Inject(CLOCK) private readonly clock: Clock,
   ) {
-    this.write = together((writes) => writeSettings(dataSource, writes));
+    this.write = batched((writes) => writeSettings(dataSource, writes));
   }
 
   /** @throws {SettingError} what the operation throws, or `idempotency-key-reused` @throws {ContentionError} when time runs out */

@@ -1,7 +1,7 @@
 import { DatabaseUnavailableError } from './errors';
-import { together } from './together';
+import { batched } from './batched';
 
-describe('together', () => {
+describe('batched', () => {
   const doubled = (batches: number[][]) => (numbers: readonly number[]) => {
     batches.push([...numbers]);
     return Promise.resolve(numbers.map((number) => 2 * number));
@@ -9,14 +9,14 @@ describe('together', () => {
 
   it('answers the calls of one turn at once, each with its own answer, the same question as often as it was asked', async () => {
     const batches: number[][] = [];
-    const double = together(doubled(batches));
+    const double = batched(doubled(batches));
     expect(await Promise.all([1, 2, 1].map(double))).toEqual([2, 4, 2]);
     expect(batches).toEqual([[1, 2, 1]]);
   });
 
   it('keeps nothing: a later call is a new question', async () => {
     const batches: number[][] = [];
-    const double = together(doubled(batches));
+    const double = batched(doubled(batches));
     await double(1);
     await double(1);
     expect(batches).toEqual([[1], [1]]);
@@ -24,7 +24,7 @@ describe('together', () => {
 
   it('bounds what is answered at once', async () => {
     const batches: number[][] = [];
-    const double = together(doubled(batches), { maxBatch: 2 });
+    const double = batched(doubled(batches), { maxBatch: 2 });
     await Promise.all([1, 2, 3].map(double));
     expect(batches).toEqual([[1, 2], [3]]);
   });
@@ -32,7 +32,7 @@ describe('together', () => {
   const refused = (code: string): Error => Object.assign(new Error('refused'), { code });
 
   it('answers each by itself when PostgreSQL refuses them together: only the bad one fails', async () => {
-    const answer = together((numbers: readonly number[]) =>
+    const answer = batched((numbers: readonly number[]) =>
       numbers.includes(13) ? Promise.reject(refused('22021')) : Promise.resolve(numbers),
     );
     const [one, bad, two] = await Promise.allSettled([1, 13, 2].map(answer));
@@ -46,7 +46,7 @@ describe('together', () => {
     ['after an error of our own', new Error('an upsert with RETURNING gave no row')],
   ])('does not ask again %s: nobody knows what has happened', async (_when, error) => {
     let asked = 0;
-    const answer = together(() => {
+    const answer = batched(() => {
       asked += 1;
       return Promise.reject(error);
     });

@@ -1,4 +1,4 @@
-import { KeyedMutex } from './keyed-mutex';
+import { KeyedMutex } from './transaction';
 
 describe('KeyedMutex', () => {
   it('runs work of one key in order of arrival and never together', async () => {

@@ -6,7 +6,7 @@ export interface GroupMember {
   value: string;
 }
 
-// UNION, not UNION ALL: a group that was reached already is not walked again, so cycles end. The group asked for is not
+// By hand: recursive. UNION, not UNION ALL: a group that was reached already is not walked again, so cycles end. The group asked for is not
 // its own member, even where a cycle leads back to it. Disabled users are members of nothing.
 // OFFSET 0 keeps each look-up one by key. Nobody can tell how many groups a recursion finds, and joined, a guess too high reads all users.
 const FIND_MEMBERS = `
@@ -25,6 +25,7 @@ const FIND_MEMBERS = `
       SELECT user_name FROM internal_legacy.internal_user WHERE user_id = m.user_id AND NOT disabled OFFSET 0) u
   ) SELECT key, value FROM member ORDER BY key, value`;
 
+// By hand: recursive.
 const HAS_ACCESS = `
   WITH RECURSIVE membership AS (
     SELECT m.group_name FROM internal_legacy.group_member_user m
@@ -37,8 +38,9 @@ const HAS_ACCESS = `
     SELECT 1 FROM internal_legacy.access_point_grant JOIN membership USING (group_name) WHERE access_point_name = $1
   ) AS "hasAccess"`;
 
-/** Security groups and access points of the internal legacy store. */
-export class SecurityGroupsStore {
+/** Every statement on security groups and access points. They live in the internal legacy store, wherever that is, and are used by nothing
+ *  else there. */
+export class AccessControlRepository {
   constructor(private readonly dataSource: DataSource) {}
 
   /** Users and groups in this group and in the groups it contains, groups first; empty for an unknown group. */
