@@ -17,7 +17,7 @@ export class WindowsTicketsRepository {
   async record(authenticator: Buffer): Promise<boolean> {
     const authenticatorHash = createHash('sha256').update(authenticator).digest();
     const tickets = this.dataSource.createQueryBuilder().insert().into(WindowsTicket);
-    const { raw } = await tickets.values({ authenticatorHash }).orIgnore().returning(['seenAt']).execute();
-    return (raw as unknown[]).length === 1;
+    const inserted = await tickets.values({ authenticatorHash }).orIgnore().returning(['seenAt']).execute();
+    return (inserted.raw as unknown[]).length === 1;
   }
 }
