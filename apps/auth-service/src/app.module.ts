@@ -17,7 +17,6 @@ import { JwksController } from './keys/jwks.controller';
 import { SigningKeysRepository } from './keys/signing-keys.repository';
 import { SigningKeys } from './keys/signing-keys.service';
 import { AUTH_SCHEMA } from './migrations/schemas';
-import { RateLimitsModule } from './rate-limits/rate-limits.module';
 import { RevocationsController } from './revocations/revocations.controller';
 import { RevocationsRepository } from './revocations/revocations.repository';
 import { RevocationsService } from './revocations/revocations.service';
@@ -33,7 +32,6 @@ class CoreModule {
     const configuration = { provide: AUTH_CONFIG, useValue: config };
     return {
       module: CoreModule,
-      imports: [RateLimitsModule],
       providers: [configuration, ApplicationsRepository, SigningKeysRepository, ...exported],
       exports: [configuration, ...exported],
     };

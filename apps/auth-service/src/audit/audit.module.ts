@@ -1,8 +1,11 @@
 import { Global, Module } from '@nestjs/common';
-import { RefusalAudit } from './refusal-audit.service';
-import { TokenAttempts } from './token-attempts.service';
+import { TokenAuditRepository } from './token-audit.repository';
+import { TokenAuditService } from './token-audit.service';
 
 /** Who asked for what, and what came of it. Global: every flow takes part. */
 @Global()
-@Module({ providers: [RefusalAudit, TokenAttempts], exports: [RefusalAudit, TokenAttempts] })
+@Module({
+  providers: [TokenAuditRepository, TokenAuditService],
+  exports: [TokenAuditRepository, TokenAuditService],
+})
 export class AuditModule {}

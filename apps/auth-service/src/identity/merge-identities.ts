@@ -1,6 +1,6 @@
 import { combinePersonas } from '@platform/personas';
 import type { Identity, IdentityRecord, IdentityType, Resolution } from './identity';
-import { formatSubject } from './subject';
+import { formatSubject } from './identity';
 
 /** Identifiers the caller insists on; a record or a merged identity that says otherwise is not the one meant. */
 export interface ExplicitIdentifiers {

@@ -3,7 +3,7 @@ import { CurrentCaller, RequireInternalAdministrator } from '@platform/access-to
 import type { Caller } from '@platform/access-tokens';
 import { Documented, SignedCursor, problems } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { TokenAttempts } from '../audit/token-attempts.service';
+import { TokenAuditService } from '../audit/token-audit.service';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { Revocation, RevocationKey } from './revocation';
@@ -24,7 +24,7 @@ export class RevocationsController {
   constructor(
     private readonly repository: RevocationsRepository,
     private readonly revocations: RevocationsService,
-    private readonly attempts: TokenAttempts,
+    private readonly audit: TokenAuditService,
     @Inject(AUTH_CONFIG) config: AuthConfig,
   ) {
     this.cursors = new SignedCursor(config.CURSOR_HMAC_KEY);
@@ -70,7 +70,7 @@ export class RevocationsController {
     @Req() request: FastifyRequest,
   ): Promise<void> {
     const key = revocationKey(domain, identifier);
-    const origin = { address: this.attempts.addressOf(request), traceId: request.id };
+    const origin = { address: this.audit.addressOf(request), traceId: request.id };
     await this.revocations.revoke(key, caller, origin);
   }
 
