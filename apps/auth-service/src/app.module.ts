@@ -7,6 +7,8 @@ import { DatabaseModule } from '@platform/database';
 import { AccessControlController } from './access-control/access-control.controller';
 import { ApplicationsRepository } from './applications/applications.repository';
 import { ApplicationsService } from './applications/applications.service';
+import { TokenAuditRepository } from './audit/token-audit.repository';
+import { TokenAuditService } from './audit/token-audit.service';
 import { BusinessUnitsController } from './business-units/business-units.controller';
 import { CustomersClient } from './business-units/customers.client';
 import { AUTH_CONFIG } from './config';
@@ -16,19 +18,26 @@ import { IdentityModule } from './identity/identity.module';
 import { JwksController } from './keys/jwks.controller';
 import { SigningKeysRepository } from './keys/signing-keys.repository';
 import { SigningKeys } from './keys/signing-keys.service';
-import { AUTH_SCHEMA } from './migrations/schemas';
+import { AUTH_SCHEMA, SCHEMAS } from './migrations/schemas';
 import { RevocationsController } from './revocations/revocations.controller';
 import { RevocationsRepository } from './revocations/revocations.repository';
 import { RevocationsService } from './revocations/revocations.service';
 import { TokenRejectionFilter } from './token/token-rejection.filter';
 import { TokenModule } from './token/token.module';
 
-/** What every feature may inject: the configuration, applications, signing keys and revocations. */
+/** What every feature may inject: the configuration, applications, signing keys, revocations and the audit trail. */
 @Global()
 @Module({})
 class CoreModule {
   static forRoot(config: AuthConfig): DynamicModule {
-    const exported = [ApplicationsService, SigningKeys, RevocationsRepository, RevocationsService];
+    const exported = [
+      ApplicationsService,
+      SigningKeys,
+      RevocationsRepository,
+      RevocationsService,
+      TokenAuditRepository,
+      TokenAuditService,
+    ];
     const configuration = { provide: AUTH_CONFIG, useValue: config };
     return {
       module: CoreModule,
@@ -54,6 +63,8 @@ export class AppModule {
         CoreModule.forRoot(config),
         DatabaseModule.forRoot({
           ...AUTH_SCHEMA.settings,
+          // Identity stores in the same database are read over this data source.
+          entities: SCHEMAS.flatMap(({ settings }) => settings.entities),
           url: config.DATABASE_URL,
           poolSize: config.DATABASE_POOL_SIZE,
         }),

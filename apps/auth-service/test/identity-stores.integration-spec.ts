@@ -72,7 +72,8 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     for (const { settings, grants } of SCHEMAS) {
       await runMigrations({ ...settings, url: database.ownerUrl }, { appRole: role, appRoleGrants: grants });
     }
-    dataSource = new DataSource(postgresOptions({ ...AUTH_SCHEMA.settings, url, poolSize: 2 }));
+    const entities = SCHEMAS.flatMap(({ settings }) => settings.entities);
+    dataSource = new DataSource(postgresOptions({ ...AUTH_SCHEMA.settings, entities, url, poolSize: 2 }));
     await dataSource.initialize();
     store = create(dataSource);
   });

@@ -59,3 +59,5 @@ export class ApplicationSecretEntity {
   @Column({ name: 'expires_at', type: 'timestamptz', nullable: true })
   expiresAt!: Date | null;
 }
+
+export const APPLICATION_ENTITIES = [ApplicationEntity, ApplicationSecretEntity];

@@ -10,20 +10,15 @@ export interface Application extends Pick<
   allowedFlows: readonly string[];
 }
 
-/** An application with its live secrets, newest first. */
-export interface ApplicationWithSecrets extends Application {
-  secrets: readonly Buffer[];
-}
-
 /** How far a request's timestamp may lie in the past or the future. */
 const TRUST_MAX_AGE_SECONDS = 300;
 
 /** Stands in for the secrets of an unknown application, so that being unknown takes as long as being wrong. */
 const DUMMY_SECRETS: readonly Buffer[] = [Buffer.alloc(44, 'dummy')];
 
-/** The secrets to compare with: of the application, or dummies of equal cost. */
-export function comparableSecrets(application: ApplicationWithSecrets | null): readonly Buffer[] {
-  return application !== null && application.secrets.length > 0 ? application.secrets : DUMMY_SECRETS;
+/** The secrets to compare with: those of the application, or dummies of equal cost when it has none or does not exist. */
+export function comparableSecrets(secrets: readonly Buffer[] | null): readonly Buffer[] {
+  return secrets !== null && secrets.length > 0 ? secrets : DUMMY_SECRETS;
 }
 
 /** True when one of `candidates` equals `given`. Every candidate is compared, and by digest, so that the time depends

@@ -5,37 +5,29 @@ import { batched } from '@platform/database';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { openSecret } from '../keys/secret-box';
-import type { Application, ApplicationWithSecrets } from './application';
+import { comparableSecrets } from './application';
 import { applicationSecretPurpose } from './application-secrets';
 import { ApplicationsRepository } from './applications.repository';
 import type { EnabledApplication } from './applications.repository';
 
-/** Registered applications, as the token flows look them up. Concurrent calls share a statement. */
+/** Registered applications. */
 @Injectable()
 export class ApplicationsService {
-  private readonly findEnabled: (applicationKey: string) => Promise<EnabledApplication | null>;
+  /** The enabled application with this key, or null. Its secrets stay sealed. Concurrent calls share a statement. */
+  readonly find: (applicationKey: string) => Promise<EnabledApplication | null>;
   private readonly encryptionKey: KeyObject;
 
   constructor(repository: ApplicationsRepository, @Inject(AUTH_CONFIG) config: AuthConfig) {
     this.encryptionKey = createSecretKey(config.SECRET_ENCRYPTION_KEY);
-    this.findEnabled = batched((keys) => repository.findEnabled(keys));
+    this.find = batched((keys) => repository.findEnabled(keys));
   }
 
-  /** The enabled application with this key, or null. Its secrets stay sealed. */
-  async find(applicationKey: string): Promise<Application | null> {
-    const found = await this.findEnabled(applicationKey);
-    if (found === null) return null;
-    const { sealedSecrets: _sealed, ...application } = found;
-    return application;
-  }
-
-  /** The same with its live secrets, decrypted: for a request that proves that it knows one. */
-  async findWithSecrets(applicationKey: string): Promise<ApplicationWithSecrets | null> {
-    const found = await this.findEnabled(applicationKey);
-    if (found === null) return null;
-    const { sealedSecrets, ...application } = found;
-    const purpose = applicationSecretPurpose(applicationKey);
-    const secrets = sealedSecrets.map((sealed) => openSecret(this.encryptionKey, purpose, sealed));
-    return { ...application, secrets };
+  /** The application's live secrets, decrypted, for a request that proves that it knows one; for an unknown application dummies of equal cost. */
+  secretsToCompare(application: EnabledApplication | null): readonly Buffer[] {
+    if (application === null) return comparableSecrets(null);
+    const purpose = applicationSecretPurpose(application.applicationKey);
+    return comparableSecrets(
+      application.sealedSecrets.map((sealed) => openSecret(this.encryptionKey, purpose, sealed)),
+    );
   }
 }

@@ -6,7 +6,7 @@ const AUDIT_ID = { type: 'bigint', name: 'audit_id', generatedIdentity: 'ALWAYS'
 @Entity({ schema: 'auth', name: 'token_audit' })
 @Check('token_audit_check', '(status = 200) = (reason IS NOT NULL AND reason = 0)')
 @Index('token_audit_occurred_at', ['occurredAt'], { type: 'brin' })
-export class TokenAudit {
+class TokenAudit {
   @PrimaryGeneratedColumn('identity', AUDIT_ID)
   auditId!: string;
 
@@ -52,7 +52,7 @@ export class TokenAudit {
 /** A revocation of a token, a user or a refresh family. The service may insert rows and do nothing else with them. */
 @Entity({ schema: 'auth', name: 'revocation_audit' })
 @Index('revocation_audit_occurred_at', ['occurredAt'], { type: 'brin' })
-export class RevocationAudit {
+class RevocationAudit {
   @PrimaryGeneratedColumn('identity', AUDIT_ID)
   auditId!: string;
 
@@ -84,7 +84,7 @@ export class RevocationAudit {
 
 /** A change of an application, its secrets or a signing key. Triggers write it, whoever makes the change; the service has no right to it. */
 @Entity({ schema: 'auth', name: 'administration_audit' })
-export class AdministrationAudit {
+class AdministrationAudit {
   @PrimaryGeneratedColumn('identity', AUDIT_ID)
   auditId!: string;
 
@@ -119,3 +119,5 @@ export class AdministrationAudit {
   @Column({ type: 'inet', nullable: true, default: () => 'inet_client_addr()' })
   address!: string | null;
 }
+
+export const AUDIT_ENTITIES = [TokenAudit, RevocationAudit, AdministrationAudit] as const;

@@ -1,8 +1,8 @@
 import { postgresOptions } from '@platform/database';
 import type { PostgresSettings } from '@platform/database';
 import { DataSource } from 'typeorm';
-import { ApplicationEntity, ApplicationSecretEntity } from '../applications/application.entity';
-import { AdministrationAudit, RevocationAudit, TokenAudit } from '../audit/audit.entity';
+import { APPLICATION_ENTITIES } from '../applications/application.entity';
+import { AUDIT_ENTITIES } from '../audit/audit.entity';
 import { ExternalIdentity } from '../identity/external-identity.entity';
 import { INTERNAL_LEGACY_ENTITIES } from '../identity/internal-legacy.entity';
 import { PasswordLockout } from '../identity/passwords/password-lockout.entity';
@@ -32,8 +32,7 @@ const STATEMENT_TIMEOUT_MS = 5_000;
 
 function schema(
   name: string,
-  entities: PostgresSettings['entities'],
-  migrations: PostgresSettings['migrations'],
+  { entities, migrations }: Pick<PostgresSettings, 'entities' | 'migrations'>,
   grants: ServiceSchema['grants'],
 ): ServiceSchema {
   return {
@@ -48,48 +47,45 @@ function schema(
   };
 }
 
-/** A store in the service's own database is read over the service's own data source, which therefore knows the stores' tables too. */
-const ENTITIES = [
-  AdministrationAudit,
-  ApplicationEntity,
-  ApplicationSecretEntity,
-  ExternalIdentity,
-  OpenIdSignIn,
-  PasswordLockout,
-  RateLimitBucket,
-  RefreshFamily,
-  RefreshToken,
-  RevocationAudit,
-  RevocationEntity,
-  SigningKeyEntity,
-  TokenAudit,
-  TrustReplay,
-  WindowsTicket,
-  ...PERSON_DIRECTORY_ENTITIES,
-  ...INTERNAL_LEGACY_ENTITIES,
-  ...SERVICE_PROVIDERS_ENTITIES,
-];
-
 /** The service's own tables. Applications are administered by the owner role, so the service only reads them. */
-export const AUTH_SCHEMA = schema('auth', ENTITIES, [CreateAuthTables1764000000000], (role) => [
-  `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
-  `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in TO ${role}`,
-  `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
-  `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
-  // Insert-only: not even to be read by the service.
-  `REVOKE ALL ON auth.token_audit, auth.revocation_audit FROM ${role}`,
-  `GRANT INSERT ON auth.token_audit, auth.revocation_audit TO ${role}`,
-  // Written by triggers, on the owner's behalf.
-  `REVOKE ALL ON auth.administration_audit FROM ${role}`,
-  `GRANT EXECUTE ON FUNCTION auth.purge_audit(integer) TO ${role}`,
-  `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
-]);
+export const AUTH_SCHEMA = schema(
+  'auth',
+  {
+    entities: [
+      ...APPLICATION_ENTITIES,
+      ...AUDIT_ENTITIES,
+      ExternalIdentity,
+      OpenIdSignIn,
+      PasswordLockout,
+      RateLimitBucket,
+      RefreshFamily,
+      RefreshToken,
+      RevocationEntity,
+      SigningKeyEntity,
+      TrustReplay,
+      WindowsTicket,
+    ],
+    migrations: [CreateAuthTables1764000000000],
+  },
+  (role) => [
+    `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
+    `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in TO ${role}`,
+    `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
+    `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
+    // Insert-only: not even to be read by the service.
+    `REVOKE ALL ON auth.token_audit, auth.revocation_audit FROM ${role}`,
+    `GRANT INSERT ON auth.token_audit, auth.revocation_audit TO ${role}`,
+    // Written by triggers, on the owner's behalf.
+    `REVOKE ALL ON auth.administration_audit FROM ${role}`,
+    `GRANT EXECUTE ON FUNCTION auth.purge_audit(integer) TO ${role}`,
+    `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
+  ],
+);
 
 /** The identity stores belong to others: the service reads them and may only replace a password hash by a stronger one. */
 const PERSON_DIRECTORY_SCHEMA = schema(
   'person_directory',
-  PERSON_DIRECTORY_ENTITIES,
-  [CreatePersonDirectory1764000000100],
+  { entities: PERSON_DIRECTORY_ENTITIES, migrations: [CreatePersonDirectory1764000000100] },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA person_directory TO ${role}`,
     `GRANT UPDATE (password_hash) ON person_directory.person TO ${role}`,
@@ -98,8 +94,7 @@ const PERSON_DIRECTORY_SCHEMA = schema(
 
 const INTERNAL_LEGACY_SCHEMA = schema(
   'internal_legacy',
-  INTERNAL_LEGACY_ENTITIES,
-  [CreateInternalLegacy1764000000200],
+  { entities: INTERNAL_LEGACY_ENTITIES, migrations: [CreateInternalLegacy1764000000200] },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA internal_legacy TO ${role}`,
     `GRANT UPDATE (password_hash) ON internal_legacy.internal_user TO ${role}`,
@@ -108,8 +103,7 @@ const INTERNAL_LEGACY_SCHEMA = schema(
 
 const SERVICE_PROVIDERS_SCHEMA = schema(
   'service_providers',
-  SERVICE_PROVIDERS_ENTITIES,
-  [CreateServiceProviders1764000000300],
+  { entities: SERVICE_PROVIDERS_ENTITIES, migrations: [CreateServiceProviders1764000000300] },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA service_providers TO ${role}`,
     `GRANT UPDATE (password_hash) ON service_providers.technician TO ${role}`,

@@ -5,7 +5,6 @@ import type { UnsignedTrustRequest } from '@platform/auth-client';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import {
-  comparableSecrets,
   decodeAuthenticationCode,
   isFreshTimestamp,
   matchesAny,
@@ -44,8 +43,8 @@ export class TokenApplicationsService {
   /** The application that knows `sharedSecret`.
    *  @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow */
   async authenticateSecret(applicationKey: string, sharedSecret: string): Promise<Application> {
-    const application = await this.applications.findWithSecrets(applicationKey);
-    const proven = matchesAny(Buffer.from(sharedSecret), comparableSecrets(application));
+    const application = await this.applications.find(applicationKey);
+    const proven = matchesAny(Buffer.from(sharedSecret), this.applications.secretsToCompare(application));
     if (application === null || !proven)
       throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
     return permitted(application, 'trust-simple');
@@ -58,12 +57,12 @@ export class TokenApplicationsService {
   async authenticateSigned(
     request: UnsignedTrustRequest & { authenticationCode: string },
   ): Promise<Application> {
-    const application = await this.applications.findWithSecrets(request.applicationKey);
+    const application = await this.applications.find(request.applicationKey);
     const code = decodeAuthenticationCode(request.authenticationCode) ?? Buffer.alloc(0);
     const signedText = trustSignedText(request);
-    const expected = comparableSecrets(application).map((secret) =>
-      createHmac('sha256', createSecretKey(secret)).update(signedText, 'utf8').digest(),
-    );
+    const expected = this.applications
+      .secretsToCompare(application)
+      .map((secret) => createHmac('sha256', createSecretKey(secret)).update(signedText, 'utf8').digest());
     const proven = matchesAny(code, expected);
     if (application === null || !proven)
       throw proofFailed(application === null ? 'unknown application' : 'wrong code');

@@ -1,6 +1,5 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
-import { AuditModule } from '../audit/audit.module';
 import { OpenIdModule } from '../openid/openid.module';
 import { RateLimitsRepository } from '../rate-limits/rate-limits.repository';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
@@ -26,7 +25,7 @@ export class TokenModule {
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,
-      imports: [...imports, AuditModule, OpenIdModule, WindowsSignInModule],
+      imports: [...imports, OpenIdModule, WindowsSignInModule],
       controllers: [
         RefreshFlow,
         PasswordFlow,
