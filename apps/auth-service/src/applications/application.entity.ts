@@ -2,14 +2,13 @@ import type { Personas } from '@platform/personas';
 import { Check, Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
 
 /** A registered caller of the token endpoints. The service's role only reads it; administration writes. */
-@Entity('application')
+@Entity({ schema: 'auth', name: 'application' })
 @Check('application_allowed_personas_check', 'allowed_personas BETWEEN 0 AND 31')
 export class ApplicationEntity {
   @PrimaryColumn({
     name: 'application_key',
     type: 'text',
     collation: 'C',
-    primaryKeyConstraintName: 'application_pkey',
   })
   applicationKey!: string;
 
@@ -32,13 +31,12 @@ export class ApplicationEntity {
 }
 
 /** One version of an application's secret. The newest two that have not expired are accepted. */
-@Entity('application_secret')
+@Entity({ schema: 'auth', name: 'application_secret' })
 export class ApplicationSecretEntity {
   @PrimaryColumn({
     name: 'application_key',
     type: 'text',
     collation: 'C',
-    primaryKeyConstraintName: 'application_secret_pkey',
   })
   @ForeignKey(() => ApplicationEntity, {
     onDelete: 'CASCADE',
@@ -47,7 +45,7 @@ export class ApplicationSecretEntity {
   applicationKey!: string;
 
   /** Counts from 1 for each application. */
-  @PrimaryColumn({ type: 'integer', primaryKeyConstraintName: 'application_secret_pkey' })
+  @PrimaryColumn({ type: 'integer' })
   version!: number;
 
   /** The secret, sealed with SECRET_ENCRYPTION_KEY. Read only where a secret is proved. */

@@ -148,11 +148,8 @@ export class ApplicationsRepository {
   replace(application: Application, sealedSecret: Buffer): Promise<void> {
     const { applicationKey, allowedFlows } = application;
     return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
-      await manager.save(ApplicationEntity, {
-        ...application,
-        allowedFlows: [...allowedFlows],
-        enabled: true,
-      });
+      const row = { ...application, allowedFlows: [...allowedFlows], enabled: true };
+      await manager.upsert(ApplicationEntity, row, ['applicationKey']);
       await manager.delete(ApplicationSecretEntity, { applicationKey });
       await insertSecret(manager, applicationKey, 1, sealedSecret);
     });

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { together } from '@platform/database';
+import { batched } from '@platform/database';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { openSecret } from '../keys/secret-box';
@@ -19,7 +19,7 @@ export class ApplicationsService {
 
   constructor(repository: ApplicationsRepository, @Inject(AUTH_CONFIG) config: AuthConfig) {
     this.encryptionKey = createSecretKey(config.SECRET_ENCRYPTION_KEY);
-    this.find = together((keys) => repository.findEnabled(keys));
+    this.find = batched((keys) => repository.findEnabled(keys));
   }
 
   /** The application's live secrets, decrypted, for a request that proves that it knows one; for an unknown application dummies of equal cost. */

@@ -4,14 +4,14 @@ import type { SigningKeyState } from './key-lifecycle';
 import type { AsymmetricAlgorithm } from './signing-key-pair';
 
 /** An asymmetric signing key. A removed one keeps its row and loses its private part. */
-@Entity('signing_key')
+@Entity({ schema: 'auth', name: 'signing_key' })
 @Check('signing_key_algorithm_check', "algorithm IN ('ES256', 'RS256')")
 @Check('signing_key_state_check', "state IN ('next', 'active', 'retired', 'removed')")
 @Check('signing_key_check', "(state = 'removed') = (private_ciphertext IS NULL)")
 @Index('signing_key_one_active', ['algorithm'], { unique: true, where: "state = 'active'" })
 @Index('signing_key_one_next', ['algorithm'], { unique: true, where: "state = 'next'" })
 export class SigningKeyEntity {
-  @PrimaryColumn({ type: 'text', collation: 'C', primaryKeyConstraintName: 'signing_key_pkey' })
+  @PrimaryColumn({ type: 'text', collation: 'C' })
   kid!: string;
 
   @Column({ type: 'text' })

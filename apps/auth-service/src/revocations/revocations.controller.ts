@@ -24,7 +24,7 @@ export class RevocationsController {
   constructor(
     private readonly repository: RevocationsRepository,
     private readonly revocations: RevocationsService,
-    private readonly attempts: TokenAuditService,
+    private readonly audit: TokenAuditService,
     @Inject(AUTH_CONFIG) config: AuthConfig,
   ) {
     this.cursors = new SignedCursor(config.CURSOR_HMAC_KEY);
@@ -70,7 +70,7 @@ export class RevocationsController {
     @Req() request: FastifyRequest,
   ): Promise<void> {
     const key = revocationKey(domain, identifier);
-    const origin = { address: this.attempts.addressOf(request), traceId: request.id };
+    const origin = { address: this.audit.addressOf(request), traceId: request.id };
     await this.revocations.revoke(key, caller, origin);
   }
 
