@@ -1,4 +1,4 @@
-import { queryPrepared, together } from '@platform/database';
+import { batched, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { IdentityQuery, IdentityRecord, IdentityStoreName, StoredPassword } from './identity';
@@ -81,7 +81,7 @@ export class IdentityStoresRepository {
 /** @param stores one or more, all behind one connection pool */
 function groupOf(stores: readonly IdentityStoreRepository[]): StoreGroup {
   const lookUp = (by: IdentityQuery['by']): ((key: UserKey) => Promise<IdentityRecord[]>) =>
-    together((keys) => findRecords(stores, by, keys));
+    batched((keys) => findRecords(stores, by, keys));
   const lookUps = {
     'user-name': lookUp('user-name'),
     person: lookUp('person'),

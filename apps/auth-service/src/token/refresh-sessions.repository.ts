@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { queryPrepared, together } from '@platform/database';
+import { batched, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { Application } from '../applications/application';
@@ -196,9 +196,9 @@ export class RefreshSessionsRepository {
   readonly rotate: (rotation: Rotation) => Promise<Rotated | null>;
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {
-    this.beginIssue = together((requests) => this.beginIssues(requests));
-    this.find = together((jtis) => this.findAll(jtis));
-    this.rotate = together((rotations) => this.rotateAll(rotations));
+    this.beginIssue = batched((requests) => this.beginIssues(requests));
+    this.find = batched((jtis) => this.findAll(jtis));
+    this.rotate = batched((rotations) => this.rotateAll(rotations));
   }
 
   /** Ends a refresh family, and audits it: no token of it is accepted any more. The first reason is kept. */
@@ -237,7 +237,7 @@ export class RefreshSessionsRepository {
     const requests = rotations
       .map(({ identity: { personId, userId }, ...rotation }) => ({ ...rotation, personId, userId }))
       // Makes it unlikely that two replicas lock the same rows crosswise. A joined UPDATE promises no order: a deadlock is refused, and
-      // `together` takes the batch apart.
+      // `batched` takes the batch apart.
       .toSorted((one, other) => (one.jti < other.jti ? -1 : 1));
     const rows = await queryPrepared<Rotated & { successorJti: string }>(this.dataSource, ROTATE, [
       JSON.stringify(requests),
