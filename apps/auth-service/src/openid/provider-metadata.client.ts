@@ -114,7 +114,7 @@ export class ProviderMetadata {
   }
 }
 
-/** The library looks at an endpoint only when it uses it, which is too late for an answer that tells an outage from a refusal.
+/** The library looks at an endpoint only when it uses it, which is too late for a response that tells an outage from a refusal.
  *  @throws {IdentityProviderUnavailableError} when an endpoint that the code flow needs is missing or no address to use */
 function assertEndpoints(metadata: ServerMetadata, httpAllowed: boolean): void {
   const protocols = httpAllowed ? ['https:', 'http:'] : ['https:'];
@@ -144,20 +144,26 @@ function clientAuth(metadata: ServerMetadata, clientSecret: string): ClientAuth 
 function providerFetch(timeoutMs: number): CustomFetch {
   return async (url, options) => {
     const { host } = new URL(url);
-    const { method, headers, redirect } = options;
+    const { method, redirect } = options;
     // The library's own limit covers each call with all its requests; this one covers each request.
     const signal = AbortSignal.timeout(timeoutMs);
-    const answer = await request(host, async () => {
-      const response = await fetch(url, { method, headers, redirect, body: options.body ?? null, signal });
+    const received = await request(host, async () => {
+      const response = await fetch(url, {
+        method,
+        headers: options.headers,
+        redirect,
+        body: options.body ?? null,
+        signal,
+      });
       return { response, body: await response.arrayBuffer() };
     });
-    const { status, headers: answerHeaders } = answer.response;
+    const { status, headers } = received.response;
     if (status >= 500 || status === TOO_MANY_REQUESTS) {
       throw new IdentityProviderUnavailableError(`${host} answered ${String(status)}`);
     }
-    return new Response(answer.body.byteLength === 0 ? null : answer.body, {
+    return new Response(received.body.byteLength === 0 ? null : received.body, {
       status,
-      headers: answerHeaders,
+      headers,
     });
   };
 }

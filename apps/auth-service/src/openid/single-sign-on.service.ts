@@ -72,7 +72,7 @@ export class SingleSignOn {
   }
 }
 
-/** One answer for all, so that nobody learns which states exist. */
+/** One response for all, so that nobody learns which states exist. */
 function noSuchSignIn(privateDetail: string): TokenRejected {
   const detail = 'There is no such sign-in under way in this browser. Start again.';
   return new TokenRejected(TokenRejectionReason.InvalidRequest, detail, { privateDetail });

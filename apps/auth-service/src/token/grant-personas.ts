@@ -51,7 +51,7 @@ function withinApplication(personas: Personas, application: Application | null):
   return granted;
 }
 
-/** Refuses personas that the application may not ask for. Checked before the user is looked up, so that the answer tells nothing
+/** Refuses personas that the application may not ask for. Checked before the user is looked up, so that the response tells nothing
  *  about the user. @throws {TokenRejected} InvalidGrant */
 export function authorisePersonas(application: Application, personas: Personas): void {
   if (!hasPersona(application.allowedPersonas, personas)) throw personaNotPermitted();

@@ -115,8 +115,8 @@ const BEGIN_ISSUES: PreparedStatement = {
   SELECT position, issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`,
 };
 
-// By hand: hot and batched. LIMIT 1 has each row looked up by itself: a plan that was made while the tables were small joins them from end to
-// end.
+// By hand: hot and batched.
+// LIMIT 1 has each row looked up by itself: a plan that was made while the tables were small joins them from end to end.
 const FIND_REFRESH_SESSIONS: PreparedStatement = {
   name: 'find-refresh-sessions',
   text: `
@@ -137,8 +137,9 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
   LEFT JOIN LATERAL (SELECT * FROM auth.application WHERE application_key = f.application_key LIMIT 1) AS a ON true`,
 };
 
-// By hand: hot, batched, and atomic over three tables. One atomic UPDATE decides which of several concurrent requests rotates. The others find rotated_at set, even if they
-// waited for the row, and change nothing; of two in one statement, the row takes the successor of one.
+// By hand: hot, batched, and atomic over three tables.
+// One UPDATE decides which of several concurrent requests rotates. The others find rotated_at set, even if they waited for the row, and change
+// nothing; of two in one statement, the row takes the successor of one.
 // The rows are found by $2: a plan that was made for a small table joins the request with all of a large one.
 const ROTATE: PreparedStatement = {
   name: 'rotate-refresh-tokens',

@@ -2,7 +2,7 @@ import { SECOND_MS } from '@platform/time';
 import { epochSecond } from './token-claims';
 import { TokenRejectionReason } from './token-response';
 
-/** How long a rotated refresh token may be presented again by a caller that did not get the answer. */
+/** How long a rotated refresh token may be presented again by a caller that did not get the response. */
 const REFRESH_GRACE_SECONDS = 30;
 
 /** A refresh token as its row, its family and the revocations tell it, at one instant of the database's clock. */

@@ -24,7 +24,7 @@ const FORM_ENDPOINTS: ReadonlySet<string> = new Set(['/auth/token/openid', '/aut
  *  parsed fails before any controller is known. Matches like the router: any case, one trailing slash ignored. */
 export function findTokenFlow(method: string, url: string): TokenFlow | null {
   const path = url.split('?', 1)[0]!.toLowerCase();
-  // HEAD is answered as GET without the body.
+  // HEAD gets the response of GET without the body.
   const endpoint = `${method === 'HEAD' ? 'GET' : method} ${path.endsWith('/') ? path.slice(0, -1) : path}`;
   return TOKEN_ENDPOINTS.get(endpoint) ?? null;
 }

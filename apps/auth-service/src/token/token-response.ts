@@ -1,4 +1,4 @@
-/** Why a token endpoint answered as it did. Source: authentication spec, TokenRejectionReason. */
+/** Why a token endpoint responds as it does. Source: authentication spec, TokenRejectionReason. */
 export enum TokenRejectionReason {
   Successful = 0,
   AuthenticationFailed = 1,
@@ -88,7 +88,7 @@ export type TokenFlow = keyof typeof REJECTION_STATUS;
 export const TOKEN_FLOWS = Object.keys(REJECTION_STATUS) as readonly TokenFlow[];
 
 /** The HTTP status of a rejection.
- *  @throws {RangeError} for a reason that the flow never gives: a programming error, not an answer. */
+ *  @throws {RangeError} for a reason that the flow never gives: a programming error, not a response. */
 export function rejectionStatus(flow: TokenFlow, reason: Rejection, stage: RejectionStage): RejectionStatus {
   const cell: Cell = REJECTION_STATUS[flow][reason];
   if (cell === null)
@@ -96,7 +96,7 @@ export function rejectionStatus(flow: TokenFlow, reason: Rejection, stage: Rejec
   return typeof cell === 'number' ? cell : cell[stage];
 }
 
-/** A token request that is answered with a rejection. `message` is public: it tells the caller nothing that would
+/** A token request that gets a rejection. `message` is public: it tells the caller nothing that would
  *  help guessing (unknown, locked and wrong read the same). `privateDetail` is for the log only. */
 export class TokenRejected extends Error {
   override readonly name = 'TokenRejected';
@@ -113,7 +113,7 @@ export class TokenRejected extends Error {
     this.privateDetail = options.privateDetail;
   }
 }
-/** What every token endpoint answers. Source: authentication spec, TokenResponse. */
+/** The response of every token endpoint. Source: authentication spec, TokenResponse. */
 export interface TokenResponse {
   accessToken: string | null;
   refreshToken: string | null;
@@ -122,7 +122,7 @@ export interface TokenResponse {
   wasSuccessful: boolean;
 }
 
-/** The answer that carries tokens. Only TokenIssuer calls this. */
+/** The response that carries tokens. Only TokenIssuer calls this. */
 export function successfulTokenResponse(accessToken: string, refreshToken: string | null): TokenResponse {
   return {
     accessToken,
@@ -133,7 +133,7 @@ export function successfulTokenResponse(accessToken: string, refreshToken: strin
   };
 }
 
-/** The answer that says why there are no tokens. `details` is public. */
+/** The response that says why there are no tokens. `details` is public. */
 export function rejectedTokenResponse(reason: Rejection, details: string): TokenResponse {
   return {
     accessToken: null,

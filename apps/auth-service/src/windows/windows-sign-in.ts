@@ -7,7 +7,7 @@ import { TokenRejected, TokenRejectionReason } from '../token/token-response';
 export interface WindowsSignedIn {
   /** See `windowsAccountKey`. */
   accountKey: string;
-  /** What goes into `WWW-Authenticate` of the successful answer, so that the client can check the server in turn. */
+  /** What goes into `WWW-Authenticate` of the successful response, so that the client can check the server in turn. */
   confirmation: string | null;
 }
 
