@@ -1,7 +1,7 @@
 import { documentedAccess } from '@platform/access-tokens';
 import { conventions } from '@platform/service-defaults';
 import type { ApiDocs } from '@platform/service-defaults';
-import { rejectionTable } from './token-endpoints/rejection-table';
+import { rejectionTable } from './token/token-response';
 
 const DESCRIPTION = `Issues, exchanges and revokes the platform's access tokens, and answers who may do what.
 

@@ -5,27 +5,45 @@ import { AccessTokensModule, combineKeys, configuredTokens } from '@platform/acc
 import type { AccessTokensOptions } from '@platform/access-tokens';
 import { DatabaseModule } from '@platform/database';
 import { AccessControlController } from './access-control/access-control.controller';
+import { ApplicationsRepository } from './applications/applications.repository';
+import { ApplicationsService } from './applications/applications.service';
+import { TokenAuditRepository } from './audit/token-audit.repository';
+import { TokenAuditService } from './audit/token-audit.service';
 import { BusinessUnitsController } from './business-units/business-units.controller';
 import { CustomersClient } from './business-units/customers.client';
 import { AUTH_CONFIG } from './config';
 import type { AuthConfig } from './config';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { IdentityModule } from './identity/identity.module';
-import { KeysModule } from './keys/keys.module';
+import { JwksController } from './keys/jwks.controller';
+import { SigningKeysRepository } from './keys/signing-keys.repository';
 import { SigningKeys } from './keys/signing-keys.service';
-import { AUTH_SCHEMA } from './migrations/schemas';
-import { DatabaseRevocationSource } from './revocations/database-revocation-source.service';
-import { RevocationsModule } from './revocations/revocations.module';
+import { AUTH_SCHEMA, SCHEMAS } from './migrations/schemas';
+import { RevocationsController } from './revocations/revocations.controller';
+import { RevocationsRepository } from './revocations/revocations.repository';
+import { RevocationsService } from './revocations/revocations.service';
 import { TokenRejectionFilter } from './token/token-rejection.filter';
 import { TokenModule } from './token/token.module';
 
-/** Makes the configuration injectable everywhere. */
+/** What every feature may inject: the configuration, applications, signing keys, revocations and the audit trail. */
 @Global()
 @Module({})
-class ConfigurationModule {
+class CoreModule {
   static forRoot(config: AuthConfig): DynamicModule {
-    const provider = { provide: AUTH_CONFIG, useValue: config };
-    return { module: ConfigurationModule, providers: [provider], exports: [provider] };
+    const exported = [
+      ApplicationsService,
+      SigningKeys,
+      RevocationsRepository,
+      RevocationsService,
+      TokenAuditRepository,
+      TokenAuditService,
+    ];
+    const configuration = { provide: AUTH_CONFIG, useValue: config };
+    return {
+      module: CoreModule,
+      providers: [configuration, ApplicationsRepository, SigningKeysRepository, ...exported],
+      exports: [configuration, ...exported],
+    };
   }
 }
 
@@ -34,28 +52,33 @@ class ConfigurationModule {
 export class AppModule {
   static forRoot(config: AuthConfig): DynamicModule {
     const accessTokens = AccessTokensModule.forRootAsync({
-      imports: [KeysModule, RevocationsModule],
-      inject: [SigningKeys, DatabaseRevocationSource],
-      useFactory: (signingKeys: SigningKeys, revocations: DatabaseRevocationSource) =>
+      inject: [SigningKeys, RevocationsService],
+      useFactory: (signingKeys: SigningKeys, revocations: RevocationsService) =>
         accessTokensOptions(config, signingKeys, revocations),
     });
     const identity = IdentityModule.forRoot(config);
     return {
       module: AppModule,
       imports: [
-        ConfigurationModule.forRoot(config),
+        CoreModule.forRoot(config),
         DatabaseModule.forRoot({
           ...AUTH_SCHEMA.settings,
+          // Identity stores in the same database are read over this data source.
+          entities: SCHEMAS.flatMap(({ settings }) => settings.entities),
           url: config.DATABASE_URL,
           poolSize: config.DATABASE_POOL_SIZE,
         }),
         accessTokens,
         identity,
-        KeysModule,
-        RevocationsModule,
         TokenModule.forRoot(identity, accessTokens),
       ],
-      controllers: [DiagnosticsController, AccessControlController, BusinessUnitsController],
+      controllers: [
+        DiagnosticsController,
+        JwksController,
+        RevocationsController,
+        AccessControlController,
+        BusinessUnitsController,
+      ],
       providers: [CustomersClient, { provide: APP_FILTER, useClass: TokenRejectionFilter }],
     };
   }
@@ -65,7 +88,7 @@ export class AppModule {
 function accessTokensOptions(
   config: AuthConfig,
   signingKeys: SigningKeys,
-  revocations: DatabaseRevocationSource,
+  revocations: RevocationsService,
 ): AccessTokensOptions {
   const configured = configuredTokens(config);
   return { ...configured, keys: combineKeys(configured.keys, signingKeys.verification), revocations };

@@ -1,10 +1,9 @@
 import type { ServiceDefinition } from '@platform/service-defaults';
 import { API_DOCS } from './api-docs';
 import { AppModule } from './app.module';
-import { TokenAttempts } from './audit/token-attempts.service';
-import { trackAttempts } from './audit/track-attempts';
+import { TokenAuditService } from './audit/token-audit.service';
 import type { AuthConfig } from './config';
-import { refuseForms } from './token/refuse-forms';
+import { refuseForms } from './token/token-endpoints';
 
 /** How the service is booted, in production and in tests alike. */
 export function authService(config: AuthConfig): ServiceDefinition {
@@ -19,7 +18,7 @@ export function authService(config: AuthConfig): ServiceDefinition {
     configure: (app) => {
       const instance = app.getHttpAdapter().getInstance();
       refuseForms(instance);
-      trackAttempts(instance, app.get(TokenAttempts));
+      app.get(TokenAuditService).track(instance);
     },
   };
 }

@@ -3,26 +3,27 @@ import type { TestDatabase } from '@platform/testing';
 import { postgresOptions, runMigrations } from '@platform/database';
 import { Persona } from '@platform/personas';
 import { DataSource } from 'typeorm';
-import type { IdentityRecord, IdentityStore } from '../src/identity/identity';
-import { InternalLegacyStore } from '../src/identity/internal-legacy.store';
-import { PersonDirectoryStore } from '../src/identity/person-directory.store';
-import { ServiceProvidersStore } from '../src/identity/service-providers.store';
+import type { IdentityQuery, IdentityRecord } from '../src/identity/identity';
+import { IdentityStoresRepository } from '../src/identity/identity-stores.repository';
+import { InternalLegacyRepository } from '../src/identity/internal-legacy.repository';
+import { PersonDirectoryRepository } from '../src/identity/person-directory.repository';
+import { ServiceProvidersRepository } from '../src/identity/service-providers.repository';
 import { AUTH_SCHEMA, SCHEMAS } from '../src/migrations/schemas';
 import { migrateWithIdentities } from './auth-fixture';
 
 interface StoreCase {
-  create: (dataSource: DataSource) => IdentityStore;
+  create: (dataSource: DataSource) => IdentityStoresRepository;
   /** A user of the store without a password, and the statement that gives one. */
   userName: string;
   setPassword: string;
   disable: string;
   record: Partial<IdentityRecord>;
-  byIdentifier: Parameters<IdentityStore['find']>[0];
+  byIdentifier: IdentityQuery;
 }
 
 const CASES: Record<string, StoreCase> = {
   'person directory': {
-    create: (dataSource) => new PersonDirectoryStore(dataSource),
+    create: (dataSource) => new IdentityStoresRepository([new PersonDirectoryRepository(dataSource)]),
     userName: 'Carl.Customer',
     setPassword: `UPDATE person_directory.person SET password_hash = $1 WHERE person_id = 1001`,
     disable: `UPDATE person_directory.person SET disabled = true WHERE person_id = 1001`,
@@ -36,7 +37,7 @@ const CASES: Record<string, StoreCase> = {
     byIdentifier: { by: 'person', personId: 1001 },
   },
   'internal legacy': {
-    create: (dataSource) => new InternalLegacyStore(dataSource),
+    create: (dataSource) => new IdentityStoresRepository([new InternalLegacyRepository(dataSource)]),
     userName: 'IVY.internal',
     setPassword: `UPDATE internal_legacy.internal_user SET password_hash = $1 WHERE user_id = 9001`,
     disable: `UPDATE internal_legacy.internal_user SET disabled = true WHERE user_id = 9001`,
@@ -44,7 +45,7 @@ const CASES: Record<string, StoreCase> = {
     byIdentifier: { by: 'user', userId: 9001 },
   },
   'service providers': {
-    create: (dataSource) => new ServiceProvidersStore(dataSource),
+    create: (dataSource) => new IdentityStoresRepository([new ServiceProvidersRepository(dataSource)]),
     userName: 'Tess.Tech',
     setPassword: `UPDATE service_providers.technician SET password_hash = $1 WHERE user_name_key = 'tess.tech'`,
     disable: `UPDATE service_providers.provider SET disabled = true WHERE provider_id = 815`,
@@ -63,7 +64,7 @@ const CASES: Record<string, StoreCase> = {
 describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expected }) => {
   let database: TestDatabase;
   let dataSource: DataSource;
-  let store: IdentityStore;
+  let store: IdentityStoresRepository;
 
   beforeAll(async () => {
     database = await createTestDatabase({ migrate: migrateWithIdentities });
@@ -71,7 +72,8 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     for (const { settings, grants } of SCHEMAS) {
       await runMigrations({ ...settings, url: database.ownerUrl }, { appRole: role, appRoleGrants: grants });
     }
-    dataSource = new DataSource(postgresOptions({ ...AUTH_SCHEMA.settings, url, poolSize: 2 }));
+    const entities = SCHEMAS.flatMap(({ settings }) => settings.entities);
+    dataSource = new DataSource(postgresOptions({ ...AUTH_SCHEMA.settings, entities, url, poolSize: 2 }));
     await dataSource.initialize();
     store = create(dataSource);
   });
@@ -101,7 +103,7 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
   it('replaces a password only if it is still the one that was verified', async () => {
     await database.query(expected.setPassword, ['first']);
     const password = await store.findPassword(expected.userName);
-    expect(password).toMatchObject({ store: store.name, hash: 'first' });
+    expect(password).toMatchObject({ store: expected.record.store, hash: 'first' });
     await store.upgradePassword({ ...password!, hash: 'changed meanwhile' }, 'second');
     expect(await store.findPassword(expected.userName)).toMatchObject({ hash: 'first' });
     await store.upgradePassword(password!, 'second');

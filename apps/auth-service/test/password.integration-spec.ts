@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { hash as argon2 } from '@node-rs/argon2';
 import { hash as bcrypt } from '@node-rs/bcrypt';
 import { Metrics } from '@platform/service-defaults';
-import { importPasswordHash } from '../src/identity/passwords/import-password-hash';
-import { unsaltedDigest } from '../src/identity/passwords/unsalted-digest';
+import { ARGON2ID_COST } from '../src/identity/passwords/password-hash';
 import { PASSWORD, claimsOf, postTo, startAuthService, startReplica } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
@@ -132,8 +132,7 @@ describe('passwords', () => {
       `INSERT INTO auth.password_lockout VALUES ('gina.global', 0, 1, now() + interval '1 minute', now())
        ON CONFLICT (user_name_key) DO UPDATE SET locked_until = excluded.locked_until`,
     );
-    const wrapped = await importPasswordHash({ scheme: 'md5', hexadecimal: 'f'.repeat(32) });
-    await setHash(1003, wrapped);
+    await setHash(1003, await wrappedHash('md5', 'f'.repeat(32)));
     await setHash(1006, `aspnet-membership$sha1$c2FsdA==$${Buffer.alloc(20).toString('base64')}`);
     // The work is counted, not timed: a hash is what costs, and a busy machine does not change the count.
     const hashes = async (user: string, password = 'wrong'): Promise<number> => {
@@ -154,10 +153,7 @@ describe('passwords', () => {
   it.each<[string, () => Promise<string>]>([
     ['bcrypt', () => bcrypt(PASSWORD, 4)],
     ['ASP.NET membership', () => Promise.resolve(membershipHash(PASSWORD))],
-    [
-      'an unsalted SHA-1 wrapped at import',
-      () => importPasswordHash({ scheme: 'sha1', hexadecimal: unsaltedDigest('sha1', PASSWORD) }),
-    ],
+    ['an unsalted SHA-1 wrapped at import', () => wrappedHash('sha1', unsaltedDigest('sha1', PASSWORD))],
   ])('admits with %s and stores argon2id from then on', async (_, stored) => {
     await service.database.query('DELETE FROM auth.password_lockout');
     await setHash(1006, await stored());
@@ -222,6 +218,15 @@ describe('passwords', () => {
     expect(await login('olga.owner', PASSWORD)).toBe(401);
   });
 });
+
+function unsaltedDigest(digest: 'md5' | 'sha1', password: string): string {
+  return createHash(digest).update(password).digest('hex');
+}
+
+/** An unsalted digest as it is kept: argon2id goes around it. */
+async function wrappedHash(name: 'md5' | 'sha1', digest: string): Promise<string> {
+  return `wrapped-${name}${await argon2(digest, ARGON2ID_COST)}`;
+}
 
 /** A hash as `aspnet_Membership` keeps it. */
 function membershipHash(password: string): string {

@@ -1,4 +1,5 @@
 import { DataSource } from 'typeorm';
+import { TokenAuditRepository } from '../src/audit/token-audit.repository';
 import { AUTH_CONFIG } from '../src/config';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
 import { startAuthService } from './auth-fixture';
@@ -43,7 +44,8 @@ describe('what has expired is purged', () => {
 
   it('only while the service runs: a backlog does not hold up its end', async () => {
     await openFamily('expired as the service stopped', [-400]);
-    const job = new PurgeExpiredJob(service.app.get(DataSource), service.app.get(AUTH_CONFIG));
+    const { app } = service;
+    const job = new PurgeExpiredJob(app.get(DataSource), app.get(TokenAuditRepository), app.get(AUTH_CONFIG));
     await job.onApplicationShutdown();
     await job.run();
     expect(await tokensOf('expired as the service stopped')).toBe(1);

@@ -3,27 +3,24 @@ import { postgresOptions } from '@platform/database';
 import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
 import { DataSource } from 'typeorm';
-import { SecurityGroupsStore } from '../src/access-control/security-groups.store';
-import { findApplications } from '../src/applications/find-application.query';
-import { recordAuthenticationCode } from '../src/rate-limits/record-authentication-code.query';
-import type { TokenAuditRow } from '../src/audit/token-audit';
+import { AccessControlRepository } from '../src/access-control/access-control.repository';
+import { ApplicationsRepository } from '../src/applications/applications.repository';
+import { TokenAuditRepository } from '../src/audit/token-audit.repository';
+import type { TokenAuditRow } from '../src/audit/token-audit.repository';
 import type { AuthConfig } from '../src/config';
+import { ExternalIdentity } from '../src/identity/external-identity.entity';
 import type { Identity, IdentityQuery } from '../src/identity/identity';
-import { IdentityDirectory } from '../src/identity/identity-directory.service';
-import { InternalLegacyStore } from '../src/identity/internal-legacy.store';
-import { settlePasswordAttempt } from '../src/identity/passwords/settle-password-attempt.query';
-import { PersonDirectoryStore } from '../src/identity/person-directory.store';
-import { ServiceProvidersStore } from '../src/identity/service-providers.store';
+import { IdentityStoresRepository } from '../src/identity/identity-stores.repository';
+import { InternalLegacyRepository } from '../src/identity/internal-legacy.repository';
+import { PasswordLockoutsRepository } from '../src/identity/passwords/password-lockouts.repository';
+import { PersonDirectoryRepository } from '../src/identity/person-directory.repository';
+import { ServiceProvidersRepository } from '../src/identity/service-providers.repository';
 import { AUTH_SCHEMA } from '../src/migrations/schemas';
-import { findExternalIdentity } from '../src/openid/find-external-identity.query';
-import { takeAndRecordCode, takeFromBucket } from '../src/rate-limits/take-from-bucket.query';
-import { listRevocations } from '../src/revocations/list-revocations.query';
-import { putRevocation } from '../src/revocations/put-revocation.query';
-import { beginIssues } from '../src/token/begin-issue.query';
-import { findRefreshSessions } from '../src/token/find-refresh-session.query';
+import { RateLimitsRepository } from '../src/rate-limits/rate-limits.repository';
+import { RevocationsRepository } from '../src/revocations/revocations.repository';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
-import { revokeRefreshFamily } from '../src/token/revoke-refresh-family.query';
-import { rotateRefreshTokens } from '../src/token/rotate-refresh-token.query';
+import { RefreshSessionsRepository } from '../src/token/refresh-sessions.repository';
+import { TrustSignaturesRepository } from '../src/token/trust-signatures.repository';
 import { migrateWithIdentities } from './auth-fixture';
 import { scaleRowsOfAuth } from './scale-rows';
 
@@ -31,19 +28,21 @@ const ROWS = scaleRows();
 const MIDDLE = Math.floor(ROWS / 2);
 
 /** Three stores in one database are asked in one statement. */
-const directory = (d: DataSource): IdentityDirectory =>
-  new IdentityDirectory([
-    new PersonDirectoryStore(d),
-    new InternalLegacyStore(d),
-    new ServiceProvidersStore(d),
+const stores = (d: DataSource): IdentityStoresRepository =>
+  new IdentityStoresRepository([
+    new PersonDirectoryRepository(d),
+    new InternalLegacyRepository(d),
+    new ServiceProvidersRepository(d),
   ]);
-const groups = (d: DataSource): SecurityGroupsStore => new SecurityGroupsStore(d);
+const lockouts = (d: DataSource): PasswordLockoutsRepository => new PasswordLockoutsRepository(d);
+const groups = (d: DataSource): AccessControlRepository => new AccessControlRepository(d);
+const revocations = (d: DataSource): RevocationsRepository => new RevocationsRepository(d);
 
 const find = (query: IdentityQuery): HotStatement<DataSource> => ({
   name: `find a user by ${query.by} (${'userName' in query ? query.userName : 'number'})`,
   pages: 400,
   prepared: true,
-  work: async (d) => expect(await directory(d).find(query)).toHaveLength(1),
+  work: async (d) => expect(await stores(d).find(query)).toHaveLength(1),
 });
 
 const IDENTITIES: readonly HotStatement<DataSource>[] = [
@@ -58,30 +57,31 @@ const IDENTITIES: readonly HotStatement<DataSource>[] = [
     name: 'find a password',
     pages: 30,
     prepared: true,
-    work: (d) => directory(d).findPassword('user.10500'),
+    work: (d) => stores(d).findPassword('user.10500'),
   },
   {
     name: 'find an external identity',
     pages: 10,
-    work: (d) => findExternalIdentity(d, 'https://i', String(MIDDLE)),
+    work: (d) =>
+      d.getRepository(ExternalIdentity).findOneBy({ issuer: 'https://i', subject: String(MIDDLE) }),
   },
   {
     name: 'find an application',
     pages: 20,
     prepared: true,
-    work: (d) => findApplications(d, ['demo-backend']),
+    work: (d) => new ApplicationsRepository(d).findEnabled(['demo-backend']),
   },
   {
     name: 'count a wrong password',
     pages: 100,
     prepared: true,
-    work: (d) => settlePasswordAttempt(d, String(MIDDLE), false),
+    work: (d) => lockouts(d).settleAttempt(String(MIDDLE), false),
   },
   {
     name: 'clear wrong passwords',
     pages: 100,
     prepared: true,
-    work: (d) => settlePasswordAttempt(d, String(MIDDLE + 1), true),
+    work: (d) => lockouts(d).settleAttempt(String(MIDDLE + 1), true),
   },
   {
     name: 'members of a group over 50 levels',
@@ -117,57 +117,65 @@ const rotationOf = (n: number) => ({
 /** Requests that arrive together are one statement. */
 const twenty = <T>(of: (n: number) => T): T[] => Array.from({ length: 20 }, (_, i) => of(MIDDLE + 997 * i));
 
+const sessions = (d: DataSource): RefreshSessionsRepository => new RefreshSessionsRepository(d);
+const signatures = (d: DataSource): TrustSignaturesRepository => new TrustSignaturesRepository(d);
+
 const TOKENS: readonly HotStatement<DataSource>[] = [
   {
     name: 'begin an issue',
     pages: 150,
     prepared: true,
-    work: (d) => beginIssues(d, [{ ...issueOf(MIDDLE), family: null }]),
+    work: (d) => sessions(d).beginIssue({ ...issueOf(MIDDLE), family: null }),
   },
   {
     name: 'begin an issue with a refresh token',
     pages: 250,
     prepared: true,
-    work: (d) => beginIssues(d, [issueOf(MIDDLE)]),
+    work: (d) => sessions(d).beginIssue(issueOf(MIDDLE)),
   },
-  { name: 'begin twenty issues', pages: 1_500, prepared: true, work: (d) => beginIssues(d, twenty(issueOf)) },
-  { name: 'find a session', pages: 60, prepared: true, work: (d) => findRefreshSessions(d, [jtiOf(MIDDLE)]) },
+  {
+    name: 'begin twenty issues',
+    pages: 1_500,
+    prepared: true,
+    work: (d) => Promise.all(twenty(issueOf).map(sessions(d).beginIssue)),
+  },
+  { name: 'find a session', pages: 60, prepared: true, work: (d) => sessions(d).find(jtiOf(MIDDLE)) },
   {
     name: 'find twenty sessions',
     pages: 800,
     prepared: true,
-    work: (d) => findRefreshSessions(d, twenty(jtiOf)),
+    work: (d) => Promise.all(twenty(jtiOf).map(sessions(d).find)),
   },
-  { name: 'rotate', pages: 250, prepared: true, work: (d) => rotateRefreshTokens(d, [rotationOf(5)]) },
+  { name: 'rotate', pages: 250, prepared: true, work: (d) => sessions(d).rotate(rotationOf(5)) },
   {
     name: 'rotate twenty',
     pages: 2_000,
     prepared: true,
-    work: (d) => rotateRefreshTokens(d, twenty(rotationOf)),
+    work: (d) => Promise.all(twenty(rotationOf).map(sessions(d).rotate)),
   },
   {
     name: 'end a session',
     pages: 100,
-    work: (d) => revokeRefreshFamily(d, jtiOf(9), 'reuse', { address: null, traceId: null }),
+    work: (d) => sessions(d).revokeFamily(jtiOf(9), 'reuse', { address: null, traceId: null }),
   },
   {
     name: 'record a signature',
     pages: 100,
     prepared: true,
-    work: (d) => recordAuthenticationCode(d, 'a', Buffer.from(randomUUID())),
+    work: (d) => signatures(d).record({ applicationKey: 'a', code: Buffer.from(randomUUID()) }),
   },
   {
     name: 'take from a bucket',
     pages: 100,
     prepared: true,
-    work: (d) => takeFromBucket(d, randomUUID(), BUCKET_LIMIT),
+    work: (d) => new RateLimitsRepository(d).take(randomUUID(), BUCKET_LIMIT),
   },
   {
     name: 'take from a bucket and record a signature',
     pages: 150,
     prepared: true,
     work: (d) =>
-      takeAndRecordCode(d, randomUUID(), BUCKET_LIMIT, {
+      signatures(d).takeAndRecord(randomUUID(), BUCKET_LIMIT, {
         applicationKey: 'a',
         code: createHash('sha256').update('1').digest(),
       }),
@@ -186,21 +194,22 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
   {
     name: 'revoke a session',
     pages: 250,
-    work: (d) => putRevocation(d, { domain: 'jti', identifier: jtiOf(8) }, { subject: 's', clientId: null }),
+    work: (d) =>
+      revocations(d).put({ domain: 'jti', identifier: jtiOf(8) }, { subject: 's', clientId: null }),
   },
   {
     name: 'revoke a user',
     pages: 250,
     work: (d) =>
-      putRevocation(d, { domain: 'svc-personid', identifier: '5' }, { subject: 's', clientId: null }),
+      revocations(d).put({ domain: 'svc-personid', identifier: '5' }, { subject: 's', clientId: null }),
   },
-  { name: 'poll the feed', pages: 200, work: (d) => listRevocations(d, RECENT, 10_000) },
-  { name: 'list a page from the start', pages: 1_100, work: (d) => listRevocations(d, EPOCH, 1_000) },
-  { name: 'list a page far on', pages: 100, work: (d) => listRevocations(d, EPOCH, 1_000, afterDays(60)) },
+  { name: 'poll the feed', pages: 200, work: (d) => revocations(d).list(RECENT, 10_000) },
+  { name: 'list a page from the start', pages: 1_100, work: (d) => revocations(d).list(EPOCH, 1_000) },
+  { name: 'list a page far on', pages: 100, work: (d) => revocations(d).list(EPOCH, 1_000, afterDays(60)) },
 ];
 
 const purge = (d: DataSource, AUDIT_RETENTION_DAYS: number): Promise<void> =>
-  new PurgeExpiredJob(d, { AUDIT_RETENTION_DAYS } as AuthConfig).run();
+  new PurgeExpiredJob(d, new TokenAuditRepository(d), { AUDIT_RETENTION_DAYS } as AuthConfig).run();
 
 const PURGES: readonly HotStatement<DataSource>[] = [
   { name: 'purge when nothing has expired', pages: 1_500, work: (d) => purge(d, 400) },
@@ -213,9 +222,9 @@ const PURGES: readonly HotStatement<DataSource>[] = [
 
 /** The tables that grow by thousands of rows within a minute of a new service. */
 const EARLY: readonly HotStatement<DataSource>[] = [
-  { name: 'find a session', pages: 60, work: (d) => findRefreshSessions(d, [jtiOf(MIDDLE)]) },
-  { name: 'find twenty sessions', pages: 800, work: (d) => findRefreshSessions(d, twenty(jtiOf)) },
-  { name: 'rotate', pages: 250, work: (d) => rotateRefreshTokens(d, [rotationOf(7)]) },
+  { name: 'find a session', pages: 60, work: (d) => sessions(d).find(jtiOf(MIDDLE)) },
+  { name: 'find twenty sessions', pages: 800, work: (d) => Promise.all(twenty(jtiOf).map(sessions(d).find)) },
+  { name: 'rotate', pages: 250, work: (d) => sessions(d).rotate(rotationOf(7)) },
 ];
 
 describeStatementsAtScale<DataSource>({

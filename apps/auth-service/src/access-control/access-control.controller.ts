@@ -4,10 +4,10 @@ import type { Caller } from '@platform/access-tokens';
 import { Documented, problems } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import { AccessControlRepository } from './access-control.repository';
 import { HAS_ACCESS, LIST_ROLE_MEMBERS } from './access-control-docs';
 import type { SecurityEditorKey } from './composite-identifier';
 import { nameInIdentifier } from './composite-identifier';
-import { SecurityGroupsStore } from './security-groups.store';
 
 export interface RoleMembersResponse {
   members: { type: string; key: string; value: string }[];
@@ -33,12 +33,12 @@ export class HasAccessQueryDto extends createZodDto(
 @Controller('auth')
 @RequireInternalAdministrator()
 export class AccessControlController {
-  constructor(private readonly groups: SecurityGroupsStore) {}
+  constructor(private readonly repository: AccessControlRepository) {}
 
   @Get('roles/:identifier/members')
   @Documented(LIST_ROLE_MEMBERS)
   async members(@Param('identifier') identifier: string): Promise<RoleMembersResponse> {
-    const found = await this.groups.findMembers(nameOrProblem(identifier, 'GroupName'));
+    const found = await this.repository.findMembers(nameOrProblem(identifier, 'GroupName'));
     const members = found.map(({ key, value }) => ({ type: 'SecurityEditor', key, value }));
     const userNames = found.filter(({ key }) => key === 'UserName').map(({ value }) => value);
     return { members, identityNames: [...new Set(userNames)] };
@@ -54,7 +54,7 @@ export class AccessControlController {
     const name = nameOrProblem(identifier, 'AccessPointName');
     const userId = expectedUserId ?? caller.userId;
     // Only internal users are in groups; a caller without a user id has access to nothing.
-    return { hasAccess: userId !== null && (await this.groups.hasAccess(name, userId)) };
+    return { hasAccess: userId !== null && (await this.repository.hasAccess(name, userId)) };
   }
 }
 

@@ -1,20 +1,14 @@
 import { databaseAdvice, isUniqueViolation } from '@platform/database';
 import { ConfigError, loadConfig, secret } from '@platform/service-defaults';
+import { Command, CommanderError } from 'commander';
 import { z } from 'zod';
-import { withDatabase } from './admin-database.client';
-import { APPLICATION_COMMANDS } from './application-commands';
-import type { CommandGroup } from './command';
-import { RefusedError, UsageError } from './command';
-import { parseCommandLine, wantsJson } from './command-line';
-import { KEY_COMMANDS } from './key-commands';
-import { REVOCATION_COMMANDS } from './revocation-commands';
-
-/** Every subject of administration; a new one is a file and a line here. */
-export const COMMAND_GROUPS: readonly CommandGroup[] = [
-  APPLICATION_COMMANDS,
-  KEY_COMMANDS,
-  REVOCATION_COMMANDS,
-];
+import { AUTH_SCHEMA, withOwnerConnection } from '../migrations/schemas';
+import { addApplicationCommands } from './application-commands';
+import { columns } from './command';
+import type { CommandContext, CommandResult, RunCommand } from './command';
+import { addKeyCommands } from './key-commands';
+import { RefusedError } from './refused-error';
+import { addRevocationCommands } from './revocation-commands';
 
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
 
@@ -34,6 +28,15 @@ export const adminConfigSchema = z
     message: 'must hold exactly 32 bytes',
   });
 
+const EPILOGUE = `
+Run it:
+  on the platform that npm start runs:   npm run --silent auth:admin -- <command> [options]
+  in the image:                          node admin.js <command> [options]
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong command line.
+Environment: MIGRATION_DATABASE_URL (or DATABASE_URL) as the role that owns the tables, and SECRET_ENCRYPTION_KEY, the same as
+the service has, where a secret is made.`;
+
 /** Where a command's words go. */
 export interface AdminOutput {
   out: (text: string) => void;
@@ -44,28 +47,58 @@ export interface AdminOutput {
  *  @returns the exit code: 0 done, 1 refused or failed, 2 wrong command line */
 export async function administer(
   args: readonly string[],
-  { out, err }: AdminOutput,
+  output: AdminOutput,
   env?: NodeJS.ProcessEnv,
 ): Promise<0 | 1 | 2> {
+  const isJson = args.includes('--json');
+  const program = administrationProgram(output, async (work) => {
+    const result = await connected(work, env);
+    output.out(isJson ? JSON.stringify(result.json, null, 2) : result.text);
+  });
   try {
-    out(await answer(args, env));
+    await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
-    const message = describe(error);
-    err(wantsJson(args) ? JSON.stringify({ error: message }) : `✘ ${message}`);
-    return error instanceof UsageError ? 2 : 1;
+    if (error instanceof CommanderError && error.exitCode === 0) return 0;
+    const message = error instanceof CommanderError ? usageError(error, program) : describe(error);
+    output.err(isJson ? JSON.stringify({ error: message }) : `✘ ${message}`);
+    return error instanceof CommanderError ? 2 : 1;
   }
 }
 
-async function answer(args: readonly string[], env?: NodeJS.ProcessEnv): Promise<string> {
-  const request = parseCommandLine(args, COMMAND_GROUPS);
-  if (request.kind === 'help') return request.text;
+/** The whole command line: a subject of administration is a file and a line here. */
+export function administrationProgram({ out }: Pick<AdminOutput, 'out'>, run: RunCommand): Command {
+  const program = new Command('admin')
+    .description('Administration of the authentication service.')
+    .option('--json', 'print JSON')
+    .configureHelp({ showGlobalOptions: true })
+    // Errors are thrown; administer() prints them.
+    .configureOutput({ writeOut: (text) => out(text.trimEnd()), writeErr: () => undefined })
+    .exitOverride();
+  addApplicationCommands(program, run);
+  addKeyCommands(program, run);
+  addRevocationCommands(program, run);
+  return program.addHelpText('after', `\nAll commands:\n${columns(overview(program))}\n${EPILOGUE}`);
+}
+
+function overview(program: Command): string[][] {
+  return program.commands.flatMap((group) =>
+    group.commands.map((command) => [
+      `  ${group.name()} ${command.name()}`,
+      command.summary() || command.description(),
+    ]),
+  );
+}
+
+async function connected(
+  work: (context: CommandContext) => Promise<CommandResult>,
+  env?: NodeJS.ProcessEnv,
+): Promise<CommandResult> {
   const config = loadConfig(adminConfigSchema, env);
   const url = config.MIGRATION_DATABASE_URL ?? config.DATABASE_URL ?? '';
-  const result = await withDatabase(url, (dataSource) =>
-    request.run({ dataSource, encryptionKey: () => required(config.SECRET_ENCRYPTION_KEY) }),
+  return withOwnerConnection(AUTH_SCHEMA, { url, applicationName: 'auth-service-admin' }, (dataSource) =>
+    work({ dataSource, encryptionKey: () => required(config.SECRET_ENCRYPTION_KEY) }),
   );
-  return request.isJson ? JSON.stringify(result.json, null, 2) : result.text;
 }
 
 function required(key: Buffer | undefined): Buffer {
@@ -73,11 +106,23 @@ function required(key: Buffer | undefined): Buffer {
   throw new RefusedError('SECRET_ENCRYPTION_KEY is required: the same as the service has');
 }
 
+/** What is wrong with a command line, in one line. */
+function usageError({ code, message }: CommanderError, program: Command): string {
+  const [group] = program.args;
+  const named = program.commands.find((each) => each.name() === group);
+  const path = named === undefined ? '' : `${named.name()} `;
+  if (code === 'commander.help') {
+    const choices = (named ?? program).commands.map((each) => each.name()).join(', ');
+    return `name a command${named === undefined ? '' : ` of ${named.name()}`}: one of ${choices}. See: ${path}--help`;
+  }
+  return `${message.replace(/^error: /, '').replaceAll('\n', ' ')}. See: ${path}--help`;
+}
+
 /** What to tell the administrator. Errors of the database are told without their statement and its parameters. */
 function describe(error: unknown): string {
-  if (error instanceof UsageError || error instanceof RefusedError || error instanceof ConfigError)
-    return error.message;
-  if (isUniqueViolation(error)) return 'somebody else changed the same at the same time: look, and try again';
+  if (error instanceof RefusedError || error instanceof ConfigError) return error.message;
+  if (isUniqueViolation(error))
+    return 'another administrator made the same change at the same time: look, and try again';
   const message = error instanceof Error && error.message !== '' ? error.message : String(error);
   return databaseAdvice(error) ?? message;
 }

@@ -7,52 +7,24 @@ export interface CommandContext {
   encryptionKey: () => Buffer;
 }
 
-/** What a command has to say: as data (`--json`) and as text for people. Secrets in it are shown this once. */
+/** What a command says: as data (`--json`) and as text for people. Secrets in it are shown this once. */
 export interface CommandResult {
   json: unknown;
   text: string;
 }
 
-/** The rest of a command line, taken apart. */
-export interface CommandInput {
-  positionals: readonly string[];
-  /** Options by name; a flag is true or absent. */
-  options: Readonly<Record<string, string | boolean | undefined>>;
-}
+/** Connects, does the work of a command and prints its result. Called only once the whole command line is understood. */
+export type RunCommand = (work: (context: CommandContext) => Promise<CommandResult>) => Promise<void>;
 
-/** An option as the command line has it. */
-export interface CommandOption {
-  name: string;
-  /** What stands for its value in help texts; a flag has none. */
-  value?: string;
-  meaning: string;
-}
-
-/** One thing that an administrator can do. */
-export interface Command {
-  name: string;
-  summary: string;
-  positionals: readonly { name: string; meaning: string }[];
-  options: readonly CommandOption[];
-  /** What one should know before using it. */
-  notes?: string;
-  /** Reads the command line, before anything is connected. @throws {UsageError} */
-  prepare: (input: CommandInput) => (context: CommandContext) => Promise<CommandResult>;
-}
-
-/** Commands on one subject. */
-export interface CommandGroup {
-  name: string;
-  summary: string;
-  commands: readonly Command[];
-}
-
-/** The command line is wrong. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
-}
-
-/** The command cannot be done, or not now; the message says why and what helps. */
-export class RefusedError extends Error {
-  override readonly name = 'RefusedError';
+/** Rows of text, their cells aligned to columns two spaces apart; no spaces at line ends. */
+export function columns(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const row of rows)
+    row.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, cell.length)));
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return rows.map(line).join('\n');
 }

@@ -1,130 +1,122 @@
-import type { LockedKey } from '../keys/change-signing-key.query';
-import { changeSigningKey } from '../keys/change-signing-key.query';
-import { insertSigningKey } from '../keys/insert-signing-key.query';
+import type { Command } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import type { SigningKeyChange } from '../keys/key-lifecycle';
 import { PUBLICATION_SECONDS, RETIREMENT_SECONDS, keyChangeRefusal } from '../keys/key-lifecycle';
-import { listSigningKeys } from '../keys/list-signing-keys.query';
 import type { AsymmetricAlgorithm } from '../keys/signing-key-pair';
 import { generateSigningKey } from '../keys/signing-key-pair';
-import { columns } from './columns';
-import type { Command, CommandGroup, CommandOption, CommandResult } from './command';
-import { RefusedError, UsageError } from './command';
-import { hasFlag, optionText } from './option-values';
+import { SigningKeysRepository } from '../keys/signing-keys.repository';
+import type { LockedKey } from '../keys/signing-keys.repository';
+import { columns } from './command';
+import type { RunCommand } from './command';
+import { RefusedError } from './refused-error';
 
-const KID = { name: 'kid', meaning: 'the key id that keys list shows' };
-const FORCE: CommandOption = { name: 'force', meaning: 'although tokens may be refused for a while' };
+/** A change of a key's state as the command line offers it. */
+interface ChangeCommand {
+  summary: string;
+  /** What an administrator should know before using it. */
+  notes: string;
+  newState: string;
+  /** What happens next. */
+  effect: string;
+}
 
-const list: Command = {
-  name: 'list',
-  summary: 'List the asymmetric signing keys',
-  positionals: [],
-  options: [],
-  prepare:
-    () =>
-    async ({ dataSource }) => {
-      const keys = await listSigningKeys(dataSource);
-      const rows = keys.map((key) => [
-        key.kid,
-        key.algorithm,
-        key.state,
-        key.createdAt.toISOString(),
-        key.stateChangedAt.toISOString(),
-      ]);
-      return {
-        json: keys,
-        text: columns([['KID', 'ALGORITHM', 'STATE', 'CREATED', 'IN STATE SINCE'], ...rows]),
-      };
-    },
-};
-
-const generate: Command = {
-  name: 'generate',
-  summary: 'Generate the next key and publish it; it does not sign yet',
-  positionals: [],
-  options: [{ name: 'algorithm', value: 'ES256|RS256', meaning: 'ES256 unless given' }],
-  prepare: (input) => {
-    const algorithm = parseAlgorithm(optionText(input, 'algorithm') ?? 'ES256');
-    return async ({ dataSource, encryptionKey }) => {
-      const key = generateSigningKey(algorithm, encryptionKey());
-      if (!(await insertSigningKey(dataSource, key, 'next')))
-        throw new RefusedError(`${algorithm} has a next key already: activate or remove it first`);
-      return {
-        json: { kid: key.kid, algorithm, state: 'next' },
-        text: `Generated ${key.kid} (${algorithm}). Activate it after ${PUBLICATION_SECONDS} s, when every validator knows it.`,
-      };
-    };
+const CHANGES: Readonly<Record<SigningKeyChange, ChangeCommand>> = {
+  activate: {
+    summary: 'Let the next key sign; the active key of its algorithm retires',
+    notes: `Refused in the first ${PUBLICATION_SECONDS} s after the key was generated, unless forced.`,
+    newState: 'active',
+    effect: 'Every replica signs with it within a minute.',
+  },
+  retire: {
+    summary: 'Withdraw the active key without a successor',
+    notes:
+      'Tokens signed with it stay valid until they expire. Replicas that sign with its algorithm generate a new key within a minute.',
+    newState: 'retired',
+    effect: 'Tokens signed with it stay valid until they expire.',
+  },
+  remove: {
+    summary: 'Stop accepting a key and destroy its private part',
+    notes: `Refused in the first ${RETIREMENT_SECONDS / 3_600} h after the key retired, while its tokens may be valid, unless forced.`,
+    newState: 'removed',
+    effect: 'Tokens signed with it are refused within a minute.',
   },
 };
 
-function change(
-  name: SigningKeyChange,
-  description: Pick<Command, 'summary' | 'notes'>,
-  done: string,
-): Command {
-  return {
-    name,
-    ...description,
-    positionals: [KID],
-    options: [FORCE],
-    prepare: (input) => async (context) => {
-      const [kid = ''] = input.positionals;
-      const decide = (key: LockedKey | null): LockedKey => permit(kid, key, name, hasFlag(input, 'force'));
-      const { algorithm } = await changeSigningKey(context.dataSource, kid, name, decide);
-      return changed(kid, algorithm, NEW_STATE[name], done);
-    },
-  };
+/** Adds the commands on asymmetric signing keys. HMAC keys live in the services' configuration. */
+export function addKeyCommands(program: Command, run: RunCommand): void {
+  const group = program
+    .command('keys')
+    .description('Asymmetric signing keys: next → active → retired → removed.');
+  addList(group, run);
+  addGenerate(group, run);
+  for (const change of ['activate', 'retire', 'remove'] as const) addChange(group, run, change);
 }
 
-const NEW_STATE = { activate: 'active', retire: 'retired', remove: 'removed' } as const;
-
-function changed(kid: string, algorithm: string, state: string, done: string): CommandResult {
-  return { json: { kid, algorithm, state }, text: `${kid} is ${state}. ${done}` };
+function addList(group: Command, run: RunCommand): void {
+  group
+    .command('list')
+    .description('List the asymmetric signing keys')
+    .action(() =>
+      run(async ({ dataSource }) => {
+        const keys = await new SigningKeysRepository(dataSource).list();
+        const rows = keys.map((key) => [
+          key.kid,
+          key.algorithm,
+          key.state,
+          key.createdAt.toISOString(),
+          key.stateChangedAt.toISOString(),
+        ]);
+        const head = ['KID', 'ALGORITHM', 'STATE', 'CREATED', 'IN STATE SINCE'];
+        return { json: keys, text: columns([head, ...rows]) };
+      }),
+    );
 }
 
-function permit(kid: string, key: LockedKey | null, name: SigningKeyChange, force: boolean): LockedKey {
-  if (key === null) throw new RefusedError(`there is no key "${kid}"`);
-  const refusal = keyChangeRefusal(key, name, force);
-  if (refusal !== null) throw new RefusedError(refusal);
-  return key;
+function addGenerate(group: Command, run: RunCommand): void {
+  group
+    .command('generate')
+    .description('Generate the next key and publish it; it does not sign yet')
+    .option('--algorithm <ES256|RS256>', 'ES256 unless given', parseAlgorithm, 'ES256')
+    .action(({ algorithm }: { algorithm: AsymmetricAlgorithm }) =>
+      run(async ({ dataSource, encryptionKey }) => {
+        const key = generateSigningKey(algorithm, encryptionKey());
+        if (!(await new SigningKeysRepository(dataSource).insert(key, 'next')))
+          throw new RefusedError(`${algorithm} has a next key already: activate or remove it first`);
+        return {
+          json: { kid: key.kid, algorithm, state: 'next' },
+          text: `Generated ${key.kid} (${algorithm}). Activate it after ${PUBLICATION_SECONDS} s, when every validator knows it.`,
+        };
+      }),
+    );
 }
 
 function parseAlgorithm(text: string): AsymmetricAlgorithm {
   const algorithm = text.toUpperCase();
   if (algorithm === 'ES256' || algorithm === 'RS256') return algorithm;
-  throw new UsageError(`--algorithm must be ES256 or RS256, not "${text}"`);
+  throw new InvalidArgumentError('--algorithm must be ES256 or RS256');
 }
 
-/** Asymmetric signing keys. HMAC keys live in the services' configuration. */
-export const KEY_COMMANDS: CommandGroup = {
-  name: 'keys',
-  summary: 'Asymmetric signing keys: next → active → retired → removed.',
-  commands: [
-    list,
-    generate,
-    change(
-      'activate',
-      {
-        summary: 'Let the next key sign; the active key of its algorithm retires',
-        notes: `Refused in the first ${PUBLICATION_SECONDS} s after the key was generated, unless forced.`,
-      },
-      'Every replica signs with it within a minute.',
-    ),
-    change(
-      'retire',
-      {
-        summary: 'Withdraw the active key without a successor',
-        notes:
-          'Tokens signed with it stay valid until they expire. Replicas that sign with its algorithm generate a new key within a minute.',
-      },
-      'Tokens signed with it stay valid until they expire.',
-    ),
-    change(
-      'remove',
-      {
-        summary: 'Stop accepting a key and destroy its private part',
-        notes: `Refused in the first ${RETIREMENT_SECONDS / 3_600} h after the key retired, while its tokens may be valid, unless forced.`,
-      },
-      'Tokens signed with it are refused within a minute.',
-    ),
-  ],
-};
+function addChange(group: Command, run: RunCommand, change: SigningKeyChange): void {
+  const { summary, notes, newState, effect } = CHANGES[change];
+  group
+    .command(change)
+    .summary(summary)
+    .description(`${summary}. ${notes}`)
+    .argument('<kid>', 'the key id that keys list shows')
+    .option('--force', 'even if tokens may be refused for a while')
+    .action((kid: string, { force = false }: { force?: boolean }) =>
+      run(async ({ dataSource }) => {
+        const { algorithm } = await new SigningKeysRepository(dataSource).change(kid, change, (key) =>
+          permit(kid, key, change, force),
+        );
+        return { json: { kid, algorithm, state: newState }, text: `${kid} is ${newState}. ${effect}` };
+      }),
+    );
+}
+
+function permit(kid: string, key: LockedKey | null, change: SigningKeyChange, force: boolean): LockedKey {
+  if (key === null) throw new RefusedError(`there is no key "${kid}"`);
+  const refusal = keyChangeRefusal(key, change, force);
+  if (refusal !== null) throw new RefusedError(refusal);
+  return key;
+}

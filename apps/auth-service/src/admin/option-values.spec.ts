@@ -1,4 +1,4 @@
-import { columns } from './columns';
+import { columns } from './command';
 import { parseDuration, parseFlows, parsePersonas } from './option-values';
 
 describe('option values', () => {

@@ -1,83 +1,72 @@
-import { findRevocation } from '../revocations/find-revocation.query';
-import { listRevocations } from '../revocations/list-revocations.query';
-import type { RevocationRow } from '../revocations/list-revocations.query';
-import { putRevocation } from '../revocations/put-revocation.query';
-import type { Revocation } from '../revocations/revocation';
+import type { Command } from 'commander';
+import { InvalidArgumentError } from 'commander';
+import type { RevocationDomain } from '../revocations/revocation';
 import {
   DEFAULT_MIN_DATE,
-  formatRevocationDate,
   isRevocationIdentifier,
   revocationDomain,
+  toWire,
 } from '../revocations/revocation';
-import { columns } from './columns';
-import type { Command, CommandGroup } from './command';
-import { UsageError } from './command';
-import { optionText, parseCount, parseInstant } from './option-values';
+import { RevocationsRepository } from '../revocations/revocations.repository';
+import { columns } from './command';
+import type { RunCommand } from './command';
+import { countUpTo, parseInstant } from './option-values';
 
-const DEFAULT_LIMIT = '100';
+const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 100_000;
 
-const list: Command = {
-  name: 'list',
-  summary: 'List revocations, oldest first',
-  positionals: [],
-  options: [
-    { name: 'since', value: 'date', meaning: 'only those set after it, e.g. 2026-01-31' },
-    { name: 'limit', value: 'number', meaning: `at most so many; ${DEFAULT_LIMIT} unless given` },
-  ],
-  prepare: (input) => {
-    const since = optionText(input, 'since');
-    const minDate = since === undefined ? DEFAULT_MIN_DATE : parseInstant(since);
-    const limit = parseCount('--limit', optionText(input, 'limit') ?? DEFAULT_LIMIT, MAX_LIMIT);
-    return async ({ dataSource }) => {
-      const revocations = (await listRevocations(dataSource, minDate, limit)).map(shown);
-      const rows = revocations.map((each) => [each.domain, each.identifier, each.revocationDate]);
-      return { json: revocations, text: columns([['DOMAIN', 'IDENTIFIER', 'REVOKED AT'], ...rows]) };
-    };
-  },
-};
-
-const set: Command = {
-  name: 'set',
-  summary: 'Revoke the tokens of a person or user, or one token, from now on',
-  positionals: [
-    { name: 'domain', meaning: 'svc-personid, internal-legacy or jti (also: token)' },
-    { name: 'identifier', meaning: 'person id, user id or token id' },
-  ],
-  options: [
-    { name: 'by', value: 'name', meaning: 'who revokes, for the record; "administrator" unless given' },
-  ],
-  notes:
-    'Every service refuses the tokens within two seconds. Revoking a refresh token’s id ends its whole family.',
-  prepare: (input) => {
-    const [segment = '', identifier = ''] = input.positionals;
-    const domain = revocationDomain(segment);
-    if (domain === null)
-      throw new UsageError(
-        `there is no domain "${segment}": choose of svc-personid, internal-legacy, jti, token`,
-      );
-    if (!isRevocationIdentifier(domain, identifier))
-      throw new UsageError(`"${identifier}" cannot be an identifier of ${domain}`);
-    const subject = optionText(input, 'by') ?? 'administrator';
-    return async ({ dataSource }) => {
-      await putRevocation(dataSource, { domain, identifier }, { subject, clientId: null });
-      const row = await findRevocation(dataSource, domain, identifier);
-      const revocation = shown(row!);
-      return {
-        json: revocation,
-        text: `Revoked ${domain} ${identifier} as of ${revocation.revocationDate}.`,
-      };
-    };
-  },
-};
-
-function shown({ domain, identifier, revocationDate }: RevocationRow): Revocation {
-  return { domain, identifier, revocationDate: formatRevocationDate(revocationDate) };
+/** Adds the commands on the revocation registry. */
+export function addRevocationCommands(program: Command, run: RunCommand): void {
+  const group = program
+    .command('revocations')
+    .description('Revocations: tokens that are refused although they have not expired.');
+  addList(group, run);
+  addSet(group, run);
 }
 
-/** The revocation registry. */
-export const REVOCATION_COMMANDS: CommandGroup = {
-  name: 'revocations',
-  summary: 'Revocations: tokens that are refused although they have not expired.',
-  commands: [list, set],
-};
+function addList(group: Command, run: RunCommand): void {
+  group
+    .command('list')
+    .description('List revocations, oldest first')
+    .option('--since <date>', 'only those set after it, e.g. 2026-01-31', parseInstant)
+    .option('--limit <number>', 'list at most this many', countUpTo(MAX_LIMIT), DEFAULT_LIMIT)
+    .action(({ since = DEFAULT_MIN_DATE, limit }: { since?: Date; limit: number }) =>
+      run(async ({ dataSource }) => {
+        const revocations = (await new RevocationsRepository(dataSource).list(since, limit)).map(toWire);
+        const rows = revocations.map((each) => [each.domain, each.identifier, each.revocationDate]);
+        return { json: revocations, text: columns([['DOMAIN', 'IDENTIFIER', 'REVOKED AT'], ...rows]) };
+      }),
+    );
+}
+
+function addSet(group: Command, run: RunCommand): void {
+  group
+    .command('set')
+    .summary('Revoke the tokens of a person or user, or one token, from now on')
+    .description(
+      'Revoke the tokens of a person or user, or one token, from now on. Every service refuses the tokens within two seconds. ' +
+        'Revoking a refresh token’s id ends its whole family.',
+    )
+    .argument('<domain>', 'svc-personid, internal-legacy or jti (also: token)', parseDomain)
+    .argument('<identifier>', 'person id, user id or token id')
+    .option('--by <name>', 'who revokes, for the record', 'administrator')
+    .action((domain: RevocationDomain, identifier: string, { by: subject }: { by: string }) => {
+      if (!isRevocationIdentifier(domain, identifier))
+        throw new InvalidArgumentError(`"${identifier}" cannot be an identifier of ${domain}`);
+      return run(async ({ dataSource }) => {
+        const revocations = new RevocationsRepository(dataSource);
+        await revocations.put({ domain, identifier }, { subject, clientId: null });
+        const revocation = toWire((await revocations.find(domain, identifier))!);
+        return {
+          json: revocation,
+          text: `Revoked ${domain} ${identifier} as of ${revocation.revocationDate}.`,
+        };
+      });
+    });
+}
+
+function parseDomain(text: string): RevocationDomain {
+  const domain = revocationDomain(text);
+  if (domain !== null) return domain;
+  throw new InvalidArgumentError('choose of svc-personid, internal-legacy, jti, token');
+}

@@ -1,34 +1,24 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { Personas } from '@platform/personas';
-import type { TokenFlow } from '../token-endpoints/rejection';
+import type { TokenFlow } from '../token/token-response';
+import type { ApplicationEntity } from './application.entity';
 
-/** A registered caller of the token endpoints. */
-export interface Application {
-  applicationKey: string;
-  /** Persona bits it may ask for. */
-  allowedPersonas: Personas;
-  /** Whether it is an "authorized application" in the spec's words: may hold refresh tokens. */
-  allowRefresh: boolean;
+/** A registered caller of the token endpoints, as the flows see it. */
+export interface Application extends Pick<
+  ApplicationEntity,
+  'applicationKey' | 'allowedPersonas' | 'allowRefresh'
+> {
   allowedFlows: readonly string[];
-}
-
-/** An application with its live secrets, newest first. */
-export interface ApplicationWithSecrets extends Application {
-  secrets: readonly Buffer[];
 }
 
 /** How far a request's timestamp may lie in the past or the future. */
 const TRUST_MAX_AGE_SECONDS = 300;
 
-/** How many live secrets count, so that one can be replaced without an outage. */
-export const LIVE_SECRETS = 2;
-
 /** Stands in for the secrets of an unknown application, so that being unknown takes as long as being wrong. */
 const DUMMY_SECRETS: readonly Buffer[] = [Buffer.alloc(44, 'dummy')];
 
-/** The secrets to compare with: of the application, or dummies of equal cost. */
-export function comparableSecrets(application: ApplicationWithSecrets | null): readonly Buffer[] {
-  return application !== null && application.secrets.length > 0 ? application.secrets : DUMMY_SECRETS;
+/** The secrets to compare with: those of the application, or dummies of equal cost when it has none or does not exist. */
+export function comparableSecrets(secrets: readonly Buffer[] | null): readonly Buffer[] {
+  return secrets !== null && secrets.length > 0 ? secrets : DUMMY_SECRETS;
 }
 
 /** True when one of `candidates` equals `given`. Every candidate is compared, and by digest, so that the time depends

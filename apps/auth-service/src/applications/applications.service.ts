@@ -1,87 +1,33 @@
-import { createHmac, createSecretKey } from 'node:crypto';
+import { createSecretKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { trustSignedText } from '@platform/auth-client';
-import type { UnsignedTrustRequest } from '@platform/auth-client';
-import { together } from '@platform/database';
-import { CLOCK } from '@platform/service-defaults';
-import type { Clock } from '@platform/time';
-import type { DataSource } from 'typeorm';
+import { batched } from '@platform/database';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { openSecret } from '../keys/secret-box';
-import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
-import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
-import type { Application, ApplicationWithSecrets } from './application';
-import { comparableSecrets, decodeAuthenticationCode, isFreshTimestamp, matchesAny } from './application';
-import { applicationSecretPurpose } from './application-secret';
-import type { ApplicationRow } from './find-application.query';
-import { findApplications } from './find-application.query';
+import { comparableSecrets } from './application';
+import { applicationSecretPurpose } from './application-secrets';
+import { ApplicationsRepository } from './applications.repository';
+import type { EnabledApplication } from './applications.repository';
 
-/** Registered applications: who they are, and whether a request really comes from one. */
+/** Registered applications. */
 @Injectable()
 export class ApplicationsService {
-  private readonly findRow: (applicationKey: string) => Promise<ApplicationRow | null>;
+  /** The enabled application with this key, or null. Its secrets stay sealed. Concurrent calls share a statement. */
+  readonly find: (applicationKey: string) => Promise<EnabledApplication | null>;
   private readonly encryptionKey: KeyObject;
 
-  constructor(
-    @InjectDataSource() dataSource: DataSource,
-    @Inject(AUTH_CONFIG) config: AuthConfig,
-    @Inject(CLOCK) private readonly clock: Clock,
-    private readonly limits: TokenRateLimits,
-  ) {
+  constructor(repository: ApplicationsRepository, @Inject(AUTH_CONFIG) config: AuthConfig) {
     this.encryptionKey = createSecretKey(config.SECRET_ENCRYPTION_KEY);
-    this.findRow = together((keys) => findApplications(dataSource, keys));
+    this.find = batched((keys) => repository.findEnabled(keys));
   }
 
-  async find(applicationKey: string): Promise<ApplicationWithSecrets | null> {
-    const row = await this.findRow(applicationKey);
-    if (row === null) return null;
-    const { sealedSecrets, ...application } = row;
-    const purpose = applicationSecretPurpose(applicationKey);
-    const secrets = sealedSecrets.map((sealed) => openSecret(this.encryptionKey, purpose, sealed));
-    return { ...application, secrets };
-  }
-
-  /** The application that signed `request`. The order of the checks is fixed: an unproven caller learns nothing of age or
-   *  replay, and only a proven, fresh request takes a replay row and counts for the application's rate limit.
-   *  @throws {TokenRejected} AuthenticationFailed @throws {TokenRateExceeded} */
-  async authenticateSigned(
-    request: UnsignedTrustRequest & { authenticationCode: string },
-  ): Promise<Application> {
-    const application = await this.find(request.applicationKey);
-    const code = decodeAuthenticationCode(request.authenticationCode) ?? Buffer.alloc(0);
-    const signedText = trustSignedText(request);
-    const expected = comparableSecrets(application).map((secret) =>
-      createHmac('sha256', createSecretKey(secret)).update(signedText, 'utf8').digest(),
+  /** The application's live secrets, decrypted, for a request that proves that it knows one; for an unknown application dummies of equal cost. */
+  secretsToCompare(application: EnabledApplication | null): readonly Buffer[] {
+    if (application === null) return comparableSecrets(null);
+    const purpose = applicationSecretPurpose(application.applicationKey);
+    return comparableSecrets(
+      application.sealedSecrets.map((sealed) => openSecret(this.encryptionKey, purpose, sealed)),
     );
-    const proven = matchesAny(code, expected);
-    if (application === null || !proven)
-      throw proofFailed(application === null ? 'unknown application' : 'wrong code');
-    if (!isFreshTimestamp(new Date(request.requestTimestampUtc), this.clock.now()))
-      throw proofFailed('stale timestamp');
-    if (!(await this.limits.admitSigned(application.applicationKey, code))) throw proofFailed('replayed');
-    return application;
   }
-
-  /** The application that knows `sharedSecret`. @throws {TokenRejected} AuthenticationFailed */
-  async authenticateSecret(applicationKey: string, sharedSecret: string): Promise<Application> {
-    const application = await this.find(applicationKey);
-    const proven = matchesAny(Buffer.from(sharedSecret), comparableSecrets(application));
-    if (application === null || !proven)
-      throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
-    return application;
-  }
-}
-
-function proofFailed(privateDetail: string): TokenRejected {
-  return new TokenRejected(
-    TokenRejectionReason.AuthenticationFailed,
-    'The application could not be authenticated.',
-    {
-      stage: 'proof',
-      privateDetail,
-    },
-  );
 }

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { AUDITED_NAME_LENGTH, auditedText } from './audited-text';
+import { hideTokens } from '@platform/service-defaults';
 
 /** What is known of the token request being handled. It grows while a flow finds out more, and ends in the audit trail. */
 export interface TokenAttempt {
@@ -12,6 +12,11 @@ export interface TokenAttempt {
   subject: string | null;
 }
 
+/** Control and format characters, line separators and halves of characters: they could forge lines or hide text from whoever reads the trail. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+/** The longest user name kept. People type passwords into the wrong field; what is this long is no name. */
+const AUDITED_NAME_LENGTH = 64;
+const DETAIL_LENGTH = 200;
 const APPLICATION_KEY_LENGTH = 200;
 /** `technician:<provider>:<name>` with a name of 256 is the longest. */
 const SUBJECT_LENGTH = 320;
@@ -60,4 +65,20 @@ export function noteInAttempt(found: { applicationKey?: string | null; subject?:
   attempt.applicationKey =
     auditedText(found.applicationKey, APPLICATION_KEY_LENGTH) ?? attempt.applicationKey;
   attempt.subject = auditedText(found.subject, SUBJECT_LENGTH) ?? attempt.subject;
+}
+
+/** What callers say, fit for the audit trail: bounded, without unprintable characters (shown as U+FFFD) and without tokens.
+ *  Null for anything but a text.
+ *  @param maxLength in code points */
+export function auditedText(value: unknown, maxLength: number): string | null {
+  if (typeof value !== 'string') return null;
+  // Cut first: cleaning costs by length, and a caller chooses that.
+  const cut = Array.from(value.slice(0, maxLength * 2))
+    .slice(0, maxLength)
+    .join('');
+  return hideTokens(cut.replace(UNPRINTABLE, '\ufffd'));
+}
+
+export function auditedDetail(value: string | undefined): string | null {
+  return auditedText(value, DETAIL_LENGTH);
 }

@@ -1,16 +1,20 @@
+import { pbkdf2Sync, randomBytes } from 'node:crypto';
+import { hash as argon2 } from '@node-rs/argon2';
 import { secret } from '@platform/service-defaults';
-import { Client } from 'pg';
+import type { DataSource } from 'typeorm';
 import { z } from 'zod';
-import { ownerAddressShape } from '../migrations/migration-settings';
-import { developmentApplications } from './development-identities';
-import { writeDevelopmentApplications } from './write-development-applications.query';
-import { writeExternalIdentities } from './write-external-identities.query';
-import type { SqlConnection } from './write-development-identities.query';
-import {
-  writeInternalLegacy,
-  writePersonDirectory,
-  writeServiceProviders,
-} from './write-development-identities.query';
+import { applicationSecretPurpose } from '../applications/application-secrets';
+import { ApplicationsRepository } from '../applications/applications.repository';
+import { ARGON2ID_COST } from '../identity/passwords/password-hash';
+import { sealSecret } from '../keys/secret-box';
+import { ownerAddressShape, ownerUrl } from '../migrations/migration-settings';
+import { AUTH_SCHEMA, STORE_SCHEMAS, withOwnerConnection } from '../migrations/schemas';
+import type { Store } from '../migrations/schemas';
+import { TOKEN_FLOWS } from '../token/token-response';
+import { DEVELOPMENT_PASSWORD, developmentApplications } from './development-identities';
+import { DevelopmentIdentitiesRepository } from './development-identities.repository';
+
+const APPLICATION_NAME = 'auth-service-development-identities';
 
 /** What loading needs; it writes as the role that owns the tables. */
 export const developmentConfigSchema = z.object({
@@ -25,44 +29,55 @@ export const developmentConfigSchema = z.object({
   OPENID_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
 });
 
+type DevelopmentConfig = z.output<typeof developmentConfigSchema>;
+
 /** Loads the development identities and applications. Repeating it changes nothing. */
-export async function loadDevelopmentIdentities(
-  config: z.output<typeof developmentConfigSchema>,
-): Promise<void> {
-  const ownUrl = config.MIGRATION_DATABASE_URL ?? config.DATABASE_URL;
-  const applications = developmentApplications(config.DEVELOPMENT_SERVICE_SECRET);
-  const personUrl = config.PERSON_DIRECTORY_MIGRATION_DATABASE_URL ?? config.PERSON_DIRECTORY_DATABASE_URL;
-  const internalUrl = config.INTERNAL_LEGACY_MIGRATION_DATABASE_URL ?? config.INTERNAL_LEGACY_DATABASE_URL;
-  const providersUrl =
-    config.SERVICE_PROVIDERS_MIGRATION_DATABASE_URL ?? config.SERVICE_PROVIDERS_DATABASE_URL;
+export async function loadDevelopmentIdentities(config: DevelopmentConfig): Promise<void> {
+  const passwordHash = await argon2(DEVELOPMENT_PASSWORD, ARGON2ID_COST);
+  const inStore = (
+    store: Store,
+    write: (identities: DevelopmentIdentitiesRepository) => Promise<void>,
+  ): Promise<void> => {
+    const connection = { url: ownerUrl(config, store), applicationName: APPLICATION_NAME };
+    return withOwnerConnection(STORE_SCHEMAS[store], connection, (dataSource) =>
+      write(new DevelopmentIdentitiesRepository(dataSource)),
+    );
+  };
   await Promise.all([
-    inOneTransaction(personUrl ?? ownUrl, writePersonDirectory),
-    inOneTransaction(internalUrl ?? ownUrl, writeInternalLegacy),
-    inOneTransaction(providersUrl ?? ownUrl, writeServiceProviders),
-    inOneTransaction(ownUrl, (connection) =>
-      writeDevelopmentApplications(connection, applications, config.SECRET_ENCRYPTION_KEY),
+    inStore('PERSON_DIRECTORY', (identities) =>
+      identities.writePersons(passwordHash, identityV3Hash(DEVELOPMENT_PASSWORD)),
+    ),
+    inStore('INTERNAL_LEGACY', (identities) => identities.writeInternalUsers(passwordHash)),
+    inStore('SERVICE_PROVIDERS', (identities) => identities.writeTechnicians()),
+    withOwnerConnection(
+      AUTH_SCHEMA,
+      { url: ownerUrl(config), applicationName: APPLICATION_NAME },
+      (dataSource) => writeOwnTables(dataSource, config),
     ),
   ]);
-  const { OPENID_ISSUER: issuer } = config;
-  if (issuer === undefined) return;
-  await inOneTransaction(ownUrl, (connection) => writeExternalIdentities(connection, issuer));
 }
 
-async function inOneTransaction(
-  url: string,
-  write: (connection: SqlConnection) => Promise<void>,
+async function writeOwnTables(
+  dataSource: DataSource,
+  { SECRET_ENCRYPTION_KEY: key, DEVELOPMENT_SERVICE_SECRET, OPENID_ISSUER: issuer }: DevelopmentConfig,
 ): Promise<void> {
-  const client = new Client({
-    connectionString: url,
-    application_name: 'auth-service-development-identities',
-  });
-  await client.connect();
-  try {
-    await client.query('BEGIN');
-    await write(client);
-    await client.query('COMMIT');
-  } finally {
-    // Without a COMMIT before it, ending the connection rolls back.
-    await client.end();
+  const applications = new ApplicationsRepository(dataSource);
+  for (const { sharedSecret, ...application } of developmentApplications(DEVELOPMENT_SERVICE_SECRET)) {
+    const purpose = applicationSecretPurpose(application.applicationKey);
+    const sealed = sealSecret(key, purpose, Buffer.from(sharedSecret));
+    await applications.replace({ ...application, allowedFlows: TOKEN_FLOWS }, sealed);
   }
+  if (issuer !== undefined)
+    await new DevelopmentIdentitiesRepository(dataSource).writeExternalIdentities(issuer);
+}
+
+/** A hash as ASP.NET Identity V3 writes it: PBKDF2-HMAC-SHA256, 10,000 rounds, 16 bytes of salt, 32 of key. */
+function identityV3Hash(password: string): string {
+  const salt = randomBytes(16);
+  const header = Buffer.alloc(13);
+  header.writeUInt8(0x01, 0);
+  header.writeUInt32BE(1, 1);
+  header.writeUInt32BE(10_000, 5);
+  header.writeUInt32BE(salt.length, 9);
+  return Buffer.concat([header, salt, pbkdf2Sync(password, salt, 10_000, 32, 'sha256')]).toString('base64');
 }

@@ -3,86 +3,77 @@ import type { DynamicModule, FactoryProvider, Type } from '@nestjs/common';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import { DatabaseModule } from '@platform/database';
 import type { DataSource } from 'typeorm';
+import { AccessControlRepository } from '../access-control/access-control.repository';
 import type { AuthConfig } from '../config';
 import { STORE_SCHEMAS } from '../migrations/schemas';
 import type { Store } from '../migrations/schemas';
-import type { IdentityStore } from './identity';
-import { IDENTITY_STORES, IdentityDirectory } from './identity-directory.service';
-import { IdentityResolver } from './identity-resolver.service';
-import { InternalLegacyStore } from './internal-legacy.store';
-import { CallerIdentities } from './caller-identities.service';
+import { IdentitiesService } from './identities.service';
+import type { IdentityStoreRepository } from './identity-stores.repository';
+import { IdentityStoresRepository } from './identity-stores.repository';
+import { InternalLegacyRepository } from './internal-legacy.repository';
 import { MeController } from './me.controller';
-import { SecurityGroupsStore } from '../access-control/security-groups.store';
-import { PasswordAuthenticator } from './passwords/password-authenticator.service';
-import { PasswordHasher } from './passwords/password-hasher.service';
-import { PersonDirectoryStore } from './person-directory.store';
-import { ServiceProvidersStore } from './service-providers.store';
+import { PasswordLockoutsRepository } from './passwords/password-lockouts.repository';
+import { PasswordsService } from './passwords/passwords.service';
+import { PersonDirectoryRepository } from './person-directory.repository';
+import { ServiceProvidersRepository } from './service-providers.repository';
 
 /** The stores in the order in which they are asked. */
-const STORES: Readonly<Record<Store, Type<IdentityStore>>> = {
-  PERSON_DIRECTORY: PersonDirectoryStore,
-  INTERNAL_LEGACY: InternalLegacyStore,
-  SERVICE_PROVIDERS: ServiceProvidersStore,
-};
+const STORES = {
+  PERSON_DIRECTORY: PersonDirectoryRepository,
+  INTERNAL_LEGACY: InternalLegacyRepository,
+  SERVICE_PROVIDERS: ServiceProvidersRepository,
+} as const satisfies Record<Store, Type<IdentityStoreRepository>>;
+const STORE_NAMES = Object.keys(STORES) as Store[];
 
 @Module({})
 export class IdentityModule {
   static forRoot(config: AuthConfig): DynamicModule {
-    const connected = (Object.keys(STORES) as Store[]).map((name) => connectStore(name, config));
     return {
       module: IdentityModule,
       controllers: [MeController],
-      imports: connected.flatMap(({ imports }) => imports),
+      imports: STORE_NAMES.flatMap((store) => databasesOf(store, config)),
       providers: [
-        ...connected.map(({ provider }) => provider),
+        ...STORE_NAMES.map((store) => onDataSourceOf<IdentityStoreRepository>(store, STORES[store], config)),
         {
-          provide: IDENTITY_STORES,
+          provide: IdentityStoresRepository,
           inject: Object.values(STORES),
-          useFactory: (...stores: IdentityStore[]) => stores,
+          useFactory: (...stores: IdentityStoreRepository[]) => new IdentityStoresRepository(stores),
         },
-        {
-          provide: SecurityGroupsStore,
-          inject: [getDataSourceToken(dataSourceName('INTERNAL_LEGACY', config))],
-          useFactory: (dataSource: DataSource) => new SecurityGroupsStore(dataSource),
-        },
-        IdentityDirectory,
-        IdentityResolver,
-        CallerIdentities,
-        PasswordHasher,
-        PasswordAuthenticator,
+        onDataSourceOf('INTERNAL_LEGACY', AccessControlRepository, config),
+        IdentitiesService,
+        PasswordLockoutsRepository,
+        PasswordsService,
       ],
-      exports: [IdentityResolver, CallerIdentities, PasswordAuthenticator, SecurityGroupsStore],
+      exports: [IdentitiesService, PasswordsService, AccessControlRepository],
     };
   }
 }
 
-function storeUrl(name: Store, config: AuthConfig): string {
-  return config[`${name}_DATABASE_URL`] ?? config.DATABASE_URL;
+function storeUrl(store: Store, config: AuthConfig): string {
+  return config[`${store}_DATABASE_URL`] ?? config.DATABASE_URL;
 }
 
 /** A store in the service's own database uses its pool (no name); one that lives elsewhere gets a pool of its own. */
-function dataSourceName(name: Store, config: AuthConfig): string | undefined {
-  return storeUrl(name, config) === config.DATABASE_URL ? undefined : STORE_SCHEMAS[name].settings.schema;
+function dataSourceName(store: Store, config: AuthConfig): string | undefined {
+  return storeUrl(store, config) === config.DATABASE_URL ? undefined : STORE_SCHEMAS[store].settings.schema;
 }
 
-function connectStore(
-  storeName: Store,
+function databasesOf(store: Store, config: AuthConfig): DynamicModule[] {
+  const name = dataSourceName(store, config);
+  if (name === undefined) return [];
+  const { settings } = STORE_SCHEMAS[store];
+  const url = storeUrl(store, config);
+  return [DatabaseModule.forRoot({ ...settings, url, poolSize: config.DATABASE_POOL_SIZE, name })];
+}
+
+function onDataSourceOf<T>(
+  store: Store,
+  repository: new (dataSource: DataSource) => T,
   config: AuthConfig,
-): { imports: DynamicModule[]; provider: FactoryProvider<IdentityStore> } {
-  const store = STORES[storeName];
-  const name = dataSourceName(storeName, config);
-  const provider: FactoryProvider<IdentityStore> = {
-    provide: store,
-    inject: [getDataSourceToken(name)],
-    useFactory: (dataSource: DataSource) => new store(dataSource),
+): FactoryProvider<T> {
+  return {
+    provide: repository,
+    inject: [getDataSourceToken(dataSourceName(store, config))],
+    useFactory: (dataSource: DataSource) => new repository(dataSource),
   };
-  if (name === undefined) return { imports: [], provider };
-  const { settings } = STORE_SCHEMAS[storeName];
-  const database = {
-    ...settings,
-    url: storeUrl(storeName, config),
-    poolSize: config.DATABASE_POOL_SIZE,
-    name,
-  };
-  return { imports: [DatabaseModule.forRoot(database)], provider };
 }

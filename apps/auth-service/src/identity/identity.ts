@@ -49,19 +49,40 @@ export interface StoredPassword {
   hash: string;
 }
 
-/** One family of legacy identities. An absent user is an empty list or null; an outage throws, so that it can never be
- *  mistaken for "no such user". */
-export interface IdentityStore {
-  readonly name: IdentityStoreName;
-  /** Records that match; more than one means the store itself cannot tell who is meant. */
-  find(query: IdentityQuery): Promise<IdentityRecord[]>;
-  /** The password of the enabled account with this user name. */
-  findPassword(userName: string): Promise<StoredPassword | null>;
-  /** Replaces a password hash unless it has changed since it was read. */
-  upgradePassword(password: StoredPassword, newHash: string): Promise<void>;
-}
-
 /** User names compare without case and in one Unicode form; folded here because SQL's lower() depends on the collation. */
 export function userNameKey(userName: string): string {
   return userName.normalize('NFC').toLowerCase();
+}
+
+/** Whom a `sub` claim names. */
+export type Subject =
+  | { kind: 'person'; personId: number }
+  | { kind: 'user'; userId: number }
+  | { kind: 'technician'; providerId: number; name: string };
+
+/** The `sub` claim of a subject: `personid:<n>`, `userid:<n>` or `technician:<provider>:<name>`. */
+export function formatSubject(subject: Subject): string {
+  switch (subject.kind) {
+    case 'person':
+      return `personid:${String(subject.personId)}`;
+    case 'user':
+      return `userid:${String(subject.userId)}`;
+    case 'technician':
+      return `technician:${String(subject.providerId)}:${subject.name}`;
+  }
+}
+
+const SUBJECT = /^(personid|userid|technician):(0|[1-9]\d{0,15})(?::([^]+))?$/;
+
+/** Reads a `sub` claim back. Null for anything `formatSubject` does not write. */
+export function parseSubject(text: string): Subject | null {
+  const match = SUBJECT.exec(text);
+  if (!match) return null;
+  const id = Number(match[2]);
+  if (!Number.isSafeInteger(id)) return null;
+  const name = match[3];
+  if (match[1] === 'technician')
+    return name === undefined ? null : { kind: 'technician', providerId: id, name };
+  if (name !== undefined) return null;
+  return match[1] === 'personid' ? { kind: 'person', personId: id } : { kind: 'user', userId: id };
 }

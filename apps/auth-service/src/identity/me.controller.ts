@@ -2,7 +2,7 @@ import { Controller, Get, Header } from '@nestjs/common';
 import { CurrentCaller } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Documented, problems } from '@platform/service-defaults';
-import { CallerIdentities } from './caller-identities.service';
+import { IdentitiesService } from './identities.service';
 import type { Identity } from './identity';
 import { GET_ME } from './me-docs';
 
@@ -15,13 +15,13 @@ export type CallerIdentity = Pick<
 /** For receivers of a token with `overflow`. Additive to the specification. */
 @Controller('auth/me')
 export class MeController {
-  constructor(private readonly callers: CallerIdentities) {}
+  constructor(private readonly identities: IdentitiesService) {}
 
   @Get()
   @Documented(GET_ME)
   @Header('Cache-Control', 'no-store')
   async me(@CurrentCaller() caller: Caller): Promise<CallerIdentity> {
-    const resolution = await this.callers.resolve(caller);
+    const resolution = await this.identities.resolveCaller(caller);
     if (resolution.outcome !== 'resolved')
       throw problems.unauthorized('The identity behind this token is no longer known.');
     const { subject, identityType, personId, userId, name, roles, facilities, groups, personas } =

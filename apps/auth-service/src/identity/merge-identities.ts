@@ -1,6 +1,6 @@
 import { combinePersonas } from '@platform/personas';
 import type { Identity, IdentityRecord, IdentityType, Resolution } from './identity';
-import { formatSubject } from './subject';
+import { formatSubject } from './identity';
 
 /** Identifiers the caller insists on; a record or a merged identity that says otherwise is not the one meant. */
 export interface ExplicitIdentifiers {
@@ -43,7 +43,7 @@ function lacks(identity: Identity, explicit: ExplicitIdentifiers): boolean {
   );
 }
 
-/** True when no store answered twice, no identifier has two values, and every record shares one with the records before it. */
+/** True when no store knows two records, no identifier has two values, and every record shares one with the records before it. */
 function isOnePerson(records: readonly IdentityRecord[]): boolean {
   if (distinct(records.map((record) => record.store)).length < records.length) return false;
   const personIds = distinct(records.map((record) => record.personId).filter((id) => id !== null));

@@ -1,5 +1,4 @@
-import type { SigningKeyState } from './find-signing-keys.query';
-import type { SigningKeyChange } from './key-lifecycle';
+import type { SigningKeyChange, SigningKeyState } from './key-lifecycle';
 import { PUBLICATION_SECONDS, RETIREMENT_SECONDS, keyChangeRefusal } from './key-lifecycle';
 
 const OLD = 10 * RETIREMENT_SECONDS;

@@ -1,4 +1,5 @@
-import type { SigningKeyState } from './find-signing-keys.query';
+/** next → active → retired → removed. `next` is published ahead of use; `retired` still verifies; `removed` does not. */
+export type SigningKeyState = 'next' | 'active' | 'retired' | 'removed';
 
 /** What an administrator can do to an asymmetric key. */
 export type SigningKeyChange = 'activate' | 'retire' | 'remove';

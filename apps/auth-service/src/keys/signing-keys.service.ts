@@ -2,24 +2,21 @@ import { createPrivateKey } from 'node:crypto';
 import type { JsonWebKey } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { KeyRing, createVerificationKey } from '@platform/access-tokens';
 import type { KeySource } from '@platform/access-tokens';
 import { CLOCK, Metrics, problems } from '@platform/service-defaults';
 import type { Sample } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
-import type { DataSource } from 'typeorm';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { SigningKey } from './compact-jws';
 import { signingKey } from './compact-jws';
-import type { StoredSigningKey } from './find-signing-keys.query';
-import { findSigningKeys } from './find-signing-keys.query';
-import { insertSigningKey } from './insert-signing-key.query';
 import { ReloadingKeys } from './reloading-keys';
 import { openSecret } from './secret-box';
 import { generateSigningKey, signingKeyPurpose } from './signing-key-pair';
+import { SigningKeysRepository } from './signing-keys.repository';
+import type { UsableSigningKey } from './signing-keys.repository';
 
 /** How old the list may be when it is published. */
 const PUBLISHED_MAX_AGE_MS = 5_000;
@@ -41,7 +38,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger(SigningKeys.name);
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly repository: SigningKeysRepository,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
     metrics: Metrics,
@@ -83,7 +80,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   /** Replaces what is known by what the database says. */
   async reload(): Promise<void> {
     const askedAtMs = this.clock.monotonicMs();
-    this.adopt(await findSigningKeys(this.dataSource));
+    this.adopt(await this.repository.findUsable());
     this.loadedAtMs = askedAtMs;
   }
 
@@ -101,11 +98,11 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     if (this.current !== null) return;
     const { ASYMMETRIC_SIGNING_ALGORITHM, SECRET_ENCRYPTION_KEY } = this.config;
     const key = generateSigningKey(ASYMMETRIC_SIGNING_ALGORITHM, SECRET_ENCRYPTION_KEY);
-    await insertSigningKey(this.dataSource, key, 'active');
+    await this.repository.insert(key, 'active');
     await this.reload();
   }
 
-  private adopt(keys: readonly StoredSigningKey[]): void {
+  private adopt(keys: readonly UsableSigningKey[]): void {
     this.ring.replace(
       keys.map(({ kid, algorithm, publicJwk }) =>
         createVerificationKey({ kid, alg: algorithm, publicKey: publicJwk }),
@@ -127,7 +124,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Decrypts and imports the private key once; signing later costs neither. */
-  private importPrivate({ kid, algorithm, sealedPrivateKey }: StoredSigningKey): (typ: string) => SigningKey {
+  private importPrivate({ kid, algorithm, sealedPrivateKey }: UsableSigningKey): (typ: string) => SigningKey {
     const pkcs8 = openSecret(this.config.SECRET_ENCRYPTION_KEY, signingKeyPurpose(kid), sealedPrivateKey);
     const key = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' });
     const byTyp = new Map<string, SigningKey>();
@@ -139,6 +136,6 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   }
 }
 
-function activationOf({ algorithm, stateChangedAt }: StoredSigningKey): Sample<'algorithm'> {
+function activationOf({ algorithm, stateChangedAt }: UsableSigningKey): Sample<'algorithm'> {
   return { labels: { algorithm }, value: stateChangedAt.getTime() / SECOND_MS };
 }

@@ -23,7 +23,9 @@ const STATEMENTS = [
     display_name text NOT NULL,
     disabled boolean NOT NULL DEFAULT false,
     password_hash text,
-    person_id bigint UNIQUE
+    person_id bigint UNIQUE,
+    -- <folded user name>@<realm>, folded by the application like user_name_key. An equal user name alone maps nobody.
+    windows_account_key text COLLATE "C" UNIQUE CHECK (windows_account_key ~ '^[^@]+@[^@]+$')
   )`,
   `CREATE TABLE internal_legacy.security_group (group_name text COLLATE "C" PRIMARY KEY)`,
   `CREATE TABLE internal_legacy.group_member_user (

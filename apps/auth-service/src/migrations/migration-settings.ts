@@ -39,3 +39,12 @@ export function storeUrls(config: MigrationConfig, store: Store): NodeJS.Process
 export function serviceUrls(config: MigrationConfig): NodeJS.ProcessEnv {
   return { DATABASE_URL: config.DATABASE_URL, MIGRATION_DATABASE_URL: config.MIGRATION_DATABASE_URL };
 }
+
+/** The address by which the owner of a store's tables connects. Without a store, of the service's own. */
+export function ownerUrl(config: MigrationConfig, store?: Store): string {
+  const { MIGRATION_DATABASE_URL, DATABASE_URL } =
+    store === undefined ? serviceUrls(config) : storeUrls(config, store);
+  const url = MIGRATION_DATABASE_URL ?? DATABASE_URL;
+  if (url === undefined) throw new TypeError('the schemas of these settings require an address');
+  return url;
+}

@@ -1,15 +1,24 @@
+import { postgresOptions } from '@platform/database';
 import type { PostgresSettings } from '@platform/database';
+import { DataSource } from 'typeorm';
+import { APPLICATION_ENTITIES } from '../applications/application.entity';
+import { AUDIT_ENTITIES } from '../audit/audit.entity';
+import { ExternalIdentity } from '../identity/external-identity.entity';
+import { INTERNAL_LEGACY_ENTITIES } from '../identity/internal-legacy.entity';
+import { PasswordLockout } from '../identity/passwords/password-lockout.entity';
+import { PERSON_DIRECTORY_ENTITIES } from '../identity/person-directory.entity';
+import { SERVICE_PROVIDERS_ENTITIES } from '../identity/service-providers.entity';
+import { SigningKeyEntity } from '../keys/signing-key.entity';
+import { OpenIdSignIn } from '../openid/openid-sign-in.entity';
+import { RateLimitBucket } from '../rate-limits/rate-limit.entity';
+import { RevocationEntity } from '../revocations/revocation.entity';
+import { RefreshFamily, RefreshToken } from '../token/refresh-session.entity';
+import { TrustReplay } from '../token/trust-replay.entity';
+import { WindowsTicket } from '../windows/windows-ticket.entity';
 import { CreateAuthTables1764000000000 } from './1764000000000-create-auth-tables';
-import { CreateOpenIdTables1764000000400 } from './1764000000400-create-openid-tables';
 import { CreatePersonDirectory1764000000100 } from './1764000000100-create-person-directory';
 import { CreateInternalLegacy1764000000200 } from './1764000000200-create-internal-legacy';
-import { CreateAuditAndRateLimits1764200000000 } from './1764200000000-create-audit-and-rate-limits';
-import { AuditAdministration1764300000000 } from './1764300000000-audit-administration';
-import { PurgeIndexes1764400000000 } from './1764400000000-purge-indexes';
-import { PurgeAuditByPlace1764500000000 } from './1764500000000-purge-audit-by-place';
 import { CreateServiceProviders1764000000300 } from './1764000000300-create-service-providers';
-import { AddWindowsAccount1764100000200 } from './1764100000200-add-windows-account';
-import { CreateWindowsTicket1764100000210 } from './1764100000210-create-windows-ticket';
 
 /** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
 export interface ServiceSchema {
@@ -23,14 +32,14 @@ const STATEMENT_TIMEOUT_MS = 5_000;
 
 function schema(
   name: string,
-  migrations: PostgresSettings['migrations'],
+  { entities, migrations }: Pick<PostgresSettings, 'entities' | 'migrations'>,
   grants: ServiceSchema['grants'],
 ): ServiceSchema {
   return {
     settings: {
       schema: name,
       applicationName: 'auth-service',
-      entities: [],
+      entities,
       migrations,
       statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     },
@@ -41,15 +50,23 @@ function schema(
 /** The service's own tables. Applications are administered by the owner role, so the service only reads them. */
 export const AUTH_SCHEMA = schema(
   'auth',
-  [
-    CreateAuthTables1764000000000,
-    CreateOpenIdTables1764000000400,
-    CreateWindowsTicket1764100000210,
-    CreateAuditAndRateLimits1764200000000,
-    AuditAdministration1764300000000,
-    PurgeIndexes1764400000000,
-    PurgeAuditByPlace1764500000000,
-  ],
+  {
+    entities: [
+      ...APPLICATION_ENTITIES,
+      ...AUDIT_ENTITIES,
+      ExternalIdentity,
+      OpenIdSignIn,
+      PasswordLockout,
+      RateLimitBucket,
+      RefreshFamily,
+      RefreshToken,
+      RevocationEntity,
+      SigningKeyEntity,
+      TrustReplay,
+      WindowsTicket,
+    ],
+    migrations: [CreateAuthTables1764000000000],
+  },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
     `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in TO ${role}`,
@@ -66,14 +83,18 @@ export const AUTH_SCHEMA = schema(
 );
 
 /** The identity stores belong to others: the service reads them and may only replace a password hash by a stronger one. */
-const PERSON_DIRECTORY_SCHEMA = schema('person_directory', [CreatePersonDirectory1764000000100], (role) => [
-  `GRANT SELECT ON ALL TABLES IN SCHEMA person_directory TO ${role}`,
-  `GRANT UPDATE (password_hash) ON person_directory.person TO ${role}`,
-]);
+const PERSON_DIRECTORY_SCHEMA = schema(
+  'person_directory',
+  { entities: PERSON_DIRECTORY_ENTITIES, migrations: [CreatePersonDirectory1764000000100] },
+  (role) => [
+    `GRANT SELECT ON ALL TABLES IN SCHEMA person_directory TO ${role}`,
+    `GRANT UPDATE (password_hash) ON person_directory.person TO ${role}`,
+  ],
+);
 
 const INTERNAL_LEGACY_SCHEMA = schema(
   'internal_legacy',
-  [CreateInternalLegacy1764000000200, AddWindowsAccount1764100000200],
+  { entities: INTERNAL_LEGACY_ENTITIES, migrations: [CreateInternalLegacy1764000000200] },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA internal_legacy TO ${role}`,
     `GRANT UPDATE (password_hash) ON internal_legacy.internal_user TO ${role}`,
@@ -82,7 +103,7 @@ const INTERNAL_LEGACY_SCHEMA = schema(
 
 const SERVICE_PROVIDERS_SCHEMA = schema(
   'service_providers',
-  [CreateServiceProviders1764000000300],
+  { entities: SERVICE_PROVIDERS_ENTITIES, migrations: [CreateServiceProviders1764000000300] },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA service_providers TO ${role}`,
     `GRANT UPDATE (password_hash) ON service_providers.technician TO ${role}`,
@@ -102,3 +123,18 @@ export type Store = keyof typeof STORE_SCHEMAS;
 /** Every schema, in the order they are migrated. The service's own comes last: its startup check looks there, and then the others are
  *  there too. */
 export const SCHEMAS: readonly ServiceSchema[] = [...Object.values(STORE_SCHEMAS), AUTH_SCHEMA];
+
+/** Runs `work` on one connection to a schema's database, as the role of `url`, which owns the tables. */
+export async function withOwnerConnection<T>(
+  { settings }: ServiceSchema,
+  connection: { url: string; applicationName: string },
+  work: (dataSource: DataSource) => Promise<T>,
+): Promise<T> {
+  const dataSource = new DataSource(postgresOptions({ ...settings, ...connection, poolSize: 1 }));
+  await dataSource.initialize();
+  try {
+    return await work(dataSource);
+  } finally {
+    await dataSource.destroy();
+  }
+}

@@ -1,12 +1,12 @@
 /** The identity provider cannot be reached, is out of order, or does not know this service as its client. Nothing is said about the
- *  user, so it is answered as an outage. */
+ *  user, so the caller gets an outage. */
 export class IdentityProviderUnavailableError extends Error {
   override readonly name = 'IdentityProviderUnavailableError';
 }
 
 /** OAuth errors that are about this service, not about the user or the sign-in: its registration with the provider is wrong. */
 const CLIENT_ERRORS: ReadonlySet<unknown> = new Set(['invalid_client', 'unauthorized_client']);
-/** Codes of the library for answers that are no OAuth answers at all, e.g. a proxy's maintenance page. */
+/** Codes of the library for responses that are no OAuth responses at all, e.g. a proxy's maintenance page. */
 const UNUSABLE_ANSWERS: ReadonlySet<unknown> = new Set([
   'OAUTH_RESPONSE_IS_NOT_JSON',
   'OAUTH_RESPONSE_IS_NOT_CONFORM',

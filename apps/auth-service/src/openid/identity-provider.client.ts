@@ -1,6 +1,6 @@
 import { authorizationCodeGrant, buildAuthorizationUrl, calculatePKCECodeChallenge } from 'openid-client';
 import type { Configuration, IDToken } from 'openid-client';
-import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
+import { TokenRejected, TokenRejectionReason } from '../token/token-response';
 import {
   IdentityProviderUnavailableError,
   describeProviderError,
@@ -17,7 +17,7 @@ export interface SignInSecrets {
 }
 
 /** Whom the provider has signed in. Only issuer and subject together identify anybody. */
-export interface ExternalIdentity {
+export interface SignedInSubject {
   issuer: string;
   subject: string;
   /** When they proved who they are, if the provider says so. */
@@ -58,7 +58,7 @@ export class IdentityProvider {
   async identify(
     callback: Readonly<Record<string, string>>,
     secrets: SignInSecrets,
-  ): Promise<ExternalIdentity> {
+  ): Promise<SignedInSubject> {
     const configuration = await this.provider.recent();
     const claims = await this.redeem(configuration, callback, secrets);
     this.provider.rememberKeys(configuration);

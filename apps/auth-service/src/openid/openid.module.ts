@@ -6,12 +6,12 @@ import type { AuthConfig } from '../config';
 import { IdentityProvider } from './identity-provider.client';
 import { openIdSettingsOf } from './openid-settings';
 import { ProviderMetadata } from './provider-metadata.client';
-import { SignIns } from './sign-ins.service';
+import { SignInsRepository } from './sign-ins.repository';
 import { SingleSignOn } from './single-sign-on.service';
 
 @Module({
   providers: [
-    SignIns,
+    SignInsRepository,
     SingleSignOn,
     {
       provide: IdentityProvider,

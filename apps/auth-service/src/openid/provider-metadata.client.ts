@@ -14,7 +14,6 @@ import {
 import type { ClientAuth, CustomFetch, ExportedJWKSCache, ServerMetadata } from 'openid-client';
 import { IdentityProviderUnavailableError, describeProviderError } from './identity-provider-error';
 import type { OpenIdSettings } from './openid-settings';
-import { providerFetch } from './provider-http.client';
 
 /** How old the provider's metadata may be when a sign-in is completed. */
 const METADATA_MAX_AGE_MS = 10 * MINUTE_MS;
@@ -24,6 +23,7 @@ const METADATA_FRESH_MS = SECOND_MS;
 /** The library looks for a new key in the provider's key set only when the set is at least this old, in seconds. Sets are
  *  presented as that old, so that a rotation is noticed at once; the library still drops them when they look 300 s old. */
 const KEY_SET_AGE_SECONDS = 60;
+const TOO_MANY_REQUESTS = 429;
 
 interface KnownProvider {
   metadata: ServerMetadata;
@@ -114,7 +114,7 @@ export class ProviderMetadata {
   }
 }
 
-/** The library looks at an endpoint only when it uses it, which is too late for an answer that tells an outage from a refusal.
+/** The library looks at an endpoint only when it uses it, which is too late for a response that tells an outage from a refusal.
  *  @throws {IdentityProviderUnavailableError} when an endpoint that the code flow needs is missing or no address to use */
 function assertEndpoints(metadata: ServerMetadata, httpAllowed: boolean): void {
   const protocols = httpAllowed ? ['https:', 'http:'] : ['https:'];
@@ -137,4 +137,41 @@ function clientAuth(metadata: ServerMetadata, clientSecret: string): ClientAuth 
   return methods.includes('client_secret_basic')
     ? ClientSecretBasic(clientSecret)
     : ClientSecretPost(clientSecret);
+}
+
+/** A fetch for the OpenID library whose every request, its body included, ends within `timeoutMs`.
+ *  It throws IdentityProviderUnavailableError where the provider cannot be reached or says itself that it is out of order. */
+function providerFetch(timeoutMs: number): CustomFetch {
+  return async (url, options) => {
+    const { host } = new URL(url);
+    const { method, redirect } = options;
+    // The library's own limit covers each call with all its requests; this one covers each request.
+    const signal = AbortSignal.timeout(timeoutMs);
+    const received = await request(host, async () => {
+      const response = await fetch(url, {
+        method,
+        headers: options.headers,
+        redirect,
+        body: options.body ?? null,
+        signal,
+      });
+      return { response, body: await response.arrayBuffer() };
+    });
+    const { status, headers } = received.response;
+    if (status >= 500 || status === TOO_MANY_REQUESTS) {
+      throw new IdentityProviderUnavailableError(`${host} answered ${String(status)}`);
+    }
+    return new Response(received.body.byteLength === 0 ? null : received.body, {
+      status,
+      headers,
+    });
+  };
+}
+
+async function request<T>(host: string, send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (cause) {
+    throw new IdentityProviderUnavailableError(`${host} cannot be reached`, { cause });
+  }
 }

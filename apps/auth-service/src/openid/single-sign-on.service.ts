@@ -1,12 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
-import type { ExternalIdentity } from './identity-provider.client';
+import { TokenRejected, TokenRejectionReason } from '../token/token-response';
+import type { SignedInSubject } from './identity-provider.client';
 import { IdentityProvider } from './identity-provider.client';
 import { formatSignInCookie, readSignInCookie } from './sign-in-cookie';
-import type { ResumedSignIn } from './sign-ins.service';
-import { SignIns } from './sign-ins.service';
+import type { ResumedSignIn } from './sign-ins.repository';
+import { SignInsRepository, newSignInSecrets, randomSecret } from './sign-ins.repository';
 
 /** What the identity provider has the browser post: strings by name, `state` and `code` or `error` among them. */
 export type Callback = Readonly<Record<string, string>> & { readonly state: string };
@@ -22,7 +22,7 @@ export interface StartedSignIn {
 export class SingleSignOn {
   constructor(
     @Inject(IdentityProvider) private readonly configuredProvider: IdentityProvider | null,
-    private readonly signIns: SignIns,
+    private readonly signIns: SignInsRepository,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
 
@@ -38,10 +38,10 @@ export class SingleSignOn {
   async start(cookies: string | undefined, applicationKey: string | null): Promise<StartedSignIn> {
     const provider = this.provider();
     const { OPENID_HTTP_ALLOWED: httpAllowed } = this.config;
-    const secrets = this.signIns.create();
+    const secrets = newSignInSecrets();
     // The provider comes first: nothing is stored for a sign-in that cannot begin.
     const authorizationUrl = await provider.authorizationUrl(secrets);
-    const browserSecret = readSignInCookie(cookies, httpAllowed) ?? this.signIns.createBrowserSecret();
+    const browserSecret = readSignInCookie(cookies, httpAllowed) ?? randomSecret();
     await this.signIns.store(secrets, browserSecret, applicationKey);
     return { authorizationUrl, cookie: formatSignInCookie(browserSecret, httpAllowed) };
   }
@@ -62,7 +62,7 @@ export class SingleSignOn {
   /** Whom the provider has signed in.
    *  @throws {TokenRejected} AuthenticationFailed
    *  @throws {IdentityProviderUnavailableError} */
-  async identify(callback: Callback, signIn: ResumedSignIn): Promise<ExternalIdentity> {
+  async identify(callback: Callback, signIn: ResumedSignIn): Promise<SignedInSubject> {
     return this.provider().identify(callback, signIn);
   }
 
@@ -72,7 +72,7 @@ export class SingleSignOn {
   }
 }
 
-/** One answer for all, so that nobody learns which states exist. */
+/** One response for all, so that nobody learns which states exist. */
 function noSuchSignIn(privateDetail: string): TokenRejected {
   const detail = 'There is no such sign-in under way in this browser. Start again.';
   return new TokenRejected(TokenRejectionReason.InvalidRequest, detail, { privateDetail });

@@ -1,6 +1,5 @@
 import { ManualClock } from '@platform/time';
-import { perMinute } from './rate-limit';
-import { RefusedBuckets } from './refused-buckets';
+import { RefusedBuckets, perMinute } from './rate-limit';
 
 describe('perMinute', () => {
   it('spreads the requests over the minute, and lets all of them come at once', () => {

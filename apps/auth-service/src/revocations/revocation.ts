@@ -1,11 +1,17 @@
+import { isInternalAdministrator } from '@platform/access-tokens';
+import type { Caller } from '@platform/access-tokens';
 import { z } from 'zod';
 
 export type RevocationDomain = 'svc-personid' | 'internal-legacy' | 'jti';
 
-/** One entry of the registry. Source: authentication spec, Revocation. */
-export interface Revocation {
+/** What a revocation is found by. */
+export interface RevocationKey {
   domain: RevocationDomain;
   identifier: string;
+}
+
+/** One entry of the registry, as the wire has it. Source: authentication spec, Revocation. */
+export interface Revocation extends RevocationKey {
   /** ISO 8601 with offset, to the millisecond. */
   revocationDate: string;
 }
@@ -47,7 +53,37 @@ export function parseMinDate(text: string): Date | null {
   return Number.isNaN(instant.getTime()) ? null : instant;
 }
 
+/** A row of the registry as the wire has it. */
+export function toWire({
+  domain,
+  identifier,
+  revocationDate,
+}: RevocationKey & { revocationDate: Date }): Revocation {
+  return { domain, identifier, revocationDate: formatRevocationDate(revocationDate) };
+}
+
 /** A revocation date as the wire has it: ISO 8601 with an offset. */
 export function formatRevocationDate(instant: Date): string {
   return instant.toISOString().replace('Z', '+00:00');
+}
+
+/** Who may set revocations. `any-token` is what the specification says; `self-or-admin` allows callers only themselves. */
+export type RevocationWritePolicy = 'any-token' | 'self-or-admin';
+
+/** True when the policy lets this caller revoke this. */
+export function mayRevoke(
+  policy: RevocationWritePolicy,
+  caller: Caller,
+  domain: RevocationDomain,
+  identifier: string,
+): boolean {
+  if (policy === 'any-token' || isInternalAdministrator(caller)) return true;
+  switch (domain) {
+    case 'jti':
+      return identifier === caller.tokenId;
+    case 'svc-personid':
+      return caller.personId !== null && identifier === String(caller.personId);
+    case 'internal-legacy':
+      return caller.userId !== null && identifier === String(caller.userId);
+  }
 }

@@ -2,7 +2,7 @@ import { Persona, hasPersona } from '@platform/personas';
 import type { Personas } from '@platform/personas';
 import type { Application } from '../applications/application';
 import type { Identity } from '../identity/identity';
-import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
+import { TokenRejected, TokenRejectionReason } from './token-response';
 
 /** Which personas a flow asks for.
  *  - `exactly`: these, all of them (trust flows);
@@ -51,7 +51,7 @@ function withinApplication(personas: Personas, application: Application | null):
   return granted;
 }
 
-/** Refuses personas that the application may not ask for. Checked before the user is looked up, so that the answer tells nothing
+/** Refuses personas that the application may not ask for. Checked before the user is looked up, so that the response tells nothing
  *  about the user. @throws {TokenRejected} InvalidGrant */
 export function authorisePersonas(application: Application, personas: Personas): void {
   if (!hasPersona(application.allowedPersonas, personas)) throw personaNotPermitted();

@@ -3,37 +3,34 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { RecurringJob } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
 import type { DataSource } from 'typeorm';
+import { TokenAuditRepository } from '../audit/token-audit.repository';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
+import { PURGE_PASSWORD_LOCKOUTS } from '../identity/passwords/password-lockouts.repository';
+import { PURGE_SIGN_INS } from '../openid/sign-ins.repository';
+import { PURGE_RATE_LIMITS } from '../rate-limits/rate-limits.repository';
+import { PURGE_WINDOWS_TICKETS } from '../windows/windows-tickets.repository';
+import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
+import { PURGE_TRUST_SIGNATURES } from './trust-signatures.repository';
 
-/** Rows that can no longer decide anything. Every statement is safe to run on all replicas at once. */
+/** No token lives longer than 365 days. A limit, so that the index is read whatever the statistics say of other revocations. */
+const PURGE_TOKEN_REVOCATIONS = `
+  DELETE FROM auth.revocation WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM auth.revocation WHERE domain = 'jti' AND revocation_date < now() - interval '366 days'
+    ORDER BY revocation_date LIMIT 10000 FOR UPDATE SKIP LOCKED))`;
+
+/** Remove rows that can no longer decide anything. Every statement is safe to run on all replicas at once. */
 const PURGES = [
-  // A signature older than 300 s is refused by its timestamp; a minute more covers clocks that differ.
-  `DELETE FROM auth.trust_replay WHERE seen_at < now() - interval '360 seconds'`,
-  // Good for 300 s of clock skew on either side; a minute more as above.
-  `DELETE FROM auth.windows_ticket WHERE seen_at < now() - interval '660 seconds'`,
-  `DELETE FROM auth.password_lockout
-   WHERE last_failure_at < now() - interval '1 day' AND (locked_until IS NULL OR locked_until < now())`,
-  `DELETE FROM auth.openid_sign_in WHERE expires_at < now()`,
-  // A day after expiry, so that a token is still known while any clock could accept it. Its family goes with its last token:
-  // looked for by age, every session that lives long would be looked at every time.
-  `WITH expired AS (
-     DELETE FROM auth.refresh_token WHERE expires_at < now() - interval '1 day' RETURNING family_id
-   )
-   DELETE FROM auth.refresh_family f USING (SELECT DISTINCT family_id FROM expired) ended
-   WHERE f.family_id = ended.family_id AND NOT EXISTS (
-     SELECT 1 FROM auth.refresh_token t
-     WHERE t.family_id = f.family_id AND t.expires_at >= now() - interval '1 day')`,
-  `DELETE FROM auth.rate_limit WHERE free_at < now()`,
-  // No token lives longer than 365 days. A limit, so that the index is read whatever the statistics say of other revocations.
-  `DELETE FROM auth.revocation WHERE ctid = ANY (ARRAY(
-     SELECT ctid FROM auth.revocation WHERE domain = 'jti' AND revocation_date < now() - interval '366 days'
-     ORDER BY revocation_date LIMIT 10000 FOR UPDATE SKIP LOCKED))`,
+  PURGE_TRUST_SIGNATURES,
+  PURGE_WINDOWS_TICKETS,
+  PURGE_PASSWORD_LOCKOUTS,
+  PURGE_SIGN_INS,
+  PURGE_REFRESH_SESSIONS,
+  PURGE_RATE_LIMITS,
+  PURGE_TOKEN_REVOCATIONS,
 ] as const;
 
-/** Removes the oldest rows of the audit trail, a bounded number at a time. The service has no other right over them. */
-const PURGE_AUDIT = `SELECT auth.purge_audit($1)::int AS removed`;
-/** Each removes up to 10,000 rows of either trail; what is left has to wait for the next minute. */
+/** Each removes up to 10,000 rows of either audit trail; what is left has to wait for the next minute. */
 const MAX_AUDIT_PURGES = 50;
 
 /** Keeps the tables from growing for ever. */
@@ -41,6 +38,7 @@ const MAX_AUDIT_PURGES = 50;
 export class PurgeExpiredJob extends RecurringJob {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly audits: TokenAuditRepository,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {
     super(MINUTE_MS);
@@ -52,14 +50,7 @@ export class PurgeExpiredJob extends RecurringJob {
       if (this.stopping) return;
       await this.dataSource.query(purge);
     }
-    await this.purgeAudit();
-  }
-
-  private async purgeAudit(): Promise<void> {
-    for (let purge = 0; purge < MAX_AUDIT_PURGES && !this.stopping; purge += 1) {
-      const parameters = [this.config.AUDIT_RETENTION_DAYS];
-      const [row] = await this.dataSource.query<{ removed: number }[]>(PURGE_AUDIT, parameters);
-      if (row === undefined || row.removed === 0) return;
-    }
+    for (let purge = 0; purge < MAX_AUDIT_PURGES && !this.stopping; purge += 1)
+      if ((await this.audits.purge(this.config.AUDIT_RETENTION_DAYS)) === 0) return;
   }
 }

@@ -1,24 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics } from '@platform/service-defaults';
-import { together } from '@platform/database';
-import type { DataSource } from 'typeorm';
-import { insertTokenAudits } from '../audit/insert-token-audits.query';
-import type { TokenAuditRow } from '../audit/token-audit';
 import { currentAttempt } from '../audit/token-attempt';
+import { TokenAuditRepository } from '../audit/token-audit.repository';
+import type { TokenAuditRow } from '../audit/token-audit.repository';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { Identity } from '../identity/identity';
-import type { RefreshSession } from './find-refresh-session.query';
-import { findRefreshSessions } from './find-refresh-session.query';
+import { RefreshSessionsRepository } from './refresh-sessions.repository';
+import type { RefreshSession } from './refresh-sessions.repository';
 import type { RefreshPolicy } from './refresh-state';
 import { decideRefresh, issueInstant } from './refresh-state';
-import { REFRESH_TOKEN_LIFETIME_SECONDS } from './refresh-token';
-import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
-import { revokeRefreshFamily } from './revoke-refresh-family.query';
-import type { Rotated, Rotation } from './rotate-refresh-token.query';
-import { rotateRefreshTokens } from './rotate-refresh-token.query';
+import { REFRESH_TOKEN_LIFETIME_SECONDS } from './token-claims';
+import { TokenRejected, TokenRejectionReason } from './token-response';
 
 /** What a refresh yields: the next refresh token of the family, and the instant of issue of the access token. */
 export interface Renewal {
@@ -37,15 +31,14 @@ const PUBLIC_DETAIL = {
 
 /** Refresh tokens of one login form a family; each is used once and replaced by its successor. */
 @Injectable()
-export class RefreshSessions {
-  private readonly logger = new Logger(RefreshSessions.name);
+export class RefreshSessionsService {
+  private readonly logger = new Logger('RefreshSessions');
   private readonly policy: RefreshPolicy;
-  private readonly find: (jti: string) => Promise<RefreshSession | null>;
-  private readonly rotateOne: (rotation: Rotation) => Promise<Rotated | null>;
   private readonly reuses;
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly repository: RefreshSessionsRepository,
+    private readonly audits: TokenAuditRepository,
     @Inject(AUTH_CONFIG) config: AuthConfig,
     metrics: Metrics,
   ) {
@@ -54,13 +47,11 @@ export class RefreshSessions {
       'Refresh tokens presented again after their time: their family is revoked',
     );
     this.policy = { maxAgeSeconds: config.REFRESH_MAX_AGE, idleSeconds: config.REFRESH_IDLE ?? null };
-    this.find = together((jtis) => findRefreshSessions(dataSource, jtis));
-    this.rotateOne = together((rotations) => rotateRefreshTokens(dataSource, rotations));
   }
 
   /** @throws {TokenRejected} RefreshTokenIsNotValid when the token is not known */
   async get(jti: string): Promise<RefreshSession> {
-    const session = await this.find(jti);
+    const session = await this.repository.find(jti);
     if (session !== null) return session;
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'no such row');
   }
@@ -76,7 +67,7 @@ export class RefreshSessions {
       case 'reject':
         throw rejected(decision.reason);
       case 'reused':
-        await revokeRefreshFamily(this.dataSource, session.familyId, 'reuse', currentAttempt());
+        await this.repository.revokeFamily(session.familyId, 'reuse', currentAttempt());
         this.reuses.inc();
         this.logger.warn('refresh token reused: family revoked', {
           familyId: session.familyId,
@@ -104,7 +95,7 @@ export class RefreshSessions {
   private async repeat(session: RefreshSession, audit: TokenAuditRow): Promise<Renewal | null> {
     const renewal = repeatSuccessor(session);
     // Nothing else is written here, and no token leaves unaudited.
-    if (renewal !== null) await insertTokenAudits(this.dataSource, [{ ...audit, ageMs: 0 }]);
+    if (renewal !== null) await this.audits.insert([{ ...audit, ageMs: 0 }]);
     return renewal;
   }
 
@@ -116,7 +107,7 @@ export class RefreshSessions {
     const successorJti = randomUUID();
     const lifetimeSeconds = REFRESH_TOKEN_LIFETIME_SECONDS;
     const rotation = { jti: session.jti, successorJti, lifetimeSeconds, identity, audit };
-    const rotated = await this.rotateOne(rotation);
+    const rotated = await this.repository.rotate(rotation);
     if (rotated === null) return null;
     return { issuedAt: rotated.issuedAt, refreshToken: { jti: successorJti, issuedAt: rotated.issuedAt } };
   }

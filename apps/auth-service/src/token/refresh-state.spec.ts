@@ -1,4 +1,4 @@
-import { TokenRejectionReason } from '../token-endpoints/rejection';
+import { TokenRejectionReason } from './token-response';
 import type { RefreshState } from './refresh-state';
 import { decideRefresh, isRevokedByUser, issueInstant } from './refresh-state';
 

@@ -1,7 +1,8 @@
 import { SECOND_MS } from '@platform/time';
-import { TokenRejectionReason } from '../token-endpoints/rejection';
+import { epochSecond } from './token-claims';
+import { TokenRejectionReason } from './token-response';
 
-/** How long a rotated refresh token may be presented again by a caller that did not get the answer. */
+/** How long a rotated refresh token may be presented again by a caller that did not get the response. */
 const REFRESH_GRACE_SECONDS = 30;
 
 /** A refresh token as its row, its family and the revocations tell it, at one instant of the database's clock. */
@@ -66,11 +67,6 @@ export function issueInstant(now: Date, userRevokedAt: Date | null): Date {
   const nowSecond = epochSecond(now);
   const second = userRevokedAt === null ? nowSecond : Math.max(nowSecond, epochSecond(userRevokedAt) + 1);
   return new Date(second * SECOND_MS);
-}
-
-/** Whole seconds since 1970, rounded down. */
-export function epochSecond(instant: Date): number {
-  return Math.floor(instant.getTime() / SECOND_MS);
 }
 
 function secondsBetween(earlier: Date, later: Date): number {

@@ -1,11 +1,6 @@
 import { createSecretKey, randomUUID } from 'node:crypto';
 import { signCompact, signingKey } from '../keys/compact-jws';
-import {
-  REFRESH_TOKEN_TYP,
-  isRefreshTokenExpired,
-  readRefreshToken,
-  signRefreshToken,
-} from './refresh-token';
+import { REFRESH_TOKEN_TYP, isRefreshTokenExpired, readRefreshToken, signRefreshToken } from './token-claims';
 
 const ISSUER = 'https://auth.example';
 const secret = createSecretKey(Buffer.alloc(32, 7));

@@ -2,8 +2,8 @@ import { ANSWER_HEADERS, problemExample } from '@platform/service-defaults';
 import type { AnswerDocs, ExampleDocs, HeaderDocs, OperationDocs } from '@platform/service-defaults';
 import { z } from 'zod';
 import { DEPRECATED_SINCE, successorLink } from '../deprecation';
-import { REJECTION_STATUS, TokenRejectionReason } from '../token-endpoints/rejection';
-import type { Rejection, TokenFlow } from '../token-endpoints/rejection';
+import { REJECTION_STATUS, TokenRejectionReason } from './token-response';
+import type { Rejection, TokenFlow } from './token-response';
 import { rejectedTokenResponse, successfulTokenResponse } from './token-response';
 import type { TokenResponse } from './token-response';
 

@@ -1,6 +1,6 @@
 import { Controller, Get, Header, HttpCode, Post, UseGuards, applyDecorators } from '@nestjs/common';
 import { Public } from '@platform/access-tokens';
-import { AddressRateGuard } from '../rate-limits/address-rate.guard';
+import { AddressRateGuard } from '../rate-limits/rate-limits.service';
 
 /** Marks a token flow: an anonymous controller under /auth/token, limited in rate and audited. */
 export function TokenFlowController(): ClassDecorator {

@@ -1,154 +1,183 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { together } from '@platform/database';
+import type { Caller } from '@platform/access-tokens';
 import type { Personas } from '@platform/personas';
-import type { DataSource } from 'typeorm';
-import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
-import type { TokenAuditRow } from '../audit/token-audit';
+import { Metrics } from '@platform/service-defaults';
 import type { Application } from '../applications/application';
+import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
+import type { TokenAuditRow } from '../audit/token-audit.repository';
 import type { Identity, Resolution } from '../identity/identity';
 import type { SigningKey } from '../keys/compact-jws';
-import { TokenRateLimits } from '../rate-limits/token-rate-limits.service';
-import type { Issue, IssueRequest, NewRefreshFamily, PresentedToken } from './begin-issue.query';
-import { beginIssues } from './begin-issue.query';
-import type { RefreshSession } from './find-refresh-session.query';
-import type { PersonaRequest } from './grant-personas';
+import { RateLimitsService } from '../rate-limits/rate-limits.service';
 import { grantPersonas } from './grant-personas';
-import { RefreshSessions } from './refresh-sessions.service';
-import { REFRESH_TOKEN_LIFETIME_SECONDS } from './refresh-token';
-import type { TokenFlow } from '../token-endpoints/rejection';
-import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
-import type { TokenResponse } from './token-response';
-import { successfulTokenResponse } from './token-response';
-import { TokenMetrics } from './token-metrics.service';
+import type { PersonaRequest } from './grant-personas';
+import { RefreshSessionsRepository } from './refresh-sessions.repository';
+import type { NewRefreshFamily, PresentedToken, RefreshSession } from './refresh-sessions.repository';
+import { RefreshSessionsService } from './refresh-sessions.service';
+import { REFRESH_TOKEN_LIFETIME_SECONDS } from './token-claims';
+import {
+  REJECTION_STATUS,
+  TOKEN_FLOWS,
+  TokenRejected,
+  TokenRejectionReason,
+  successfulTokenResponse,
+} from './token-response';
+import type { TokenFlow, TokenResponse } from './token-response';
 import { TokenSigner } from './token-signer.service';
+import type { RefreshTokenToSign } from './token-signer.service';
 
-/** What a flow has established about a request. */
-export interface Authentication {
+/** Who signs in, as a flow has established it. */
+export interface SignIn {
   flow: TokenFlow;
   /** The application that gets the tokens; null: none is known, so there is no refresh token. */
   application: Application | null;
   resolution: Resolution;
   personas: PersonaRequest;
-  /** True: the application's rate limit has admitted it already. */
-  isCounted?: boolean;
-  /** When the user proved who they are, if that was not just now. */
-  authTime?: Date;
-  /** True: HS256; false: the active asymmetric key; left out: as configured. */
-  hmacSigning?: boolean;
-  /** The access token that is exchanged. */
-  presented?: PresentedToken;
-  /** The refresh token that is used up. */
-  renews?: RefreshSession;
+  /** When the user proved who they are; null or left out: just now. */
+  authTime?: Date | null;
 }
 
+/** A verified token that is exchanged for new ones, with the application that gets them and the user as the stores know them now. */
+export type Renewal = { application: Application | null; resolution: Resolution } & (
+  | { accessTokenOf: Caller }
+  /** `hmacSigning` true: the access token is signed with HS256; false: with the active asymmetric key. */
+  | { session: RefreshSession; hmacSigning: boolean }
+);
+
+/** What the tokens will say. */
 interface Grant {
+  flow: TokenFlow;
+  application: Application | null;
   identity: Identity;
   personas: Personas;
+  authTime: Date | null;
   /** The `jti` of the access token. */
   tokenId: string;
   /** What the access token will be signed with. */
   key: SigningKey;
 }
 
+/** Counts the responses of the token endpoints: those with tokens here, rejections where they are sent. */
+@Injectable()
+export class TokenMetrics {
+  private readonly responses;
+
+  constructor(metrics: Metrics) {
+    this.responses = metrics.counter('auth_token_answers_total', 'Answers of the token endpoints', [
+      'flow',
+      'reason',
+    ]);
+    // Prometheus does not see a series' first step: every series is there from the start.
+    for (const flow of TOKEN_FLOWS) {
+      for (const reason of reasonsOf(flow)) this.responses.inc({ flow, reason }, 0);
+    }
+  }
+
+  count(flow: TokenFlow, reason: TokenRejectionReason): void {
+    this.responses.inc({ flow, reason: TokenRejectionReason[reason] });
+  }
+}
+
 /** The one place where tokens come from: it judges the identity and the personas, checks revocation, decides on the refresh token,
  *  and signs. */
 @Injectable()
 export class TokenIssuer {
-  private readonly beginIssue: (request: IssueRequest) => Promise<Issue>;
-
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    private readonly limits: RateLimitsService,
     private readonly signer: TokenSigner,
-    private readonly sessions: RefreshSessions,
+    private readonly sessions: RefreshSessionsService,
+    private readonly repository: RefreshSessionsRepository,
     private readonly metrics: TokenMetrics,
-    private readonly limits: TokenRateLimits,
-  ) {
-    this.beginIssue = together((requests) => beginIssues(dataSource, requests));
+  ) {}
+
+  /** Tokens for a new sign-in.
+   *  @throws {TokenRejected} AuthenticationFailed or InvalidGrant
+   *  @throws {TokenRateExceeded} when the application has had as many tokens as it may */
+  async issue(signIn: SignIn): Promise<TokenResponse> {
+    return this.begin(await this.grant(signIn), null);
   }
 
-  /** @throws {TokenRejected} AuthenticationFailed, InvalidGrant or TokenRevoked; for refreshes what RefreshSessions says too
-   *  @throws {TokenRateExceeded} when the application has had as many tokens as it may */
-  async issue(authentication: Authentication): Promise<TokenResponse> {
-    const { application, resolution } = authentication;
+  /** Tokens for a token: never for more personas than it grants, and the sign-in stays as old as it is.
+   *  @throws {TokenRejected} as `issue`, or TokenRevoked; for refresh tokens as `RefreshSessionsService.renew`
+   *  @throws {TokenRateExceeded} */
+  async renew({ application, resolution, ...renewal }: Renewal): Promise<TokenResponse> {
+    if ('session' in renewal) {
+      const { session, hmacSigning } = renewal;
+      const { authTime, personaLimit } = session;
+      const personas: PersonaRequest = { kind: 'within', personas: personaLimit };
+      const signIn: SignIn = { flow: 'refresh', application, resolution, personas, authTime };
+      return this.rotate(await this.grant(signIn, hmacSigning), session);
+    }
+    const { authTime, ...caller } = renewal.accessTokenOf;
+    const personas: PersonaRequest = { kind: 'within', personas: caller.personas };
+    const grant = await this.grant({ flow: 'bearer', application, resolution, personas, authTime });
+    return this.begin(grant, caller);
+  }
+
+  private async grant(signIn: SignIn, hmacSigning?: boolean): Promise<Grant> {
+    const { flow, application, resolution, authTime = null } = signIn;
     const subject = resolution.outcome === 'resolved' ? resolution.identity.subject : null;
     const applicationKey = application?.applicationKey ?? null;
     noteInAttempt({ applicationKey, subject });
-    if (authentication.isCounted !== true) await this.limits.admitApplication(applicationKey);
+    // A signed trust request was counted together with its signature.
+    if (flow !== 'trust') await this.limits.admitApplication(applicationKey);
     if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
     const { identity } = resolution;
-    const personas = grantPersonas(identity, authentication.personas, application);
-    const key = this.signer.accessTokenKey(authentication.hmacSigning);
-    const grant = { identity, personas, tokenId: randomUUID(), key };
-    const { renews } = authentication;
-    const response = await (renews === undefined
-      ? this.issueAnew(authentication, grant)
-      : this.renew(authentication, grant, renews));
-    this.metrics.count(authentication.flow, response.rejectionReason);
-    return response;
+    const personas = grantPersonas(identity, signIn.personas, application);
+    // Before anything is written: without a key nothing may be used up.
+    const key = this.signer.accessTokenKey(hmacSigning);
+    return { flow, application, identity, personas, authTime, tokenId: randomUUID(), key };
   }
 
-  private async issueAnew(authentication: Authentication, grant: Grant): Promise<TokenResponse> {
-    const { application } = authentication;
-    const family = application?.allowRefresh === true ? newFamily(authentication, grant, application) : null;
-    const issue = await this.beginIssue({
-      identity: grant.identity,
-      presented: authentication.presented ?? null,
-      family,
-      audit: successAudit(authentication, grant),
-    });
-    if (issue.presentedRevoked) {
+  /** @param presented the access token that is exchanged */
+  private async begin(grant: Grant, presented: PresentedToken | null): Promise<TokenResponse> {
+    const family = newFamily(grant);
+    const { identity } = grant;
+    const issue = await this.repository.beginIssue({ identity, presented, family, audit: auditOf(grant) });
+    if (issue.presentedRevoked)
       throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
-    }
-    const accessToken = this.signAccessToken(authentication, grant, issue.issuedAt);
-    if (family === null) return successfulTokenResponse(accessToken, null);
+    const { issuedAt } = issue;
+    if (family === null) return this.respond(grant, issuedAt, null);
     const { tokenId: jti, subject, applicationKey: clientId } = family;
-    const first = { jti, subject, clientId, issuedAt: issue.issuedAt };
-    return successfulTokenResponse(accessToken, this.signer.signRefreshToken(first));
+    return this.respond(grant, issuedAt, { jti, subject, clientId, issuedAt });
   }
 
-  private async renew(
-    authentication: Authentication,
-    grant: Grant,
-    session: RefreshSession,
-  ): Promise<TokenResponse> {
-    const renewal = await this.sessions.renew(session, grant.identity, successAudit(authentication, grant));
-    const accessToken = this.signAccessToken(authentication, grant, renewal.issuedAt);
-    const refreshToken = this.signer.signRefreshToken({
-      ...renewal.refreshToken,
-      subject: session.subject,
-      clientId: session.applicationKey,
-    });
-    return successfulTokenResponse(accessToken, refreshToken);
+  private async rotate(grant: Grant, session: RefreshSession): Promise<TokenResponse> {
+    const { issuedAt, refreshToken } = await this.sessions.renew(session, grant.identity, auditOf(grant));
+    const { subject, applicationKey: clientId } = session;
+    return this.respond(grant, issuedAt, { ...refreshToken, subject, clientId });
   }
 
-  private signAccessToken(authentication: Authentication, grant: Grant, issuedAt: Date): string {
-    const clientId = authentication.application?.applicationKey ?? null;
-    const authTime = authentication.authTime ?? issuedAt;
-    return this.signer.signAccessToken({ ...grant, clientId, authTime, issuedAt }, grant.key);
+  private respond(grant: Grant, issuedAt: Date, refreshToken: RefreshTokenToSign | null): TokenResponse {
+    const clientId = grant.application?.applicationKey ?? null;
+    const authTime = grant.authTime ?? issuedAt;
+    const accessToken = this.signer.signAccessToken({ ...grant, clientId, authTime, issuedAt }, grant.key);
+    const response = successfulTokenResponse(
+      accessToken,
+      refreshToken === null ? null : this.signer.signRefreshToken(refreshToken),
+    );
+    this.metrics.count(grant.flow, response.rejectionReason);
+    return response;
   }
 }
 
-function newFamily(
-  { flow, authTime }: Authentication,
-  { identity, personas }: Grant,
-  { applicationKey }: Application,
-): NewRefreshFamily {
+/** Null: the application may not have a refresh token. */
+function newFamily({ flow, application, identity, personas, authTime }: Grant): NewRefreshFamily | null {
+  if (application?.allowRefresh !== true) return null;
   return {
     familyId: randomUUID(),
     tokenId: randomUUID(),
     subject: identity.subject,
-    applicationKey,
+    applicationKey: application.applicationKey,
     flow,
     personaLimit: personas,
-    authTime: authTime ?? null,
+    authTime,
     lifetimeSeconds: REFRESH_TOKEN_LIFETIME_SECONDS,
   };
 }
 
 /** Written by the statement that issues, so that no token leaves unaudited. */
-function successAudit({ flow }: Authentication, { tokenId }: Grant): TokenAuditRow {
+function auditOf({ flow, tokenId }: Grant): TokenAuditRow {
   const reason = TokenRejectionReason.Successful;
   return { ...currentAttempt(), flow, status: 200, reason, detail: null, accessTokenId: tokenId };
 }
@@ -159,4 +188,11 @@ function notResolved(outcome: Exclude<Resolution['outcome'], 'resolved'>): Token
     stage: 'resolution',
     privateDetail: outcome,
   });
+}
+
+function reasonsOf(flow: TokenFlow): string[] {
+  const statuses: Readonly<Record<string, unknown>> = REJECTION_STATUS[flow];
+  return Object.entries(TokenRejectionReason)
+    .filter(([, value]) => value === TokenRejectionReason.Successful || (statuses[value] ?? null) !== null)
+    .map(([name]) => name);
 }

@@ -3,16 +3,15 @@ import type { ArgumentsHost } from '@nestjs/common';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { auditedDetail } from '../audit/audited-text';
-import { RefusalAudit } from '../audit/refusal-audit.service';
-import { TokenAttempts } from '../audit/token-attempts.service';
-import { TooMuchWorkError } from '../identity/passwords/bounded-work';
+import { auditedDetail } from '../audit/token-attempt';
+import { TokenAuditService } from '../audit/token-audit.service';
+import { TooMuchWorkError } from '../bounded-work';
 import { IdentityProviderUnavailableError } from '../openid/identity-provider-error';
 import { TokenRateExceeded } from '../rate-limits/rate-limit';
-import type { TokenFlow } from '../token-endpoints/rejection';
-import { TokenRejected, TokenRejectionReason, rejectionStatus } from '../token-endpoints/rejection';
-import { tokenFlowOf } from '../token-endpoints/token-endpoints';
-import { TokenMetrics } from './token-metrics.service';
+import type { TokenFlow } from './token-response';
+import { TokenRejected, TokenRejectionReason, rejectionStatus } from './token-response';
+import { tokenFlowOf } from './token-endpoints';
+import { TokenMetrics } from './token-issuer.service';
 import { rejectedTokenResponse } from './token-response';
 import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
 
@@ -25,11 +24,8 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   @Inject(TokenMetrics)
   private readonly metrics!: TokenMetrics;
 
-  @Inject(TokenAttempts)
-  private readonly attempts!: TokenAttempts;
-
-  @Inject(RefusalAudit)
-  private readonly audit!: RefusalAudit;
+  @Inject(TokenAuditService)
+  private readonly audit!: TokenAuditService;
 
   private readonly rejections = new Logger('TokenRejection');
 
@@ -109,7 +105,7 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
     request: FastifyRequest,
     outcome: { flow: TokenFlow; status: number; reason: number | null; detail: string | null },
   ): void {
-    this.audit.record({ ...this.attempts.of(request), ...outcome, accessTokenId: null });
+    this.audit.record({ ...this.audit.attemptOf(request), ...outcome, accessTokenId: null });
   }
 }
 

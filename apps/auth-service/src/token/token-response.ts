@@ -1,7 +1,119 @@
-import type { Rejection } from '../token-endpoints/rejection';
-import { TokenRejectionReason } from '../token-endpoints/rejection';
+/** Why a token endpoint responds as it does. Source: authentication spec, TokenRejectionReason. */
+export enum TokenRejectionReason {
+  Successful = 0,
+  AuthenticationFailed = 1,
+  AccessTokenIsNotValid = 2,
+  RefreshThresholdExceeded = 3,
+  RefreshTokenIsNotValid = 4,
+  UnsupportedRefreshIdentity = 5,
+  TokenRevoked = 6,
+  InvalidRequest = 7,
+  InvalidGrant = 8,
+}
 
-/** What every token endpoint answers. Source: authentication spec, TokenResponse. */
+/** Every reason but Successful. */
+export type Rejection = Exclude<TokenRejectionReason, TokenRejectionReason.Successful>;
+
+/** Where in a trust request authentication failed: at the proof of the application, or at finding the user. */
+export type RejectionStage = 'proof' | 'resolution';
+
+type RejectionStatus = 400 | 401 | 422;
+/** `null`: this flow never rejects for this reason. */
+type Cell = RejectionStatus | Record<RejectionStage, RejectionStatus> | null;
+
+const trust = {
+  [TokenRejectionReason.AuthenticationFailed]: { proof: 401, resolution: 422 },
+  [TokenRejectionReason.AccessTokenIsNotValid]: null,
+  [TokenRejectionReason.RefreshThresholdExceeded]: null,
+  [TokenRejectionReason.RefreshTokenIsNotValid]: null,
+  [TokenRejectionReason.UnsupportedRefreshIdentity]: null,
+  [TokenRejectionReason.TokenRevoked]: null,
+  [TokenRejectionReason.InvalidRequest]: 400,
+  [TokenRejectionReason.InvalidGrant]: 422,
+} as const satisfies Record<Rejection, Cell>;
+
+const singleSignOn = {
+  [TokenRejectionReason.AuthenticationFailed]: 401,
+  [TokenRejectionReason.AccessTokenIsNotValid]: null,
+  [TokenRejectionReason.RefreshThresholdExceeded]: null,
+  [TokenRejectionReason.RefreshTokenIsNotValid]: null,
+  [TokenRejectionReason.UnsupportedRefreshIdentity]: null,
+  [TokenRejectionReason.TokenRevoked]: null,
+  [TokenRejectionReason.InvalidRequest]: 400,
+  [TokenRejectionReason.InvalidGrant]: 401,
+} as const satisfies Record<Rejection, Cell>;
+
+/** THE reason → status table, a column for each token flow. A new reason without its statuses does not compile. */
+export const REJECTION_STATUS = {
+  refresh: {
+    [TokenRejectionReason.AuthenticationFailed]: 401,
+    [TokenRejectionReason.AccessTokenIsNotValid]: null,
+    [TokenRejectionReason.RefreshThresholdExceeded]: 422,
+    [TokenRejectionReason.RefreshTokenIsNotValid]: 401,
+    [TokenRejectionReason.UnsupportedRefreshIdentity]: 422,
+    [TokenRejectionReason.TokenRevoked]: 401,
+    [TokenRejectionReason.InvalidRequest]: 400,
+    [TokenRejectionReason.InvalidGrant]: 422,
+  },
+  password: {
+    [TokenRejectionReason.AuthenticationFailed]: 401,
+    [TokenRejectionReason.AccessTokenIsNotValid]: null,
+    [TokenRejectionReason.RefreshThresholdExceeded]: null,
+    [TokenRejectionReason.RefreshTokenIsNotValid]: null,
+    [TokenRejectionReason.UnsupportedRefreshIdentity]: null,
+    [TokenRejectionReason.TokenRevoked]: null,
+    [TokenRejectionReason.InvalidRequest]: 400,
+    [TokenRejectionReason.InvalidGrant]: 422,
+  },
+  trust,
+  'trust-simple': trust,
+  bearer: {
+    [TokenRejectionReason.AuthenticationFailed]: 401,
+    [TokenRejectionReason.AccessTokenIsNotValid]: 401,
+    [TokenRejectionReason.RefreshThresholdExceeded]: null,
+    [TokenRejectionReason.RefreshTokenIsNotValid]: null,
+    [TokenRejectionReason.UnsupportedRefreshIdentity]: null,
+    [TokenRejectionReason.TokenRevoked]: 401,
+    [TokenRejectionReason.InvalidRequest]: 401,
+    [TokenRejectionReason.InvalidGrant]: 401,
+  },
+  openid: singleSignOn,
+  // As the flow that replaces it: the specification names 400 and 401 for OpenID Connect.
+  windows: singleSignOn,
+} as const satisfies Record<string, Record<Rejection, Cell>>;
+
+/** The token flows. Each has one endpoint, and perhaps an obsolete second name of it. */
+export type TokenFlow = keyof typeof REJECTION_STATUS;
+/** All of them; an application may be permitted any. */
+export const TOKEN_FLOWS = Object.keys(REJECTION_STATUS) as readonly TokenFlow[];
+
+/** The HTTP status of a rejection.
+ *  @throws {RangeError} for a reason that the flow never gives: a programming error, not a response. */
+export function rejectionStatus(flow: TokenFlow, reason: Rejection, stage: RejectionStage): RejectionStatus {
+  const cell: Cell = REJECTION_STATUS[flow][reason];
+  if (cell === null)
+    throw new RangeError(`the ${flow} flow never rejects with ${TokenRejectionReason[reason]}`);
+  return typeof cell === 'number' ? cell : cell[stage];
+}
+
+/** A token request that gets a rejection. `message` is public: it tells the caller nothing that would
+ *  help guessing (unknown, locked and wrong read the same). `privateDetail` is for the log only. */
+export class TokenRejected extends Error {
+  override readonly name = 'TokenRejected';
+  readonly stage: RejectionStage;
+  readonly privateDetail: string | undefined;
+
+  constructor(
+    readonly reason: Rejection,
+    publicDetail: string,
+    options: { stage?: RejectionStage; privateDetail?: string; cause?: unknown } = {},
+  ) {
+    super(publicDetail, { cause: options.cause });
+    this.stage = options.stage ?? 'proof';
+    this.privateDetail = options.privateDetail;
+  }
+}
+/** The response of every token endpoint. Source: authentication spec, TokenResponse. */
 export interface TokenResponse {
   accessToken: string | null;
   refreshToken: string | null;
@@ -10,7 +122,7 @@ export interface TokenResponse {
   wasSuccessful: boolean;
 }
 
-/** The answer that carries tokens. Only TokenIssuer calls this. */
+/** The response that carries tokens. Only TokenIssuer calls this. */
 export function successfulTokenResponse(accessToken: string, refreshToken: string | null): TokenResponse {
   return {
     accessToken,
@@ -21,7 +133,7 @@ export function successfulTokenResponse(accessToken: string, refreshToken: strin
   };
 }
 
-/** The answer that says why there are no tokens. `details` is public. */
+/** The response that says why there are no tokens. `details` is public. */
 export function rejectedTokenResponse(reason: Rejection, details: string): TokenResponse {
   return {
     accessToken: null,
@@ -30,4 +142,46 @@ export function rejectedTokenResponse(reason: Rejection, details: string): Token
     rejectionDetails: details,
     wasSuccessful: false,
   };
+}
+/** How people know the flows: the last words of their paths. */
+const TITLES: Readonly<Record<TokenFlow, string>> = {
+  refresh: 'refresh',
+  password: 'user',
+  trust: 'trust',
+  'trust-simple': 'trust-simple',
+  bearer: 'bearer',
+  openid: 'openId',
+  windows: 'winauth',
+};
+
+/** Flows that share their statuses share a column. */
+const COLUMNS = [...new Set(Object.values(REJECTION_STATUS))].map((statuses) => ({
+  title: TOKEN_FLOWS.filter((flow) => REJECTION_STATUS[flow] === statuses)
+    .map((flow) => TITLES[flow])
+    .join(', '),
+  statuses,
+}));
+
+/** The reason → status table for people, in Markdown. */
+export function rejectionTable(): string {
+  const rejections = Object.values(TokenRejectionReason).filter(
+    (each): each is Rejection => typeof each === 'number' && each !== TokenRejectionReason.Successful,
+  );
+  const rows = [
+    ['reason', ...COLUMNS.map(({ title }) => title)],
+    ['---', ...COLUMNS.map(() => '---')],
+    ['0 Successful', ...COLUMNS.map(() => '200')],
+    ...rejections.map((reason) => [
+      `${String(reason)} ${TokenRejectionReason[reason]}`,
+      ...COLUMNS.map(({ statuses }) => cell(statuses[reason])),
+    ]),
+  ];
+  return rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+function cell(status: number | { proof: number; resolution: number } | null): string {
+  if (status === null) return '';
+  if (typeof status === 'number') return String(status);
+  const { proof, resolution } = status;
+  return `${String(proof)} proof wrong; ${String(resolution)} proof right, but the user or persona not resolved`;
 }

@@ -7,20 +7,28 @@ import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { refreshTokenKeys } from '../keys/configured-hmac-keys';
 import { SigningKeys } from '../keys/signing-keys.service';
-import type { AccessGrant } from './claims';
-import { accessTokenClaimsOf, fitClaims } from './claims';
 import type { SigningKey } from '../keys/compact-jws';
 import { SIGNATURE_CHARACTERS, signCompact, signingKey } from '../keys/compact-jws';
-import { epochSecond } from './refresh-state';
-import type { RefreshTokenClaims } from './refresh-token';
+import type { AccessGrant, RefreshTokenClaims } from './token-claims';
 import {
   REFRESH_TOKEN_LIFETIME_SECONDS,
   REFRESH_TOKEN_TYP,
+  accessTokenClaimsOf,
+  epochSecond,
+  fitClaims,
   isRefreshTokenExpired,
   readRefreshToken,
   signRefreshToken,
-} from './refresh-token';
-import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
+} from './token-claims';
+import { TokenRejected, TokenRejectionReason } from './token-response';
+
+/** A refresh token before it is signed: its row, and whom and which application it names. */
+export interface RefreshTokenToSign {
+  jti: string;
+  subject: string;
+  clientId: string;
+  issuedAt: Date;
+}
 
 /** Turns decided grants into signed tokens, and reads refresh tokens back. */
 @Injectable()
@@ -57,7 +65,7 @@ export class TokenSigner {
     return signCompact(key, fitClaims(claims, fixedCharacters));
   }
 
-  signRefreshToken(token: { jti: string; subject: string; clientId: string; issuedAt: Date }): string {
+  signRefreshToken(token: RefreshTokenToSign): string {
     const iat = epochSecond(token.issuedAt);
     return signRefreshToken(this.refreshKeys[0], {
       iss: this.config.TOKEN_ISSUER,

@@ -1,28 +1,23 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
-import { AuditModule } from '../audit/audit.module';
-import { ApplicationsModule } from '../applications/applications.module';
-import { KeysModule } from '../keys/keys.module';
-import { BearerExchange } from './bearer-exchange.service';
-import { ExternalIdentities } from '../openid/external-identities.service';
 import { OpenIdModule } from '../openid/openid.module';
+import { RateLimitsRepository } from '../rate-limits/rate-limits.repository';
+import { RateLimitsService } from '../rate-limits/rate-limits.service';
+import { WindowsSignInModule } from '../windows/windows-sign-in.module';
 import { BearerFlow } from './flows/bearer.flow';
 import { OpenIdFlow } from './flows/openid.flow';
 import { PasswordFlow } from './flows/password.flow';
 import { RefreshFlow } from './flows/refresh.flow';
-import { WindowsFlow } from './flows/windows.flow';
-import { SsoInitiateFlow } from './flows/sso-initiate.flow';
-import { TrustSimpleFlow } from './flows/trust-simple.flow';
 import { TrustFlow } from './flows/trust.flow';
-import { RateLimitsModule } from '../rate-limits/rate-limits.module';
-import { TrustedSubjects } from './trusted-subjects.service';
+import { TrustSimpleFlow } from './flows/trust-simple.flow';
+import { WindowsFlow } from './flows/windows.flow';
 import { PurgeExpiredJob } from './purge-expired.job';
-import { RefreshSessions } from './refresh-sessions.service';
-import { SignInApplications } from './sign-in-applications.service';
-import { TokenIssuer } from './token-issuer.service';
-import { TokenMetrics } from './token-metrics.service';
+import { RefreshSessionsRepository } from './refresh-sessions.repository';
+import { RefreshSessionsService } from './refresh-sessions.service';
+import { TokenApplicationsService } from './token-applications.service';
+import { TokenIssuer, TokenMetrics } from './token-issuer.service';
 import { TokenSigner } from './token-signer.service';
-import { WindowsSignInModule } from '../windows/windows-sign-in.module';
+import { TrustSignaturesRepository } from './trust-signatures.repository';
 
 @Module({})
 export class TokenModule {
@@ -30,22 +25,13 @@ export class TokenModule {
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,
-      imports: [
-        ...imports,
-        AuditModule,
-        ApplicationsModule,
-        KeysModule,
-        OpenIdModule,
-        RateLimitsModule,
-        WindowsSignInModule,
-      ],
+      imports: [...imports, OpenIdModule, WindowsSignInModule],
       controllers: [
         RefreshFlow,
         PasswordFlow,
         TrustFlow,
         TrustSimpleFlow,
         BearerFlow,
-        SsoInitiateFlow,
         OpenIdFlow,
         WindowsFlow,
       ],
@@ -53,11 +39,12 @@ export class TokenModule {
         TokenIssuer,
         TokenMetrics,
         TokenSigner,
-        RefreshSessions,
-        BearerExchange,
-        SignInApplications,
-        TrustedSubjects,
-        ExternalIdentities,
+        RefreshSessionsRepository,
+        RefreshSessionsService,
+        TokenApplicationsService,
+        TrustSignaturesRepository,
+        RateLimitsRepository,
+        RateLimitsService,
         PurgeExpiredJob,
       ],
       exports: [TokenMetrics],

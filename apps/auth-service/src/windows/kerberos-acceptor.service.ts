@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { BoundedWork } from '../identity/passwords/bounded-work';
+import { BoundedWork } from '../bounded-work';
 
 /** The part of the package `kerberos` that accepts tickets. */
 interface KerberosPackage {

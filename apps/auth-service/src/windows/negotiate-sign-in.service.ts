@@ -1,12 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { DataSource } from 'typeorm';
 import type { AcceptedTicket, KerberosAcceptor } from './kerberos-acceptor.service';
 import { TicketRefusedError } from './kerberos-acceptor.service';
 import { InvalidTicketError, authenticatorOf, negotiateTicket } from './kerberos-ticket';
-import { recordTicket } from './record-ticket.query';
-import { windowsAccountKey } from './windows-account';
 import type { WindowsSignedIn } from './windows-sign-in';
-import { WindowsSignIn, windowsSignInFailed } from './windows-sign-in';
+import { WindowsSignIn, windowsAccountKey, windowsSignInFailed } from './windows-sign-in';
+import type { WindowsTicketsRepository } from './windows-tickets.repository';
 
 /** The client proves the account itself, by a Kerberos ticket (SPNEGO, RFC 4559). */
 export class NegotiateSignIn extends WindowsSignIn {
@@ -14,7 +12,7 @@ export class NegotiateSignIn extends WindowsSignIn {
 
   constructor(
     private readonly acceptor: KerberosAcceptor,
-    private readonly dataSource: DataSource,
+    private readonly tickets: WindowsTicketsRepository,
     private readonly realm: string,
   ) {
     super();
@@ -24,7 +22,7 @@ export class NegotiateSignIn extends WindowsSignIn {
     const { ticket, authenticator } = readTicket(authorization);
     const { principal, reply } = await this.accept(ticket);
     // Only an accepted ticket takes a row, and before anything else is decided: it is used up either way.
-    if (!(await recordTicket(this.dataSource, authenticator))) throw windowsSignInFailed('ticket replayed');
+    if (!(await this.tickets.record(authenticator))) throw windowsSignInFailed('ticket replayed');
     const accountKey = windowsAccountKey(principal, this.realm);
     if (accountKey === null) throw windowsSignInFailed('no user of the realm');
     return { accountKey, confirmation: reply === null ? null : `Negotiate ${reply}` };

@@ -1,15 +1,13 @@
 import { Module } from '@nestjs/common';
-import { getDataSourceToken } from '@nestjs/typeorm';
-import type { DataSource } from 'typeorm';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { KerberosAcceptor } from './kerberos-acceptor.service';
 import { NegotiateSignIn } from './negotiate-sign-in.service';
-import { TrustedHeaderSignIn } from './trusted-header-sign-in';
-import { NoWindowsSignIn, WindowsSignIn } from './windows-sign-in';
+import { NoWindowsSignIn, TrustedHeaderSignIn, WindowsSignIn } from './windows-sign-in';
+import { WindowsTicketsRepository } from './windows-tickets.repository';
 
 /** Provides the way of signing in that the configuration chooses. Its settings are complete: the configuration saw to that. */
-async function chooseSignIn(config: AuthConfig, dataSource: DataSource): Promise<WindowsSignIn> {
+async function chooseSignIn(config: AuthConfig, tickets: WindowsTicketsRepository): Promise<WindowsSignIn> {
   const realm = config.WINDOWS_REALM ?? '';
   switch (config.WINDOWS_AUTHENTICATION) {
     case 'off':
@@ -17,7 +15,7 @@ async function chooseSignIn(config: AuthConfig, dataSource: DataSource): Promise
     case 'negotiate': {
       const principal = config.WINDOWS_SERVICE_PRINCIPAL ?? '';
       const acceptor = await KerberosAcceptor.open(principal, config.WINDOWS_TICKET_CONCURRENCY);
-      return new NegotiateSignIn(acceptor, dataSource, realm);
+      return new NegotiateSignIn(acceptor, tickets, realm);
     }
     case 'trusted-header':
       return new TrustedHeaderSignIn({
@@ -31,7 +29,8 @@ async function chooseSignIn(config: AuthConfig, dataSource: DataSource): Promise
 
 @Module({
   providers: [
-    { provide: WindowsSignIn, inject: [AUTH_CONFIG, getDataSourceToken()], useFactory: chooseSignIn },
+    WindowsTicketsRepository,
+    { provide: WindowsSignIn, inject: [AUTH_CONFIG, WindowsTicketsRepository], useFactory: chooseSignIn },
   ],
   exports: [WindowsSignIn],
 })

@@ -1,11 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { TokenRejected, TokenRejectionReason } from '../token-endpoints/rejection';
+import { matchesAny } from '../applications/application';
+import { userNameKey } from '../identity/identity';
+import { TokenRejected, TokenRejectionReason } from '../token/token-response';
 
 /** A Windows account that has proven itself. */
 export interface WindowsSignedIn {
   /** See `windowsAccountKey`. */
   accountKey: string;
-  /** What goes into `WWW-Authenticate` of the successful answer, so that the client can check the server in turn. */
+  /** What goes into `WWW-Authenticate` of the successful response, so that the client can check the server in turn. */
   confirmation: string | null;
 }
 
@@ -29,10 +31,66 @@ export class NoWindowsSignIn extends WindowsSignIn {
   }
 }
 
+/** Where the proxy writes what, and how it proves that it is the proxy. Header names are in lower case. */
+export interface TrustedProxy {
+  userHeader: string;
+  secretHeader: string;
+  secret: string;
+  realm: string;
+}
+
+/** A reverse proxy has authenticated the user. Its word counts only together with its secret. */
+export class TrustedHeaderSignIn extends WindowsSignIn {
+  readonly challenge = null;
+
+  constructor(private readonly proxy: TrustedProxy) {
+    super();
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- a refusal is a rejected promise, as the contract says
+  async authenticate(headers: IncomingHttpHeaders): Promise<WindowsSignedIn> {
+    const { userHeader, secretHeader, secret, realm } = this.proxy;
+    // The secret first: who does not know it learns nothing about the user header.
+    if (!matchesAny(Buffer.from(textOf(headers[secretHeader])), [Buffer.from(secret)]))
+      throw windowsSignInFailed('wrong proxy secret');
+    const principal = utf8HeaderText(textOf(headers[userHeader]));
+    const accountKey = principal === null ? null : windowsAccountKey(principal, realm);
+    if (accountKey === null) throw windowsSignInFailed('no user of the realm in the header');
+    return { accountKey, confirmation: null };
+  }
+}
+
 /** The one refusal of an account that is not proven: what was wrong is for the log only. */
 export function windowsSignInFailed(privateDetail: string, cause?: unknown): TokenRejected {
   return new TokenRejected(TokenRejectionReason.AuthenticationFailed, 'Authentication failed.', {
     privateDetail,
     cause,
   });
+}
+
+/** A user name of one part: hosts (`host/…`), administrators (`…/admin`) and escaped names are not people. */
+const PRINCIPAL = /^([^@/\\\s\p{Cc}\p{Cs}]{1,256})@([^@]{1,255})$/u;
+
+/**
+ * The key by which the internal store maps a Windows account to a user: `<folded user name>@<realm>`. Names fold like user names,
+ * because Windows tickets carry them as they were typed; realms are compared exactly.
+ * @param principal `user@REALM`
+ * @returns null for what is no user of `realm`
+ */
+export function windowsAccountKey(principal: string, realm: string): string | null {
+  const [, user, principalRealm] = PRINCIPAL.exec(principal) ?? [];
+  if (user === undefined || principalRealm !== realm) return null;
+  return `${userNameKey(user)}@${realm}`;
+}
+
+/** Node joins repeated headers of these names with a comma, which then matches nothing. */
+function textOf(header: string | string[] | undefined): string {
+  return typeof header === 'string' ? header : '';
+}
+
+/** The text of a header that holds UTF-8; null when it does not. Node reads header bytes as Latin-1. */
+export function utf8HeaderText(value: string): string | null {
+  const bytes = Buffer.from(value, 'latin1');
+  const text = bytes.toString('utf8');
+  return Buffer.from(text, 'utf8').equals(bytes) ? text : null;
 }

@@ -2,12 +2,13 @@ import { createHash, pbkdf2, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { verify as verifyArgon2 } from '@node-rs/argon2';
 import { verify as verifyBcrypt } from '@node-rs/bcrypt';
-import { isUnsaltedDigest, unsaltedDigest } from './unsalted-digest';
-import type { UnsaltedDigest } from './unsalted-digest';
 
 const pbkdf2Async = promisify(pbkdf2);
 
-/** argon2id with 19 MiB, two passes, one lane: what new passwords get. Source: OWASP's first recommendation. */
+/** Digests without a salt, as the oldest stores kept them. */
+type UnsaltedDigest = 'md5' | 'sha1';
+
+/** argon2id with 19 MiB, two passes, parallelism 1: what new passwords get. Source: OWASP's first recommendation. */
 export const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
 /** A stored password hash, read. `unknown` never verifies. */
@@ -19,8 +20,8 @@ export type PasswordHash =
   | { scheme: 'wrapped'; digest: UnsaltedDigest; text: string }
   | { scheme: 'unknown' };
 
-/** How a stored hash begins that was a bare digest before it was imported; the name of the digest follows. */
-export const WRAPPED = 'wrapped-';
+/** How a stored hash begins that was a bare digest in its old store; the name of the digest follows. */
+const WRAPPED = 'wrapped-';
 
 const UNKNOWN: PasswordHash = { scheme: 'unknown' };
 const V3_DIGESTS = ['sha1', 'sha256', 'sha512'] as const;
@@ -31,7 +32,7 @@ const BCRYPT = /^\$2[aby]\$(0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}$/;
 
 /** Tells the scheme of a stored hash: argon2id (PHC string), bcrypt (`$2a$`, `$2b$`, `$2y$`), ASP.NET Identity V2 or V3 (base64
  *  with a format marker), ASP.NET membership (`aspnet-membership$<sha1|sha256>$<salt>$<hash>`, both base64), or an unsalted
- *  digest wrapped at import (`wrapped-<md5|sha1>` and the PHC string). A bare MD5 or SHA-1 is `unknown`. */
+ *  digest wrapped in argon2id (`wrapped-<md5|sha1>` and the PHC string of the digest). A bare MD5 or SHA-1 is `unknown`. */
 export function readPasswordHash(stored: string): PasswordHash {
   if (stored.startsWith(ARGON2ID)) return { scheme: 'argon2id', text: stored };
   if (stored.startsWith('aspnet-membership$')) return readMembership(stored);
@@ -81,7 +82,8 @@ function readMembership(stored: string): PasswordHash {
 function readWrapped(stored: string): PasswordHash {
   const start = stored.indexOf(ARGON2ID);
   const digest = start === -1 ? '' : stored.slice(WRAPPED.length, start);
-  return isUnsaltedDigest(digest) ? { scheme: 'wrapped', digest, text: stored.slice(start) } : UNKNOWN;
+  if (digest !== 'md5' && digest !== 'sha1') return UNKNOWN;
+  return { scheme: 'wrapped', digest, text: stored.slice(start) };
 }
 
 /** Base64 as .NET writes it: padded, no foreign characters. */
@@ -106,7 +108,8 @@ export async function verifyPassword(hash: PasswordHash, password: string): Prom
     case 'bcrypt':
       return verifyBcrypt(password, hash.text);
     case 'wrapped':
-      return verifyArgon2(hash.text, unsaltedDigest(hash.digest, password));
+      // The inner digest is lower-case hexadecimal.
+      return verifyArgon2(hash.text, createHash(hash.digest).update(password, 'utf8').digest('hex'));
     case 'unknown':
       return false;
   }

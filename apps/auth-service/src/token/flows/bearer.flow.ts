@@ -9,10 +9,12 @@ import { noteInAttempt } from '../../audit/token-attempt';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
-import { BearerExchange } from '../bearer-exchange.service';
-import { TokenRejected, TokenRejectionReason } from '../../token-endpoints/rejection';
+import { IdentitiesService } from '../../identity/identities.service';
 import { BEARER_EXCHANGE, TRUSTED_TOKEN } from '../flow-docs';
+import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
+import { TokenRejected, TokenRejectionReason } from '../token-response';
 import type { TokenResponse } from '../token-response';
 
 export class BearerQueryDto extends createZodDto(
@@ -28,7 +30,9 @@ export class TrustedTokenDto extends createZodDto(
 export class BearerFlow {
   constructor(
     private readonly verifier: AccessTokenVerifier,
-    private readonly exchange: BearerExchange,
+    private readonly applications: TokenApplicationsService,
+    private readonly identities: IdentitiesService,
+    private readonly tokens: TokenIssuer,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
@@ -45,7 +49,11 @@ export class BearerFlow {
     // Exchanging again and again must not keep one sign-in alive for ever.
     const ageMs = this.clock.now().getTime() - caller.authTime.getTime();
     if (ageMs > this.config.BEARER_MAX_AGE * 1_000) throw notValid('the sign-in is too long ago');
-    return this.exchange.issueFor(caller);
+    const [application, resolution] = await Promise.all([
+      this.applications.find('bearer', caller.clientId),
+      this.identities.resolveCaller(caller),
+    ]);
+    return this.tokens.renew({ application, resolution, accessTokenOf: caller });
   }
 
   /** Obsolete second name of `bearer`, which also takes the token from the body. */

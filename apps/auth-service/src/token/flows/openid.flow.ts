@@ -1,19 +1,20 @@
-import { Body, Header, Headers, Inject } from '@nestjs/common';
+import { Body, Header, Headers, Inject, Redirect, Res } from '@nestjs/common';
 import { Documented } from '@platform/service-defaults';
+import type { FastifyReply } from 'fastify';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
-import { ExternalIdentities } from '../../openid/external-identities.service';
+import { IdentitiesService } from '../../identity/identities.service';
 import { SingleSignOn } from '../../openid/single-sign-on.service';
 import type { Callback } from '../../openid/single-sign-on.service';
-import type { ResumedSignIn } from '../../openid/sign-ins.service';
-import { TokenRejected, TokenRejectionReason } from '../../token-endpoints/rejection';
-import { SignInApplications } from '../sign-in-applications.service';
-import { AZURE_AD, OPENID } from '../flow-docs';
-import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import type { ResumedSignIn } from '../../openid/sign-ins.repository';
+import { AZURE_AD, OPENID, SSO_INITIATE } from '../flow-docs';
+import { TokenApplicationsService } from '../token-applications.service';
+import { TokenFlowController, TokenGet, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
+import { TokenRejected, TokenRejectionReason } from '../token-response';
 import type { TokenResponse } from '../token-response';
 
 const callbackValue = z.string().max(8_192);
@@ -34,16 +35,39 @@ export class OpenIdCallbackDto extends createZodDto(
     }),
 ) {}
 
-/** The way back from the identity provider: its callback for tokens. */
+/** Single sign-on: the way to the identity provider, and the way back with its callback for tokens. */
 @TokenFlowController()
 export class OpenIdFlow {
   constructor(
     private readonly signOn: SingleSignOn,
-    private readonly externalIdentities: ExternalIdentities,
-    private readonly applications: SignInApplications,
+    private readonly identities: IdentitiesService,
+    private readonly applications: TokenApplicationsService,
     private readonly tokens: TokenIssuer,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
+
+  /** An application that names itself here need not do so at the callback, which a browser sends without headers of ours. */
+  @TokenGet('sso/initiate')
+  @Documented(SSO_INITIATE)
+  @Redirect()
+  async initiate(
+    @Headers('cookie') cookies: string | undefined,
+    @Headers('x-application-key') applicationKey: string | undefined,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<{ url: string }> {
+    this.signOn.assertConfigured();
+    const application = await this.applications.find('openid', applicationKey);
+    const { authorizationUrl, cookie } = await this.signOn.start(
+      cookies,
+      application?.applicationKey ?? null,
+    );
+    void reply.headers({
+      'set-cookie': cookie,
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+    });
+    return { url: authorizationUrl };
+  }
 
   @TokenPost('openId')
   @Documented(OPENID)
@@ -59,9 +83,9 @@ export class OpenIdFlow {
     return this.tokens.issue({
       flow: 'openid',
       application,
-      resolution: await this.externalIdentities.resolve(external),
+      resolution: await this.identities.resolveExternal(external.issuer, external.subject),
       personas: { kind: 'login', grantAsInternalPartner: false },
-      ...(external.authTime === null ? {} : { authTime: external.authTime }),
+      authTime: external.authTime,
     });
   }
 

@@ -4,15 +4,15 @@ import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
-import { IdentityResolver } from '../../identity/identity-resolver.service';
-import { PasswordAuthenticator } from '../../identity/passwords/password-authenticator.service';
-import { TokenRejected, TokenRejectionReason } from '../../token-endpoints/rejection';
-import { SignInApplications } from '../sign-in-applications.service';
+import { IdentitiesService } from '../../identity/identities.service';
+import { PasswordsService } from '../../identity/passwords/passwords.service';
 import { USER } from '../flow-docs';
+import { plainText, queryFlag } from '../request-fields';
+import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
+import { TokenRejected, TokenRejectionReason } from '../token-response';
 import type { TokenResponse } from '../token-response';
-import { plainText, queryFlag } from '../request-fields';
 
 export class PasswordRequestDto extends createZodDto(
   z.strictObject({ user: plainText(256), password: z.string().min(1).max(1_024) }),
@@ -24,9 +24,9 @@ export class PasswordQueryDto extends createZodDto(z.object({ grantAsInternalPar
 @TokenFlowController()
 export class PasswordFlow {
   constructor(
-    private readonly passwords: PasswordAuthenticator,
-    private readonly identities: IdentityResolver,
-    private readonly applications: SignInApplications,
+    private readonly passwords: PasswordsService,
+    private readonly identities: IdentitiesService,
+    private readonly applications: TokenApplicationsService,
     private readonly tokens: TokenIssuer,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}

@@ -4,15 +4,15 @@ import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { noteInAttempt } from '../../audit/token-attempt';
 import type { Resolution } from '../../identity/identity';
-import { IdentityResolver } from '../../identity/identity-resolver.service';
-import type { Subject } from '../../identity/subject';
-import { parseSubject } from '../../identity/subject';
-import type { RefreshSession } from '../find-refresh-session.query';
-import { RefreshSessions } from '../refresh-sessions.service';
-import { TokenRejected, TokenRejectionReason } from '../../token-endpoints/rejection';
+import { parseSubject } from '../../identity/identity';
+import type { Subject } from '../../identity/identity';
+import { IdentitiesService } from '../../identity/identities.service';
 import { REFRESH } from '../flow-docs';
+import type { RefreshSession } from '../refresh-sessions.repository';
+import { RefreshSessionsService } from '../refresh-sessions.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
+import { TokenRejected, TokenRejectionReason } from '../token-response';
 import type { TokenResponse } from '../token-response';
 import { TokenSigner } from '../token-signer.service';
 
@@ -25,8 +25,8 @@ export class RefreshRequestDto extends createZodDto(
 export class RefreshFlow {
   constructor(
     private readonly signer: TokenSigner,
-    private readonly sessions: RefreshSessions,
-    private readonly identities: IdentityResolver,
+    private readonly sessions: RefreshSessionsService,
+    private readonly identities: IdentitiesService,
     private readonly tokens: TokenIssuer,
   ) {}
 
@@ -45,15 +45,8 @@ export class RefreshFlow {
         'This kind of identity cannot be refreshed.',
       );
     }
-    return this.tokens.issue({
-      flow: 'refresh',
-      application: refreshableApplication(session),
-      resolution,
-      personas: { kind: 'within', personas: session.personaLimit },
-      authTime: session.authTime,
-      hmacSigning,
-      renews: session,
-    });
+    const application = refreshableApplication(session);
+    return this.tokens.renew({ application, resolution, session, hmacSigning });
   }
 
   /** The user as the stores know them now; null for a technician without an account, whom no store can find again. */

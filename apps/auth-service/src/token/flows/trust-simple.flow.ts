@@ -2,15 +2,14 @@ import { Body } from '@nestjs/common';
 import { Documented } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { ApplicationsService } from '../../applications/applications.service';
-import { authoriseFlow } from '../authorise-flow';
-import { authorisePersonas } from '../grant-personas';
+import { IdentitiesService } from '../../identity/identities.service';
 import { TRUST_SIMPLE } from '../flow-docs';
+import { authorisePersonas } from '../grant-personas';
+import { plainText, trustedUserFields } from '../request-fields';
+import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
-import { plainText, trustedUserFields } from '../request-fields';
-import { TrustedSubjects } from '../trusted-subjects.service';
 
 export class TrustSimpleRequestDto extends createZodDto(
   z.strictObject({
@@ -24,8 +23,8 @@ export class TrustSimpleRequestDto extends createZodDto(
 @TokenFlowController()
 export class TrustSimpleFlow {
   constructor(
-    private readonly applications: ApplicationsService,
-    private readonly subjects: TrustedSubjects,
+    private readonly applications: TokenApplicationsService,
+    private readonly identities: IdentitiesService,
     private readonly tokens: TokenIssuer,
   ) {}
 
@@ -36,12 +35,11 @@ export class TrustSimpleFlow {
       request.applicationKey,
       request.sharedSecret,
     );
-    authoriseFlow(application, 'trust-simple');
     authorisePersonas(application, request.persona);
     return this.tokens.issue({
       flow: 'trust-simple',
       application,
-      resolution: await this.subjects.resolve(request),
+      resolution: await this.identities.resolveTrusted(request),
       personas: { kind: 'exactly', personas: request.persona },
     });
   }

@@ -2,15 +2,14 @@ import { Body } from '@nestjs/common';
 import { Documented } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { ApplicationsService } from '../../applications/applications.service';
-import { authoriseFlow } from '../authorise-flow';
-import { authorisePersonas } from '../grant-personas';
+import { IdentitiesService } from '../../identity/identities.service';
 import { TRUST } from '../flow-docs';
+import { authorisePersonas } from '../grant-personas';
+import { plainText, trustedUserFields, utcTimestamp } from '../request-fields';
+import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
-import { plainText, trustedUserFields, utcTimestamp } from '../request-fields';
-import { TrustedSubjects } from '../trusted-subjects.service';
 
 export class TrustRequestDto extends createZodDto(
   z.strictObject({
@@ -25,8 +24,8 @@ export class TrustRequestDto extends createZodDto(
 @TokenFlowController()
 export class TrustFlow {
   constructor(
-    private readonly applications: ApplicationsService,
-    private readonly subjects: TrustedSubjects,
+    private readonly applications: TokenApplicationsService,
+    private readonly identities: IdentitiesService,
     private readonly tokens: TokenIssuer,
   ) {}
 
@@ -34,13 +33,11 @@ export class TrustFlow {
   @Documented(TRUST)
   async issue(@Body() request: TrustRequestDto): Promise<TokenResponse> {
     const application = await this.applications.authenticateSigned(request);
-    authoriseFlow(application, 'trust');
     authorisePersonas(application, request.persona);
     return this.tokens.issue({
       flow: 'trust',
       application,
-      isCounted: true,
-      resolution: await this.subjects.resolve(request),
+      resolution: await this.identities.resolveTrusted(request),
       personas: { kind: 'exactly', personas: request.persona },
     });
   }

@@ -4,13 +4,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
-import { IdentityResolver } from '../../identity/identity-resolver.service';
-import { SignInApplications } from '../sign-in-applications.service';
+import { IdentitiesService } from '../../identity/identities.service';
+import { WindowsSignIn } from '../../windows/windows-sign-in';
 import { WINDOWS } from '../flow-docs';
+import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenGet } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token-response';
-import { WindowsSignIn } from '../../windows/windows-sign-in';
 
 const CHALLENGE_HEADER = 'www-authenticate';
 
@@ -19,8 +19,8 @@ const CHALLENGE_HEADER = 'www-authenticate';
 export class WindowsFlow {
   constructor(
     private readonly signIn: WindowsSignIn,
-    private readonly applications: SignInApplications,
-    private readonly identities: IdentityResolver,
+    private readonly applications: TokenApplicationsService,
+    private readonly identities: IdentitiesService,
     private readonly tokens: TokenIssuer,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}

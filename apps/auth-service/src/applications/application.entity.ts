@@ -1,0 +1,63 @@
+import type { Personas } from '@platform/personas';
+import { Check, Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
+
+/** A registered caller of the token endpoints. The service's role only reads it; administration writes. */
+@Entity({ schema: 'auth', name: 'application' })
+@Check('application_allowed_personas_check', 'allowed_personas BETWEEN 0 AND 31')
+export class ApplicationEntity {
+  @PrimaryColumn({
+    name: 'application_key',
+    type: 'text',
+    collation: 'C',
+  })
+  applicationKey!: string;
+
+  /** Persona bits it may ask for. */
+  @Column({ name: 'allowed_personas', type: 'integer' })
+  allowedPersonas!: Personas;
+
+  /** Whether it is an "authorized application" in the spec's words: may hold refresh tokens. */
+  @Column({ name: 'allow_refresh', type: 'boolean' })
+  allowRefresh!: boolean;
+
+  @Column({ name: 'allowed_flows', type: 'text', array: true })
+  allowedFlows!: string[];
+
+  @Column({ type: 'boolean', default: true })
+  enabled!: boolean;
+
+  @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
+  createdAt!: Date;
+}
+
+/** One version of an application's secret. The newest two that have not expired are accepted. */
+@Entity({ schema: 'auth', name: 'application_secret' })
+export class ApplicationSecretEntity {
+  @PrimaryColumn({
+    name: 'application_key',
+    type: 'text',
+    collation: 'C',
+  })
+  @ForeignKey(() => ApplicationEntity, {
+    onDelete: 'CASCADE',
+    name: 'application_secret_application_key_fkey',
+  })
+  applicationKey!: string;
+
+  /** Counts from 1 for each application. */
+  @PrimaryColumn({ type: 'integer' })
+  version!: number;
+
+  /** The secret, sealed with SECRET_ENCRYPTION_KEY. Read only where a secret is proved. */
+  @Column({ type: 'bytea', select: false })
+  ciphertext!: Buffer;
+
+  @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
+  createdAt!: Date;
+
+  /** Null: it does not expire. */
+  @Column({ name: 'expires_at', type: 'timestamptz', nullable: true })
+  expiresAt!: Date | null;
+}
+
+export const APPLICATION_ENTITIES = [ApplicationEntity, ApplicationSecretEntity];

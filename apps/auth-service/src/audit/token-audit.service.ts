@@ -1,0 +1,141 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import type { BeforeApplicationShutdown, OnApplicationShutdown } from '@nestjs/common';
+import { isConnectionError, isStatementTimeout } from '@platform/database';
+import { CLOCK, Metrics } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import { SECOND_MS, sleep } from '@platform/time';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
+import { tokenFlowOf } from '../token/token-endpoints';
+import { clientAddress } from './client-address';
+import { describeAttempt, withinAttempt } from './token-attempt';
+import type { TokenAttempt } from './token-attempt';
+import { TokenAuditRepository } from './token-audit.repository';
+import type { TokenAuditRow } from './token-audit.repository';
+
+/** The flows whose bodies name an application or a user. A callback of an identity provider may have members of the same names that mean
+ *  something else. */
+const NAMING_FLOWS: ReadonlySet<string | null> = new Set(['password', 'trust', 'trust-simple']);
+
+const BATCH_ROWS = 500;
+/** What is kept through an outage of the database; some 5 MB. */
+const MAX_WAITING_ROWS = 10_000;
+const RETRY_DELAY_MS = SECOND_MS;
+
+interface WaitingRow {
+  row: TokenAuditRow;
+  refusedAtMs: number;
+}
+
+/** Who asks for a token, and the audit trail of requests that got none. Its rows are written after the response, as many at once as have come
+ *  in while the statement before was running: a refusal must neither cost a round trip nor fail for want of one. Tokens that are issued are
+ *  audited by the statement that issues them. */
+@Injectable()
+export class TokenAuditService implements BeforeApplicationShutdown, OnApplicationShutdown {
+  private readonly attempts = new WeakMap<object, TokenAttempt>();
+  private waiting: WaitingRow[] = [];
+  private writing: Promise<void> | null = null;
+  private readonly stopping = new AbortController();
+  private readonly rows;
+  private readonly logger = new Logger('RefusalAudit');
+
+  constructor(
+    private readonly repository: TokenAuditRepository,
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    @Inject(CLOCK) private readonly clock: Clock,
+    metrics: Metrics,
+  ) {
+    this.rows = metrics.counter('auth_refusal_audit_rows_total', 'Audit rows of refused token requests', [
+      'outcome',
+    ]);
+    this.rows.inc({ outcome: 'lost' }, 0);
+  }
+
+  /** Makes the attempt of each token request known to everything that handles it. */
+  track(instance: FastifyInstance): void {
+    // A hook, not an interceptor: those cost every request their chain of observables. After the body, which names the application.
+    instance.addHook('preHandler', (request, _reply, done) => {
+      if (tokenFlowOf(request) === null) done();
+      else withinAttempt(this.attemptOf(request), done);
+    });
+  }
+
+  /** The attempt behind a request: one, however many ask for it. */
+  attemptOf(request: FastifyRequest): TokenAttempt {
+    const known = this.attempts.get(request.raw);
+    if (known !== undefined) return known;
+    const attempt = describeAttempt({
+      traceId: request.id,
+      address: this.addressOf(request),
+      applicationKeyHeader: request.headers['x-application-key'],
+      body: NAMING_FLOWS.has(tokenFlowOf(request)) ? request.body : null,
+    });
+    this.attempts.set(request.raw, attempt);
+    return attempt;
+  }
+
+  addressOf({ raw, headers }: FastifyRequest): string | null {
+    const proxies = this.config.TRUSTED_PROXIES ?? null;
+    return clientAddress(raw.socket.remoteAddress, headers['x-forwarded-for'], proxies);
+  }
+
+  /** Adds a request that got no token to the trail, soon. */
+  record(row: TokenAuditRow): void {
+    if (this.waiting.length >= MAX_WAITING_ROWS) {
+      this.rows.inc({ outcome: 'lost' });
+      return;
+    }
+    this.waiting.push({ row, refusedAtMs: this.clock.monotonicMs() });
+    this.writing ??= this.writeAll();
+  }
+
+  /** While requests in flight still end; then no outage is waited for any more. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.stopping.abort();
+    await this.writing;
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.writing;
+  }
+
+  private async writeAll(): Promise<void> {
+    try {
+      while (this.waiting.length > 0) {
+        const batch = this.waiting.slice(0, BATCH_ROWS);
+        if (!(await this.write(batch))) return;
+        this.waiting = this.waiting.slice(batch.length);
+      }
+    } finally {
+      this.writing = null;
+    }
+  }
+
+  /** False: the process ends and the rows are lost. Rows that the database refuses are lost too, or they would be in the
+   *  way of all others. */
+  private async write(batch: readonly WaitingRow[]): Promise<boolean> {
+    for (;;) {
+      try {
+        await this.repository.insert(this.dated(batch));
+        this.rows.inc({ outcome: 'written' }, batch.length);
+        return true;
+      } catch (error) {
+        const passes = isConnectionError(error) || isStatementTimeout(error);
+        if (passes && !this.stopping.signal.aborted) {
+          await sleep(RETRY_DELAY_MS, this.stopping.signal).catch(() => undefined);
+          continue;
+        }
+        const lost = passes ? this.waiting.length : batch.length;
+        this.rows.inc({ outcome: 'lost' }, lost);
+        this.logger.error('audit rows of refused token requests are lost', { err: error, rows: lost });
+        return !passes;
+      }
+    }
+  }
+
+  private dated(batch: readonly WaitingRow[]): (TokenAuditRow & { ageMs: number })[] {
+    const nowMs = this.clock.monotonicMs();
+    return batch.map(({ row, refusedAtMs }) => ({ ...row, ageMs: nowMs - refusedAtMs }));
+  }
+}

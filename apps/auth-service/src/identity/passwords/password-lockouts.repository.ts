@@ -1,0 +1,69 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
+import type { DataSource } from 'typeorm';
+
+/** Wrong passwords in a row before an account is locked. */
+const FAILURES_BEFORE_LOCKOUT = 5;
+const FIRST_LOCKOUT_SECONDS = 60;
+const LONGEST_LOCKOUT_SECONDS = 900;
+
+// By hand: atomic for all replicas, and hot. A locked account's row is not changed: guessing on does not lengthen the lock of its owner.
+// $2 failures lock; every lock is twice as long as the one before it.
+const RECORD_FAILURE: PreparedStatement = {
+  name: 'record-password-failure',
+  text: `
+  INSERT INTO auth.password_lockout AS l (user_name_key, failures, lockouts, last_failure_at)
+  VALUES ($1, 1, 0, now())
+  ON CONFLICT (user_name_key) DO UPDATE SET
+    failures = CASE WHEN l.failures + 1 >= $2 THEN 0 ELSE l.failures + 1 END,
+    lockouts = CASE WHEN l.failures + 1 >= $2 THEN l.lockouts + 1 ELSE l.lockouts END,
+    locked_until = CASE WHEN l.failures + 1 >= $2
+      THEN now() + least($4, $3 * 2 ^ least(l.lockouts, 20)) * interval '1 second' ELSE l.locked_until END,
+    last_failure_at = now()
+  WHERE l.locked_until IS NULL OR l.locked_until <= now()
+  RETURNING coalesce(locked_until > now(), false) AS locked`,
+};
+
+// By hand: clears and judges in one round trip, at every login.
+const CLEAR_FAILURES: PreparedStatement = {
+  name: 'clear-password-failures',
+  text: `
+  WITH cleared AS (
+    DELETE FROM auth.password_lockout
+    WHERE user_name_key = $1 AND (locked_until IS NULL OR locked_until <= now())
+  )
+  SELECT EXISTS (SELECT 1 FROM auth.password_lockout WHERE user_name_key = $1 AND locked_until > now()) AS locked`,
+};
+
+/** Failures that no longer count. */
+export const PURGE_PASSWORD_LOCKOUTS = `
+  DELETE FROM auth.password_lockout
+  WHERE last_failure_at < now() - interval '1 day' AND (locked_until IS NULL OR locked_until < now())`;
+
+/** What became of a login attempt: it may go on, it may not, or it may not and has locked the account. */
+type PasswordAttemptOutcome = 'admitted' | 'refused' | 'locked-out';
+
+/** Wrong passwords by user name, and the lockouts that follow from them. */
+@Injectable()
+export class PasswordLockoutsRepository {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** Settles one login attempt after its password was verified. Judged afterwards, in the database, so that a burst of parallel guesses on
+   *  several replicas cannot slip in before the lock: a right password does not help while locked. Unknown user names are counted like known
+   *  ones, which keeps them alike. */
+  async settleAttempt(userNameKey: string, verified: boolean): Promise<PasswordAttemptOutcome> {
+    if (verified) {
+      const [row] = await queryPrepared<{ locked: boolean }>(this.dataSource, CLEAR_FAILURES, [userNameKey]);
+      return row !== undefined && !row.locked ? 'admitted' : 'refused';
+    }
+    const [recorded] = await queryPrepared<{ locked: boolean }>(this.dataSource, RECORD_FAILURE, [
+      userNameKey,
+      FAILURES_BEFORE_LOCKOUT,
+      FIRST_LOCKOUT_SECONDS,
+      LONGEST_LOCKOUT_SECONDS,
+    ]);
+    return recorded?.locked === true ? 'locked-out' : 'refused';
+  }
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, readdirSync } from 'node:fs';
+import { setPriority } from 'node:os';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import type { OnModuleInit } from '@nestjs/common';
+import { hash as argon2 } from '@node-rs/argon2';
+import { Metrics } from '@platform/service-defaults';
+import { BoundedWork } from '../../bounded-work';
+import { AUTH_CONFIG } from '../../config';
+import type { AuthConfig } from '../../config';
+import { userNameKey } from '../identity';
+import { IdentityStoresRepository } from '../identity-stores.repository';
+import { ARGON2ID_COST, costsArgon2, needsUpgrade, readPasswordHash, verifyPassword } from './password-hash';
+import { PasswordLockoutsRepository } from './password-lockouts.repository';
+
+/** Checks user names and passwords against the stores. It hashes a bounded number of passwords at a time: hashing takes a core for tens of
+ *  milliseconds, and a flood of logins must not take the rest of the service with it. */
+@Injectable()
+export class PasswordsService implements OnModuleInit {
+  private readonly logger = new Logger('PasswordHasher');
+  private readonly work: BoundedWork;
+  private readonly hashes;
+  private readonly lockoutsBegun;
+  private dummyHash = '';
+
+  constructor(
+    private readonly stores: IdentityStoresRepository,
+    private readonly lockouts: PasswordLockoutsRepository,
+    @Inject(AUTH_CONFIG) config: AuthConfig,
+    metrics: Metrics,
+  ) {
+    this.hashes = metrics.counter('auth_password_hashes_total', 'argon2id computations for logins');
+    this.lockoutsBegun = metrics.counter(
+      'auth_password_lockouts_total',
+      'Accounts locked after wrong passwords in a row, unknown names included',
+    );
+    this.work = new BoundedWork(config.PASSWORD_HASH_CONCURRENCY, config.PASSWORD_HASH_QUEUE);
+  }
+
+  async onModuleInit(): Promise<void> {
+    this.dummyHash = await argon2(randomUUID(), ARGON2ID_COST);
+    try {
+      lowerWorkerPriority();
+    } catch (error) {
+      // It only makes room for others: a system that refuses it, or a thread that ends meanwhile, is no reason not to start.
+      this.logger.warn('hashing keeps its priority', { err: error });
+    }
+  }
+
+  /** True for the right password of an account that is not locked. Unknown, passwordless, locked and wrong take the same steps, so neither
+   *  the response nor its time tells them apart. Where two unlinked accounts share a name, the first store's password counts here, and the
+   *  user is refused afterwards, as ambiguous.
+   *  @throws {TooMuchWorkError} when too many hashes are waiting already */
+  async isRight(userName: string, password: string): Promise<boolean> {
+    const stored = await this.stores.findPassword(userName);
+    const { verified, upgradedHash } = await this.work.run(() => this.verify(stored?.hash ?? null, password));
+    const outcome = await this.lockouts.settleAttempt(userNameKey(userName), verified);
+    if (outcome === 'locked-out') this.lockoutsBegun.inc();
+    const admitted = outcome === 'admitted';
+    if (admitted && stored !== null && upgradedHash !== null)
+      await this.stores.upgradePassword(stored, upgradedHash);
+    return admitted;
+  }
+
+  /** Verifies a password at the price of one argon2id hash, whatever is stored: nothing at all costs a dummy, and a cheap legacy scheme pays
+   *  on top. `upgradedHash` is set when the password is right and its hash should be replaced. */
+  private async verify(
+    stored: string | null,
+    password: string,
+  ): Promise<{ verified: boolean; upgradedHash: string | null }> {
+    const hash = readPasswordHash(stored ?? this.dummyHash);
+    if (costsArgon2(hash)) this.hashes.inc();
+    const verified = (await verifyPassword(hash, password)) && stored !== null;
+    if (!needsUpgrade(hash) || (!verified && costsArgon2(hash))) return { verified, upgradedHash: null };
+    // A wrong legacy password pays for the hash too, or its quick response would tell that the account exists.
+    this.hashes.inc();
+    const upgradedHash = await argon2(password, ARGON2ID_COST);
+    return { verified, upgradedHash: verified ? upgradedHash : null };
+  }
+}
+
+const TASKS = '/proc/self/task';
+/** What libuv calls the threads of its pool. */
+const WORKER = 'libuv-worker';
+/** A tenth of the weight of a thread with the usual priority, when both want the processor. See sched(7). */
+const NICENESS = 10;
+
+/**
+ * Lets the event loop go before the threads of its pool, which hash: where hashes take every processor, whoever does not log in would wait
+ * for them. The threads exist once the pool was used. On Linux only; elsewhere nothing happens.
+ * @returns how many threads there were
+ */
+export function lowerWorkerPriority(): number {
+  if (process.platform !== 'linux') return 0;
+  const workers = readdirSync(TASKS).filter((thread) => nameOf(thread) === WORKER);
+  // Linux takes a thread's number where POSIX wants a process'. Anybody may lower a priority.
+  for (const thread of workers) setPriority(Number(thread), NICENESS);
+  return workers.length;
+}
+
+function nameOf(thread: string): string {
+  return readFileSync(`${TASKS}/${thread}/comm`, 'utf8').trim();
+}

@@ -1,0 +1,108 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { inTransaction } from '@platform/database';
+import { DataSource, Not } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import type { ChangeableKey, SigningKeyChange } from './key-lifecycle';
+import { SigningKeyEntity } from './signing-key.entity';
+import type { AsymmetricAlgorithm, NewSigningKey } from './signing-key-pair';
+
+/** A key that may verify a token. Its private part is sealed. */
+export interface UsableSigningKey extends SigningKeyEntity {
+  state: 'next' | 'active' | 'retired';
+  sealedPrivateKey: Buffer;
+}
+
+/** A key as administrators see it. */
+export type ListedSigningKey = Pick<
+  SigningKeyEntity,
+  'kid' | 'algorithm' | 'state' | 'createdAt' | 'stateChangedAt'
+>;
+
+/** A key that nobody else can change at present. */
+export interface LockedKey extends ChangeableKey {
+  algorithm: AsymmetricAlgorithm;
+}
+
+/** Every statement on asymmetric signing keys. */
+@Injectable()
+export class SigningKeysRepository {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** Every key that may verify a token, in order of creation. */
+  async findUsable(): Promise<UsableSigningKey[]> {
+    const keys = await this.dataSource
+      .getRepository(SigningKeyEntity)
+      .find({ where: { state: Not('removed') }, order: { createdAt: 'ASC', kid: 'ASC' } });
+    // Only a removed key has lost its private part: a CHECK of the table says so.
+    return keys as UsableSigningKey[];
+  }
+
+  /** Every key there ever was, oldest first. */
+  list(): Promise<ListedSigningKey[]> {
+    return this.dataSource.getRepository(SigningKeyEntity).find({
+      select: { kid: true, algorithm: true, state: true, createdAt: true, stateChangedAt: true },
+      order: { createdAt: 'ASC', kid: 'ASC' },
+    });
+  }
+
+  /** Stores a new key. @returns false, and nothing is stored, when its algorithm already has a key in that state */
+  async insert(key: NewSigningKey, state: 'next' | 'active'): Promise<boolean> {
+    // Unique indexes allow one active and one next key per algorithm, so the second of two writers inserts nothing.
+    const inserted = await this.dataSource
+      .createQueryBuilder()
+      .insert()
+      .into(SigningKeyEntity)
+      .values({ ...key, publicJwk: key.publicJwk as object, state })
+      .orIgnore()
+      .returning('kid')
+      .updateEntity(false)
+      .execute();
+    return (inserted.raw as unknown[]).length > 0;
+  }
+
+  /** Changes a key's state in one transaction. Activating retires the key that was active.
+   *  @param decide throws to refuse; it sees the key, or null when there is none, while nobody else can change it */
+  change(
+    kid: string,
+    change: SigningKeyChange,
+    decide: (key: LockedKey | null) => LockedKey,
+  ): Promise<LockedKey> {
+    return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
+      const locked = await manager.query<LockedKey[]>(LOCK_ALGORITHM, [kid]);
+      const key = decide(locked.find((each) => each.kid === kid) ?? null);
+      await applyChange(manager, key, change);
+      return key;
+    });
+  }
+}
+
+// By hand: it locks all keys of the algorithm in one order, so that two administrators wait for each other instead of deadlocking.
+const LOCK_ALGORITHM = `
+  SELECT kid, algorithm, state, extract(epoch FROM now() - state_changed_at)::float8 AS "ageSeconds"
+  FROM auth.signing_key
+  WHERE algorithm = (SELECT algorithm FROM auth.signing_key WHERE kid = $1) ORDER BY kid FOR UPDATE`;
+
+async function applyChange(
+  manager: EntityManager,
+  { kid, algorithm }: LockedKey,
+  change: SigningKeyChange,
+): Promise<void> {
+  const stateChangedAt = (): string => 'now()';
+  const retireActive = { state: 'retired', stateChangedAt } as const;
+  switch (change) {
+    case 'activate':
+      await manager.update(SigningKeyEntity, { algorithm, state: 'active' }, retireActive);
+      await manager.update(SigningKeyEntity, { kid }, { state: 'active', stateChangedAt });
+      return;
+    case 'retire':
+      await manager.update(SigningKeyEntity, { algorithm, state: 'active' }, retireActive);
+      return;
+    case 'remove':
+      await manager.update(
+        SigningKeyEntity,
+        { kid },
+        { state: 'removed', stateChangedAt, sealedPrivateKey: null },
+      );
+  }
+}

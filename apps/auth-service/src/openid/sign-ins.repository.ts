@@ -1,0 +1,84 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { DataSource } from 'typeorm';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
+import { openSecret, sealSecret } from '../keys/secret-box';
+import type { SignInSecrets } from './identity-provider.client';
+import { OpenIdSignIn } from './openid-sign-in.entity';
+import { SIGN_IN_LIFETIME_SECONDS } from './sign-in-cookie';
+
+/** A sign-in that its own browser has come back with. */
+export interface ResumedSignIn extends SignInSecrets {
+  applicationKey: string | null;
+}
+
+// By hand: one statement, so that of several callbacks with one state, on whichever replicas, exactly one gets the row. The wrong browser takes
+// nothing: knowing somebody's state must not be enough to spoil their sign-in.
+const TAKE = `
+  WITH taken AS (
+    DELETE FROM auth.openid_sign_in WHERE state_hash = $1 AND browser_hash = $2 AND expires_at > now()
+    RETURNING sealed_secrets, application_key
+  )
+  SELECT sealed_secrets AS "sealedSecrets", application_key AS "applicationKey" FROM taken`;
+
+export const PURGE_SIGN_INS = `DELETE FROM auth.openid_sign_in WHERE expires_at < now()`;
+
+/** Sign-ins under way: started on one replica, completed on any, once, by the browser that started them. */
+@Injectable()
+export class SignInsRepository {
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+  ) {}
+
+  /** It expires by the database's clock, which all replicas share. */
+  async store(secrets: SignInSecrets, browserSecret: string, applicationKey: string | null): Promise<void> {
+    const { state, nonce, codeVerifier } = secrets;
+    const stateHash = sha256(state);
+    const plain = Buffer.from(JSON.stringify([nonce, codeVerifier]));
+    const signIns = this.dataSource.createQueryBuilder().insert().into(OpenIdSignIn);
+    const row = {
+      stateHash,
+      browserHash: sha256(browserSecret),
+      sealedSecrets: sealSecret(this.config.SECRET_ENCRYPTION_KEY, purposeOf(stateHash), plain),
+      applicationKey,
+      expiresAt: () => `now() + interval '${String(SIGN_IN_LIFETIME_SECONDS)} seconds'`,
+    };
+    await signIns.values(row).updateEntity(false).execute();
+  }
+
+  /** The sign-in with this state, which is used up by it. Null when it is unknown, expired, used before or another browser's. */
+  async resume(state: string, browserSecret: string): Promise<ResumedSignIn | null> {
+    const stateHash = sha256(state);
+    const [taken] = await this.dataSource.query<Pick<OpenIdSignIn, 'sealedSecrets' | 'applicationKey'>[]>(
+      TAKE,
+      [stateHash, sha256(browserSecret)],
+    );
+    if (taken === undefined) return null;
+    const key = this.config.SECRET_ENCRYPTION_KEY;
+    const plain = openSecret(key, purposeOf(stateHash), taken.sealedSecrets).toString();
+    const [nonce, codeVerifier] = JSON.parse(plain) as [string, string];
+    return { state, nonce, codeVerifier, applicationKey: taken.applicationKey };
+  }
+}
+
+/** New secrets for one sign-in. */
+export function newSignInSecrets(): SignInSecrets {
+  return { state: randomSecret(), nonce: randomSecret(), codeVerifier: randomSecret() };
+}
+
+/** 32 bytes in base64url: what OAuth asks of states, nonces and PKCE verifiers alike, and the secret of a browser. */
+export function randomSecret(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** What a sealed sign-in is bound to. */
+function purposeOf(stateHash: Buffer): string {
+  return `openid-sign-in:${stateHash.toString('base64url')}`;
+}

@@ -1,0 +1,48 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
+import type { DataSource } from 'typeorm';
+import type { RateLimit } from './rate-limit';
+
+/** SQL that takes one request from the bucket $1 while `condition` holds, and returns a row if it could. $2 is the cost and $3 the tolerance in
+ *  seconds. By hand: the conflicting row is locked and judged as it is then, so that one statement decides for all replicas, by the database's
+ *  clock. A refusal writes nothing. */
+export const takeFromBucket = (condition: string): string => `
+    INSERT INTO auth.rate_limit AS bucket (bucket, free_at)
+    SELECT $1::text, now() + $2 * interval '1 second' WHERE ${condition}
+    ON CONFLICT (bucket) DO UPDATE SET free_at = greatest(bucket.free_at, now()) + $2 * interval '1 second'
+    WHERE bucket.free_at <= now() + $3 * interval '1 second'
+    RETURNING 1`;
+
+/** SQL: `waitSeconds`, the time until the bucket has something to take again. What it reads of the bucket may be a moment old, which only makes
+ *  the wait shorter. */
+export const WAIT_SECONDS = `
+    greatest(0, extract(epoch FROM (SELECT free_at FROM auth.rate_limit WHERE bucket = $1) - now()) - $3)::float8
+      AS "waitSeconds"`;
+
+const TAKE: PreparedStatement = {
+  name: 'take-from-bucket',
+  text: `
+  WITH taken AS (${takeFromBucket('true')})
+  SELECT EXISTS (SELECT 1 FROM taken) AS taken, ${WAIT_SECONDS}`,
+};
+
+/** Buckets that are full again. */
+export const PURGE_RATE_LIMITS = `DELETE FROM auth.rate_limit WHERE free_at < now()`;
+
+/** The buckets of all rate limits, shared by all replicas. */
+@Injectable()
+export class RateLimitsRepository {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** Takes one request from a bucket. Null: taken; else the seconds until there is something to take again. */
+  async take(bucket: string, { costSeconds, toleranceSeconds }: RateLimit): Promise<number | null> {
+    const [row] = await queryPrepared<{ taken: boolean; waitSeconds: number | null }>(this.dataSource, TAKE, [
+      bucket,
+      costSeconds,
+      toleranceSeconds,
+    ]);
+    return row?.taken === true ? null : (row?.waitSeconds ?? 0);
+  }
+}

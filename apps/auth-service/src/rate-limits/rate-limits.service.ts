@@ -1,0 +1,102 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { CanActivate } from '@nestjs/common';
+import { CLOCK, Metrics } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import { addressNetwork } from '../audit/client-address';
+import { currentAttempt } from '../audit/token-attempt';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
+import { RefusedBuckets, TokenRateExceeded, perMinute } from './rate-limit';
+import type { RateLimit } from './rate-limit';
+import { RateLimitsRepository } from './rate-limits.repository';
+
+/** Takes one request from a bucket. It returns the seconds to wait where there is nothing to take. */
+type Take<T> = (bucket: string, limit: RateLimit) => Promise<T | number>;
+
+/** The rate limits of the token endpoints, one count for all replicas. Off unless configured. */
+@Injectable()
+export class RateLimitsService {
+  private readonly refused: RefusedBuckets;
+  private readonly refusals;
+
+  constructor(
+    private readonly repository: RateLimitsRepository,
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    @Inject(CLOCK) clock: Clock,
+    metrics: Metrics,
+  ) {
+    this.refused = new RefusedBuckets(clock);
+    this.refusals = metrics.counter(
+      'auth_token_rate_limited_total',
+      'Token requests refused by a rate limit',
+      ['by'],
+    );
+  }
+
+  /** Counts a request of an address, whatever becomes of it. @throws {TokenRateExceeded} */
+  async admitAddress(address: string | null): Promise<void> {
+    const limit = this.config.TOKEN_RATE_LIMIT_PER_ADDRESS;
+    if (limit === undefined || address === null) return;
+    await this.admit('address', addressNetwork(address), limit, (...bucket) =>
+      this.repository.take(...bucket),
+    );
+  }
+
+  /** Counts a token for an application, once the request has proved to come from it: nobody else can use up what it may.
+   *  @throws {TokenRateExceeded} */
+  async admitApplication(applicationKey: string | null): Promise<void> {
+    const limit = this.config.TOKEN_RATE_LIMIT_PER_APPLICATION;
+    if (limit === undefined || applicationKey === null) return;
+    await this.admit('application', applicationKey, limit, (...bucket) => this.repository.take(...bucket));
+  }
+
+  /** The same where the statement that takes the request does something else too.
+   *  @param take returns the seconds to wait, or what else it has found
+   *  @returns null, and `take` was not called, when applications have no limit
+   *  @throws {TokenRateExceeded} */
+  async admitApplicationBy<T>(applicationKey: string, take: Take<T>): Promise<T | null> {
+    const limit = this.config.TOKEN_RATE_LIMIT_PER_APPLICATION;
+    return limit === undefined ? null : this.admit('application', applicationKey, limit, take);
+  }
+
+  private async admit<T>(
+    by: 'address' | 'application',
+    name: string,
+    requestsPerMinute: number,
+    take: Take<T>,
+  ): Promise<T> {
+    const bucket = `${by}:${name}`;
+    this.refuseKnown(by, bucket);
+    const taken = await take(bucket, perMinute(requestsPerMinute));
+    if (typeof taken === 'number') throw this.refuse(by, bucket, taken);
+    return taken;
+  }
+
+  private refuseKnown(by: 'address' | 'application', bucket: string): void {
+    const waitSeconds = this.refused.waitSeconds(bucket);
+    if (waitSeconds === null) return;
+    this.refusals.inc({ by });
+    throw new TokenRateExceeded(by, wholeSeconds(waitSeconds), true);
+  }
+
+  private refuse(by: 'address' | 'application', bucket: string, waitSeconds: number): TokenRateExceeded {
+    this.refused.remember(bucket, waitSeconds);
+    this.refusals.inc({ by });
+    return new TokenRateExceeded(by, wholeSeconds(waitSeconds), false);
+  }
+}
+
+/** Lets no address ask more often than it may: before anything about the request is looked up. */
+@Injectable()
+export class AddressRateGuard implements CanActivate {
+  constructor(private readonly limits: RateLimitsService) {}
+
+  async canActivate(): Promise<boolean> {
+    await this.limits.admitAddress(currentAttempt().address);
+    return true;
+  }
+}
+
+function wholeSeconds(waitSeconds: number): number {
+  return Math.max(1, Math.ceil(waitSeconds));
+}

@@ -1,0 +1,70 @@
+import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
+import { IDENTIFIER } from '../identity/identifier-column';
+
+/** The refresh tokens of one sign-in. A family is made together with its first token and removed with its last. */
+@Entity({ schema: 'auth', name: 'refresh_family' })
+export class RefreshFamily {
+  @PrimaryColumn({ type: 'uuid', name: 'family_id' })
+  familyId!: string;
+
+  @Column({ type: 'text' })
+  subject!: string;
+
+  @Column({ ...IDENTIFIER, name: 'person_id', nullable: true })
+  personId!: number | null;
+
+  @Column({ ...IDENTIFIER, name: 'user_id', nullable: true })
+  userId!: number | null;
+
+  @Column({ type: 'text', name: 'application_key', collation: 'C' })
+  applicationKey!: string;
+
+  /** How the user signed in: a TokenFlow. */
+  @Column({ type: 'text' })
+  flow!: string;
+
+  /** Personas of the sign-in; no token of the family grants more. */
+  @Column({ type: 'integer', name: 'persona_limit' })
+  personaLimit!: number;
+
+  /** When the user proved who they are. */
+  @Column({ type: 'timestamptz', name: 'auth_time' })
+  authTime!: Date;
+
+  @Column({ type: 'timestamptz', name: 'created_at', default: () => 'now()' })
+  createdAt!: Date;
+
+  @Column({ type: 'timestamptz', name: 'revoked_at', nullable: true })
+  revokedAt!: Date | null;
+
+  @Column({ type: 'text', name: 'revoked_because', nullable: true })
+  revokedBecause!: string | null;
+}
+
+/** One refresh token. It is used once: then its successor takes its place. */
+@Entity({ schema: 'auth', name: 'refresh_token' })
+@ForeignKey(() => RefreshFamily, ['familyId'], ['familyId'], {
+  name: 'refresh_token_family_id_fkey',
+  onDelete: 'CASCADE',
+})
+@Index('refresh_token_family', ['familyId'])
+@Index('refresh_token_expires_at', ['expiresAt'])
+export class RefreshToken {
+  @PrimaryColumn({ type: 'uuid' })
+  jti!: string;
+
+  @Column({ type: 'uuid', name: 'family_id' })
+  familyId!: string;
+
+  @Column({ type: 'timestamptz', name: 'issued_at' })
+  issuedAt!: Date;
+
+  @Column({ type: 'timestamptz', name: 'expires_at' })
+  expiresAt!: Date;
+
+  @Column({ type: 'timestamptz', name: 'rotated_at', nullable: true })
+  rotatedAt!: Date | null;
+
+  @Column({ type: 'uuid', name: 'successor_jti', nullable: true })
+  successorJti!: string | null;
+}

@@ -1,0 +1,250 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { batched, queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
+import type { DataSource } from 'typeorm';
+import type { Application } from '../applications/application';
+import { insertTokenAuditsOf } from '../audit/token-audit.repository';
+import type { TokenAuditRow } from '../audit/token-audit.repository';
+import type { Identity } from '../identity/identity';
+import type { RefreshState } from './refresh-state';
+
+/** An access token that is exchanged for another. */
+export interface PresentedToken {
+  tokenId: string;
+  issuedAt: Date;
+}
+
+/** A refresh family to open, with its first token. */
+export interface NewRefreshFamily {
+  familyId: string;
+  tokenId: string;
+  subject: string;
+  applicationKey: string;
+  flow: string;
+  personaLimit: number;
+  /** Null: just now. */
+  authTime: Date | null;
+  lifetimeSeconds: number;
+}
+
+/** Tokens to issue. */
+export interface IssueRequest {
+  identity: Pick<Identity, 'personId' | 'userId'>;
+  presented: PresentedToken | null;
+  /** Null: no refresh token. */
+  family: NewRefreshFamily | null;
+  audit: TokenAuditRow;
+}
+
+/** When the tokens count as issued, and whether the token presented for them has been revoked meanwhile. */
+export interface Issue {
+  issuedAt: Date;
+  presentedRevoked: boolean;
+}
+
+/** A refresh token's row with its family and its successor. */
+export interface RefreshSession extends RefreshState {
+  jti: string;
+  familyId: string;
+  subject: string;
+  applicationKey: string;
+  personaLimit: number;
+  successorJti: string | null;
+  successorIssuedAt: Date | null;
+  /** Null when the application has gone or is disabled. */
+  application: Application | null;
+}
+
+/** A refresh token to replace. */
+export interface Rotation {
+  jti: string;
+  successorJti: string;
+  lifetimeSeconds: number;
+  identity: Pick<Identity, 'personId' | 'userId'>;
+  audit: TokenAuditRow;
+}
+
+/** A refresh token that was replaced; its successor counts as issued then. */
+export interface Rotated {
+  issuedAt: Date;
+}
+
+/** SQL: the newest revocation (`at`, null if none) of the person and the internal user that two expressions name as decimal texts or
+ *  nulls. For use as a lateral sub-query. */
+function newestUserRevocation(personId: string, userId: string): string {
+  return `
+  SELECT max(revocation_date) AS at FROM auth.revocation
+  WHERE (domain = 'svc-personid' AND identifier = ${personId}) OR (domain = 'internal-legacy' AND identifier = ${userId})`;
+}
+
+/** SQL: the `iat` of a token issued now: one second after the newest revocation of its user, `revoked.at`, if that is
+ *  later than now, so that a login right after a revocation works at once. The database's clock decides, as it dates the
+ *  revocations too. */
+const ISSUE_INSTANT = `
+  greatest(date_trunc('second', now()), date_trunc('second', revoked.at) + interval '1 second')`;
+
+// The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
+const PRESENTED_REVOKED = `
+  coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
+    OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'jti' AND identifier = r."presentedTokenId")`;
+
+const FAMILY_FIELDS = `"familyId" uuid, "tokenId" uuid, subject text, "applicationKey" text, flow text, "personaLimit" integer,
+    "authTime" timestamptz, "lifetimeSeconds" double precision`;
+
+// By hand: hot, batched, and atomic over three tables.
+const BEGIN_ISSUES: PreparedStatement = {
+  name: 'begin-issues',
+  text: `
+  WITH verdict AS MATERIALIZED (
+    SELECT r.*, ${ISSUE_INSTANT} AS issued_at, ${PRESENTED_REVOKED} AS presented_revoked
+    FROM jsonb_to_recordset($1::jsonb) AS r(position integer, "personId" text, "userId" text, "presentedTokenId" text,
+      "presentedIssuedAt" timestamptz, family jsonb, audit jsonb)
+    CROSS JOIN LATERAL (${newestUserRevocation('r."personId"', 'r."userId"')}) AS revoked
+  ), opened AS MATERIALIZED (
+    SELECT f.*, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id
+    FROM verdict, jsonb_to_record(verdict.family) AS f(${FAMILY_FIELDS})
+    WHERE NOT presented_revoked AND jsonb_typeof(verdict.family) = 'object'
+  ), family AS (
+    INSERT INTO auth.refresh_family (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
+    SELECT "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit", coalesce("authTime", issued_at) FROM opened
+  ), token AS (
+    INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
+    SELECT "tokenId", "familyId", issued_at, issued_at + "lifetimeSeconds" * interval '1 second' FROM opened
+  ), audited AS (${insertTokenAuditsOf('verdict', 'NOT presented_revoked')})
+  SELECT position, issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`,
+};
+
+// By hand: hot and batched.
+// LIMIT 1 has each row looked up by itself: a plan that was made while the tables were small joins them from end to end.
+const FIND_REFRESH_SESSIONS: PreparedStatement = {
+  name: 'find-refresh-sessions',
+  text: `
+  SELECT t.jti, t.family_id AS "familyId", f.subject,
+    f.application_key AS "applicationKey", f.persona_limit AS "personaLimit",
+    now() AS now, t.issued_at AS "issuedAt", f.auth_time AS "authTime", t.rotated_at AS "rotatedAt",
+    t.successor_jti AS "successorJti", s.issued_at AS "successorIssuedAt", s.rotated_at AS "successorRotatedAt",
+    f.revoked_at AS "familyRevokedAt",
+    (SELECT max(r.revocation_date) FROM auth.revocation r
+      WHERE (r.domain = 'svc-personid' AND r.identifier = f.person_id::text)
+         OR (r.domain = 'internal-legacy' AND r.identifier = f.user_id::text)) AS "userRevokedAt",
+    CASE WHEN a.enabled THEN json_build_object('applicationKey', a.application_key,
+      'allowedPersonas', a.allowed_personas, 'allowRefresh', a.allow_refresh, 'allowedFlows', a.allowed_flows) END AS application
+  FROM unnest($1::uuid[]) AS asked (jti)
+  CROSS JOIN LATERAL (SELECT * FROM auth.refresh_token WHERE jti = asked.jti LIMIT 1) AS t
+  CROSS JOIN LATERAL (SELECT * FROM auth.refresh_family WHERE family_id = t.family_id LIMIT 1) AS f
+  LEFT JOIN LATERAL (SELECT issued_at, rotated_at FROM auth.refresh_token WHERE jti = t.successor_jti LIMIT 1) AS s ON true
+  LEFT JOIN LATERAL (SELECT * FROM auth.application WHERE application_key = f.application_key LIMIT 1) AS a ON true`,
+};
+
+// By hand: hot, batched, and atomic over three tables.
+// One UPDATE decides which of several concurrent requests rotates. The others find rotated_at set, even if they waited for the row, and change
+// nothing; of two in one statement, the row takes the successor of one.
+// The rows are found by $2: a plan that was made for a small table joins the request with all of a large one.
+const ROTATE: PreparedStatement = {
+  name: 'rotate-refresh-tokens',
+  text: `
+  WITH request AS MATERIALIZED (
+    SELECT r.*, revoked.at AS revoked_at, ${ISSUE_INSTANT} AS issued_at
+    FROM jsonb_to_recordset($1::jsonb) AS r(jti uuid, "successorJti" uuid, "lifetimeSeconds" double precision,
+      "personId" text, "userId" text, audit jsonb)
+    CROSS JOIN LATERAL (${newestUserRevocation('r."personId"', 'r."userId"')}) AS revoked
+  ), rotated AS (
+    UPDATE auth.refresh_token t SET rotated_at = now(), successor_jti = r."successorJti"
+    FROM request r, auth.refresh_family f
+    WHERE t.jti = ANY ($2::uuid[]) AND t.jti = r.jti AND t.rotated_at IS NULL AND f.family_id = t.family_id AND f.revoked_at IS NULL
+      AND (r.revoked_at IS NULL OR date_trunc('second', t.issued_at) > date_trunc('second', r.revoked_at))
+    RETURNING t.family_id, t.successor_jti
+  ), done AS (
+    SELECT request.*, rotated.family_id FROM rotated JOIN request ON request."successorJti" = rotated.successor_jti
+  ), audited AS (${insertTokenAuditsOf('done')})
+  INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
+  SELECT "successorJti", family_id, issued_at, issued_at + "lifetimeSeconds" * interval '1 second' FROM done
+  RETURNING jti AS "successorJti", issued_at AS "issuedAt"`,
+};
+
+// By hand: atomic over two tables. Only what is revoked by this very statement is audited: of two requests at once, one.
+const REVOKE_FAMILY = `
+  WITH family AS (
+    UPDATE auth.refresh_family SET revoked_at = now(), revoked_because = $2
+    WHERE family_id = $1 AND revoked_at IS NULL
+    RETURNING family_id, subject, application_key
+  )
+  INSERT INTO auth.revocation_audit
+    (domain, identifier, because, revoked_by_subject, revoked_by_client, address, trace_id)
+  SELECT 'refresh-family', family_id::text, $2, subject, application_key, $3::inet, $4 FROM family`;
+
+/** A day after expiry, so that a token is still known while any clock could accept it. Its family goes with its last token: looked for by age,
+ *  every session that lives long would be looked at every time. */
+export const PURGE_REFRESH_SESSIONS = `
+  WITH expired AS (
+    DELETE FROM auth.refresh_token WHERE expires_at < now() - interval '1 day' RETURNING family_id
+  )
+  DELETE FROM auth.refresh_family f USING (SELECT DISTINCT family_id FROM expired) ended
+  WHERE f.family_id = ended.family_id AND NOT EXISTS (
+    SELECT 1 FROM auth.refresh_token t
+    WHERE t.family_id = f.family_id AND t.expires_at >= now() - interval '1 day')`;
+
+/** Refresh tokens and the families they form. Calls that come at the same moment share a statement. */
+@Injectable()
+export class RefreshSessionsRepository {
+  /** Dates and audits an issue and opens the refresh family that it wants, in one round trip. A revoked presented token opens nothing. */
+  readonly beginIssue: (request: IssueRequest) => Promise<Issue>;
+  /** The session behind a refresh token, or null when it is not known (any more). */
+  readonly find: (jti: string) => Promise<RefreshSession | null>;
+  /** Replaces a refresh token by its successor, and audits it. Null, and nothing changed, when it is no longer the one to rotate: another
+   *  request came first, or it was revoked in between. */
+  readonly rotate: (rotation: Rotation) => Promise<Rotated | null>;
+
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {
+    this.beginIssue = batched((requests) => this.beginIssues(requests));
+    this.find = batched((jtis) => this.findAll(jtis));
+    this.rotate = batched((rotations) => this.rotateAll(rotations));
+  }
+
+  /** Ends a refresh family, and audits it: no token of it is accepted any more. The first reason is kept. */
+  async revokeFamily(
+    familyId: string,
+    because: 'reuse',
+    origin: { address: string | null; traceId: string | null },
+  ): Promise<void> {
+    await this.dataSource.query(REVOKE_FAMILY, [familyId, because, origin.address, origin.traceId]);
+  }
+
+  private async beginIssues(requests: readonly IssueRequest[]): Promise<Issue[]> {
+    const rows = await queryPrepared<Issue & { position: number }>(this.dataSource, BEGIN_ISSUES, [
+      JSON.stringify(
+        requests.map(({ identity, presented, family, audit }, position) => ({
+          position,
+          personId: identity.personId,
+          userId: identity.userId,
+          presentedTokenId: presented?.tokenId ?? null,
+          presentedIssuedAt: presented?.issuedAt ?? null,
+          family,
+          audit,
+        })),
+      ),
+    ]);
+    return rows.toSorted((one, other) => one.position - other.position);
+  }
+
+  private async findAll(jtis: readonly string[]): Promise<(RefreshSession | null)[]> {
+    const rows = await queryPrepared<RefreshSession>(this.dataSource, FIND_REFRESH_SESSIONS, [jtis]);
+    const byJti = new Map(rows.map((row) => [row.jti, row]));
+    return jtis.map((jti) => byJti.get(jti.toLowerCase()) ?? null);
+  }
+
+  private async rotateAll(rotations: readonly Rotation[]): Promise<(Rotated | null)[]> {
+    const requests = rotations
+      .map(({ identity: { personId, userId }, ...rotation }) => ({ ...rotation, personId, userId }))
+      // Makes it unlikely that two replicas lock the same rows crosswise. A joined UPDATE promises no order: a deadlock is refused, and
+      // `batched` takes the batch apart.
+      .toSorted((one, other) => (one.jti < other.jti ? -1 : 1));
+    const rows = await queryPrepared<Rotated & { successorJti: string }>(this.dataSource, ROTATE, [
+      JSON.stringify(requests),
+      requests.map(({ jti }) => jti),
+    ]);
+    const done = new Map(rows.map(({ successorJti, issuedAt }) => [successorJti, { issuedAt }]));
+    return rotations.map(({ successorJti }) => done.get(successorJti) ?? null);
+  }
+}

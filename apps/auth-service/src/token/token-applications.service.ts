@@ -1,0 +1,101 @@
+import { createHmac, createSecretKey } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { trustSignedText } from '@platform/auth-client';
+import type { UnsignedTrustRequest } from '@platform/auth-client';
+import { CLOCK } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import {
+  decodeAuthenticationCode,
+  isFreshTimestamp,
+  matchesAny,
+  mayUseFlow,
+} from '../applications/application';
+import type { Application } from '../applications/application';
+import { ApplicationsService } from '../applications/applications.service';
+import { RateLimitsService } from '../rate-limits/rate-limits.service';
+import { TokenRejected, TokenRejectionReason } from './token-response';
+import type { TokenFlow } from './token-response';
+import { TrustSignaturesRepository } from './trust-signatures.repository';
+
+/** The applications that ask for tokens: which one a request names, whether it really comes from there, and whether it may use the flow. */
+@Injectable()
+export class TokenApplicationsService {
+  constructor(
+    private readonly applications: ApplicationsService,
+    private readonly signatures: TrustSignaturesRepository,
+    private readonly limits: RateLimitsService,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  /** The application in which a user signs in, or whose access token is exchanged. It is not proved: public clients have no secret.
+   *  @param applicationKey absent: no application, so there is no refresh token
+   *  @throws {TokenRejected} InvalidGrant when it is unknown or may not use this flow */
+  async find(flow: TokenFlow, applicationKey: string | null | undefined): Promise<Application | null> {
+    if (applicationKey === null || applicationKey === undefined) return null;
+    const application = await this.applications.find(applicationKey);
+    if (application === null) {
+      const what = flow === 'bearer' ? 'exchange tokens' : 'sign users in';
+      throw new TokenRejected(TokenRejectionReason.InvalidGrant, `This application may not ${what}.`);
+    }
+    return permitted(application, flow);
+  }
+
+  /** The application that knows `sharedSecret`.
+   *  @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow */
+  async authenticateSecret(applicationKey: string, sharedSecret: string): Promise<Application> {
+    const application = await this.applications.find(applicationKey);
+    const proven = matchesAny(Buffer.from(sharedSecret), this.applications.secretsToCompare(application));
+    if (application === null || !proven)
+      throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
+    return permitted(application, 'trust-simple');
+  }
+
+  /** The application that signed `request`. The order of the checks is fixed: an unproven caller learns nothing of age or replay, and only
+   *  a proven, fresh request uses up its signature and counts for the application's rate limit.
+   *  @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow
+   *  @throws {TokenRateExceeded} */
+  async authenticateSigned(
+    request: UnsignedTrustRequest & { authenticationCode: string },
+  ): Promise<Application> {
+    const application = await this.applications.find(request.applicationKey);
+    const code = decodeAuthenticationCode(request.authenticationCode) ?? Buffer.alloc(0);
+    const signedText = trustSignedText(request);
+    const expected = this.applications
+      .secretsToCompare(application)
+      .map((secret) => createHmac('sha256', createSecretKey(secret)).update(signedText, 'utf8').digest());
+    const proven = matchesAny(code, expected);
+    if (application === null || !proven)
+      throw proofFailed(application === null ? 'unknown application' : 'wrong code');
+    if (!isFreshTimestamp(new Date(request.requestTimestampUtc), this.clock.now()))
+      throw proofFailed('stale timestamp');
+    if (!(await this.useUp(application.applicationKey, code))) throw proofFailed('replayed');
+    return permitted(application, 'trust');
+  }
+
+  /** Counts a signed request and uses up its signature: a request refused for its rate can be sent again as it is, and a replayed one costs
+   *  the application nothing. False when the signature was used before. */
+  private async useUp(applicationKey: string, code: Buffer): Promise<boolean> {
+    const signature = { applicationKey, code };
+    const use = await this.limits.admitApplicationBy(applicationKey, (bucket, limit) =>
+      this.signatures.takeAndRecord(bucket, limit, signature),
+    );
+    return use === null ? this.signatures.record(signature) : use === 'first';
+  }
+}
+
+/** The application if the flow is among its flows. @throws {TokenRejected} InvalidGrant */
+function permitted(application: Application, flow: TokenFlow): Application {
+  if (mayUseFlow(application, flow)) return application;
+  throw new TokenRejected(
+    TokenRejectionReason.InvalidGrant,
+    'This flow is not permitted to this application.',
+  );
+}
+
+function proofFailed(privateDetail: string): TokenRejected {
+  const detail = 'The application could not be authenticated.';
+  return new TokenRejected(TokenRejectionReason.AuthenticationFailed, detail, {
+    stage: 'proof',
+    privateDetail,
+  });
+}

@@ -1,0 +1,151 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Personas } from '@platform/personas';
+import { SECOND_MS } from '@platform/time';
+import { z } from 'zod';
+import type { Identity } from '../identity/identity';
+import type { SigningKey } from '../keys/compact-jws';
+import { signCompact } from '../keys/compact-jws';
+
+/** 24 hours. Source: authentication spec, Limits. */
+const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
+/** A token that grows past this many characters loses claims, so that it fits the headers of every server and proxy. */
+const ACCESS_TOKEN_MAX_CHARACTERS = 6 * 1_024;
+
+/** Everything an access token says, decided. `personas` are those granted, which may be fewer than the identity holds. */
+export interface AccessGrant {
+  identity: Identity;
+  personas: Personas;
+  clientId: string | null;
+  authTime: Date;
+  issuedAt: Date;
+  tokenId: string;
+}
+
+/** The claims of an access token as they are written. Claims without a value are left out. */
+export interface WrittenClaims {
+  iss: string;
+  aud: string;
+  sub: string;
+  jti: string;
+  iat: number;
+  nbf: number;
+  exp: number;
+  client_id?: string;
+  auth_time: number;
+  identityType: Identity['identityType'];
+  personId?: number;
+  userId?: number;
+  name?: string;
+  personas: Personas;
+  roles: string[];
+  facilities: number[];
+  groups: string[];
+  /** Names of the claims that were emptied because the token would have been too long. */
+  overflow?: ('groups' | 'facilities')[];
+}
+
+/** The claims that say `grant`. Source: docs/spec-gaps.md. */
+export function accessTokenClaimsOf(grant: AccessGrant, issuer: string, audience: string): WrittenClaims {
+  const { identity } = grant;
+  const iat = epochSecond(grant.issuedAt);
+  return {
+    iss: issuer,
+    aud: audience,
+    sub: identity.subject,
+    jti: grant.tokenId,
+    iat,
+    nbf: iat,
+    exp: iat + ACCESS_TOKEN_LIFETIME_SECONDS,
+    ...(grant.clientId === null ? {} : { client_id: grant.clientId }),
+    auth_time: epochSecond(grant.authTime),
+    identityType: identity.identityType,
+    ...(identity.personId === null ? {} : { personId: identity.personId }),
+    ...(identity.userId === null ? {} : { userId: identity.userId }),
+    ...(identity.name === null ? {} : { name: identity.name }),
+    personas: grant.personas,
+    roles: identity.roles,
+    facilities: identity.facilities,
+    groups: identity.groups,
+  };
+}
+
+/** The claims as JSON text that keeps the token within the limit: `groups` are emptied first, then `facilities`, and
+ *  `overflow` names what is missing, so that receivers refuse rather than guess.
+ *  @param fixedCharacters length of the encoded header and signature */
+export function fitClaims(
+  claims: WrittenClaims,
+  fixedCharacters: number,
+  maxCharacters = ACCESS_TOKEN_MAX_CHARACTERS,
+): string {
+  const fits = (json: string): boolean => tokenCharacters(json, fixedCharacters) <= maxCharacters;
+  const whole = JSON.stringify(claims);
+  if (fits(whole)) return whole;
+  const withoutGroups = JSON.stringify({ ...claims, groups: [], overflow: ['groups'] });
+  if (fits(withoutGroups)) return withoutGroups;
+  return JSON.stringify({ ...claims, groups: [], facilities: [], overflow: ['groups', 'facilities'] });
+}
+
+/** Characters of a compact token with this payload: the parts in base64url and the two dots. */
+function tokenCharacters(payloadJson: string, fixedCharacters: number): number {
+  return fixedCharacters + 2 + Math.ceil((Buffer.byteLength(payloadJson) * 4) / 3);
+}
+
+/** `typ` of refresh tokens: together with a key of their own it keeps them apart from access tokens. */
+export const REFRESH_TOKEN_TYP = 'rt+jwt';
+/** 365 days. Source: authentication spec, Limits. */
+export const REFRESH_TOKEN_LIFETIME_SECONDS = 365 * 24 * 60 * 60;
+const REFRESH_TOKEN_MAX_CHARACTERS = 16_384;
+const CLOCK_TOLERANCE_SECONDS = 30;
+
+const refreshTokenClaims = z.object({
+  iss: z.string(),
+  aud: z.string(),
+  sub: z.string().min(1),
+  jti: z.uuid(),
+  iat: z.int(),
+  exp: z.int(),
+  client_id: z.string(),
+});
+
+/** What a refresh token says; everything else about it is in its row. Times are seconds since 1970. */
+export type RefreshTokenClaims = z.output<typeof refreshTokenClaims>;
+
+/** The refresh token for these claims. Deterministic, so that a retry can be given the very same token again. */
+export function signRefreshToken(key: SigningKey, claims: RefreshTokenClaims): string {
+  const { iss, aud, sub, jti, iat, exp, client_id } = claims;
+  return signCompact(key, JSON.stringify({ iss, aud, sub, jti, iat, exp, client_id }));
+}
+
+/** The claims of a refresh token that this service signed, whatever its age. Null for anything else.
+ *  Header and signature are compared as text, so one token has exactly one accepted spelling.
+ *  @param keys every key still accepted, HS256 */
+export function readRefreshToken(
+  token: string,
+  keys: readonly SigningKey[],
+  issuer: string,
+): RefreshTokenClaims | null {
+  if (token.length > REFRESH_TOKEN_MAX_CHARACTERS) return null;
+  const parts = token.split('.');
+  const [header, payload, signature] = parts;
+  if (parts.length !== 3 || payload === undefined || signature === undefined) return null;
+  const key = keys.find((each) => each.encodedHeader === header);
+  if (key === undefined) return null;
+  const expected = createHmac('sha256', key.key)
+    .update(`${key.encodedHeader}.${payload}`)
+    .digest('base64url');
+  const presented = Buffer.from(signature);
+  if (presented.length !== expected.length || !timingSafeEqual(Buffer.from(expected), presented)) return null;
+  const parsed = refreshTokenClaims.safeParse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+  if (!parsed.success || parsed.data.iss !== issuer || parsed.data.aud !== issuer) return null;
+  return parsed.data;
+}
+
+/** True once a refresh token has passed its `exp` by more than the clock tolerance of 30 s. */
+export function isRefreshTokenExpired(claims: RefreshTokenClaims, now: Date): boolean {
+  return now.getTime() / 1_000 > claims.exp + CLOCK_TOLERANCE_SECONDS;
+}
+
+/** Whole seconds since 1970, rounded down. */
+export function epochSecond(instant: Date): number {
+  return Math.floor(instant.getTime() / SECOND_MS);
+}

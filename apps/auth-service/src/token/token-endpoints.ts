@@ -1,0 +1,64 @@
+import { problems } from '@platform/service-defaults';
+import type { FastifyInstance, RouteOptions, onRequestHookHandler } from 'fastify';
+import type { TokenFlow } from './token-response';
+
+/** Methods and paths of the token endpoints, and the flow whose column of the status table they use. The obsolete aliases are flows'
+ *  second names. */
+const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
+  ['POST /auth/token/refresh', 'refresh'],
+  ['POST /auth/token/user', 'password'],
+  ['POST /auth/token/trust', 'trust'],
+  ['POST /auth/token/trust-simple', 'trust-simple'],
+  ['POST /auth/token/bearer', 'bearer'],
+  ['POST /auth/token/trustedtoken', 'bearer'],
+  ['GET /auth/token/user/winauth', 'windows'],
+  ['GET /auth/token/sso/initiate', 'openid'],
+  ['POST /auth/token/openid', 'openid'],
+  ['POST /auth/token/user/azureadlogon', 'openid'],
+]);
+
+/** Endpoints, in lower case, that take forms; all others take JSON only. */
+const FORM_ENDPOINTS: ReadonlySet<string> = new Set(['/auth/token/openid', '/auth/token/user/azureadlogon']);
+
+/** The flow behind a request, or null when it is not for a token endpoint. Needed because a body that cannot be
+ *  parsed fails before any controller is known. Matches like the router: any case, one trailing slash ignored. */
+export function findTokenFlow(method: string, url: string): TokenFlow | null {
+  const path = url.split('?', 1)[0]!.toLowerCase();
+  // HEAD gets the response of GET without the body.
+  const endpoint = `${method === 'HEAD' ? 'GET' : method} ${path.endsWith('/') ? path.slice(0, -1) : path}`;
+  return TOKEN_ENDPOINTS.get(endpoint) ?? null;
+}
+
+/** As much of Fastify's request as tells its route. */
+interface RoutedRequest {
+  readonly method: string;
+  readonly url: string;
+  /** Fastify's; `url` is the pattern that the request was matched with, undefined when with none. */
+  readonly routeOptions?: { readonly url?: string | undefined };
+}
+
+/** The flow behind a request, or null when it is not for a token endpoint: by the route that the router found. An address can be written
+ *  in more ways than one (`/auth/token/%75ser`, `http://host/auth/token/user`), and the router reads them all. */
+export function tokenFlowOf({ method, url, routeOptions }: RoutedRequest): TokenFlow | null {
+  return findTokenFlow(method, routeOptions?.url ?? url);
+}
+
+/** Refuses forms wherever the specification wants JSON, which is everywhere but on the OpenID Connect callback. To be called before
+ *  the routes are built. */
+export function refuseForms(instance: FastifyInstance): void {
+  instance.addHook('onRoute', (route) => {
+    if (FORM_ENDPOINTS.has(route.url.toLowerCase()) || !takesBody(route)) return;
+    route.onRequest = [...[route.onRequest ?? []].flat(), refuseForm] as onRequestHookHandler[];
+  });
+}
+
+const refuseForm: onRequestHookHandler = ({ headers }, _reply, done) => {
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
+  // curl and others send this type with an empty body, which is none.
+  if (isForm && headers['content-length'] !== '0') done(problems.unsupportedMediaType());
+  else done();
+};
+
+function takesBody({ method }: RouteOptions): boolean {
+  return [method].flat().some((each) => each !== 'GET' && each !== 'HEAD');
+}

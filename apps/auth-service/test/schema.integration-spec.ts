@@ -1,0 +1,4 @@
+import { describeSchemaDrift } from '@platform/testing';
+import { SCHEMAS } from '../src/migrations/schemas';
+
+for (const { settings } of SCHEMAS) describeSchemaDrift(settings);
