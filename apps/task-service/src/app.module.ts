@@ -10,7 +10,7 @@ import { CallerScope } from './access/caller-scope.service';
 import { TaskProblemFilter } from './problems/task-problem.filter';
 import { TASK_CONFIG } from './config';
 import type { TaskServiceConfig } from './config';
-import { MIGRATIONS, SCHEMA } from './database-layout';
+import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
 import { DiagnosticsModule } from './diagnostics/diagnostics.module';
 import { InstancesModule } from './instances/instances.module';
 import { OutboundModule } from './outbound/outbound.module';
@@ -45,7 +45,7 @@ export class AppModule {
           url: config.DATABASE_URL,
           schema: SCHEMA,
           applicationName: 'task-service',
-          entities: [],
+          entities: ENTITIES,
           migrations: MIGRATIONS,
           poolSize: config.DATABASE_POOL_SIZE,
         }),

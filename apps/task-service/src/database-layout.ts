@@ -7,9 +7,13 @@ import { TriggerOrigin1800000000004 } from './migrations/1800000000004-trigger-o
 import { ListIndexes1800000000010 } from './migrations/1800000000010-list-indexes';
 import { LeanerTriggers1800000000011 } from './migrations/1800000000011-leaner-triggers';
 import { LeanerInstances1800000000012 } from './migrations/1800000000012-leaner-instances';
+import { OutboxMessage } from './outbound/outbox-message.entity';
 
 /** The schema that holds every table of this service. */
 export const SCHEMA = 'task';
+
+/** Every table as TypeORM sees it. */
+export const ENTITIES = [OutboxMessage];
 
 /** In the order they apply; listed one by one, because a bundle has no folder to search. */
 export const MIGRATIONS = [

@@ -4,15 +4,12 @@ import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { MIGRATIONS, SCHEMA } from '../src/database-layout';
+import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
 import { findInstance } from '../src/instances/find-instance.query';
 import { listInstances } from '../src/instances/list-instances.query';
 import { findAndLockInstance } from '../src/instances/find-and-lock-instance.query';
-import { insertOutboxMessages } from '../src/outbound/insert-outbox-messages.query';
-import { readOutboxBacklog } from '../src/outbound/read-outbox-backlog.query';
-import { selectBatch } from '../src/outbound/select-batch.query';
-import { settleBatch } from '../src/outbound/settle-batch.query';
-import { waitingLanes } from '../src/outbound/waiting-lanes.query';
+import { OutboxMessage } from '../src/outbound/outbox-message.entity';
+import { OutboxRepository } from '../src/outbound/outbox.repository';
 import { insertInstances } from '../src/recurring-generation/insert-instances.query';
 import { lockActiveSchedules } from '../src/recurring-generation/lock-active-schedules.query';
 import { markGenerated } from '../src/recurring-generation/mark-generated.query';
@@ -32,9 +29,12 @@ const MIDDLE = Math.floor(ROWS / 2);
 const PAGE = { after: [], limit: 101 };
 const MANY_FACILITIES = Array.from({ length: 200 }, (_, index) => 10 + index);
 
-const settings = { schema: SCHEMA, applicationName: 'scale', entities: [], migrations: MIGRATIONS };
-/** The last lane has nothing to do. */
-const FILLED_LANES = Array.from({ length: 15 }, (_, lane) => lane);
+const settings = { schema: SCHEMA, applicationName: 'scale', entities: ENTITIES, migrations: MIGRATIONS };
+/** The last partition has nothing to do. */
+const FILLED_PARTITIONS = Array.from({ length: 15 }, (_, partition) => partition);
+
+const outboxOf = (dataSource: DataSource): OutboxRepository =>
+  new OutboxRepository(dataSource.getRepository(OutboxMessage));
 
 const inTransaction =
   (work: (manager: EntityManager) => Promise<unknown>) =>
@@ -42,9 +42,8 @@ const inTransaction =
     dataSource.transaction(work);
 
 const outboxMessage = (facilityId: number) => ({
-  lane: 3,
-  facilityId,
-  envelope: { bus: 'main' as const, exchange: 'e', messageId: randomUUID(), body: '{}', headers: {} },
+  ...{ partition: 3, facilityId, messageId: randomUUID(), messageType: 'ScheduleCreatedEvent' },
+  ...{ conversationId: null, sentAt: new Date(), traceHeaders: {}, message: {} },
 });
 
 async function fireBatch(manager: EntityManager): Promise<unknown> {
@@ -57,11 +56,13 @@ async function fireBatch(manager: EntityManager): Promise<unknown> {
   return recordFires(manager, fires);
 }
 
-async function relayBatch(manager: EntityManager): Promise<unknown> {
-  const batch = await selectBatch(manager, [3], ['main', 'scheduling'], 100);
-  expect(batch).toHaveLength(100);
-  return settleBatch(manager, batch, []);
-}
+const relayBatch = (dataSource: DataSource): Promise<unknown> =>
+  dataSource.transaction(async (manager) => {
+    const outbox = outboxOf(dataSource);
+    const batch = await outbox.selectBatch(manager, 3, ['ScheduleCreatedEvent'], 100);
+    expect(batch).toHaveLength(100);
+    return outbox.settle(manager, 3, { sent: batch, refused: [] });
+  });
 
 const occurrences = (n: number) =>
   Array.from({ length: 30 }, (_, day) => ({
@@ -89,17 +90,17 @@ const SCHEDULER: readonly HotStatement<DataSource>[] = [
 
 const RELAY: readonly HotStatement<DataSource>[] = [
   {
-    name: 'find the lanes that wait',
+    name: 'find the partitions that wait',
     pages: 100,
-    work: async (d) => expect(await waitingLanes(d)).toEqual(FILLED_LANES),
+    work: async (d) => expect(await outboxOf(d).findWaitingPartitions()).toEqual(FILLED_PARTITIONS),
   },
-  { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: readOutboxBacklog },
-  { name: 'relay a batch', pages: 500, work: inTransaction(relayBatch) },
+  { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: (d) => outboxOf(d).readBacklog() },
+  { name: 'relay a batch', pages: 500, work: relayBatch },
   {
     name: 'store an event',
     pages: 100,
     prepared: true,
-    work: inTransaction((m) => insertOutboxMessages(m, [outboxMessage(9)])),
+    work: (d) => d.transaction((m) => outboxOf(d).store(m, [outboxMessage(9)])),
   },
 ];
 

@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
-import { readOutboxBacklog } from '../outbound/read-outbox-backlog.query';
-import type { OutboxBacklog } from '../outbound/read-outbox-backlog.query';
+import { OutboxRepository } from '../outbound/outbox.repository';
+import type { OutboxBacklog } from '../outbound/outbox.repository';
 import { readTriggerBacklog } from '../scheduler/read-trigger-backlog.query';
 import type { TriggerBacklog } from '../scheduler/read-trigger-backlog.query';
 
@@ -21,8 +21,12 @@ const TRIGGER_GAUGES = [
 /** Gauges of the message store and of the triggers, read when the metrics are: every replica reports the same database. */
 @Injectable()
 export class BacklogMetrics {
-  constructor(@InjectDataSource() dataSource: DataSource, metrics: Metrics) {
-    const outbox = oneAtATime(() => readOutboxBacklog(dataSource));
+  constructor(
+    outboxRepository: OutboxRepository,
+    @InjectDataSource() dataSource: DataSource,
+    metrics: Metrics,
+  ) {
+    const outbox = oneAtATime(() => outboxRepository.readBacklog());
     const triggers = oneAtATime(() => readTriggerBacklog(dataSource));
     for (const [name, help, field] of OUTBOX_GAUGES)
       metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await outbox())[field] }]);

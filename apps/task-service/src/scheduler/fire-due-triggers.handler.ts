@@ -48,8 +48,8 @@ export class FireDueTriggers {
     const { fires, failed } = this.decide(due);
     await failTriggers(manager, failed);
     const recorded = await recordFires(manager, fires);
-    const fired = fires.filter(({ message }) => recorded.has(message.envelope.messageId));
-    this.outbound.nudgeAfterCommit(
+    const fired = fires.filter(({ message }) => recorded.has(message.messageId));
+    this.outbound.wakeAfterCommit(
       manager,
       fired.map(({ message }) => message),
     );

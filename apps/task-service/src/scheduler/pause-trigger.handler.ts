@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { TaskError } from '../problems/task-error';
-import { runAfterCommit } from '../outbound/after-commit';
+import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { SchedulerService } from './scheduler.service';
 import { setTriggerState } from './set-trigger-state.query';

@@ -1,12 +1,12 @@
 import { queryPrepared } from '@platform/database';
 import type { EntityManager } from 'typeorm';
-import type { OutboxMessage } from '../outbound/insert-outbox-messages.query';
+import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
 import type { DueFire } from './due-fire';
 
 /** A decided fire with the message that carries it. */
 export interface TriggerFire extends DueFire {
   readonly facilityId: number;
-  readonly message: OutboxMessage;
+  readonly message: NewOutboxMessage;
 }
 
 // One round trip for everything a batch writes. Moving the trigger does not depend on the insert: an occurrence that fired
@@ -17,9 +17,9 @@ const RECORD = {
   text: `
   WITH fire AS MATERIALIZED (
     SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[], $4::integer[], $5::uuid[], $6::timestamptz[],
-        $7::smallint[], $8::text[], $9::text[], $10::text[], $11::text[]) WITH ORDINALITY
+        $7::smallint[], $8::text[], $9::timestamptz[], $10::json[], $11::json[]) WITH ORDINALITY
       AS fire (facility_id, scheduled_at, misfired, missed_count, message_id, next_fire_at,
-        lane, bus, exchange, headers, body, position)
+        partition, message_type, sent_at, trace_headers, message, position)
   ), moved AS (
     UPDATE task.triggers AS trigger
     SET next_fire_at = fire.next_fire_at, previous_fire_at = fire.scheduled_at
@@ -30,8 +30,8 @@ const RECORD = {
     ON CONFLICT DO NOTHING
     RETURNING message_id
   ), stored AS (
-    INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
-    SELECT lane, facility_id, message_id, bus, exchange, headers, body
+    INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+    SELECT partition, facility_id, message_id, message_type, sent_at, trace_headers, message
     FROM fire JOIN recorded USING (message_id)
     ORDER BY position
   )
@@ -51,13 +51,13 @@ export async function recordFires(
     column((fire) => fire.scheduledAt),
     column((fire) => fire.misfired),
     column((fire) => fire.missedCount),
-    column(({ message }) => message.envelope.messageId),
+    column(({ message }) => message.messageId),
     column((fire) => fire.nextFireAt),
-    column(({ message }) => message.lane),
-    column(({ message }) => message.envelope.bus),
-    column(({ message }) => message.envelope.exchange),
-    column(({ message }) => JSON.stringify(message.envelope.headers)),
-    column(({ message }) => message.envelope.body),
+    column(({ message }) => message.partition),
+    column(({ message }) => message.messageType),
+    column(({ message }) => message.sentAt),
+    column(({ message }) => JSON.stringify(message.traceHeaders)),
+    column(({ message }) => JSON.stringify(message.message)),
   ]);
   return new Set(rows.map(({ messageId }) => messageId));
 }

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Caller } from '@platform/access-tokens';
 import { together } from '@platform/database';
+import { CLOCK } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import { actorOf } from '../access/actor';
 import { CallerScope } from '../access/caller-scope.service';
@@ -28,6 +30,7 @@ export class CreateSchedule {
     @InjectDataSource() dataSource: DataSource,
     private readonly outbound: OutboundProxy,
     private readonly scope: CallerScope,
+    @Inject(CLOCK) private readonly clock: Clock,
   ) {
     this.insert = together((creations) => insertSchedules(dataSource, creations));
   }
@@ -42,7 +45,9 @@ export class CreateSchedule {
     await this.scope.require(caller, request.facilityId);
     // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
     const schedule = newSchedule(randomUUID(), request, caller, idempotencyKey);
-    const event = this.outbound.prepare(scheduleCreated({ ...schedule, createdBy: actorOf(caller) }));
+    const event = this.outbound.prepare(
+      scheduleCreated({ ...schedule, createdBy: actorOf(caller), createdAt: this.clock.now() }),
+    );
     return this.outbound.statement([event], async (dataSource) => {
       const created = await this.insert({ schedule, event });
       if (created) return created;
