@@ -1,21 +1,14 @@
-import type { Actor } from '@platform/contracts';
 import { queryPrepared } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { OutboxMessage } from '../outbound/insert-outbox-messages.query';
 import { splitAtCreation } from './creation-event';
-import type { Schedule } from './schedule';
-import { SCHEDULE_COLUMNS, scheduleOf } from './schedule-columns';
-import type { ScheduleRow } from './schedule-columns';
+import type { Schedule } from './schedule.entity';
+import type { NewSchedule } from './schedules.repository';
 
-/** A schedule to be stored. */
-export interface NewSchedule extends Omit<Schedule, 'status' | 'createdAt' | 'createdBy'> {
-  /** The first instant at which it may be due. */
-  readonly startsAt: Date | null;
-  readonly template: string | null;
-  readonly createdBy: Actor & { readonly subject: string };
-  readonly idempotencyKey: string | null;
-  readonly requestDigest: string;
-}
+const SCHEDULE_COLUMNS = `
+  schedule_id AS "scheduleId", facility_id::float8 AS "facilityId", name, description, schedule, time_zone AS "timeZone",
+  start_date AS "startDate", status, created_at AS "createdAt", created_by_person_id::float8 AS "createdByPersonId",
+  created_by_name AS "createdByName", created_by_persona AS "createdByPersona"`;
 
 /** A schedule with the event of its creation, in whose envelope `splitAtCreation` finds the gap. */
 export interface ScheduleCreation {
@@ -58,15 +51,12 @@ export async function insertSchedules(
   dataSource: DataSource,
   creations: readonly ScheduleCreation[],
 ): Promise<(Schedule | null)[]> {
-  const rows = await queryPrepared<ScheduleRow>(dataSource, INSERT, [
-    JSON.stringify(creations.map(requestOf)),
-  ]);
-  const created = new Map(rows.map((row) => [row.scheduleId, scheduleOf(row)]));
+  const rows = await queryPrepared<Schedule>(dataSource, INSERT, [JSON.stringify(creations.map(requestOf))]);
+  const created = new Map(rows.map((row) => [row.scheduleId, row]));
   return creations.map(({ schedule }) => created.get(schedule.scheduleId) ?? null);
 }
 
 function requestOf({ schedule, event }: ScheduleCreation) {
-  const { createdBy } = schedule;
   const { messageId, bus, exchange, headers, body } = event.envelope;
   const [bodyBefore, bodyAfter] = splitAtCreation(body);
   return {
@@ -79,10 +69,10 @@ function requestOf({ schedule, event }: ScheduleCreation) {
     start_date: schedule.startDate,
     template: schedule.template,
     starts_at: schedule.startsAt,
-    subject: createdBy.subject,
-    person_id: createdBy.personId,
-    person_name: createdBy.name,
-    persona: createdBy.persona,
+    subject: schedule.createdBySubject,
+    person_id: schedule.createdByPersonId,
+    person_name: schedule.createdByName,
+    persona: schedule.createdByPersona,
     idempotency_key: schedule.idempotencyKey,
     request_digest: schedule.requestDigest,
     ...{ lane: event.lane, message_id: messageId, bus, exchange, headers: JSON.stringify(headers) },

@@ -6,34 +6,34 @@ import { runAfterCommit } from '../outbound/after-commit';
 import { outboundEvent } from '../outbound/outbound-event';
 import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { insertOrLockTrigger } from '../scheduler/insert-or-lock-trigger.query';
-import { rescheduleTrigger } from '../scheduler/reschedule-trigger.query';
 import { SchedulerService } from '../scheduler/scheduler.service';
-import type { Trigger } from '../scheduler/trigger';
+import type { Trigger } from '../scheduler/trigger.entity';
+import { TriggersRepository } from '../scheduler/triggers.repository';
+import type { TriggerPlan } from '../scheduler/triggers.repository';
 import { nextOccurrence } from '../schedules/occurrences';
-import { databaseNow } from './database-now.query';
 import { generationSettings } from './generation-settings';
 import type { GenerationRequest, GenerationSettings } from './generation-settings';
 
 /** Configures recurring generation of a facility: its trigger, and the ScheduledMessageEvent that tells of it. */
 @Injectable()
-export class ScheduleGeneration {
+export class RecurringGenerationService {
   constructor(
+    private readonly triggers: TriggersRepository,
     private readonly outbound: OutboundProxy,
     private readonly scheduler: SchedulerService,
   ) {}
 
-  /** Repeating a request changes nothing. `conversationId` is that of the message that asked for it. @throws {GenerationRefused} for a request that cannot be carried out */
-  async execute(
+  /** Creates or replaces the facility's trigger; repeating a request changes nothing.
+   *  @param conversationId that of the message that asked for it
+   *  @throws {GenerationRefused} for a request that cannot be carried out */
+  async schedule(
     manager: EntityManager,
     request: GenerationRequest,
     conversationId: string | null,
   ): Promise<ScheduleRecurringTaskInstanceGenerationSucceeded> {
-    const now = await databaseNow(manager);
-    const { trigger: found, created } = await insertOrLockTrigger(
-      manager,
-      plannedTrigger(request.facilityId, generationSettings(request, null), now),
-    );
+    const now = await this.triggers.databaseNow(manager);
+    const plan = planOf(request.facilityId, generationSettings(request, null), now);
+    const { trigger: found, created } = await this.triggers.insertOrLock(manager, plan);
     const trigger = created ? found : await this.reschedule(manager, found, request, now);
     if (created || trigger.schedule !== found.schedule)
       await this.outbound.store(manager, [scheduled(trigger, conversationId)]);
@@ -64,17 +64,15 @@ export class ScheduleGeneration {
       existing.state !== 'ERROR';
     // An overdue occurrence of an unchanged trigger is still to fire: it must not be skipped.
     if (isUnchanged) return existing;
-    const changed = { ...existing, ...plannedTrigger(existing.facilityId, settings, now) };
-    await rescheduleTrigger(manager, changed);
-    return changed;
+    return this.triggers.reschedule(manager, existing, planOf(existing.facilityId, settings, now));
   }
 }
 
-function plannedTrigger(
+function planOf(
   facilityId: number,
   { schedule, timeZone, expression, zone }: GenerationSettings,
   now: Date,
-): Pick<Trigger, 'facilityId' | 'schedule' | 'timeZone' | 'nextFireAt'> {
+): TriggerPlan {
   return { facilityId, schedule, timeZone, nextFireAt: nextOccurrence(expression, zone, now) };
 }
 

@@ -1,4 +1,4 @@
-import { completionOutcome } from './instance-status';
+import { completionOutcome } from './instances.service';
 
 describe('completing an instance', () => {
   it('happens once, is repeatable, and never revives a cancelled one', () => {

@@ -1,5 +1,5 @@
 import { Persona } from '@platform/personas';
-import { facilityScope, isWithinScope, narrowedScope } from './facility-scope';
+import { facilityScope, isWithinScope, narrowedScope } from './caller-scope.service';
 
 describe('the facilities a caller reaches', () => {
   it('are all for an InternalPartner, also one with further personas', () => {

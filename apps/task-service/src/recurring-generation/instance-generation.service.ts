@@ -3,20 +3,22 @@ import { Metrics } from '@platform/service-defaults';
 import type { EntityManager } from 'typeorm';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
+import { InstancesRepository } from '../instances/instances.repository';
+import type { Occurrence } from '../instances/instances.repository';
+import { runAfterCommit } from '../outbound/after-commit';
+import { SchedulesRepository } from '../schedules/schedules.repository';
 import { dueOccurrences } from './due-occurrences';
-import { insertInstances } from './insert-instances.query';
-import type { Occurrence } from './insert-instances.query';
-import { lockActiveSchedules } from './lock-active-schedules.query';
-import { markGenerated } from './mark-generated.query';
 
 const ROWS_PER_INSERT = 5_000;
 
 /** Generates the task instances of Active schedules up to the horizon. Repeating it creates nothing twice. */
 @Injectable()
-export class GenerateInstances {
+export class InstanceGenerationService {
   private readonly generated;
 
   constructor(
+    private readonly schedules: SchedulesRepository,
+    private readonly instances: InstancesRepository,
     @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'GENERATION_HORIZON_DAYS'>,
     metrics: Metrics,
   ) {
@@ -24,21 +26,23 @@ export class GenerateInstances {
   }
 
   /** Generates for one schedule of the facility, or for all of them. Gives the number of instances created. */
-  async execute(
+  async generate(
     manager: EntityManager,
     target: { facilityId: number; scheduleId?: string },
   ): Promise<number> {
-    const schedules = await lockActiveSchedules(manager, target, this.config.GENERATION_HORIZON_DAYS);
+    const horizonDays = this.config.GENERATION_HORIZON_DAYS;
+    const schedules = await this.schedules.lockForGeneration(manager, target, horizonDays);
     const [first] = schedules;
     if (!first) return 0;
     let created = 0;
-    for (const rows of inChunks(dueOccurrences(schedules))) created += await insertInstances(manager, rows);
-    await markGenerated(
-      manager,
-      schedules.map(({ scheduleId }) => scheduleId),
-      first.horizonAt,
-    );
-    this.generated.inc(created);
+    for (const occurrences of inChunks(dueOccurrences(schedules)))
+      created += await this.instances.insertMissing(manager, occurrences);
+    const scheduleIds = schedules.map(({ scheduleId }) => scheduleId);
+    await this.schedules.markGenerated(manager, scheduleIds, first.horizonAt);
+    // What is rolled back was not generated.
+    runAfterCommit(manager, `generated for ${target.scheduleId ?? String(target.facilityId)}`, () => {
+      this.generated.inc(created);
+    });
     return created;
   }
 }

@@ -1,55 +1,41 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import type { Caller } from '@platform/access-tokens';
-import { together } from '@platform/database';
-import { DataSource } from 'typeorm';
 import { actorOf } from '../access/actor';
 import { CallerScope } from '../access/caller-scope.service';
-import { TaskError } from '../problems/task-error';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
+import { TaskError } from '../problems/task-error';
 import { scheduleCreated } from './creation-event';
-import { findCreatedSchedule } from './find-created-schedule.query';
-import { insertSchedules } from './insert-schedules.query';
-import type { NewSchedule, ScheduleCreation } from './insert-schedules.query';
-import { requestDigest } from './schedule';
-import type { Schedule } from './schedule';
 import type { CreateScheduleDto } from './schedule.dto';
-import { startInstant } from './start-date';
-import { timeZone } from './time-zone';
+import type { Schedule } from './schedule.entity';
+import { SchedulesRepository } from './schedules.repository';
+import type { NewSchedule } from './schedules.repository';
+import { startInstant, timeZone } from './time-zone';
 
-/** Persists a schedule and its ScheduleCreatedEvent in one transaction, a statement of its own. Source: task messaging spec, operations. */
+/** Creates schedules. */
 @Injectable()
-export class CreateSchedule {
-  /** Those that arrive together are stored by one statement. */
-  private readonly insert: (creation: ScheduleCreation) => Promise<Schedule | null>;
-
+export class SchedulesService {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    private readonly schedules: SchedulesRepository,
     private readonly outbound: OutboundProxy,
     private readonly scope: CallerScope,
-  ) {
-    this.insert = together((creations) => insertSchedules(dataSource, creations));
-  }
+  ) {}
 
-  /** @param idempotencyKey the caller's own; a repetition with the same request gives the schedule of the first
+  /** Stores a schedule and its ScheduleCreatedEvent in one transaction. Source: task messaging spec, operations.
+   *  @param idempotencyKey the caller's own; a repetition with the same request gives the schedule of the first
    *  @throws {TaskError} facility-not-permitted, idempotency-key-reused */
-  async execute(
-    request: CreateScheduleDto,
-    caller: Caller,
-    idempotencyKey: string | null,
-  ): Promise<Schedule> {
+  async create(request: CreateScheduleDto, caller: Caller, idempotencyKey: string | null): Promise<Schedule> {
     await this.scope.require(caller, request.facilityId);
     // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
     const schedule = newSchedule(randomUUID(), request, caller, idempotencyKey);
     const event = this.outbound.prepare(scheduleCreated({ ...schedule, createdBy: actorOf(caller) }));
-    return this.outbound.statement([event], async (dataSource) => {
-      const created = await this.insert({ schedule, event });
+    return this.outbound.statement([event], async () => {
+      const created = await this.schedules.insert({ schedule, event });
       if (created) return created;
       // Who holds the id or the key has committed: the insert waited for that.
-      const earlier = await findCreatedSchedule(dataSource, schedule);
+      const earlier = await this.schedules.findCreated(schedule);
       if (earlier?.requestDigest !== schedule.requestDigest) throw new TaskError('idempotency-key-reused');
-      return earlier.schedule;
+      return earlier;
     });
   }
 }
@@ -61,6 +47,7 @@ function newSchedule(
   idempotencyKey: string | null,
 ): NewSchedule {
   const { facilityId, name, description, schedule, startDate, template } = request;
+  const { personId, name: personName, persona } = actorOf(caller);
   return {
     scheduleId,
     facilityId,
@@ -71,8 +58,17 @@ function newSchedule(
     startDate,
     startsAt: startDate === null ? null : startInstant(startDate, timeZone(request.timeZone)),
     template: template === null ? null : JSON.stringify(template),
-    createdBy: { ...actorOf(caller), subject: caller.subject },
+    createdBySubject: caller.subject,
+    createdByPersonId: personId,
+    createdByName: personName,
+    createdByPersona: persona,
     idempotencyKey,
     requestDigest: requestDigest(request),
   };
+}
+
+/** Members come in the order of the schema, so the order in which the caller wrote them does not matter, except inside
+ *  `template`. */
+function requestDigest(request: CreateScheduleDto): string {
+  return createHash('sha256').update(JSON.stringify(request)).digest('base64url');
 }

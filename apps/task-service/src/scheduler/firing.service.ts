@@ -2,7 +2,8 @@ import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { TaskInstanceGenerationRequested } from '@platform/contracts';
 import { inTransaction } from '@platform/database';
-import { withTrace } from '@platform/service-defaults';
+import { openSpan, traceOf, withTrace } from '@platform/service-defaults';
+import type { TraceContext } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { outboundEvent } from '../outbound/outbound-event';
@@ -10,14 +11,12 @@ import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { parseCronExpression } from '../schedules/cron-expression';
 import { timeZone } from '../schedules/time-zone';
-import { acquireDueTriggers } from './acquire-due-triggers.query';
-import type { DueTrigger } from './acquire-due-triggers.query';
 import { decideFire } from './due-fire';
 import type { DueFire } from './due-fire';
-import { failTriggers } from './fail-triggers.query';
-import { openFireSpan } from './fire-span';
-import { recordFires } from './record-fires.query';
-import type { TriggerFire } from './record-fires.query';
+import type { DecidedFire } from './record-fires.query';
+import { JOB_NAME } from './trigger.entity';
+import { TriggersRepository } from './triggers.repository';
+import type { DueTrigger } from './triggers.repository';
 
 /** What one batch did. */
 export interface FiredBatch {
@@ -26,28 +25,34 @@ export interface FiredBatch {
   readonly misfired: number;
 }
 
+/** What a batch of due triggers does: those that fire, and those that cannot be evaluated. */
+interface Decisions {
+  readonly fires: DecidedFire[];
+  readonly failed: { facilityId: number; error: string }[];
+}
+
 /** Fires one batch of due triggers: lock, record, store the messages and move on, in one transaction. There is no acquired
  *  state to clean up: a dead replica's locks vanish with its connection. */
 @Injectable()
-export class FireDueTriggers {
-  private readonly logger = new Logger(FireDueTriggers.name);
+export class FiringService {
+  private readonly logger = new Logger(FiringService.name);
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly triggers: TriggersRepository,
     private readonly outbound: OutboundProxy,
   ) {}
 
-  execute(): Promise<FiredBatch> {
-    return inTransaction(this.dataSource, 'READ COMMITTED', (manager) => this.fireBatch(manager));
+  fireBatch(): Promise<FiredBatch> {
+    return inTransaction(this.dataSource, 'READ COMMITTED', (manager) => this.fireBatchIn(manager));
   }
 
-  private async fireBatch(manager: EntityManager): Promise<FiredBatch> {
-    const due = await acquireDueTriggers(manager);
-    const now = due[0]?.now;
-    if (!now) return { acquired: 0, fired: 0, misfired: 0 };
+  private async fireBatchIn(manager: EntityManager): Promise<FiredBatch> {
+    const due = await this.triggers.acquireDue(manager);
+    if (due.length === 0) return { acquired: 0, fired: 0, misfired: 0 };
     const { fires, failed } = this.decide(due);
-    await failTriggers(manager, failed);
-    const recorded = await recordFires(manager, fires);
+    await this.triggers.fail(manager, failed);
+    const recorded = await this.triggers.recordFires(manager, fires);
     const fired = fires.filter(({ message }) => recorded.has(message.envelope.messageId));
     this.outbound.nudgeAfterCommit(
       manager,
@@ -57,17 +62,13 @@ export class FireDueTriggers {
     return { acquired: due.length, fired: fired.length, misfired };
   }
 
-  private decide(due: readonly DueTrigger[]): {
-    fires: TriggerFire[];
-    failed: { facilityId: number; error: string }[];
-  } {
-    const fires: TriggerFire[] = [];
-    const failed: { facilityId: number; error: string }[] = [];
+  private decide(due: readonly DueTrigger[]): Decisions {
+    const decisions: Decisions = { fires: [], failed: [] };
     for (const trigger of due) {
       const { facilityId } = trigger;
       const trace = openFireSpan(trigger);
       try {
-        fires.push(withTrace(trace, () => this.fire(trigger)));
+        decisions.fires.push(withTrace(trace, () => this.fire(trigger)));
       } catch (error) {
         trace.span?.fail('trigger-not-evaluated');
         // E.g. a zone that this runtime does not know: one such trigger must not hold up the batch for good.
@@ -76,19 +77,32 @@ export class FireDueTriggers {
             `trigger of facility ${String(facilityId)} cannot be evaluated: ${String(error)}`,
           );
         });
-        failed.push({ facilityId, error: String(error) });
+        decisions.failed.push({ facilityId, error: String(error) });
       } finally {
         trace.span?.end();
       }
     }
-    return { fires, failed };
+    return decisions;
   }
 
-  private fire({ facilityId, dueAt, now, schedule, timeZone: zone }: DueTrigger): TriggerFire {
+  private fire({ facilityId, dueAt, now, schedule, timeZone: zone }: DueTrigger): DecidedFire {
     const fire = decideFire(dueAt, now, parseCronExpression(schedule), timeZone(zone));
     const message = this.outbound.prepare(generationRequested(facilityId, fire, now));
     return { ...fire, facilityId, message };
   }
+}
+
+/** Opens the span of one fire. It begins a trace of its own: a trigger fires for years, and a trace that never ends shows nothing.
+ *  It links to the trace in which the trigger was created or last changed. */
+function openFireSpan({ facilityId, originTrace }: DueTrigger): TraceContext {
+  const origin = originTrace === null ? null : traceOf({ traceparent: originTrace });
+  return openSpan({
+    name: `fire ${JOB_NAME}`,
+    kind: 'internal',
+    parent: null,
+    attributes: { 'task.facility.id': facilityId },
+    links: origin === null ? [] : [origin],
+  });
 }
 
 function generationRequested(facilityId: number, fire: DueFire, now: Date): OutboundEvent {

@@ -1,5 +1,4 @@
-import { startInstant } from './start-date';
-import { timeZone } from './time-zone';
+import { startInstant, timeZone } from './time-zone';
 
 describe('the start of a schedule', () => {
   it('is midnight in its zone for a calendar date', () => {
