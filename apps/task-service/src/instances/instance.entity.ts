@@ -1,4 +1,4 @@
-import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
+import { Check, Column, Entity, ForeignKey, Index, PrimaryGeneratedColumn, Unique } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/columns';
 import { Schedule } from '../schedules/schedule.entity';
 
@@ -14,12 +14,7 @@ export type InstanceStatus = (typeof INSTANCE_STATUSES)[number];
 @Check('instances_status_check', `status IN ('Pending', 'Completed', 'Cancelled')`)
 @Check('instances_completion', `(status = 'Completed') = (completed_at IS NOT NULL)`)
 export class TaskInstance {
-  @PrimaryColumn({
-    name: 'task_instance_id',
-    type: 'uuid',
-    default: () => 'gen_random_uuid()',
-    primaryKeyConstraintName: 'instances_pkey',
-  })
+  @PrimaryGeneratedColumn('uuid', { name: 'task_instance_id', primaryKeyConstraintName: 'instances_pkey' })
   readonly taskInstanceId!: string;
 
   @ForeignKey(() => Schedule, { name: 'instances_schedule_id_fkey' })
