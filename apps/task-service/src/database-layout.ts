@@ -1,4 +1,5 @@
 import { inboxMigrations } from '@platform/messaging';
+import { TaskInstance } from './instances/instance.entity';
 import { Tasks1800000000000 } from './migrations/1800000000000-tasks';
 import { Scheduler1800000000001 } from './migrations/1800000000001-scheduler';
 import { Outbox1800000000002 } from './migrations/1800000000002-outbox';
@@ -8,12 +9,23 @@ import { ListIndexes1800000000010 } from './migrations/1800000000010-list-indexe
 import { LeanerTriggers1800000000011 } from './migrations/1800000000011-leaner-triggers';
 import { LeanerInstances1800000000012 } from './migrations/1800000000012-leaner-instances';
 import { OutboxMessage } from './outbound/outbox-message.entity';
+import { AppliedBusinessUnitChange } from './recurring-generation/business-unit-change.entity';
+import { TriggerFire } from './scheduler/trigger-fire.entity';
+import { Trigger } from './scheduler/trigger.entity';
+import { Schedule } from './schedules/schedule.entity';
 
 /** The schema that holds every table of this service. */
 export const SCHEMA = 'task';
 
-/** Every table as TypeORM sees it. */
-export const ENTITIES = [OutboxMessage];
+/** Every table of this service. */
+export const ENTITIES = [
+  Schedule,
+  TaskInstance,
+  Trigger,
+  TriggerFire,
+  AppliedBusinessUnitChange,
+  OutboxMessage,
+];
 
 /** In the order they apply; listed one by one, because a bundle has no folder to search. */
 export const MIGRATIONS = [

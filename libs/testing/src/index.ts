@@ -17,6 +17,8 @@ export { TcpProxy } from './tcp-proxy';
 export { EmptyProject } from './empty-project';
 export { PrivatePostgresql } from './private-postgresql';
 export { describeMigrations } from './describe-migrations';
+export { describeSchemaDrift } from './describe-schema-drift';
+export type { ExpectedDrift, SchemaDrift } from './describe-schema-drift';
 export { describeStatementsAtScale, scaleRows } from './describe-statements-at-scale';
 export type { HotStatement } from './describe-statements-at-scale';
 export { describeApiDocument } from './api-document/describe-api-document';

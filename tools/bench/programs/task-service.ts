@@ -11,10 +11,10 @@ import { DataSource } from 'typeorm';
 import { loadTaskServiceConfig, type TaskServiceConfig } from '../../../apps/task-service/src/config';
 import { PARTITION_COUNT } from '../../../apps/task-service/src/outbound/partitions';
 import { RelayService } from '../../../apps/task-service/src/outbound/relay.service';
-import { GenerateInstances } from '../../../apps/task-service/src/recurring-generation/generate-instances.handler';
-import { BATCH_SIZE } from '../../../apps/task-service/src/scheduler/acquire-due-triggers.query';
-import { FireDueTriggers } from '../../../apps/task-service/src/scheduler/fire-due-triggers.handler';
+import { InstanceGenerationService } from '../../../apps/task-service/src/recurring-generation/instance-generation.service';
+import { FiringService } from '../../../apps/task-service/src/scheduler/firing.service';
 import { SchedulerService } from '../../../apps/task-service/src/scheduler/scheduler.service';
+import { BATCH_SIZE } from '../../../apps/task-service/src/scheduler/triggers.repository';
 import { taskService } from '../../../apps/task-service/src/service-definition';
 import { BarePublisher } from './bare-publisher';
 import { serveMeasurements } from './serve-measurements';
@@ -55,9 +55,9 @@ async function perSecond(work: () => Promise<number>): Promise<number> {
 }
 
 /** Fires until nothing is due, as the scheduler does. */
-async function fireAll(fireDueTriggers: FireDueTriggers): Promise<number> {
+async function fireAll(firing: FiringService): Promise<number> {
   for (let fired = 0; ;) {
-    const batch = await fireDueTriggers.execute();
+    const batch = await firing.fireBatch();
     fired += batch.fired;
     if (batch.acquired < BATCH_SIZE) return fired;
   }
@@ -78,14 +78,14 @@ async function main(): Promise<void> {
   const app = await start(config);
   const relay = app.get(RelayService);
   const dataSource = app.get(DataSource);
-  const generate = app.get(GenerateInstances);
+  const generation = app.get(InstanceGenerationService);
   const sent = async (): Promise<number> => {
     const counter = app.get(Metrics).registry.getSingleMetric('task_outbox_sent_total');
     return (await counter!.get()).values[0]?.value ?? 0;
   };
   const bare = await BarePublisher.open(config.RABBITMQ_MAIN_URL, event);
   serveMeasurements({
-    fire: () => fireAll(app.get(FireDueTriggers)),
+    fire: () => fireAll(app.get(FiringService)),
     relay: async () => {
       const goal = (await sent()) + EVENTS;
       await dataSource.query(STORE_EVENTS, [HEADERS, MESSAGE]);
@@ -105,7 +105,7 @@ async function main(): Promise<void> {
     generate: () =>
       perSecond(() =>
         inTransaction(dataSource, 'READ COMMITTED', (manager) =>
-          generate.execute(manager, { facilityId: FACILITY_ID }),
+          generation.generate(manager, { facilityId: FACILITY_ID }),
         ),
       ),
   });

@@ -169,26 +169,26 @@ export class OutboxRepository {
   /** Hands the chosen events back to the relay, with all their attempts before them. */
   async replayParked(choice: ParkedChoice): Promise<OutboxMessage[]> {
     const found = await this.findParked(choice);
-    const { raw } = await this.messages
+    const result = await this.messages
       .createQueryBuilder()
       .update()
       .set({ parkedAt: null, attempts: 0, nextAttemptAt: () => 'now()' })
       .where(stillParked(found))
       .returning('sequence')
       .execute();
-    return among(found, raw as Pick<OutboxMessage, 'sequence'>[]);
+    return among(found, result.raw as Pick<OutboxMessage, 'sequence'>[]);
   }
 
   /** Deletes the chosen events. */
   async discardParked(choice: ParkedChoice): Promise<OutboxMessage[]> {
     const found = await this.findParked(choice);
-    const { raw } = await this.messages
+    const result = await this.messages
       .createQueryBuilder()
       .delete()
       .where(stillParked(found))
       .returning('sequence')
       .execute();
-    return among(found, raw as Pick<OutboxMessage, 'sequence'>[]);
+    return among(found, result.raw as Pick<OutboxMessage, 'sequence'>[]);
   }
 }
 

@@ -9,15 +9,14 @@ import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
+import { TASK_CONFIG } from '../config';
+import type { TaskServiceConfig } from '../config';
 import { BusPauses, isBusOutage } from './failures';
 import { messageTypesOf, outboundContract } from './outbound-event';
 import type { StoredMessage } from './outbox-message.entity';
 import { OutboxRepository } from './outbox.repository';
 import { nextPassDelayMs, publishBatch } from './publish-batch';
 import type { BatchOutcome } from './publish-batch';
-
-/** Namespace of the message types on the wire; an injection token. */
-export const MESSAGE_NAMESPACE = Symbol('MESSAGE_NAMESPACE');
 
 /** What one pass did. */
 export interface PassResult {
@@ -46,7 +45,7 @@ export class RelayPass {
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly outbox: OutboxRepository,
     private readonly publisher: MessagePublisher,
-    @Inject(MESSAGE_NAMESPACE) private readonly namespace: string,
+    @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'MESSAGE_NAMESPACE'>,
     @Inject(CLOCK) private readonly clock: Clock,
   ) {}
 
@@ -92,7 +91,7 @@ export class RelayPass {
 
   private envelope(stored: StoredMessage): SerializedEnvelope {
     return createEnvelope<unknown>(outboundContract(stored.messageType), stored.message, {
-      namespace: this.namespace,
+      namespace: this.config.MESSAGE_NAMESPACE,
       messageId: stored.messageId,
       conversationId: stored.conversationId ?? undefined,
       sentAt: stored.sentAt,

@@ -4,7 +4,7 @@ import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
 import type { DueFire } from './due-fire';
 
 /** A decided fire with the message that carries it. */
-export interface TriggerFire extends DueFire {
+export interface DecidedFire extends DueFire {
   readonly facilityId: number;
   readonly message: NewOutboxMessage;
 }
@@ -42,10 +42,10 @@ const RECORD = {
  *  fired before; the messages of the others are not stored. */
 export async function recordFires(
   manager: EntityManager,
-  fires: readonly TriggerFire[],
+  fires: readonly DecidedFire[],
 ): Promise<Set<string>> {
   if (fires.length === 0) return new Set();
-  const column = <T>(pick: (fire: TriggerFire) => T): T[] => fires.map(pick);
+  const column = <T>(pick: (fire: DecidedFire) => T): T[] => fires.map(pick);
   const rows = await queryPrepared<{ messageId: string }>(manager, RECORD, [
     column((fire) => fire.facilityId),
     column((fire) => fire.scheduledAt),

@@ -1,20 +1,13 @@
-import type { Actor } from '@platform/contracts';
 import { queryPrepared } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
-import type { Schedule } from './schedule';
-import { SCHEDULE_COLUMNS, scheduleOf } from './schedule-columns';
-import type { ScheduleRow } from './schedule-columns';
+import type { Schedule } from './schedule.entity';
+import type { NewSchedule } from './schedules.repository';
 
-/** A schedule to be stored. */
-export interface NewSchedule extends Omit<Schedule, 'status' | 'createdAt' | 'createdBy'> {
-  /** The first instant at which it may be due. */
-  readonly startsAt: Date | null;
-  readonly template: string | null;
-  readonly createdBy: Actor & { readonly subject: string };
-  readonly idempotencyKey: string | null;
-  readonly requestDigest: string;
-}
+const SCHEDULE_COLUMNS = `
+  schedule_id AS "scheduleId", facility_id::float8 AS "facilityId", name, description, schedule, time_zone AS "timeZone",
+  start_date AS "startDate", status, created_at AS "createdAt", created_by_person_id::float8 AS "createdByPersonId",
+  created_by_name AS "createdByName", created_by_persona AS "createdByPersona"`;
 
 /** A schedule with the event of its creation. */
 export interface ScheduleCreation {
@@ -58,15 +51,12 @@ export async function insertSchedules(
   dataSource: DataSource,
   creations: readonly ScheduleCreation[],
 ): Promise<(Schedule | null)[]> {
-  const rows = await queryPrepared<ScheduleRow>(dataSource, INSERT, [
-    JSON.stringify(creations.map(requestOf)),
-  ]);
-  const created = new Map(rows.map((row) => [row.scheduleId, scheduleOf(row)]));
+  const rows = await queryPrepared<Schedule>(dataSource, INSERT, [JSON.stringify(creations.map(requestOf))]);
+  const created = new Map(rows.map((row) => [row.scheduleId, row]));
   return creations.map(({ schedule }) => created.get(schedule.scheduleId) ?? null);
 }
 
 function requestOf({ schedule, event }: ScheduleCreation) {
-  const { createdBy } = schedule;
   return {
     schedule_id: schedule.scheduleId,
     facility_id: schedule.facilityId,
@@ -77,10 +67,10 @@ function requestOf({ schedule, event }: ScheduleCreation) {
     start_date: schedule.startDate,
     template: schedule.template,
     starts_at: schedule.startsAt,
-    subject: createdBy.subject,
-    person_id: createdBy.personId,
-    person_name: createdBy.name,
-    persona: createdBy.persona,
+    subject: schedule.createdBySubject,
+    person_id: schedule.createdByPersonId,
+    person_name: schedule.createdByName,
+    persona: schedule.createdByPersona,
     idempotency_key: schedule.idempotencyKey,
     request_digest: schedule.requestDigest,
     partition: event.partition,

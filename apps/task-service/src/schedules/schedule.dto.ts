@@ -1,9 +1,11 @@
+import type { Actor } from '@platform/contracts';
 import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { facilityIdQuery, text } from '../fields/request-fields';
 import { CronExpressionError, parseCronExpression } from './cron-expression';
-import { SCHEDULE_STATUSES } from './schedule';
+import { SCHEDULE_STATUSES } from './schedule.entity';
+import type { Schedule, ScheduleStatus } from './schedule.entity';
 import { TimeZoneError, timeZone } from './time-zone';
 
 const TEMPLATE_MAX_LENGTH = 16 * 1_024;
@@ -58,3 +60,37 @@ export class ListSchedulesDto extends createZodDto(
 ) {}
 
 export class ScheduleParams extends createZodDto(z.object({ id: z.guid() })) {}
+
+/** A schedule as responses show it. Source: docs/spec-gaps.md. */
+export interface ScheduleBody {
+  readonly scheduleId: string;
+  readonly facilityId: number;
+  readonly name: string;
+  readonly description: string | null;
+  readonly schedule: string;
+  readonly timeZone: string;
+  readonly startDate: string | null;
+  readonly status: ScheduleStatus;
+  readonly createdAtUtc: string;
+  readonly createdBy: Actor;
+}
+
+/** The schedule as responses show it. */
+export function scheduleBody(schedule: Schedule): ScheduleBody {
+  return {
+    scheduleId: schedule.scheduleId,
+    facilityId: schedule.facilityId,
+    name: schedule.name,
+    description: schedule.description,
+    schedule: schedule.schedule,
+    timeZone: schedule.timeZone,
+    startDate: schedule.startDate,
+    status: schedule.status,
+    createdAtUtc: schedule.createdAt.toISOString(),
+    createdBy: {
+      personId: schedule.createdByPersonId,
+      name: schedule.createdByName,
+      persona: schedule.createdByPersona,
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
+
+/** One change of a setting, with who made it. Entries are never changed or removed. */
+@Entity('setting_history')
+@Check('setting_history_operation', "operation IN ('write', 'delete')")
+@Index('setting_history_by_setting', ['subsystemKey', 'settingKey', 'historyId'])
+@Index('setting_history_idempotency', ['idempotencyDigest'], {
+  unique: true,
+  where: 'idempotency_digest IS NOT NULL',
+})
+export class HistoryEntryEntity {
+  /** Rises in the order in which the changes of one setting were committed. */
+  @PrimaryGeneratedColumn('identity', {
+    name: 'history_id',
+    type: 'bigint',
+    generatedIdentity: 'ALWAYS',
+    primaryKeyConstraintName: 'setting_history_pkey',
+  })
+  historyId!: string;
+
+  @Column({ name: 'subsystem_key', type: 'text', collation: 'C' })
+  subsystemKey!: string;
+
+  @Column({ name: 'setting_key', type: 'text', collation: 'C' })
+  settingKey!: string;
+
+  @Column({ name: 'subsystem_name', type: 'text' })
+  subsystemName!: string;
+
+  @Column({ name: 'setting_name', type: 'text' })
+  settingName!: string;
+
+  @Column({ type: 'text' })
+  operation!: 'write' | 'delete';
+
+  @Column({ name: 'value_text', type: 'text' })
+  valueText!: string;
+
+  @Column({ type: 'bigint' })
+  revision!: string;
+
+  @Column({ name: 'person_id', type: 'bigint', nullable: true })
+  personId!: string | null;
+
+  @Column({ name: 'user_id', type: 'bigint', nullable: true })
+  userId!: string | null;
+
+  @Column({ name: 'person_name', type: 'text', nullable: true })
+  personName!: string | null;
+
+  @Column({ type: 'smallint' })
+  persona!: number;
+
+  @Column({ name: 'request_id', type: 'text' })
+  requestId!: string;
+
+  /** Digest of caller and Idempotency-Key; null where the request had no key. */
+  @Column({ name: 'idempotency_digest', type: 'bytea', nullable: true })
+  idempotencyDigest!: Buffer | null;
+
+  @Column({ name: 'occurred_at', type: 'timestamptz', default: () => 'clock_timestamp()' })
+  occurredAt!: Date;
+}
