@@ -1,11 +1,12 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { BIGINT, INSTANT } from '../fields/columns';
 
 /** An event that waits, in the transaction that caused it, until the broker has confirmed it. The row holds the message as data;
  *  the relay builds the envelope when it publishes.
  *
  *  `message` and `trace_headers` are `json`, not `jsonb`: nothing searches in them, `json` costs no conversion, and it keeps every text
  *  that JSON allows (`jsonb` refuses \u0000 and lone surrogates). Bus and exchange follow from `message_type`. */
-@Entity({ name: 'outbox' })
+@Entity('outbox')
 @Index('outbox_refused', ['partition', 'facilityId', 'messageType', 'sequence'], {
   where: 'parked_at IS NULL AND attempts > 0',
 })
@@ -13,15 +14,20 @@ import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 @Check('outbox_partition_check', 'partition BETWEEN 0 AND 15')
 export class OutboxMessage {
   /** One replica at a time publishes a partition; the facility decides it (`partitionOf`). */
-  @PrimaryColumn({ type: 'smallint' })
+  @PrimaryColumn({ type: 'smallint', primaryKeyConstraintName: 'outbox_pkey' })
   readonly partition!: number;
 
   /** Position within the partition; a decimal, because it may exceed a double. */
-  @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
+  @PrimaryColumn({
+    type: 'bigint',
+    generated: 'identity',
+    generatedIdentity: 'ALWAYS',
+    primaryKeyConstraintName: 'outbox_pkey',
+  })
   readonly sequence!: string;
 
   /** The ordering key: events of one facility are published in the order they were stored. */
-  @Column({ name: 'facility_id', type: 'bigint', transformer: { from: Number, to: (id: unknown) => id } })
+  @Column({ name: 'facility_id', ...BIGINT })
   readonly facilityId!: number;
 
   @Column({ name: 'message_id', type: 'uuid' })
@@ -36,7 +42,7 @@ export class OutboxMessage {
   readonly conversationId!: string | null;
 
   /** What the envelope says; by the replica's clock. */
-  @Column({ name: 'sent_at', type: 'timestamptz', precision: 3 })
+  @Column({ name: 'sent_at', ...INSTANT })
   readonly sentAt!: Date;
 
   /** Whenever the event is published, it is in the trace of what caused it. */
@@ -66,16 +72,9 @@ export class OutboxMessage {
 }
 
 /** What a writer says about an event; the database adds the rest. */
-export type NewOutboxMessage = Pick<
+export type NewOutboxMessage = Omit<
   OutboxMessage,
-  | 'partition'
-  | 'facilityId'
-  | 'messageId'
-  | 'messageType'
-  | 'conversationId'
-  | 'sentAt'
-  | 'traceHeaders'
-  | 'message'
+  'sequence' | 'createdAt' | 'attempts' | 'nextAttemptAt' | 'lastError' | 'parkedAt'
 >;
 
 /** What the relay needs to publish an event. */

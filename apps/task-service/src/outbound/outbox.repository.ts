@@ -30,6 +30,7 @@ const RELAY_LOCK_CLASS = 0x7461_736b;
 const FROZEN_PASS_LIMIT_MS = 10_000;
 const COUNT_LIMIT = 10_000;
 const LONGEST_ERROR = 1_000;
+const PARKED_ORDER = { parkedAt: 'ASC', partition: 'ASC', sequence: 'ASC' } as const;
 
 const STORE = {
   name: 'store-outbox-messages',
@@ -158,58 +159,43 @@ export class OutboxRepository {
   }
 
   /** The chosen parked events, longest parked first. */
-  findParked(choice: ParkedChoice, limit?: number): Promise<OutboxMessage[]> {
-    return this.messages.find({
-      where: chosen(choice),
-      order: { parkedAt: 'ASC', partition: 'ASC', sequence: 'ASC' },
-      ...(limit === undefined ? {} : { take: limit }),
-    });
+  findParked(choice: ParkedChoice, limit: number): Promise<OutboxMessage[]> {
+    return this.messages.find({ where: parked(choice), order: PARKED_ORDER, take: limit });
   }
 
   /** Hands the chosen events back to the relay, with all their attempts before them. */
-  async replayParked(choice: ParkedChoice): Promise<OutboxMessage[]> {
-    const found = await this.findParked(choice);
-    const result = await this.messages
-      .createQueryBuilder()
-      .update()
-      .set({ parkedAt: null, attempts: 0, nextAttemptAt: () => 'now()' })
-      .where(stillParked(found))
-      .returning('sequence')
-      .execute();
-    return among(found, result.raw as Pick<OutboxMessage, 'sequence'>[]);
+  replayParked(choice: ParkedChoice): Promise<OutboxMessage[]> {
+    return this.changeParked(choice, (manager, where) =>
+      manager.update(OutboxMessage, where, { parkedAt: null, attempts: 0, nextAttemptAt: () => 'now()' }),
+    );
   }
 
   /** Deletes the chosen events. */
-  async discardParked(choice: ParkedChoice): Promise<OutboxMessage[]> {
-    const found = await this.findParked(choice);
-    const result = await this.messages
-      .createQueryBuilder()
-      .delete()
-      .where(stillParked(found))
-      .returning('sequence')
-      .execute();
-    return among(found, result.raw as Pick<OutboxMessage, 'sequence'>[]);
+  discardParked(choice: ParkedChoice): Promise<OutboxMessage[]> {
+    return this.changeParked(choice, (manager, where) => manager.delete(OutboxMessage, where));
+  }
+
+  private changeParked(
+    choice: ParkedChoice,
+    change: (manager: EntityManager, where: FindOptionsWhere<OutboxMessage>) => Promise<unknown>,
+  ): Promise<OutboxMessage[]> {
+    return this.messages.manager.transaction(async (manager) => {
+      const found = await manager.find(OutboxMessage, {
+        ...{ where: parked(choice), order: PARKED_ORDER },
+        lock: { mode: 'pessimistic_write' },
+      });
+      await change(manager, { sequence: Any(found.map(({ sequence }) => sequence)) });
+      return found;
+    });
   }
 }
 
 // An event that is not parked is the relay's business, whatever id an operator names.
-function chosen({ ids, facilityId }: ParkedChoice): FindOptionsWhere<OutboxMessage> {
+function parked({ ids, facilityId }: ParkedChoice): FindOptionsWhere<OutboxMessage> {
   const texts = ids === null ? null : [...ids].map((id) => id.toLowerCase());
   return {
     parkedAt: Not(IsNull()),
     ...(texts && { messageId: Raw((column) => `CAST(${column} AS text) = ANY (:texts)`, { texts }) }),
     ...(facilityId !== null && { facilityId }),
   };
-}
-
-function stillParked(found: readonly OutboxMessage[]): FindOptionsWhere<OutboxMessage> {
-  return { parkedAt: Not(IsNull()), sequence: Any(found.map(({ sequence }) => sequence)) };
-}
-
-function among(
-  found: readonly OutboxMessage[],
-  changed: readonly Pick<OutboxMessage, 'sequence'>[],
-): OutboxMessage[] {
-  const sequences = new Set(changed.map(({ sequence }) => sequence));
-  return found.filter(({ sequence }) => sequences.has(sequence));
 }

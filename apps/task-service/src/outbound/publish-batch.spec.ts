@@ -1,9 +1,8 @@
 import type { Bus } from '@platform/contracts';
+import { BusUnavailableError } from '@platform/messaging';
 import { nextPassDelayMs, publishBatch } from './publish-batch';
 import type { BatchOutcome } from './publish-batch';
 import type { StoredMessage } from './outbox-message.entity';
-
-class Outage extends Error {}
 
 const CREATED = 'ScheduleCreatedEvent';
 const COMPLETED = 'TaskInstanceCompletedEvent';
@@ -31,7 +30,6 @@ function recorder(fail: (each: StoredMessage) => Error | null = () => null, limi
       if (error) throw error;
       published.push(each.sequence);
     },
-    isOutage: (error: unknown): boolean => error instanceof Outage,
     isTimeUp: (): boolean => published.length >= limit,
   };
 }
@@ -84,7 +82,7 @@ describe('a relay batch', () => {
     ];
     const outcome = await publishBatch(
       batch,
-      recorder((each) => (each.messageType !== REQUESTED ? new Outage() : null)),
+      recorder((each) => (each.messageType !== REQUESTED ? new BusUnavailableError('main', 'lost') : null)),
     );
     expect(sequences(outcome)).toEqual(['3']);
     expect(outcome.refused).toEqual([]);

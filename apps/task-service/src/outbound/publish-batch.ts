@@ -1,5 +1,5 @@
 import type { Bus } from '@platform/contracts';
-import { relayDelayMs } from './failures';
+import { isBusOutage, relayDelayMs } from './failures';
 import { outboundContract } from './outbound-event';
 import type { StoredMessage } from './outbox-message.entity';
 
@@ -23,8 +23,6 @@ export interface BatchOutcome {
 
 export interface BatchPublishing {
   publish(message: StoredMessage): Promise<void>;
-  /** Tells an outage of the bus from a refusal of this one message. */
-  isOutage(error: unknown): boolean;
   /** No publish starts once this says so. */
   isTimeUp(): boolean;
 }
@@ -99,7 +97,7 @@ class BatchRun implements BatchOutcome {
       this.sent.push(message);
       return true;
     } catch (error) {
-      if (this.publishing.isOutage(error)) {
+      if (isBusOutage(error)) {
         this.outages.add(bus);
       } else {
         const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);

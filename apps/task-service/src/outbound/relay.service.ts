@@ -1,11 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
-import { Metrics, ShutdownRegistry, withoutTrace } from '@platform/service-defaults';
+import { ShutdownRegistry, withoutTrace } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { OutboxRepository } from './outbox.repository';
 import { PartitionQueue } from './partitions';
 import { RelayPass } from './relay-pass.service';
-import type { PassResult } from './relay-pass.service';
 
 /** Each pass holds a database connection; requests need the others. A pass that has to wait must not hold up the rest. */
 const CONCURRENT_PASSES = 4;
@@ -21,25 +20,18 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   private readonly passes = new Set<Promise<void>>();
   private readonly timers = new Set<NodeJS.Timeout>();
   private isPumpDue = false;
-  private state: 'idle' | 'running' | 'stopped' = 'idle';
-  private readonly counts;
+  private isRunning = false;
 
   constructor(
     private readonly outbox: OutboxRepository,
     private readonly relayPass: RelayPass,
-    metrics: Metrics,
     shutdown: ShutdownRegistry,
   ) {
-    this.counts = {
-      sent: metrics.counter('task_outbox_sent_total', 'Events confirmed by the broker'),
-      refused: metrics.counter('task_outbox_refused_total', 'Publish attempts that the broker refused'),
-      parked: metrics.counter('task_outbox_parked_total', 'Events parked after the last attempt'),
-    };
     shutdown.addDrainHook({ name: 'outbox relay', drain: () => this.stop() });
   }
 
   onApplicationBootstrap(): void {
-    this.state = 'running';
+    this.isRunning = true;
     this.sweep();
   }
 
@@ -49,7 +41,6 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
 
   /** Publishes the partition as soon as a pass is free. */
   wake(partition: number): void {
-    if (this.state === 'stopped') return;
     this.queue.want(partition);
     if (this.isPumpDue) return;
     this.isPumpDue = true;
@@ -62,14 +53,14 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
 
   /** Starts no further pass and waits for those under way. */
   async stop(): Promise<void> {
-    this.state = 'stopped';
+    this.isRunning = false;
     for (const timer of this.timers) clearTimeout(timer);
     this.timers.clear();
     await Promise.all(this.passes);
   }
 
   private pump(): void {
-    while (this.state === 'running' && this.passes.size < CONCURRENT_PASSES) {
+    while (this.isRunning && this.passes.size < CONCURRENT_PASSES) {
       const partition = this.queue.take();
       if (partition === null) return;
       // A pass publishes what many requests stored; each event brings its own trace.
@@ -82,30 +73,17 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private async run(partition: number): Promise<void> {
-    try {
-      const result = await this.relayPass.run(partition);
-      this.queue.release(partition);
-      this.count(partition, result);
-      if (result.nextDelayMs === 0) this.queue.want(partition);
-      else if (result.nextDelayMs !== null) this.wakeLater(result.nextDelayMs, partition);
-    } catch (error) {
+    const nextDelayMs = await this.relayPass.run(partition).catch((error: unknown) => {
       this.logger.warn(`relay of partition ${String(partition)} failed: ${String(error)}`);
-      this.queue.release(partition);
-      this.wakeLater(FAILURE_DELAY_MS, partition);
-    }
-  }
-
-  private count(partition: number, { sent, refused, parked }: PassResult): void {
-    this.counts.sent.inc(sent);
-    this.counts.refused.inc(refused);
-    this.counts.parked.inc(parked);
-    if (parked > 0) this.logger.error(`${String(parked)} events parked, in partition ${String(partition)}`);
+      return FAILURE_DELAY_MS;
+    });
+    this.queue.release(partition);
+    if (nextDelayMs === 0) this.queue.want(partition);
+    else if (nextDelayMs !== null) this.later(nextDelayMs, () => this.wake(partition));
   }
 
   private sweep(): void {
-    this.later(SWEEP_INTERVAL_MS, () => {
-      this.sweep();
-    });
+    this.later(SWEEP_INTERVAL_MS, () => this.sweep());
     this.outbox.findWaitingPartitions().then(
       (partitions) => {
         for (const partition of partitions) this.wake(partition);
@@ -116,14 +94,8 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     );
   }
 
-  private wakeLater(delayMs: number, partition: number): void {
-    this.later(delayMs, () => {
-      this.wake(partition);
-    });
-  }
-
   private later(delayMs: number, action: () => void): void {
-    if (this.state !== 'running') return;
+    if (!this.isRunning) return;
     const timer = setTimeout(() => {
       this.timers.delete(timer);
       action();
