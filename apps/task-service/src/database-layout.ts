@@ -1,4 +1,4 @@
-import { inboxMigrations } from '@platform/messaging';
+import { InboxMessage, inboxMigrations } from '@platform/messaging';
 import { TaskInstance } from './instances/instance.entity';
 import { TaskTables1800000000000 } from './migrations/1800000000000-task-tables';
 import { OutboxMessage } from './outbound/outbox-message.entity';
@@ -18,6 +18,7 @@ export const ENTITIES = [
   TriggerFire,
   AppliedBusinessUnitChange,
   OutboxMessage,
+  InboxMessage,
 ];
 
 /** In the order they apply; listed one by one, because a bundle has no folder to search. */

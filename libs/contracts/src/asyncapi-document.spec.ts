@@ -17,12 +17,12 @@ describe('docs/asyncapi.yaml', () => {
     expect(readFileSync(FILE, 'utf8')).toBe(document);
   });
 
-  it('holds every message, and every one that is no answer in an operation', () => {
+  it('holds every message, and every one that is not a response in an operation', () => {
     const { sends, receives } = TASK_SERVICE_OPERATIONS;
     for (const { name } of ALL_CONTRACTS) {
       expect(document).toContain(`\n    ${name}:\n      name: "${name}"`);
-      const isAnswer = /(Succeeded|Failed)$/.test(name);
-      expect([name, [...sends, ...receives].includes(name)]).toEqual([name, !isAnswer]);
+      const isResponse = /(Succeeded|Failed)$/.test(name);
+      expect([name, [...sends, ...receives].includes(name)]).toEqual([name, !isResponse]);
     }
   });
 

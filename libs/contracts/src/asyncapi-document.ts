@@ -1,6 +1,11 @@
-import type { Bus, MessageContract, RequestContract } from './message-contract';
-import { messageJsonSchema } from './message-json-schema';
-import { yamlText } from './yaml-text';
+import { stringify } from 'yaml';
+import {
+  type Bus,
+  isRequest,
+  type MessageContract,
+  messageJsonSchema,
+  type RequestContract,
+} from './message-contract';
 
 const NAMESPACE = 'Platform.Contracts';
 const CONTENT_TYPE = 'application/vnd.masstransit+json';
@@ -15,7 +20,7 @@ const BUSES: Readonly<Record<Bus, string>> = {
   scheduling: 'The scheduling bus; another virtual host or another broker, or the same one',
 };
 
-/** What the task service does with the messages that are no answers, by wire name. Source: task messaging spec, message flows. */
+/** What the task service does with the messages that are not responses, by wire name. Source: task messaging spec, message flows. */
 export interface ServiceOperations {
   readonly sends: readonly string[];
   readonly receives: readonly string[];
@@ -46,9 +51,9 @@ type Request = RequestContract<unknown, unknown, unknown>;
 /** The text of docs/asyncapi.yaml: an AsyncAPI 3.0 document of one service's view. */
 export function asyncApiDocument(contracts: readonly Contract[], operations: ServiceOperations): string {
   const requests = contracts.filter(isRequest);
-  const answers = new Set<Contract>(requests.flatMap(({ succeeded, failed }) => [succeeded, failed]));
-  const spoken = contracts.filter((contract) => !answers.has(contract));
-  return yamlText({
+  const responses = new Set<Contract>(requests.flatMap(({ succeeded, failed }) => [succeeded, failed]));
+  const ownChannel = contracts.filter((contract) => !responses.has(contract));
+  const document = {
     asyncapi: '3.0.0',
     info: { title: 'Task service messages', version: '1.0.0', description: DESCRIPTION },
     defaultContentType: CONTENT_TYPE,
@@ -59,12 +64,12 @@ export function asyncApiDocument(contracts: readonly Contract[], operations: Ser
       ]),
     ),
     channels: Object.fromEntries<object>([
-      ...spoken.map((contract) => [contract.name, channel(contract)] as const),
+      ...ownChannel.map((contract) => [contract.name, channel(contract)] as const),
       ...requests.map((request) => [replyChannelName(request), replyChannel(request)] as const),
     ]),
     operations: Object.fromEntries([
-      ...operations.sends.map((name) => operation('send', contractOf(spoken, name))),
-      ...operations.receives.map((name) => operation('receive', contractOf(spoken, name))),
+      ...operations.sends.map((name) => operation('send', contractOf(ownChannel, name))),
+      ...operations.receives.map((name) => operation('receive', contractOf(ownChannel, name))),
     ]),
     components: {
       messages: Object.fromEntries(contracts.map((contract) => [contract.name, message(contract)])),
@@ -73,6 +78,14 @@ export function asyncApiDocument(contracts: readonly Contract[], operations: Ser
         ...Object.fromEntries(contracts.map((contract) => [contract.name, schema(contract)])),
       },
     },
+  };
+  // Every string is quoted, so that no parser takes one for something else; one object used twice is written twice.
+  return stringify(document, {
+    aliasDuplicateObjects: false,
+    defaultKeyType: 'PLAIN',
+    defaultStringType: 'QUOTE_DOUBLE',
+    keepUndefined: false,
+    lineWidth: 0,
   });
 }
 
@@ -93,7 +106,7 @@ function channel(contract: Contract): object {
   };
 }
 
-/** Its address is known only when a request comes. */
+/** The channel of the two responses to a request; each request names its address. */
 function replyChannel(request: Request): object {
   return {
     address: null,
@@ -181,8 +194,4 @@ function contractOf(contracts: readonly Contract[], name: string): Contract {
   const found = contracts.find((contract) => contract.name === name);
   if (!found) throw new Error(`no contract is called ${name}`);
   return found;
-}
-
-function isRequest(contract: Contract): contract is Request {
-  return 'succeeded' in contract;
 }

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 
 /** Which of the platform's two bus instances carries a message. Source: task messaging spec, "What the service does" 4. */
 export type Bus = 'main' | 'scheduling';
@@ -14,7 +14,7 @@ export interface MessageContract<T> {
   readonly schema: z.ZodType<T>;
 }
 
-/** A message that is answered with exactly one of two messages. */
+/** A message whose receiver responds with exactly one of two messages. */
 export interface RequestContract<T, S, F> extends MessageContract<T> {
   readonly succeeded: MessageContract<S>;
   readonly failed: MessageContract<F>;
@@ -37,7 +37,7 @@ export function defineMessage<S extends z.ZodType>(
   return Object.freeze({ ...definition, schema: definition.schema as unknown as z.ZodType<z.output<S>> });
 }
 
-/** Declares a request together with its two answers. */
+/** Declares a request together with its two responses. */
 export function defineRequest<R extends z.ZodType, S, F>(
   definition: MessageDefinition<R> & {
     readonly succeeded: MessageContract<S>;
@@ -45,4 +45,17 @@ export function defineRequest<R extends z.ZodType, S, F>(
   },
 ): RequestContract<z.output<R>, S, F> {
   return Object.freeze({ ...definition, schema: definition.schema as unknown as z.ZodType<z.output<R>> });
+}
+
+/** Whether a contract expects a response. */
+export function isRequest(
+  contract: MessageContract<unknown>,
+): contract is RequestContract<unknown, unknown, unknown> {
+  return 'succeeded' in contract;
+}
+
+/** The message as JSON Schema 2020-12, as a sender must write it. Unknown fields stay allowed. */
+export function messageJsonSchema(contract: MessageContract<unknown>): Record<string, unknown> {
+  const schema = z.toJSONSchema(contract.schema, { io: 'input', target: 'draft-2020-12' });
+  return { ...schema, title: contract.name, description: contract.description };
 }

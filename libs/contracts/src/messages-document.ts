@@ -1,5 +1,4 @@
-import type { MessageContract, RequestContract } from './message-contract';
-import { messageJsonSchema } from './message-json-schema';
+import { isRequest, type MessageContract, messageJsonSchema } from './message-contract';
 
 /** The part of JSON Schema that the contracts use. */
 interface FieldSchema {
@@ -39,7 +38,7 @@ function overviewRow({ name, bus, description }: MessageContract<unknown>): stri
 
 function section(contract: MessageContract<unknown>): string {
   const fields = rows(messageJsonSchema(contract), '');
-  const answers = isRequest(contract)
+  const responses = isRequest(contract)
     ? [`Answered with \`${contract.succeeded.name}\` or \`${contract.failed.name}\`.`, '']
     : [];
   const table = ['| field | type | |', '|---|---|---|', ...fields];
@@ -48,7 +47,7 @@ function section(contract: MessageContract<unknown>): string {
     '',
     `${contract.description} Bus: ${contract.bus}.`,
     '',
-    ...answers,
+    ...responses,
     ...table,
     '',
   ].join('\n');
@@ -69,10 +68,4 @@ function typeText(schema: FieldSchema): string {
   if (schema.format === 'date-time') return 'instant (ISO 8601 with offset)';
   if (schema.format === 'uuid') return 'UUID';
   return [schema.type ?? 'anything'].flat().join(' or ');
-}
-
-function isRequest(
-  contract: MessageContract<unknown>,
-): contract is RequestContract<unknown, unknown, unknown> {
-  return 'succeeded' in contract;
 }

@@ -1,6 +1,5 @@
-import { BusinessUnitChangeV1 } from './business-unit-change-v1';
+import { BusinessUnitChangeV1, TaskInstanceCompletedEvent } from './main-bus-messages';
 import { InvalidMessageError, readMessage } from './read-message';
-import { TaskInstanceCompletedEvent } from './task-instance-completed-event';
 
 const CHANGE = {
   eventId: '01930000-5d2b-0015-8c3a-08dd0a1b2c3d',

@@ -1,34 +1,16 @@
-import { randomUUID } from 'node:crypto';
-import type { LoggerService } from '@nestjs/common';
-import type { Bus, MessageContract, RequestContract } from '@platform/contracts';
+import type { MessageContract } from '@platform/contracts';
 import { inSpan } from '@platform/service-defaults';
-import type { Clock } from '@platform/time';
-import { BusLink } from './bus/bus-link';
-import { ConfirmPublisher } from './bus/confirm-publisher';
-import { publishSerialized } from './bus/publish-serialized';
-import { declareEndpoint, workQueueOptions } from './bus/queue-topology';
-import { SupervisedConsumer } from './bus/supervised-consumer';
-import { AnswerSender } from './consuming/answer-sender';
+import { BusConnection, type BusConnectionOptions } from './broker/bus-connection';
+import { BusRequester } from './broker/bus-requester';
+import { ConfirmPublisher, envelopeMessage } from './broker/confirm-publisher';
+import { QueueConsumer } from './broker/queue-consumer';
+import { declareEndpoint } from './broker/queue-topology';
 import { DeliveryPipeline } from './consuming/delivery-pipeline';
-import type { Endpoint, MessagingCounters } from './consuming/endpoint';
-import { delaysOf } from './consuming/retry-decision';
-import { createEnvelope, type SerializedEnvelope } from './envelope/create-envelope';
-import { hostInfo } from './envelope/host-info';
-import { publishSpan } from './envelope/message-span';
-import { exchangeName } from './envelope/message-type';
-import { messageTraceHeaders } from './envelope/trace-headers';
+import { delaysOf, type Endpoint } from './consuming/endpoint';
+import { createEnvelope, exchangeName, type SerializedEnvelope } from './envelope/create-envelope';
+import { messageTraceHeaders, publishSpan } from './envelope/message-trace';
 import { MessageReturnedError } from './errors';
-import { BusRequester, type RequestOutcome } from './requesting/bus-requester';
-
-export interface BusRuntimeOptions {
-  readonly bus: Bus;
-  readonly url: string;
-  readonly service: string;
-  readonly namespace: string;
-  readonly logger: LoggerService;
-  readonly clock: Clock;
-  readonly counters: MessagingCounters;
-}
+import type { CountMessage } from './message-metrics';
 
 export interface PublishOptions {
   /** Identity of the message; sending again with the same one is harmless. Random unless given. */
@@ -40,61 +22,57 @@ export interface PublishOptions {
 }
 
 const DEFAULT_PUBLISH_TIMEOUT_MS = 2_000;
+const DEFAULT_PREFETCH = 10;
 
 /** Everything one process does on one bus. */
 export class BusRuntime {
-  private readonly link: BusLink;
+  readonly requester: BusRequester;
+  private readonly connection: BusConnection;
   private readonly publisher: ConfirmPublisher;
-  private readonly requester: BusRequester;
-  private readonly consumers: SupervisedConsumer[] = [];
+  private readonly consumers: QueueConsumer[] = [];
   private readonly stopping = new AbortController();
 
-  constructor(private readonly options: BusRuntimeOptions) {
-    this.link = new BusLink(options);
-    this.publisher = new ConfirmPublisher(this.link);
-    this.requester = new BusRequester(this.link, this.publisher, options.namespace, options.clock);
+  constructor(
+    options: BusConnectionOptions,
+    private readonly count: CountMessage,
+  ) {
+    this.connection = new BusConnection(options);
+    this.publisher = new ConfirmPublisher(this.connection);
+    this.requester = new BusRequester(this.connection, this.publisher);
   }
 
-  /** Begins to connect; does not wait for the broker. */
+  /** Starts to connect; does not wait for the broker. */
   open(): Promise<void> {
-    return this.link.open();
+    return this.connection.open();
   }
 
   get isUsable(): boolean {
-    return this.link.isUsable;
+    return this.connection.isUsable;
   }
 
-  /** Queues that should be consumed and at this moment are not. */
+  /** Queues that should be consumed and are not at this moment. */
   get idleQueues(): string[] {
     return this.consumers.filter((consumer) => !consumer.isConsuming).map((consumer) => consumer.queue);
   }
 
   /** Starts to consume an endpoint, now or as soon as there is a connection, and again after every interruption. */
   consume(endpoint: Endpoint): void {
-    const { namespace, clock, counters } = this.options;
-    const { link, publisher } = this;
-    const answers = new AnswerSender(link, namespace, clock);
-    const dependencies = {
-      link,
-      namespace,
+    const { connection, publisher, count } = this;
+    const { queue, prefetch = DEFAULT_PREFETCH, handlers, retryDelaysMs } = endpoint;
+    const pipeline = new DeliveryPipeline(endpoint, {
+      connection,
       publisher,
-      answers,
-      counters,
-      clock,
+      count,
       stopping: this.stopping.signal,
-    };
-    const pipeline = new DeliveryPipeline(endpoint, dependencies, () =>
-      consumer.reopen('its queues are gone'),
+      onBrokenTopology: () => consumer.reopen('its queues are gone'),
+    });
+    const exchanges = handlers.map(({ contract }) =>
+      exchangeName(connection.options.namespace, contract.name),
     );
-    const topology = {
-      queue: endpoint.queue,
-      exchanges: endpoint.handlers.map(({ contract }) => exchangeName(namespace, contract.name)),
-      delaysMs: delaysOf(endpoint.policy.retryDelaysMs),
-    };
-    const consumer = new SupervisedConsumer(link, {
-      queue: endpoint.queue,
-      queueOptions: workQueueOptions(endpoint.queue),
-      prefetch: endpoint.prefetch,
+    const topology = { queue, exchanges, delaysMs: delaysOf(retryDelaysMs) };
+    const consumer = new QueueConsumer(connection, {
+      queue,
+      prefetch,
       declare: (channel) => declareEndpoint(channel, topology),
       handle: (delivery) => pipeline.handle(delivery),
     });
@@ -102,49 +80,32 @@ export class BusRuntime {
     consumer.start();
   }
 
-  /** @throws as {@link ConfirmPublisher.publish}; {InvalidMessageError} if the message does not satisfy its contract */
-  async publish<T>(contract: MessageContract<T>, message: T, options: PublishOptions = {}): Promise<void> {
-    const envelope = createEnvelope(contract, message, {
-      namespace: this.options.namespace,
-      messageId: options.messageId ?? randomUUID(),
-      correlationId: options.correlationId,
-      conversationId: options.conversationId,
-      sentAt: this.options.clock.now(),
-      source: this.options.service,
-      hostAddress: this.link.hostAddress,
-      host: hostInfo(this.options.service),
-      headers: messageTraceHeaders(),
-    });
-    await this.publishEnvelope(envelope, options.timeoutMs);
+  /** The envelope of a message that this process sends now. @throws {InvalidMessageError} if the message breaks its contract */
+  createEnvelope<T>(contract: MessageContract<T>, message: T, options: PublishOptions): SerializedEnvelope {
+    const defaults = this.connection.envelopeOptions();
+    const { messageId = defaults.messageId, correlationId, conversationId } = options;
+    return createEnvelope(contract, message, { ...defaults, messageId, correlationId, conversationId });
   }
 
-  /** Publishes in the trace that the envelope's headers carry; what receives it hangs under this publish.
+  /** Publishes in the trace that the envelope's headers carry; the spans of its receivers hang under this publish.
    *  @throws as {@link ConfirmPublisher.publish} */
-  async publishEnvelope(envelope: SerializedEnvelope, timeoutMs = DEFAULT_PUBLISH_TIMEOUT_MS): Promise<void> {
-    const { bus, counters, logger } = this.options;
+  async publish(envelope: SerializedEnvelope, timeoutMs = DEFAULT_PUBLISH_TIMEOUT_MS): Promise<void> {
+    const { bus, logger } = this.connection;
+    const { exchange, messageId } = envelope;
     try {
       await inSpan(publishSpan(envelope), async (trace) => {
         const headers = { ...envelope.headers, ...messageTraceHeaders(trace) };
-        await publishSerialized(this.publisher, { ...envelope, headers }, timeoutMs);
-        logger.log(`bus ${bus}: published ${envelope.exchange} ${envelope.messageId}`);
+        await this.publisher.publish(envelopeMessage({ ...envelope, headers }), timeoutMs);
+        logger.log(`bus ${bus}: published ${exchange} ${messageId}`);
       });
-      counters.published(bus, envelope.exchange);
+      this.count('published', { bus, message: exchange });
     } catch (error) {
-      if (error instanceof MessageReturnedError) counters.returned(bus, envelope.exchange);
+      if (error instanceof MessageReturnedError) this.count('returned', { bus, message: exchange });
       throw error;
     }
   }
 
-  /** @throws as {@link BusRequester.request} */
-  request<T, S, F>(
-    contract: RequestContract<T, S, F>,
-    message: T,
-    options: { timeoutMs: number; correlationId?: string | undefined },
-  ): Promise<RequestOutcome<S, F>> {
-    return this.requester.request(contract, message, options);
-  }
-
-  /** No more deliveries; resolves when those in process are settled. Publishing and requesting still work. */
+  /** Stops deliveries; resolves when those in process are settled. Publishing and requesting still work. */
   async drain(): Promise<void> {
     this.stopping.abort();
     await Promise.all(this.consumers.map((consumer) => consumer.drain()));
@@ -153,6 +114,6 @@ export class BusRuntime {
   async close(): Promise<void> {
     this.stopping.abort();
     await Promise.allSettled([...this.consumers.map((consumer) => consumer.close()), this.requester.close()]);
-    await this.link.close();
+    await this.connection.close();
   }
 }

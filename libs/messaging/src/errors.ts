@@ -1,5 +1,5 @@
-/** The broker cannot take or confirm a message now: not connected, blocked, channel lost, or it refused. What was under way may
- *  or may not have arrived, so the same message (same messageId) should be sent again. */
+/** The broker cannot take or confirm a message now: not connected, blocked, channel lost, or it refused. A message under way may
+ *  or may not have arrived, so the sender should send the same message (same messageId) again. */
 export class BusUnavailableError extends Error {
   override readonly name = 'BusUnavailableError';
   constructor(
@@ -11,7 +11,7 @@ export class BusUnavailableError extends Error {
   }
 }
 
-/** No queue wants the message: the broker returned it, so it was not sent, although it was also confirmed. */
+/** No queue takes the message: the broker returned it. It was not sent, although the broker also confirmed it. */
 export class MessageReturnedError extends Error {
   override readonly name = 'MessageReturnedError';
   constructor(
@@ -34,18 +34,19 @@ export class PublishTimeoutError extends Error {
   }
 }
 
-/** Nobody answered in time. The request may still be carried out later. */
+/** No response came in time. The receiver may still carry the request out later. */
 export class RequestTimeoutError extends Error {
   override readonly name = 'RequestTimeoutError';
   constructor(
     readonly requestName: string,
     readonly timeoutMs: number,
   ) {
-    super(`${requestName} was not answered within ${timeoutMs} ms`);
+    super(`${requestName} got no response within ${timeoutMs} ms`);
   }
 }
 
-/** The other side failed to process the request and said so with a MassTransit `Fault`, or its answer breaks the contract. */
+/** The receiver failed to process the request and said so with a MassTransit `Fault`, or its response cannot be read or breaks
+ *  the contract. */
 export class RequestFaultedError extends Error {
   override readonly name = 'RequestFaultedError';
   constructor(

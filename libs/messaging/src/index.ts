@@ -1,20 +1,17 @@
 export { MessagingModule } from './nest/messaging.module';
-export { Answer, Consume } from './nest/consume.decorator';
+export { Consume, Respond } from './nest/consume.decorator';
 export type { ConsumeContext } from './nest/consume.decorator';
-export { MessagePublisher } from './nest/message-publisher';
-export { RequestClient } from './nest/request-client';
-export { inboxMigrations } from './nest/inbox-migrations';
-export type { RequestOutcome } from './requesting/bus-requester';
-export { createEnvelope } from './envelope/create-envelope';
+export { MessagePublisher, RequestClient } from './nest/buses';
+export { InboxMessage, inboxMigrations } from './nest/inbox.entity';
+export type { RequestOutcome } from './broker/bus-requester';
+export { createEnvelope, exchangeName } from './envelope/create-envelope';
 export type { SerializedEnvelope } from './envelope/create-envelope';
-export { messageTraceHeaders } from './envelope/trace-headers';
-export { exchangeName } from './envelope/message-type';
-export { errorQueue, retryQueue, skippedQueue } from './bus/queue-topology';
-export { connectBus } from './connect-bus';
-export type { ConnectBusOptions, PlainBus } from './connect-bus';
-export { ParkingLot } from './parking/parking-lot';
-export type { ParkingQueue } from './parking/parking-lot';
-export type { ParkedMessage } from './parking/parked-message';
+export { messageTraceHeaders } from './envelope/message-trace';
+export { errorQueue, retryQueue, skippedQueue } from './broker/queue-topology';
+export { connectBus, type PlainBus } from './connect-bus';
+export type { ConnectBusOptions } from './connect-bus';
+export { ErrorQueues } from './broker/error-queues';
+export type { ErrorQueue, FailedMessage } from './broker/error-queues';
 export {
   BusUnavailableError,
   MessageReturnedError,
@@ -22,3 +19,8 @@ export {
   RequestFaultedError,
   RequestTimeoutError,
 } from './errors';
+
+// The former names, until task-service uses the ones above.
+export { Respond as Answer } from './nest/consume.decorator';
+export { ErrorQueues as ParkingLot } from './broker/error-queues';
+export type { ErrorQueue as ParkingQueue, FailedMessage as ParkedMessage } from './broker/error-queues';

@@ -16,7 +16,7 @@ import {
   MessagePublisher,
   type PlainBus,
 } from '../src/index';
-import { Inbox } from '../src/nest/inbox';
+import { InboxRepository } from '../src/nest/inbox.repository';
 import { BrokerProbe } from './broker-probe';
 import { businessUnitChange, completedEvent } from './messages';
 import {
@@ -168,11 +168,16 @@ describe('consuming', () => {
     await noted(['completed 502']);
   });
 
+  it('keeps them in a table that its entity describes', async () => {
+    const { upQueries } = await app.get(DataSource).driver.createSchemaBuilder().log();
+    expect(upQueries.map(({ query }) => query)).toEqual([]);
+  });
+
   it('forgets messages that were applied long ago, and only those', async () => {
     await database.query(`
       INSERT INTO messaging.inbox (queue, message_id, message_name, applied_at)
       VALUES ('q', 'old', 'm', now() - interval '31 days'), ('q', 'recent', 'm', now() - interval '29 days')`);
-    await new Inbox(app.get(DataSource)).purge(30);
+    await new InboxRepository(app.get(DataSource)).purge(30);
     expect(await database.query('SELECT message_id FROM messaging.inbox')).toEqual([
       { message_id: 'recent' },
     ]);
@@ -188,7 +193,7 @@ describe('consuming', () => {
     await database.query(`
       INSERT INTO messaging.inbox (queue, message_id, message_name, applied_at)
       SELECT 'q', 'old ' || n, 'm', now() - interval '31 days' FROM generate_series(1, 20001) AS n`);
-    await new Inbox(app.get(DataSource)).purge(30);
+    await new InboxRepository(app.get(DataSource)).purge(30);
     expect(await database.query(`SELECT 1 FROM messaging.inbox WHERE queue = 'q'`)).toEqual([]);
     await database.query('DROP TRIGGER refuse_large ON messaging.inbox');
   });

@@ -3,7 +3,7 @@ import { connect } from 'amqplib';
 import { BusinessUnitChangeV1, TaskInstanceCompletedEvent } from '@platform/contracts';
 import { createTestBroker, eventually, type ReceivedMessage, type TestBroker } from '@platform/testing';
 import { connectBus, createEnvelope, type PlainBus, retryQueue } from '../src/index';
-import { declareEndpoint } from '../src/bus/queue-topology';
+import { declareEndpoint } from '../src/broker/queue-topology';
 import { BrokerProbe } from './broker-probe';
 import { businessUnitChange, completedEvent } from './messages';
 import { NAMESPACE, SILENT } from './messaging-app';

@@ -1,21 +1,23 @@
 import { postgresOptions, runMigrations } from '@platform/database';
 import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import { DataSource } from 'typeorm';
-import { Inbox } from '../src/nest/inbox';
-import { inboxMigrations } from '../src/nest/inbox-migrations';
+import { InboxRepository } from '../src/nest/inbox.repository';
+import { InboxMessage, inboxMigrations } from '../src/nest/inbox.entity';
 
 const SCHEMA = 'scale';
 const settings = {
   schema: SCHEMA,
   applicationName: 'scale',
-  entities: [],
+  entities: [InboxMessage],
   migrations: inboxMigrations(SCHEMA),
 };
 const migrate = (url: string): Promise<unknown> => runMigrations({ ...settings, url, poolSize: 1 });
 
 const ENTRY = { queue: 'q', messageName: 'm' };
 const apply = (dataSource: DataSource, messageId: string): Promise<unknown> =>
-  new Inbox(dataSource).apply({ ...ENTRY, messageId }, 'READ COMMITTED', () => Promise.resolve('answer'));
+  new InboxRepository(dataSource).apply({ ...ENTRY, messageId }, 'READ COMMITTED', () =>
+    Promise.resolve('answer'),
+  );
 
 describeStatementsAtScale<DataSource>({
   migrate,
@@ -29,8 +31,12 @@ describeStatementsAtScale<DataSource>({
   statements: [
     { name: 'apply a message', pages: 100, work: (d) => apply(d, 'new') },
     { name: 'apply it again', pages: 100, work: (d) => apply(d, 'new') },
-    { name: 'forget what is older than 30 days', pages: scaleRows(), work: (d) => new Inbox(d).purge(30) },
+    {
+      name: 'forget what is older than 30 days',
+      pages: scaleRows(),
+      work: (d) => new InboxRepository(d).purge(30),
+    },
     // Entries of the rows just removed stay in the index until it is vacuumed.
-    { name: 'forget again', pages: 600 + scaleRows() / 50, work: (d) => new Inbox(d).purge(30) },
+    { name: 'forget again', pages: 600 + scaleRows() / 50, work: (d) => new InboxRepository(d).purge(30) },
   ],
 });

@@ -4,7 +4,7 @@ import { DatabaseModule, runMigrations } from '@platform/database';
 import { ServiceDefaultsModule, ShutdownRegistry } from '@platform/service-defaults';
 import { createTestDatabase, type TestDatabase } from '@platform/testing';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { inboxMigrations, MessagingModule } from '../src/index';
+import { InboxMessage, inboxMigrations, MessagingModule } from '../src/index';
 
 /** Outages are caused on purpose here and need not fill the report. */
 export const SILENT = { log: () => undefined, warn: () => undefined, error: () => undefined };
@@ -61,7 +61,7 @@ export function startMessagingApp(options: MessagingAppOptions): Promise<INestAp
         url: databaseUrl,
         schema: SCHEMA,
         applicationName: 'messaging-test',
-        entities: [],
+        entities: [InboxMessage],
         migrations: MIGRATIONS,
         poolSize: 10,
       }),

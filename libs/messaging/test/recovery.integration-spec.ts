@@ -184,7 +184,7 @@ describe('recovery', () => {
     const mayAnswer = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    await neighbour.answer(UnscheduleRequest, { queue: 'recovery.unschedule' }, async ({ facilityId }) => {
+    await neighbour.respond(UnscheduleRequest, { queue: 'recovery.unschedule' }, async ({ facilityId }) => {
       await mayAnswer;
       return { succeeded: { facilityId, removed: true } };
     });

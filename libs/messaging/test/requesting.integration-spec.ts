@@ -5,9 +5,10 @@ import {
   ScheduleRecurringTaskInstanceGenerationRequest as ScheduleRequest,
   UnscheduleRecurringTaskInstanceGenerationRequest as UnscheduleRequest,
 } from '@platform/contracts';
+import { HealthRegistry } from '@platform/service-defaults';
 import { createTestBroker, eventually, type TestBroker, type TestDatabase } from '@platform/testing';
 import {
-  Answer,
+  Respond,
   type ConsumeContext,
   connectBus,
   MessageReturnedError,
@@ -38,7 +39,7 @@ type Outcome = RequestOutcome<
 
 @Injectable()
 class Unscheduler {
-  @Answer(UnscheduleRequest, { queue: 'suite.unschedule' })
+  @Respond(UnscheduleRequest, { queue: 'suite.unschedule' })
   async unschedule({ facilityId }: UnscheduleRequest, { transaction }: ConsumeContext): Promise<Outcome> {
     await transaction.query('INSERT INTO effects (note) VALUES ($1)', [`unscheduled ${facilityId}`]);
     if (facilityId === 666) throw new Error('the trigger store is broken');
@@ -63,6 +64,8 @@ describe('requests', () => {
       handlers: [Unscheduler],
     });
     neighbour = await connectBus({ url: broker.url, name: 'neighbour', logger: SILENT });
+    const checks = app.get(HealthRegistry).readinessChecks;
+    await eventually(() => Promise.all(checks.map((readiness) => readiness.check())));
   });
 
   beforeEach(async () => {
@@ -163,18 +166,24 @@ describe('requests', () => {
     expect((await foreign.answer()).envelope).toMatchObject({ message: { removed: true } });
   });
 
-  it('fail as faulted when the answer breaks its contract', async () => {
-    const queue = 'suite.nonsense';
-    await broker.management.bindQueue(`${NAMESPACE}:${ScheduleRequest.name}`, queue);
+  it.each([
+    ['breaks its contract', '{"facilityId":"many"}', 'facilityId'],
+    ['cannot be read', '{"facilityId":', 'the response cannot be read, the body is not JSON'],
+  ])('fail as faulted when the response %s', async (_what, body, detail) => {
+    const queue = `suite.nonsense.${randomUUID()}`;
     const connection = await connect(broker.url);
     const channel = await connection.createChannel();
+    await channel.assertQueue(queue, { exclusive: true });
+    await channel.assertExchange(`${NAMESPACE}:${ScheduleRequest.name}`, 'fanout', { durable: true });
+    await channel.bindQueue(queue, `${NAMESPACE}:${ScheduleRequest.name}`, '');
     await channel.consume(queue, (message) => {
       const { replyTo, correlationId } = message?.properties ?? {};
       const properties = { correlationId, type: ScheduleRequest.succeeded.name };
-      channel.sendToQueue(replyTo, Buffer.from('{"facilityId":"many"}'), properties);
+      channel.sendToQueue(replyTo, Buffer.from(body), properties);
     });
     const requested = neighbour.request(ScheduleRequest, { facilityId: 501 }, { timeoutMs: 5_000 });
     await expect(requested).rejects.toThrow(RequestFaultedError);
+    await expect(requested).rejects.toThrow(detail);
     await connection.close();
   });
 

@@ -21,7 +21,7 @@ import {
   type TestDatabase,
 } from '@platform/testing';
 import {
-  Answer,
+  Respond,
   connectBus,
   Consume,
   createEnvelope,
@@ -58,7 +58,7 @@ class TracedConsumer {
       await this.publisher.publish(TaskInstanceCompletedEvent, completedEvent({ facilityId: 2 }));
   }
 
-  @Answer(UnscheduleRequest, { queue: 'suite.traced-requests' })
+  @Respond(UnscheduleRequest, { queue: 'suite.traced-requests' })
   unschedule({ facilityId }: UnscheduleRequest) {
     seen.set(facilityId, currentTrace());
     return Promise.resolve({ succeeded: { facilityId, removed: true } });

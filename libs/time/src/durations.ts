@@ -21,3 +21,33 @@ export function sleep(durationMs: number, signal?: AbortSignal): Promise<void> {
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 }
+
+/** The outcome of `work`, or a rejection with `timeoutError()` after `timeoutMs`. The work itself goes on; its late outcome is ignored. */
+export async function withTimeout<T>(
+  work: Promise<T>,
+  timeoutMs: number,
+  timeoutError: () => Error,
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(timeoutError()), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Asks every `pollMs` whether `condition` holds; false if it does not before `timeoutMs` have passed. */
+export async function waitUntil(
+  condition: () => boolean,
+  { timeoutMs, pollMs }: { timeoutMs: number; pollMs: number },
+): Promise<boolean> {
+  const deadlineMs = performance.now() + timeoutMs;
+  while (!condition()) {
+    if (performance.now() > deadlineMs) return false;
+    await sleep(pollMs);
+  }
+  return true;
+}

@@ -1,4 +1,4 @@
-import type { ParkedMessage } from '@platform/messaging';
+import type { FailedMessage } from '@platform/messaging';
 import type { OutboxMessage } from '../outbound/outbox-message.entity';
 
 /** What is shown of a parked message, by name, in order. */
@@ -17,14 +17,14 @@ export function eventDetails(event: OutboxMessage): Shown {
 }
 
 /** A line of a list. */
-export function messageLine(message: ParkedMessage): Shown {
+export function messageLine(message: FailedMessage): Shown {
   const { id, queue, type, reason, parkedAt, errorType, errorMessage } = message;
   const error = errorType === null ? null : `${errorType}: ${errorMessage ?? ''}`;
   return { messageId: id, queue, type, reason, parkedAt, error };
 }
 
 /** Everything about a parked message. */
-export function messageDetails(message: ParkedMessage): Shown {
+export function messageDetails(message: FailedMessage): Shown {
   const { attempts, headers, body } = message;
   return { ...messageLine(message), attempts, headers, body: parsed(body) };
 }

@@ -1,7 +1,7 @@
 import type { Bus } from '@platform/contracts';
 import { postgresOptions } from '@platform/database';
-import { ParkingLot, errorQueue, skippedQueue } from '@platform/messaging';
-import type { ParkedMessage, ParkingQueue } from '@platform/messaging';
+import { ErrorQueues, errorQueue, skippedQueue } from '@platform/messaging';
+import type { ErrorQueue, FailedMessage } from '@platform/messaging';
 import { DataSource } from 'typeorm';
 import { SCHEMA } from '../database-layout';
 import { OutboxMessage } from '../outbound/outbox-message.entity';
@@ -57,12 +57,12 @@ export async function administerQueues(
   for (const bus of ['main', 'scheduling'] as const) {
     const queues = command.queues.filter((queue) => BUS_OF_QUEUE[queue] === bus);
     if (queues.length === 0) continue;
-    const lot = await ParkingLot.connect(bus, busUrls[bus]);
+    const errorQueues = await ErrorQueues.connect(bus, busUrls[bus]);
     try {
       for (const queue of queues)
-        shown.push(...(await onQueue(command, lot, queue, command.limit - shown.length)));
+        shown.push(...(await onQueue(command, errorQueues, queue, command.limit - shown.length)));
     } finally {
-      await lot.close();
+      await errorQueues.close();
     }
   }
   return shown;
@@ -70,20 +70,20 @@ export async function administerQueues(
 
 async function onQueue(
   { action, ids, isSkipped }: AdminCommand,
-  lot: ParkingLot,
+  errorQueues: ErrorQueues,
   source: QueueName,
   limit: number,
 ): Promise<Shown[]> {
-  const parking: ParkingQueue = { queue: isSkipped ? skippedQueue(source) : errorQueue(source), source };
-  const isChosen = ({ id }: ParkedMessage): boolean => ids?.has(id) ?? true;
+  const from: ErrorQueue = { queue: isSkipped ? skippedQueue(source) : errorQueue(source), source };
+  const isChosen = ({ id }: FailedMessage): boolean => ids?.has(id) ?? true;
   switch (action) {
     case 'list':
-      return (await lot.list(parking.queue, isChosen, limit)).map(messageLine);
+      return (await errorQueues.list(from.queue, isChosen, limit)).map(messageLine);
     case 'show':
-      return (await lot.list(parking.queue, isChosen, limit)).map(messageDetails);
+      return (await errorQueues.list(from.queue, isChosen, limit)).map(messageDetails);
     case 'replay':
-      return (await lot.replay(parking, isChosen)).map(messageLine);
+      return (await errorQueues.replay(from, isChosen)).map(messageLine);
     case 'discard':
-      return (await lot.discard(parking.queue, isChosen)).map(messageLine);
+      return (await errorQueues.discard(from.queue, isChosen)).map(messageLine);
   }
 }

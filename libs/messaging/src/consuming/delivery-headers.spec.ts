@@ -1,5 +1,5 @@
 import type { ConsumeMessage } from 'amqplib';
-import { attemptsOf, forwardedProperties, parkedHeaders, retryHeaders } from './delivery-headers';
+import { attemptsOf, errorHeaders, forwardedProperties, retryHeaders } from './delivery-headers';
 
 function delivery(
   headers: Record<string, unknown>,
@@ -51,12 +51,12 @@ describe('retryHeaders', () => {
   });
 });
 
-describe('parkedHeaders', () => {
-  const parked = { queue: 'q', attempts: 5, at: new Date('2026-01-05T10:00:00Z') };
+describe('errorHeaders', () => {
+  const failure = { queue: 'q', attempts: 5, at: new Date('2026-01-05T10:00:00Z') };
 
   it('adds the reason and the error without its stack', () => {
     const error = new RangeError('facility 501 is unknown');
-    expect(parkedHeaders(delivery({ tenant: 'acme' }), { ...parked, reason: 'failed', error })).toEqual({
+    expect(errorHeaders(delivery({ tenant: 'acme' }), { ...failure, reason: 'failed', error })).toEqual({
       tenant: 'acme',
       'x-original-exchange': 'Platform.Contracts:IThing',
       'x-error-reason': 'failed',
@@ -71,16 +71,16 @@ describe('parkedHeaders', () => {
   });
 
   it('bounds the text of the error', () => {
-    const headers = parkedHeaders(delivery({}), {
-      ...parked,
+    const headers = errorHeaders(delivery({}), {
+      ...failure,
       reason: 'failed',
       error: new Error('x'.repeat(5_000)),
     });
     expect(headers['MT-Fault-Message']).toHaveLength(1_000);
   });
 
-  it('calls a message that nobody handles a dead letter', () => {
-    const headers = parkedHeaders(delivery({}), { ...parked, reason: 'unknown-type', error: null });
+  it('calls a message without a handler a dead letter', () => {
+    const headers = errorHeaders(delivery({}), { ...failure, reason: 'unknown-type', error: null });
     expect(headers).toMatchObject({ 'x-error-reason': 'unknown-type', 'MT-Reason': 'dead-letter' });
     expect(headers).not.toHaveProperty('MT-Fault-Message');
   });

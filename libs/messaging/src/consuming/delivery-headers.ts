@@ -1,38 +1,38 @@
 import type { ConsumeMessage, Options } from 'amqplib';
-import { PUBLISH_ID_HEADER } from '../bus/publish-channel';
+import { PUBLISH_ID_HEADER } from '../broker/confirm-publisher';
 
-/** Waits in the broker that a message has behind it. */
+/** How often a message has waited in the broker for another attempt. */
 export const ATTEMPTS_HEADER = 'x-retry-attempts';
-/** Exchange that brought the message first; a retry comes through the default exchange. */
+/** Exchange that first brought the message; a retry comes through the default exchange. */
 export const EXCHANGE_HEADER = 'x-original-exchange';
 /** Why a message is in the error or skipped queue. */
 export const REASON_HEADER = 'x-error-reason';
 
-/** `unreadable`: no JSON object; `invalid`: not what its contract says; `unknown-type`: nobody here handles it; `failed`: its
- *  handler failed and the policy has no retry left. */
-export const PARK_REASONS = ['unreadable', 'invalid', 'unknown-type', 'failed'] as const;
-export type ParkReason = (typeof PARK_REASONS)[number];
+/** `unreadable`: not a JSON object; `invalid`: breaks its contract; `unknown-type`: no handler here; `failed`: its handler failed and
+ *  the policy has no retry left. */
+export const ERROR_REASONS = ['unreadable', 'invalid', 'unknown-type', 'failed'] as const;
+export type ErrorReason = (typeof ERROR_REASONS)[number];
 
-/** Written by the broker while dead-lettering; sent on, they would make it believe in a cycle and drop the message. */
+/** Written by the broker while dead-lettering; forwarded, they would look like a cycle, and the broker would drop the message. */
 const BROKER_HEADER = /^x-(death|first-death|last-death|delivery-count|acquired-count)/;
 
 const MAX_HEADER_TEXT = 1_000;
 
 type Headers = Readonly<Record<string, unknown>>;
 
-/** How often a message has already waited in the broker; 0 when the header is missing or nonsense. */
+/** How often a message has already waited in the broker; 0 when the header is missing or invalid. */
 export function attemptsOf(headers: Headers | undefined): number {
   const value = headers?.[ATTEMPTS_HEADER];
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;
 }
 
-/** The exchange through which a message first came, whether or not it has been retried since. */
+/** The exchange that first brought a message, whether or not it has been retried since. */
 export function originalExchange(message: ConsumeMessage): string {
   const recorded: unknown = message.properties.headers?.[EXCHANGE_HEADER];
   return typeof recorded === 'string' ? recorded : message.fields.exchange;
 }
 
-/** The properties of `message`, to send the same message on with other headers. */
+/** The properties with which the same message is forwarded under other headers. */
 export function forwardedProperties(
   message: Pick<ConsumeMessage, 'properties'>,
   headers: Headers,
@@ -55,7 +55,7 @@ export function forwardedProperties(
   return options;
 }
 
-/** Headers of a message that is sent on to be tried again. */
+/** Headers of a message that is forwarded to a retry queue. */
 export function retryHeaders(message: ConsumeMessage, attempts: number): Headers {
   return {
     ...senderHeaders(message),
@@ -64,22 +64,22 @@ export function retryHeaders(message: ConsumeMessage, attempts: number): Headers
   };
 }
 
-/** Headers of a message that is put aside: those it came with, then why, in MassTransit's words too. Type and text of the error
- *  only, since stacks tell attackers more than operators. */
-export function parkedHeaders(
+/** Headers of a message in an error or skipped queue: the sender's, then the reason, in MassTransit's words too. Only type and text
+ *  of the error, because a stack helps attackers more than operators. */
+export function errorHeaders(
   message: ConsumeMessage,
-  parked: { reason: ParkReason; queue: string; attempts: number; error: unknown; at: Date },
+  failure: { reason: ErrorReason; queue: string; attempts: number; error: unknown; at: Date },
 ): Headers {
   return {
     ...senderHeaders(message),
     [EXCHANGE_HEADER]: originalExchange(message),
-    [REASON_HEADER]: parked.reason,
-    [ATTEMPTS_HEADER]: parked.attempts,
-    'MT-Reason': parked.reason === 'unknown-type' ? 'dead-letter' : 'fault',
-    'MT-Fault-Timestamp': parked.at.toISOString(),
-    'MT-Fault-InputAddress': `queue:${parked.queue}`,
-    'MT-Fault-RetryCount': parked.attempts,
-    ...faultHeaders(parked.error),
+    [REASON_HEADER]: failure.reason,
+    [ATTEMPTS_HEADER]: failure.attempts,
+    'MT-Reason': failure.reason === 'unknown-type' ? 'dead-letter' : 'fault',
+    'MT-Fault-Timestamp': failure.at.toISOString(),
+    'MT-Fault-InputAddress': `queue:${failure.queue}`,
+    'MT-Fault-RetryCount': failure.attempts,
+    ...faultHeaders(failure.error),
   };
 }
 
@@ -89,7 +89,7 @@ function faultHeaders(error: unknown): Headers {
   return { 'MT-Fault-ExceptionType': type, 'MT-Fault-Message': message };
 }
 
-/** Type and bounded text of whatever was thrown; never its stack. */
+/** Type and bounded text of a thrown value; never its stack. */
 export function describeError(error: unknown): { type: string; message: string } {
   if (!(error instanceof Error))
     return { type: typeof error, message: String(error).slice(0, MAX_HEADER_TEXT) };

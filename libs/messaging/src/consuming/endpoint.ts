@@ -1,5 +1,6 @@
-import type { MessageContract } from '@platform/contracts';
-import type { ReceivedEnvelope } from '../envelope/read-envelope';
+import type { MessageContract, RequestContract } from '@platform/contracts';
+import type { RequestOutcome } from '../broker/bus-requester';
+import { exchangeName, messageTypeUrn } from '../envelope/create-envelope';
 
 /** What a handler learns about the delivery besides the message itself. */
 export interface DeliveryContext {
@@ -8,58 +9,99 @@ export interface DeliveryContext {
   readonly correlationId: string | null;
   /** Pass it on to every message that this one causes. */
   readonly conversationId: string;
-  /** When the sender sent it; null when it does not say. */
-  readonly sentAt: Date | null;
-  /** Whether the broker has handed it out before; handlers need not care, the inbox does. */
-  readonly redelivered: boolean;
-  readonly envelope: ReceivedEnvelope;
 }
 
-/** What is tried again, when, and how often. */
-export interface RetryPolicy {
-  /** Waits inside the process, in milliseconds, while the delivery is held. */
-  readonly immediateRetryDelaysMs: readonly number[];
-  /** Waits in the broker, in milliseconds, one queue per delay; each is used once, in this order. */
-  readonly retryDelaysMs: readonly number[];
-}
-
-/** An answer in the envelope's terms: which of the two contracts, and the message. */
-export interface Answer {
+/** The response to a request: one of its contract's two messages. */
+export interface HandlerResponse {
   readonly contract: MessageContract<unknown>;
   readonly message: unknown;
 }
 
-/** One message type at a queue. `process` carries the message out, once in effect, and gives the answer if there is one to give. */
+/** One message type at a queue. `process` carries the message out, once in effect, and returns the response if it is a request. */
 export interface EndpointHandler {
   readonly contract: MessageContract<unknown>;
   readonly isRequest: boolean;
-  readonly process: (message: unknown, context: DeliveryContext) => Promise<Answer | null>;
+  readonly process: (message: unknown, context: DeliveryContext) => Promise<HandlerResponse | null>;
 }
 
-/** A queue and what is done with its messages. */
-export interface Endpoint {
+/** How a queue is consumed. */
+export interface QueueOptions {
+  /** Durable queue shared by all replicas. */
   readonly queue: string;
+  /** Waits between attempts in the broker, in milliseconds, one queue per delay; after the last one the message goes to
+   *  `<queue>_error`. None unless given. */
+  readonly retryDelaysMs?: readonly number[];
+  /** Waits between attempts inside the process, in milliseconds, before the ones in the broker. Keep them short or few: the
+   *  delivery is held meanwhile. None unless given. */
+  readonly immediateRetryDelaysMs?: readonly number[];
+  /** Deliveries in process at one time; 10 unless given. */
+  readonly prefetch?: number;
+}
+
+/** A queue and how its messages are handled. */
+export interface Endpoint extends QueueOptions {
   readonly handlers: readonly EndpointHandler[];
-  readonly policy: RetryPolicy;
-  readonly prefetch: number;
-  /** Whether an error says that something everyone needs is away (the database), rather than that this message is bad. */
+  /** Whether an error means that a shared dependency (the database) is away, rather than that this message is bad. */
   readonly isOutage: (error: unknown) => boolean;
 }
 
-/** What the delivery pipeline counts; each method is one metric. */
-export interface MessagingCounters {
-  published(bus: string, message: string): void;
-  returned(bus: string, message: string): void;
-  consumed(queue: string, message: string): void;
-  retried(queue: string, message: string): void;
-  errored(queue: string, reason: string): void;
+/** The handler's outcome as the response that its contract names. */
+export function responseOf(
+  { succeeded, failed }: RequestContract<unknown, unknown, unknown>,
+  outcome: RequestOutcome<unknown, unknown>,
+): HandlerResponse {
+  return 'succeeded' in outcome
+    ? { contract: succeeded, message: outcome.succeeded }
+    : { contract: failed, message: outcome.failed };
 }
 
-/** Counts nothing. */
-export const NO_COUNTERS: MessagingCounters = {
-  published: () => undefined,
-  returned: () => undefined,
-  consumed: () => undefined,
-  retried: () => undefined,
-  errored: () => undefined,
-};
+/** The handler for a message that announces `messageTypes`, the most specific type first. A message that announces none is
+ *  identified by the exchange that it came through or, sent straight to a queue with one handler, by the queue. Null for none. */
+export function selectHandler(
+  handlers: readonly EndpointHandler[],
+  message: { messageTypes: readonly string[]; exchange: string; namespace: string },
+): EndpointHandler | null {
+  const { messageTypes, exchange, namespace } = message;
+  for (const type of messageTypes) {
+    // MassTransit writes the URN; a raw message's AMQP type may be the exchange's or the bare name as well.
+    const handler = handlers.find(({ contract: { name } }) =>
+      [messageTypeUrn(namespace, name), exchangeName(namespace, name), name].includes(type),
+    );
+    if (handler !== undefined) return handler;
+  }
+  if (messageTypes.length > 0) return null;
+  const byExchange = handlers.find(({ contract }) => exchangeName(namespace, contract.name) === exchange);
+  return byExchange ?? (handlers.length === 1 ? (handlers[0] ?? null) : null);
+}
+
+/** Wait of a message that fails only because the database is away, when its policy has no wait of its own. Long enough not to
+ *  hammer a database that is coming up. */
+export const OUTAGE_DELAY_MS = 15_000;
+
+/** What happens to a failed message. `retry` counts against the policy, `postpone` does not. */
+export type RetryDecision =
+  | { readonly action: 'retry'; readonly delayMs: number; readonly attempts: number }
+  | { readonly action: 'postpone'; readonly delayMs: number }
+  | { readonly action: 'give-up' };
+
+/** Takes the policy's next wait; when none is left, the message goes to the error queue. A queue without waits of its own does not
+ *  give messages up over an outage: nothing is wrong with them, so they are tried again until the database is back.
+ *  Source: task messaging spec, Limits ("applies to all exceptions" where a policy is given).
+ *  @param delivery.attempts how often the message has already waited in the broker */
+export function decideRetry(delivery: {
+  attempts: number;
+  retryDelaysMs?: readonly number[] | undefined;
+  isOutage: boolean;
+}): RetryDecision {
+  const { attempts, retryDelaysMs = [], isOutage } = delivery;
+  const delayMs = retryDelaysMs[attempts];
+  if (delayMs !== undefined) return { action: 'retry', delayMs, attempts: attempts + 1 };
+  if (isOutage && retryDelaysMs.length === 0) return { action: 'postpone', delayMs: OUTAGE_DELAY_MS };
+  return { action: 'give-up' };
+}
+
+/** Every wait that a queue with this policy may need, each once, shortest first. */
+export function delaysOf(retryDelaysMs: readonly number[] = []): number[] {
+  const delays = retryDelaysMs.length === 0 ? [OUTAGE_DELAY_MS] : retryDelaysMs;
+  return [...new Set(delays)].sort((a, b) => a - b);
+}

@@ -1,4 +1,4 @@
-/** Where MassTransit says a message should go. `endpoint` is an exchange, and a queue of the same name behind it. */
+/** A destination as MassTransit writes it. `endpoint` is an exchange with a queue of the same name behind it. */
 export interface Address {
   readonly kind: 'endpoint' | 'queue' | 'exchange';
   readonly name: string;
@@ -10,7 +10,7 @@ const SHORT_STRING_BYTES = 255;
 const BROKER_SCHEMES = new Set(['rabbitmq:', 'rabbitmqs:', 'amqp:', 'amqps:']);
 
 /** Reads `rabbitmq://host[:port][/vhost]/name[?…]` and the short forms `queue:name`, `exchange:name`, `topic:name`. The host is
- *  ignored: answers go to the broker the request came from. Null when the text is none of these, or its name too long for AMQP. */
+ *  ignored: responses go to the broker that the request came from. Null for any other text, or a name too long for AMQP. */
 export function parseAddress(text: string): Address | null {
   const short = /^(queue|exchange|topic):(?!\/\/)([^?]+)/i.exec(text);
   if (short !== null) {
@@ -24,7 +24,7 @@ export function parseAddress(text: string): Address | null {
   return BROKER_SCHEMES.has(url.protocol) && isName(name) ? { kind: 'endpoint', name } : null;
 }
 
-/** True for a text that fits into an AMQP property. */
+/** Whether a text fits into an AMQP property. */
 export function fitsProperty(text: string): boolean {
   return Buffer.byteLength(text) <= SHORT_STRING_BYTES;
 }
@@ -34,7 +34,7 @@ function isName(name: string): boolean {
 }
 
 /** The MassTransit host address behind an AMQP URL, without its credentials: `rabbitmq://host[:port][/vhost]`.
- *  @throws {Error} if the URL is not an AMQP URL; the text does not repeat it, since it may hold a password. */
+ *  @throws {Error} if the URL is not an AMQP URL; the text does not repeat it, because it may hold a password. */
 export function hostAddress(amqpUrl: string): string {
   if (!URL.canParse(amqpUrl)) throw new Error('not an AMQP URL (value withheld)');
   const url = new URL(amqpUrl);

@@ -1,10 +1,37 @@
+import { hostname } from 'node:os';
 import { type Bus, type MessageContract, readMessage } from '@platform/contracts';
-import { exchangeName, faultTypeUrns, messageTypeUrn } from './message-type';
+
+/** Name of the durable fanout exchange of a message type, as MassTransit names it: `Namespace:Type`. */
+export function exchangeName(namespace: string, messageName: string): string {
+  return `${namespace}:${messageName}`;
+}
+
+/** MassTransit's URN of a message type: `urn:message:Namespace:Type`. */
+export function messageTypeUrn(namespace: string, messageName: string): string {
+  return `urn:message:${namespace}:${messageName}`;
+}
+
+/** Whether a URN announces a fault, of whatever message. */
+export function isFaultUrn(urn: string): boolean {
+  return /^urn:message:MassTransit:(Receive)?Fault/i.test(urn);
+}
+
+const PROCESS = {
+  machineName: hostname(),
+  processId: process.pid,
+  frameworkVersion: process.version,
+  operatingSystemVersion: process.platform,
+};
+
+/** MassTransit's `host` section for a service in this process. */
+export function hostInfo(service: string): Readonly<Record<string, unknown>> {
+  return { ...PROCESS, processName: service, assembly: service };
+}
 
 /** MassTransit's content type for its JSON envelope. */
 export const ENVELOPE_CONTENT_TYPE = 'application/vnd.masstransit+json';
 
-/** A message ready to be published, in a form that a table can keep. */
+/** A message ready to be published, in a form that a table can store. */
 export interface SerializedEnvelope {
   readonly bus: Bus;
   /** The fanout exchange it goes to. */
@@ -23,15 +50,15 @@ export interface EnvelopeOptions {
   readonly messageId: string;
   readonly sentAt: Date;
   readonly correlationId?: string | undefined;
-  /** Given on by every message that another one causes; the messageId unless given. */
+  /** Passed on to every message that another one causes; the messageId unless given. */
   readonly conversationId?: string | undefined;
   readonly requestId?: string | undefined;
-  /** Where the answer goes. */
+  /** Where the response goes. */
   readonly responseAddress?: string | undefined;
   readonly expiresAt?: Date | undefined;
-  /** Who sends: the service's name. */
+  /** The sending service's name. */
   readonly source?: string | undefined;
-  /** The broker as MassTransit addresses it (see `hostAddress`); short addresses are written without it. */
+  /** The broker as MassTransit addresses it; without it addresses are written in the short form. */
   readonly hostAddress?: string | undefined;
   /** MassTransit's `host` section. */
   readonly host?: Readonly<Record<string, unknown>> | undefined;
@@ -40,7 +67,7 @@ export interface EnvelopeOptions {
 }
 
 /** Wraps a message in the MassTransit v8 JSON envelope.
- *  @throws {InvalidMessageError} if the message does not satisfy its own contract: better here than at every receiver. */
+ *  @throws {InvalidMessageError} if the message does not satisfy its own contract: it fails here rather than at every receiver. */
 export function createEnvelope<T>(
   contract: MessageContract<T>,
   message: T,
@@ -56,17 +83,17 @@ export function createEnvelope<T>(
   return { bus: contract.bus, exchange, messageId: options.messageId, body, headers: options.headers ?? {} };
 }
 
-/** What a fault says about the message that could not be processed. */
+/** What a fault tells about the message that could not be processed. */
 export interface FaultDetails {
   readonly messageName: string;
-  /** Null when the sender gave none; MassTransit reads a UUID or nothing there. */
+  /** Null when the sender gave none; MassTransit accepts a UUID or nothing there. */
   readonly faultedMessageId: string | null;
   readonly message: unknown;
   /** Type and text only: no stack leaves the process. */
   readonly error: { readonly type: string; readonly message: string };
 }
 
-/** The envelope of a MassTransit `Fault`, which tells a requester that it waits in vain. */
+/** The envelope of a MassTransit `Fault`, which tells a requester that no response will come. */
 export function createFaultBody(
   fault: FaultDetails,
   destinationAddress: string,
@@ -81,8 +108,9 @@ export function createFaultBody(
     faultMessageTypes: [messageTypeUrn(options.namespace, fault.messageName)],
     message: fault.message,
   };
+  const faulted = exchangeName(options.namespace, fault.messageName);
   return envelopeBody({
-    messageTypes: faultTypeUrns(options.namespace, fault.messageName),
+    messageTypes: [`urn:message:MassTransit:Fault[[${faulted}]]`, 'urn:message:MassTransit:Fault'],
     message,
     destinationAddress,
     options,
@@ -99,7 +127,7 @@ function envelopeBody(parts: {
   const sourceAddress =
     options.source &&
     (options.hostAddress ? `${options.hostAddress}/${options.source}` : `queue:${options.source}`);
-  // JSON.stringify drops what is undefined, so absent members are absent on the wire, as MassTransit writes them.
+  // JSON.stringify drops undefined members, so they are absent on the wire, as MassTransit writes them.
   return JSON.stringify({
     messageId: options.messageId,
     requestId: options.requestId,

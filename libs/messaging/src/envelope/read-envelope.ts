@@ -1,6 +1,6 @@
 import { UnreadableMessageError } from '../errors';
 
-/** The AMQP properties that say something about the body. */
+/** The AMQP properties that describe the body. */
 export interface TransportProperties {
   readonly contentType?: unknown;
   readonly messageId?: unknown;
@@ -10,10 +10,10 @@ export interface TransportProperties {
   readonly headers?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A message as it came in: MassTransit's envelope, or a bare JSON object with what its AMQP properties tell. */
+/** A received message: MassTransit's envelope, or a bare JSON object described by its AMQP properties. */
 export interface ReceivedEnvelope {
   readonly format: 'masstransit' | 'raw';
-  /** Null when the sender gave none, so that nothing can be recognised as a repetition of it. */
+  /** Null when the sender gave none; then a repetition cannot be recognised. */
   readonly messageId: string | null;
   readonly requestId: string | null;
   readonly correlationId: string | null;
@@ -22,7 +22,7 @@ export interface ReceivedEnvelope {
   readonly responseAddress: string | null;
   readonly faultAddress: string | null;
   readonly sentTime: string | null;
-  /** As announced, most specific first; empty when a raw message does not say. */
+  /** As announced, most specific first; empty when a raw message names none. */
   readonly messageTypes: readonly string[];
   /** The message itself, not yet checked against a contract. */
   readonly message: unknown;
@@ -31,8 +31,8 @@ export interface ReceivedEnvelope {
 
 const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\s*(;|$)/i;
 
-/** Reads a delivery. Member names of the envelope match in any case and none but `message` is required, since other clients
- *  write what they please. @throws {UnreadableMessageError} if it is no JSON object, or says that it is not JSON. */
+/** Reads a delivery. Member names of the envelope match in any case, and only `message` is required, because other clients differ
+ *  in what they write. @throws {UnreadableMessageError} if the body is not a JSON object, or its content type is not JSON */
 export function readEnvelope(content: Buffer, properties: TransportProperties): ReceivedEnvelope {
   const contentType = text(properties.contentType);
   if (contentType !== null && contentType !== '' && !JSON_TYPE.test(contentType)) {
@@ -48,6 +48,15 @@ export function readEnvelope(content: Buffer, properties: TransportProperties): 
     return wrapped(byName, body, properties);
   }
   return bare(members, properties);
+}
+
+/** As {@link readEnvelope}, with the error as a value. */
+export function tryReadEnvelope(content: Buffer, properties: TransportProperties): ReceivedEnvelope | Error {
+  try {
+    return readEnvelope(content, properties);
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
 }
 
 function wrapped(

@@ -1,67 +1,114 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import type { Bus } from '@platform/contracts';
+import type { Bus, MessageContract, RequestContract } from '@platform/contracts';
 import { CLOCK, HealthRegistry, ShutdownRegistry } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
-import { BusRuntime } from '../bus-runtime';
-import { MESSAGING_OPTIONS, type MessagingOptions } from './messaging-options';
-import { MessagingMetrics } from './messaging-metrics';
+import type { RequestOptions, RequestOutcome } from '../broker/bus-requester';
+import { BusRuntime, type PublishOptions } from '../bus-runtime';
+import type { SerializedEnvelope } from '../envelope/create-envelope';
+import { MessageMetrics } from '../message-metrics';
 
-const BUSES: readonly Bus[] = ['main', 'scheduling'];
+/** How a service takes part in the two buses. */
+export interface MessagingOptions {
+  /** Name of the service; seen in envelopes, reply queues and the broker's management. */
+  readonly service: string;
+  /** Namespace of the message types, e.g. `Platform.Contracts`. */
+  readonly namespace: string;
+  /** AMQP URL of the main bus; holds a password and is never logged. */
+  readonly main: { readonly url: string };
+  /** As `main`; may be the same broker. */
+  readonly scheduling: { readonly url: string };
+}
 
-/** The service's two buses: opened when the module starts, part of readiness, drained before HTTP closes and closed after it, since
+/** Injection token of {@link MessagingOptions}. */
+export const MESSAGING_OPTIONS = Symbol('MESSAGING_OPTIONS');
+
+/** The service's two buses: opened when the module starts, part of readiness, drained before HTTP closes and closed after it, because
  *  requests in flight may still publish. */
 @Injectable()
 export class Buses implements OnModuleInit, OnApplicationShutdown {
-  private readonly runtimes: ReadonlyMap<Bus, BusRuntime>;
+  private readonly runtimes: Readonly<Record<Bus, BusRuntime>>;
   private drained: Promise<void> | null = null;
 
   constructor(
-    @Inject(MESSAGING_OPTIONS) readonly options: MessagingOptions,
+    @Inject(MESSAGING_OPTIONS) options: MessagingOptions,
     @Inject(CLOCK) clock: Clock,
-    readonly counters: MessagingMetrics,
+    metrics: MessageMetrics,
     private readonly health: HealthRegistry,
     private readonly shutdown: ShutdownRegistry,
   ) {
     const { service, namespace } = options;
     const logger = new Logger('messaging');
     const runtime = (bus: Bus): BusRuntime =>
-      new BusRuntime({ bus, url: options[bus].url, service, namespace, logger, clock, counters });
-    this.runtimes = new Map(BUSES.map((bus) => [bus, runtime(bus)]));
+      new BusRuntime({ bus, url: options[bus].url, service, namespace, logger, clock }, metrics.count);
+    this.runtimes = { main: runtime('main'), scheduling: runtime('scheduling') };
   }
 
   async onModuleInit(): Promise<void> {
-    for (const [bus, runtime] of this.runtimes) {
-      this.health.addReadinessCheck({ name: `bus-${bus}`, check: () => this.check(bus) });
+    for (const [bus, runtime] of Object.entries(this.runtimes)) {
+      this.health.addReadinessCheck({ name: `bus-${bus}`, check: () => requireReady(runtime) });
       await runtime.open();
     }
     this.shutdown.addDrainHook({ name: 'message consumers', drain: () => this.drain() });
   }
 
   get(bus: Bus): BusRuntime {
-    const runtime = this.runtimes.get(bus);
-    if (runtime === undefined) throw new Error(`there is no bus ${bus}`);
-    return runtime;
+    return this.runtimes[bus];
   }
 
   /** Stops consuming and waits for the deliveries in process; publishing goes on. */
   drain(): Promise<void> {
-    this.drained ??= Promise.all([...this.runtimes.values()].map((runtime) => runtime.drain())).then(
-      () => undefined,
-    );
+    const { main, scheduling } = this.runtimes;
+    this.drained ??= Promise.all([main.drain(), scheduling.drain()]).then(() => undefined);
     return this.drained;
   }
 
   async onApplicationShutdown(): Promise<void> {
     await this.drain();
-    await Promise.all([...this.runtimes.values()].map((runtime) => runtime.close()));
+    await Promise.all([this.runtimes.main.close(), this.runtimes.scheduling.close()]);
+  }
+}
+
+function requireReady(runtime: BusRuntime): Promise<void> {
+  if (!runtime.isUsable) return Promise.reject(new Error('not connected'));
+  const [idle] = runtime.idleQueues;
+  if (idle === undefined) return Promise.resolve();
+  return Promise.reject(new Error(`queue ${idle} is not consumed`));
+}
+
+/** Publishes to the bus of the contract. Resolves only when the broker has taken responsibility, so a caller that must not lose
+ *  the message stores it first (outbox) and deletes it afterwards. */
+@Injectable()
+export class MessagePublisher {
+  constructor(private readonly buses: Buses) {}
+
+  /** @throws {BusUnavailableError} at once when the broker is away; {PublishTimeoutError} when it stays silent
+   *  @throws {MessageReturnedError} if no queue takes the message: it was not sent
+   *  @throws {InvalidMessageError} if the message does not satisfy its contract */
+  async publish<T>(contract: MessageContract<T>, message: T, options: PublishOptions = {}): Promise<void> {
+    const bus = this.buses.get(contract.bus);
+    await bus.publish(bus.createEnvelope(contract, message, options), options.timeoutMs);
   }
 
-  private check(bus: Bus): Promise<void> {
-    const runtime = this.get(bus);
-    if (!runtime.isUsable) return Promise.reject(new Error('not connected'));
-    const [idle] = runtime.idleQueues;
-    return idle === undefined
-      ? Promise.resolve()
-      : Promise.reject(new Error(`queue ${idle} is not consumed`));
+  /** Publishes what {@link createEnvelope} made. @throws as {@link publish} */
+  publishEnvelope(envelope: SerializedEnvelope, options: { timeoutMs?: number } = {}): Promise<void> {
+    return this.buses.get(envelope.bus).publish(envelope, options.timeoutMs);
+  }
+}
+
+/** Sends requests over the bus of the contract and waits for their responses. */
+@Injectable()
+export class RequestClient {
+  constructor(private readonly buses: Buses) {}
+
+  /** @throws {RequestTimeoutError} without a response in time; the receiver may still carry the request out
+   *  @throws {RequestFaultedError} if the receiver failed, or its response cannot be read or breaks the contract
+   *  @throws {MessageReturnedError} if no queue takes such requests
+   *  @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent */
+  request<T, S, F>(
+    contract: RequestContract<T, S, F>,
+    message: T,
+    options: RequestOptions,
+  ): Promise<RequestOutcome<S, F>> {
+    return this.buses.get(contract.bus).requester.request(contract, message, options);
   }
 }

@@ -1,9 +1,9 @@
 import 'reflect-metadata';
-import type { MessageContract, RequestContract } from '@platform/contracts';
+import type { Bus, MessageContract, RequestContract } from '@platform/contracts';
 import type { Isolation } from '@platform/database';
 import type { EntityManager } from 'typeorm';
-import type { DeliveryContext } from '../consuming/endpoint';
-import type { RequestOutcome } from '../requesting/bus-requester';
+import type { RequestOutcome } from '../broker/bus-requester';
+import type { DeliveryContext, QueueOptions } from '../consuming/endpoint';
 
 /** What a consumer's handler learns besides the message. */
 export interface ConsumeContext extends DeliveryContext {
@@ -11,25 +11,17 @@ export interface ConsumeContext extends DeliveryContext {
   readonly transaction: EntityManager;
 }
 
-export interface ConsumeOptions {
-  /** Durable queue shared by all replicas. Several handlers may share one queue if their policies are the same. */
-  readonly queue: string;
-  /** Waits between attempts in the broker, in milliseconds; after the last one the message goes to `<queue>_error`. */
-  readonly retryDelaysMs?: readonly number[];
-  /** Waits between attempts inside the process, in milliseconds, before the ones in the broker. Keep them short or few: the
-   *  delivery is held meanwhile. */
-  readonly immediateRetryDelaysMs?: readonly number[];
-  /** Deliveries in process at one time; the bus's prefetch unless given. */
-  readonly prefetch?: number;
+/** Several handlers may share one queue if they agree about its options. */
+export interface ConsumeOptions extends QueueOptions {
   /** Isolation of the transaction; READ COMMITTED unless given. */
   readonly isolation?: Isolation;
 }
 
-/** What a decorator notes down about a method. */
-export interface HandlerMetadata {
+/** What a decorator records about a method. */
+interface HandlerMetadata {
   readonly contract: MessageContract<unknown>;
-  /** Set for requests. */
-  readonly answers: RequestContract<unknown, unknown, unknown> | null;
+  /** The same contract if it is a request, else null. */
+  readonly request: RequestContract<unknown, unknown, unknown> | null;
   readonly options: ConsumeOptions;
 }
 
@@ -42,29 +34,64 @@ type MethodDecoratorFor<H> = <M extends H>(
 ) => void;
 
 /** Marks a provider's method as the handler of a message. The inbox row, the handler and all it writes through
- *  `context.transaction` are one transaction; the message is acknowledged after its commit and a repetition of it silently. */
+ *  `context.transaction` are one transaction. The message is acknowledged after the commit; a repetition is acknowledged unprocessed. */
 export function Consume<T>(
   contract: MessageContract<T>,
   options: ConsumeOptions,
 ): MethodDecoratorFor<(message: T, context: ConsumeContext) => Promise<void>> {
-  return (_target, _key, method) => note(method.value, { contract, answers: null, options });
+  return (_target, _key, method) => record(method.value, { contract, request: null, options });
 }
 
-/** Marks a provider's method as the one that answers a request; otherwise like {@link Consume}. The answer is sent after the
- *  commit and kept with the inbox row, so that a repeated request is answered again but carried out once. */
-export function Answer<T, S, F>(
+/** Marks a provider's method as the one that responds to a request; otherwise like {@link Consume}. The response is sent after the
+ *  commit and stored with the inbox row: a repeated request gets its response again but is carried out once. */
+export function Respond<T, S, F>(
   contract: RequestContract<T, S, F>,
   options: ConsumeOptions,
 ): MethodDecoratorFor<(message: T, context: ConsumeContext) => Promise<RequestOutcome<S, F>>> {
-  return (_target, _key, method) => note(method.value, { contract, answers: contract, options });
+  return (_target, _key, method) => record(method.value, { contract, request: contract, options });
 }
 
-/** What was noted on a method; empty for an ordinary one. */
+/** What the decorators recorded on a method; empty for an ordinary one. */
 export function handlersOf(method: object): readonly HandlerMetadata[] {
   return (Reflect.getMetadata(HANDLERS, method) as HandlerMetadata[] | undefined) ?? [];
 }
 
-function note(method: object | undefined, metadata: HandlerMetadata): void {
+function record(method: object | undefined, metadata: HandlerMetadata): void {
   if (method === undefined) throw new Error('only methods handle messages');
   Reflect.defineMetadata(HANDLERS, [...handlersOf(method), metadata], method);
+}
+
+/** A marked method, ready to be called. */
+export interface DiscoveredHandler extends HandlerMetadata {
+  readonly invoke: (message: unknown, context: ConsumeContext) => Promise<unknown>;
+}
+
+/** A queue with all its handlers. */
+export interface EndpointPlan {
+  readonly bus: Bus;
+  readonly options: QueueOptions;
+  readonly handlers: readonly DiscoveredHandler[];
+}
+
+/** Groups handlers by queue. @throws {Error} if two handlers of one queue want the same message, or disagree about the queue's
+ *  bus, retries or prefetch, of which it can have only one each */
+export function planEndpoints(handlers: readonly DiscoveredHandler[]): EndpointPlan[] {
+  const plans = new Map<string, EndpointPlan>();
+  for (const handler of handlers) {
+    const { contract, options } = handler;
+    const plan = plans.get(options.queue) ?? { bus: contract.bus, options, handlers: [] };
+    if (plan.handlers.some((other) => other.contract.name === contract.name))
+      throw new Error(`queue ${options.queue}: one message has two handlers`);
+    if (settingsOf(plan.bus, plan.options) !== settingsOf(contract.bus, options))
+      throw new Error(`queue ${options.queue}: its handlers disagree about its options`);
+    plans.set(options.queue, { ...plan, handlers: [...plan.handlers, handler] });
+  }
+  return [...plans.values()];
+}
+
+function settingsOf(
+  bus: Bus,
+  { retryDelaysMs = [], immediateRetryDelaysMs = [], prefetch }: QueueOptions,
+): string {
+  return JSON.stringify([bus, retryDelaysMs, immediateRetryDelaysMs, prefetch ?? null]);
 }

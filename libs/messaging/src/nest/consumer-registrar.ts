@@ -11,17 +11,18 @@ import { ContentionError, DatabaseUnavailableError, isConnectionError } from '@p
 import { HealthRegistry } from '@platform/service-defaults';
 import { HOUR_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
+import type { RequestOutcome } from '../broker/bus-requester';
+import { type EndpointHandler, responseOf } from '../consuming/endpoint';
+import { MessageMetrics } from '../message-metrics';
 import { Buses } from './buses';
-import { type DiscoveredHandler, type EndpointPlan, planEndpoints } from './endpoint-plan';
-import { handlersOf } from './consume.decorator';
-import { Inbox } from './inbox';
-import { inboxHandler } from './inbox-handler';
+import { type DiscoveredHandler, type EndpointPlan, handlersOf, planEndpoints } from './consume.decorator';
+import { InboxRepository } from './inbox.repository';
 
 const STARTUP_POLL_MS = 250;
 const PURGE_INTERVAL_MS = HOUR_MS;
 const INBOX_DAYS = 30;
 
-/** Finds the methods marked with @Consume and @Answer and starts to consume their queues, once the service has started: before its
+/** Finds the methods marked with @Consume and @Respond and starts to consume their queues once the service has started: before its
  *  migrations are applied every message would fail. */
 @Injectable()
 export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -35,6 +36,7 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
     private readonly scanner: MetadataScanner,
     private readonly buses: Buses,
     private readonly health: HealthRegistry,
+    private readonly metrics: MessageMetrics,
     @Optional() private readonly dataSource?: DataSource,
   ) {}
 
@@ -42,10 +44,9 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
     this.planned = planEndpoints(this.discover());
     if (this.planned.length === 0) return;
     if (this.dataSource === undefined) throw new Error('message handlers need a DataSource for their inbox');
-    this.health.addReadinessCheck({ name: 'message-consumers', check: () => this.checkStarted() });
-    const { counters } = this.buses;
-    const inbox = new Inbox(this.dataSource, ({ queue, messageName }) =>
-      counters.duplicate(queue, messageName),
+    this.health.addReadinessCheck({ name: 'message-consumers', check: () => this.requireStarted() });
+    const inbox = new InboxRepository(this.dataSource, ({ queue, messageName }) =>
+      this.metrics.count('duplicate', { queue, message: messageName }),
     );
     void this.start(inbox);
   }
@@ -55,7 +56,7 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
     clearInterval(this.purgeTimer);
   }
 
-  private async start(inbox: Inbox): Promise<void> {
+  private async start(inbox: InboxRepository): Promise<void> {
     while (!(await this.hasStarted())) {
       if (this.stopped.signal.aborted) return;
       await delay(STARTUP_POLL_MS);
@@ -63,23 +64,13 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
     if (this.stopped.signal.aborted || this.health.isShuttingDown) return;
     const plans = this.planned;
     this.planned = [];
-    for (const plan of plans) this.consume(plan, inbox);
+    for (const { bus, options, handlers } of plans) {
+      const messages = handlers.map(({ contract }) => contract.name);
+      this.metrics.startQueue(options.queue, messages);
+      const endpointHandlers = handlers.map((handler) => inboxHandler(handler, inbox));
+      this.buses.get(bus).consume({ ...options, handlers: endpointHandlers, isOutage });
+    }
     this.purgeTimer = setInterval(() => void this.purge(inbox), PURGE_INTERVAL_MS).unref();
-  }
-
-  private consume(plan: EndpointPlan, inbox: Inbox): void {
-    const { counters, options } = this.buses;
-    counters.startQueue(
-      plan.queue,
-      plan.handlers.map(({ contract }) => contract.name),
-    );
-    this.buses.get(plan.bus).consume({
-      queue: plan.queue,
-      handlers: plan.handlers.map((handler) => inboxHandler(handler, inbox)),
-      policy: plan.policy,
-      prefetch: plan.prefetch ?? options[plan.bus].prefetch ?? 10,
-      isOutage,
-    });
   }
 
   private async hasStarted(): Promise<boolean> {
@@ -92,11 +83,11 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
     }
   }
 
-  private checkStarted(): Promise<void> {
+  private requireStarted(): Promise<void> {
     return this.planned.length > 0 ? Promise.reject(new Error('not started')) : Promise.resolve();
   }
 
-  private async purge(inbox: Inbox): Promise<void> {
+  private async purge(inbox: InboxRepository): Promise<void> {
     try {
       await inbox.purge(INBOX_DAYS, () => this.stopped.signal.aborted);
     } catch (error) {
@@ -118,6 +109,26 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
       });
     });
   }
+}
+
+/** Wraps a marked method so that it runs once per message and queue, in one transaction with the message's inbox row. */
+function inboxHandler(
+  { contract, request, options, invoke }: DiscoveredHandler,
+  inbox: InboxRepository,
+): EndpointHandler {
+  return {
+    contract,
+    isRequest: request !== null,
+    process: async (message, context) => {
+      const key = { queue: options.queue, messageId: context.messageId, messageName: contract.name };
+      const stored = await inbox.apply(key, options.isolation ?? 'READ COMMITTED', async (transaction) => {
+        const outcome = await invoke(message, { ...context, transaction });
+        return request === null ? null : JSON.stringify(outcome);
+      });
+      if (request === null || stored === null) return null;
+      return responseOf(request, JSON.parse(stored) as RequestOutcome<unknown, unknown>);
+    },
+  };
 }
 
 function isOutage(error: unknown): boolean {

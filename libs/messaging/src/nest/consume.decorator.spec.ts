@@ -4,11 +4,10 @@ import {
   ScheduleCreatedEvent,
   ScheduleCreatedNotification,
 } from '@platform/contracts';
-import type { ConsumeOptions } from './consume.decorator';
-import { type DiscoveredHandler, planEndpoints } from './endpoint-plan';
+import { type ConsumeOptions, type DiscoveredHandler, planEndpoints } from './consume.decorator';
 
 function discovered(contract: MessageContract<unknown>, options: ConsumeOptions): DiscoveredHandler {
-  return { contract, answers: null, options, invoke: () => Promise.resolve() };
+  return { contract, request: null, options, invoke: () => Promise.resolve() };
 }
 
 describe('planEndpoints', () => {
@@ -18,7 +17,7 @@ describe('planEndpoints', () => {
       discovered(ScheduleCreatedNotification, { queue: 'b' }),
       discovered(ScheduleCreatedEvent, { queue: 'a', retryDelaysMs: [1] }),
     ]);
-    expect(plans.map(({ queue, bus, handlers }) => [queue, bus, handlers.length])).toEqual([
+    expect(plans.map(({ options, bus, handlers }) => [options.queue, bus, handlers.length])).toEqual([
       ['a', 'main', 2],
       ['b', 'scheduling', 1],
     ]);

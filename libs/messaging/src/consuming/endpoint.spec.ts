@@ -1,6 +1,5 @@
 import { BusinessUnitChangeV1, type MessageContract, ScheduleCreatedEvent } from '@platform/contracts';
-import type { EndpointHandler } from './endpoint';
-import { selectHandler } from './select-handler';
+import { decideRetry, delaysOf, type EndpointHandler, OUTAGE_DELAY_MS, selectHandler } from './endpoint';
 
 function handler(contract: MessageContract<unknown>): EndpointHandler {
   return { contract, isRequest: false, process: () => Promise.resolve(null) };
@@ -42,5 +41,41 @@ describe('selectHandler', () => {
   it('knows a message without a type by a queue with one handler, and by nothing at a shared queue', () => {
     expect(select([CHANGE], [])).toBe(CHANGE);
     expect(select([CHANGE, CREATED], [])).toBeNull();
+  });
+});
+
+const POLICY = [5_000, 30_000, 60_000, 180_000, 300_000];
+
+describe('decideRetry', () => {
+  it.each([true, false])('takes the waits of the policy in order, then gives up (outage: %p)', (isOutage) => {
+    const decisions = [0, 1, 2, 3, 4, 5].map((attempts) =>
+      decideRetry({ attempts, retryDelaysMs: POLICY, isOutage }),
+    );
+    expect(decisions).toEqual([
+      ...POLICY.map((delayMs, index) => ({ action: 'retry', delayMs, attempts: index + 1 })),
+      { action: 'give-up' },
+    ]);
+  });
+
+  it('gives up at once without a policy', () => {
+    expect(decideRetry({ attempts: 0, retryDelaysMs: [], isOutage: false })).toEqual({ action: 'give-up' });
+  });
+
+  it('without a policy never gives a message up over an outage', () => {
+    const decision = decideRetry({ attempts: 0, retryDelaysMs: [], isOutage: true });
+    expect(decision).toEqual({ action: 'postpone', delayMs: OUTAGE_DELAY_MS });
+  });
+
+  it('gives up a message that claims more attempts than the policy has', () => {
+    expect(decideRetry({ attempts: 99, retryDelaysMs: POLICY, isOutage: true })).toEqual({
+      action: 'give-up',
+    });
+  });
+});
+
+describe('delaysOf', () => {
+  it('names each wait once, and always one for outages', () => {
+    expect(delaysOf([5_000, 1_000, 5_000])).toEqual([1_000, 5_000]);
+    expect(delaysOf([])).toEqual([OUTAGE_DELAY_MS]);
   });
 });

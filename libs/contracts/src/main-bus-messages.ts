@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import { actor, cron, identifier, instant, integerId, timeZone } from './fields';
+import { defineMessage, type MessageOf } from './message-contract';
+
+/** What happened to a business unit. Source: task messaging spec, Events; fields from the design decisions. */
+export const BusinessUnitChangeV1 = defineMessage({
+  name: 'IBusinessUnitChangeV1',
+  bus: 'main',
+  description:
+    'Published by the customers service. On activation the task service schedules recurring generation for each facility, on deactivation it removes it.',
+  schema: z.object({
+    eventId: identifier,
+    occurredAtUtc: instant,
+    businessUnitId: integerId,
+    facilityIds: z.array(integerId),
+    changeType: z.enum(['Activated', 'Deactivated', 'Updated']),
+    timeZone: timeZone.optional(),
+  }),
+});
+export type BusinessUnitChangeV1 = MessageOf<typeof BusinessUnitChangeV1>;
+
+/** The fields of ScheduleCreatedEvent, which the scheduling service passes on unchanged as IScheduleCreatedEvent. */
+export const scheduleCreatedFields = z.object({
+  scheduleId: identifier,
+  facilityId: integerId,
+  name: z.string(),
+  schedule: cron,
+  timeZone,
+  createdAtUtc: instant,
+  createdBy: actor,
+});
+
+/** A schedule was stored. Source: task messaging spec, Events. */
+export const ScheduleCreatedEvent = defineMessage({
+  name: 'ScheduleCreatedEvent',
+  bus: 'main',
+  description: 'Published by the task service after POST /Schedules; received by the scheduling service.',
+  schema: scheduleCreatedFields,
+});
+export type ScheduleCreatedEvent = MessageOf<typeof ScheduleCreatedEvent>;
+
+/** A task instance was completed. Source: task messaging spec, Events. */
+export const TaskInstanceCompletedEvent = defineMessage({
+  name: 'TaskInstanceCompletedEvent',
+  bus: 'main',
+  description:
+    'Published by the task service once for each completed task instance; received by external systems.',
+  schema: z.object({
+    taskInstanceId: identifier,
+    scheduleId: identifier,
+    facilityId: integerId,
+    dueAtUtc: instant,
+    completedAtUtc: instant,
+    completedBy: actor,
+  }),
+});
+export type TaskInstanceCompletedEvent = MessageOf<typeof TaskInstanceCompletedEvent>;

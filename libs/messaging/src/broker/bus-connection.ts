@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto';
+import { AmqpConnection } from '@golevelup/nestjs-rabbitmq';
+import type { LoggerService } from '@nestjs/common';
+import type { Bus } from '@platform/contracts';
+import { type Clock, SECOND_MS, withTimeout } from '@platform/time';
+import type { Channel, ConfirmChannel } from 'amqplib';
+import { hostAddress } from '../envelope/address';
+import { type EnvelopeOptions, hostInfo } from '../envelope/create-envelope';
+import { messageTraceHeaders } from '../envelope/message-trace';
+import { BusUnavailableError } from '../errors';
+
+export interface BusConnectionOptions {
+  readonly bus: Bus;
+  /** Holds a password; never logged and never part of an error. */
+  readonly url: string;
+  /** Name of this program; seen in envelopes, reply queues and the broker's management. */
+  readonly service: string;
+  /** Namespace of the message types, e.g. `Platform.Contracts`. */
+  readonly namespace: string;
+  readonly logger: LoggerService;
+  readonly clock: Clock;
+}
+
+/** A channel that golevelup's connection manager sets up once, as soon as there is a connection. */
+export type ManagedChannel = AmqpConnection['managedChannel'];
+
+const CONNECT_TIMEOUT_MS = 5 * SECOND_MS;
+const CLOSE_TIMEOUT_MS = 5 * SECOND_MS;
+
+/** One golevelup connection to one bus. golevelup connects and reconnects it; the owner of a channel recovers that channel. */
+export class BusConnection {
+  /** The broker as MassTransit addresses it, without credentials. */
+  readonly hostAddress: string;
+  private readonly amqp: AmqpConnection;
+  private blockedReason: string | null = null;
+  private isReportedDown = false;
+
+  /** @throws {Error} if the URL is not an AMQP URL */
+  constructor(readonly options: BusConnectionOptions) {
+    const { bus, url, service, logger } = options;
+    this.hostAddress = hostAddress(url);
+    this.amqp = new AmqpConnection({
+      name: bus,
+      uri: url,
+      enableDirectReplyTo: false,
+      logger: quiet(logger),
+      connectionInitOptions: {
+        wait: false,
+        skipConnectionFailedLogging: true,
+        skipDisconnectFailedLogging: true,
+      },
+      connectionManagerOptions: {
+        heartbeatIntervalInSeconds: 5,
+        reconnectTimeInSeconds: 1,
+        connectionOptions: {
+          timeout: CONNECT_TIMEOUT_MS,
+          noDelay: true,
+          clientProperties: { connection_name: `${service} (${bus})` },
+        },
+      },
+    });
+  }
+
+  get bus(): Bus {
+    return this.options.bus;
+  }
+
+  get logger(): LoggerService {
+    return this.options.logger;
+  }
+
+  /** What the envelope of any message from this process says. */
+  envelopeOptions(): EnvelopeOptions {
+    const { service, namespace, clock } = this.options;
+    return {
+      namespace,
+      messageId: randomUUID(),
+      sentAt: clock.now(),
+      source: service,
+      hostAddress: this.hostAddress,
+      host: hostInfo(service),
+      headers: messageTraceHeaders(),
+    };
+  }
+
+  /** Starts to connect and returns at once: a service starts without its broker. */
+  async open(): Promise<void> {
+    await this.amqp.init();
+    const manager = this.amqp.managedConnection;
+    manager.on('connect', () => this.onConnected());
+    manager.on('disconnect', ({ err }: { err?: Error }) => this.onDown(err));
+    manager.on('connectFailed', ({ err }: { err?: Error }) => this.onDown(err));
+    manager.on('blocked', ({ reason }) => {
+      this.blockedReason = reason;
+      this.logger.warn(`bus ${this.bus} is blocked by the broker: ${reason}`);
+    });
+    manager.on('unblocked', () => {
+      this.blockedReason = null;
+    });
+  }
+
+  /** Whether messages can be sent now. */
+  get isUsable(): boolean {
+    return this.amqp.managedConnection?.isConnected() === true && this.blockedReason === null;
+  }
+
+  /** @throws {BusUnavailableError} without a connection, or while the broker blocks it: what is written then would wait in memory */
+  requireUsable(): void {
+    if (this.isUsable) return;
+    const { blockedReason } = this;
+    throw new BusUnavailableError(
+      this.bus,
+      blockedReason === null ? 'not connected' : `blocked, ${blockedReason}`,
+    );
+  }
+
+  /** Opens a channel for publishing. @throws {BusUnavailableError} without a usable connection, or if it dies meanwhile */
+  async openConfirmChannel(): Promise<ConfirmChannel> {
+    this.requireUsable();
+    try {
+      const channel = await this.amqp.managedConnection.connection?.createConfirmChannel();
+      if (channel !== undefined) return channel;
+    } catch (error) {
+      throw new BusUnavailableError(this.bus, 'no channel could be opened', { cause: error });
+    }
+    throw new BusUnavailableError(this.bus, 'not connected');
+  }
+
+  /** A channel for consuming, set up now or as soon as there is a connection. A set-up that fails is an `error` event. */
+  manageChannel(name: string, setup: (channel: Channel) => Promise<void>): ManagedChannel {
+    return this.amqp.managedConnection.createChannel({ name, confirm: false, setup });
+  }
+
+  /** Closes the connection; bounded, because a broker that hangs must not hold the process. */
+  async close(): Promise<void> {
+    if (this.amqp.managedConnection === undefined) return;
+    try {
+      const timeoutError = (): Error => new Error(`not closed within ${CLOSE_TIMEOUT_MS} ms`);
+      await withTimeout(this.amqp.close(), CLOSE_TIMEOUT_MS, timeoutError);
+    } catch (error) {
+      this.logger.debug?.(`closing bus ${this.bus}: ${String(error)}`);
+    }
+  }
+
+  private onConnected(): void {
+    this.blockedReason = null;
+    this.isReportedDown = false;
+    this.logger.log(`bus ${this.bus} is connected`);
+  }
+
+  private onDown(error: Error | undefined): void {
+    this.blockedReason = null;
+    // One line per outage, not one per attempt to reconnect.
+    if (this.isReportedDown) return;
+    this.isReportedDown = true;
+    this.logger.warn(`bus ${this.bus} is down: ${error?.message ?? 'closed'}; reconnecting`);
+  }
+}
+
+/** golevelup's own lines go to debug: this library reports connections and failures itself. */
+function quiet(logger: LoggerService): LoggerService {
+  const debug = (message: unknown): void => {
+    logger.debug?.(message);
+  };
+  return { log: debug, error: debug, warn: debug, debug, verbose: debug };
+}

@@ -1,0 +1,198 @@
+import { createHash } from 'node:crypto';
+import type { Bus } from '@platform/contracts';
+import { SECOND_MS, withTimeout } from '@platform/time';
+import { type Channel, type ChannelModel, type Message, connect } from 'amqplib';
+import {
+  ATTEMPTS_HEADER,
+  EXCHANGE_HEADER,
+  REASON_HEADER,
+  attemptsOf,
+  forwardedProperties,
+} from '../consuming/delivery-headers';
+import { tryReadEnvelope } from '../envelope/read-envelope';
+import { BusUnavailableError, PublishTimeoutError } from '../errors';
+import { PUBLISH_ID_HEADER, PublishChannel } from './confirm-publisher';
+
+const CONNECT_TIMEOUT_MS = 5 * SECOND_MS;
+const CONFIRM_TIMEOUT_MS = 5 * SECOND_MS;
+
+/** A message that its receiver, or the broker, moved to an error or skipped queue. */
+export interface FailedMessage {
+  /** The message's own id; `body-` and a part of the body's SHA-256 when the sender gave none. */
+  readonly id: string;
+  /** The queue it lies in, e.g. `orders_error`. */
+  readonly queue: string;
+  /** The message type that it announces, without namespace; null when it names none. */
+  readonly type: string | null;
+  /** `failed`, `invalid`, `unreadable`, `unknown-type`; the broker's own reason, e.g. `delivery-limit`, when the broker moved it. */
+  readonly reason: string;
+  readonly errorType: string | null;
+  readonly errorMessage: string | null;
+  /** ISO 8601; null when unknown. */
+  readonly parkedAt: string | null;
+  /** How often it waited in the broker for another attempt. */
+  readonly attempts: number;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, unknown>>;
+}
+
+/** An error or skipped queue and the queue whose messages it holds. */
+export interface ErrorQueue {
+  /** e.g. `orders_error`. */
+  readonly queue: string;
+  /** e.g. `orders`. */
+  readonly source: string;
+}
+
+type Choice = (message: FailedMessage) => boolean;
+
+/** Error and skipped queues of one bus, for operators: list what lies there, send it to its queue again, or delete it. A message
+ *  that one operator looks at is invisible to another meanwhile; whatever stays, stays in its order. */
+export class ErrorQueues {
+  private constructor(
+    private readonly bus: Bus,
+    private readonly connection: ChannelModel,
+  ) {}
+
+  /** @throws {BusUnavailableError} without a connection within 5 s; its text names no address */
+  static async connect(bus: Bus, url: string): Promise<ErrorQueues> {
+    try {
+      const connection = await connect(url, {
+        timeout: CONNECT_TIMEOUT_MS,
+        clientProperties: { connection_name: `operator (${bus})` },
+      });
+      // Without a listener a broken connection would end the process; the command under way fails by itself.
+      connection.on('error', () => undefined);
+      return new ErrorQueues(bus, connection);
+    } catch (error) {
+      // The code only: a text might hold the address with its password.
+      const { code } = error as { code?: unknown };
+      const detail = typeof code === 'string' ? code : 'connection refused';
+      throw new BusUnavailableError(bus, detail, { cause: error });
+    }
+  }
+
+  /** The chosen messages, oldest first, at most `limit`; a queue that does not exist is empty. */
+  async list(queue: string, choose: Choice, limit: number): Promise<FailedMessage[]> {
+    const found: FailedMessage[] = [];
+    await this.visit(queue, (message) => {
+      if (found.length < limit && choose(message)) found.push(message);
+      return Promise.resolve(false);
+    });
+    return found;
+  }
+
+  /** Sends the chosen messages to their queue again, as they first came: same message id, same body, no attempts counted. A
+   *  message leaves the error queue once the broker has confirmed the copy, so a crash between the two sends it twice, and the
+   *  receiver's inbox applies it once.
+   *  @throws {MessageReturnedError} when the source queue does not exist; the message stays where it is */
+  async replay({ queue, source }: ErrorQueue, choose: Choice): Promise<FailedMessage[]> {
+    const outgoing = new PublishChannel(this.bus, await this.connection.createConfirmChannel());
+    const timeoutError = (): Error => new PublishTimeoutError('', CONFIRM_TIMEOUT_MS);
+    const replayed: FailedMessage[] = [];
+    try {
+      await this.visit(queue, async (message, delivery) => {
+        if (!choose(message)) return false;
+        const options = forwardedProperties(delivery, replayHeaders(delivery));
+        const copy = { exchange: '', routingKey: source, content: delivery.content, options };
+        await withTimeout(outgoing.publish(copy), CONFIRM_TIMEOUT_MS, timeoutError);
+        return replayed.push(message) > 0;
+      });
+    } finally {
+      await outgoing.close();
+    }
+    return replayed;
+  }
+
+  /** Deletes the chosen messages for good; returns them one last time. */
+  async discard(queue: string, choose: Choice): Promise<FailedMessage[]> {
+    const discarded: FailedMessage[] = [];
+    await this.visit(queue, (message) => {
+      const isChosen = choose(message);
+      if (isChosen) discarded.push(message);
+      return Promise.resolve(isChosen);
+    });
+    return discarded;
+  }
+
+  async close(): Promise<void> {
+    await this.connection.close();
+  }
+
+  /** Shows `decide` every message that lies in the queue now, and removes those for which it resolves with true. A message that comes
+   *  meanwhile, perhaps because its replay failed, is not visited. */
+  private async visit(
+    queue: string,
+    decide: (message: FailedMessage, delivery: Message) => Promise<boolean>,
+  ): Promise<void> {
+    const channel = await this.connection.createChannel();
+    channel.on('error', () => undefined);
+    try {
+      for (let left = await countMessages(channel, queue); left > 0; left -= 1) {
+        const delivery = await channel.get(queue);
+        if (delivery === false) break;
+        if (await decide(failedMessage(queue, delivery), delivery)) channel.ack(delivery);
+      }
+    } finally {
+      // Whatever was not acknowledged returns to its place.
+      await channel.close().catch((error: unknown) => {
+        if ((error as Error).name !== 'IllegalOperationError') throw error;
+      });
+    }
+  }
+}
+
+async function countMessages(channel: Channel, queue: string): Promise<number> {
+  try {
+    return (await channel.checkQueue(queue)).messageCount;
+  } catch (error) {
+    // The broker closes the channel over a missing queue.
+    if ((error as { code?: unknown }).code === 404) return 0;
+    throw error;
+  }
+}
+
+/** Headers that the receiver or the broker added when the message failed: a replayed message starts afresh without them. */
+const FAILURE_HEADER =
+  /^(MT-Fault-|MT-Reason$|x-(death|first-death|last-death|delivery-count|acquired-count))/;
+const COUNTING_HEADERS: ReadonlySet<string> = new Set([REASON_HEADER, ATTEMPTS_HEADER, PUBLISH_ID_HEADER]);
+
+function failedMessage(queue: string, delivery: Message): FailedMessage {
+  const headers = (delivery.properties.headers ?? {}) as Record<string, unknown>;
+  const read = tryReadEnvelope(delivery.content, delivery.properties);
+  const envelope = read instanceof Error ? null : read;
+  const brokersReason = text(headers['x-first-death-reason'])?.replaceAll('_', '-');
+  return {
+    id: envelope?.messageId ?? text(delivery.properties.messageId) ?? bodyId(delivery.content),
+    queue,
+    type: envelope?.messageTypes[0]?.split(':').at(-1) ?? null,
+    reason: text(headers[REASON_HEADER]) ?? brokersReason ?? 'unknown',
+    errorType: text(headers['MT-Fault-ExceptionType']),
+    errorMessage: text(headers['MT-Fault-Message']),
+    parkedAt: text(headers['MT-Fault-Timestamp']),
+    attempts: attemptsOf(headers),
+    body: delivery.content.toString('utf8'),
+    headers,
+  };
+}
+
+/** The exchange that brought the message first stays known: it identifies a message without an envelope. */
+function replayHeaders(delivery: Message): Record<string, unknown> {
+  const headers = (delivery.properties.headers ?? {}) as Record<string, unknown>;
+  const kept = Object.entries(headers).filter(
+    ([name]) => !FAILURE_HEADER.test(name) && !COUNTING_HEADERS.has(name),
+  );
+  const firstExchange = headers[EXCHANGE_HEADER] ?? headers['x-first-death-exchange'];
+  return {
+    ...Object.fromEntries(kept),
+    ...(typeof firstExchange === 'string' ? { [EXCHANGE_HEADER]: firstExchange } : {}),
+  };
+}
+
+function bodyId(content: Buffer): string {
+  return `body-${createHash('sha256').update(content).digest('hex').slice(0, 32)}`;
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}

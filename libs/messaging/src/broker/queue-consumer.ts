@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import { fullJitterDelayMs } from '@platform/time';
+import type { Channel, ConsumeMessage } from 'amqplib';
+import type { BusConnection, ManagedChannel } from './bus-connection';
+
+/** What becomes of a delivery. `requeue` gives it back to the broker, which delivers it again. */
+export type Settlement = 'ack' | 'requeue';
+
+export interface QueueConsumerOptions {
+  readonly queue: string;
+  /** Deliveries in process at one time. */
+  readonly prefetch: number;
+  /** Declares what the queue needs; sends all its commands before it first waits. */
+  readonly declare: (channel: Channel) => Promise<void>;
+  /** Must not reject. */
+  readonly handle: (message: ConsumeMessage) => Promise<Settlement>;
+}
+
+const MAX_REOPEN_DELAY_MS = 10_000;
+
+/** Consumes a queue on a channel of its own. The connection manager recovers from a lost connection only. A channel that died (somebody
+ *  declared the queue differently, say) and a subscription that the broker cancelled (the queue was deleted or moved) stay dead; here
+ *  all three end the channel, and after a pause a new one declares everything again. */
+export class QueueConsumer {
+  private managed: ManagedChannel | null = null;
+  /** Set while the broker delivers. */
+  private channel: Channel | null = null;
+  private reopenTimer: NodeJS.Timeout | undefined;
+  private failures = 0;
+  private isWanted = false;
+  private readonly inFlight = new Set<Promise<void>>();
+  private readonly consumerTag: string;
+
+  constructor(
+    private readonly connection: BusConnection,
+    private readonly options: QueueConsumerOptions,
+  ) {
+    this.consumerTag = `${options.queue}#${randomUUID()}`;
+  }
+
+  get queue(): string {
+    return this.options.queue;
+  }
+
+  get isConsuming(): boolean {
+    return this.channel !== null;
+  }
+
+  start(): void {
+    this.isWanted = true;
+    this.open();
+  }
+
+  /** Stops deliveries; resolves when those in process are settled. */
+  async drain(): Promise<void> {
+    this.isWanted = false;
+    clearTimeout(this.reopenTimer);
+    const { channel } = this;
+    this.channel = null;
+    // Without its channel a subscription that is still being set up cannot start to deliver later.
+    if (channel === null) await this.discard();
+    else await this.tolerateLostChannel(() => channel.cancel(this.consumerTag));
+    while (this.inFlight.size > 0) await Promise.all(this.inFlight);
+  }
+
+  /** Ends the channel; deliveries still in process go back to the broker. */
+  async close(): Promise<void> {
+    this.isWanted = false;
+    clearTimeout(this.reopenTimer);
+    await this.discard();
+  }
+
+  /** Ends the channel and opens a new one, which declares everything again. */
+  reopen(reason: string): void {
+    void this.discard();
+    if (!this.isWanted || this.reopenTimer !== undefined) return;
+    this.failures += 1;
+    const delayMs = 50 + fullJitterDelayMs(this.failures, { baseMs: 100, maxMs: MAX_REOPEN_DELAY_MS });
+    this.debug(`${reason}; opening a new channel in ${delayMs} ms`);
+    this.reopenTimer = setTimeout(() => {
+      this.reopenTimer = undefined;
+      if (this.isWanted) this.open();
+    }, delayMs);
+  }
+
+  private open(): void {
+    const onLost = (reason: string): void => {
+      if (this.managed === managed) this.reopen(reason);
+    };
+    const managed = this.connection.manageChannel(`consume ${this.queue}`, async (channel) => {
+      await this.subscribe(channel, onLost);
+      if (this.managed !== managed) return;
+      this.channel = channel;
+      this.failures = 0;
+    });
+    this.managed = managed;
+    managed.on('error', (error: Error) => {
+      this.warn(error);
+      onLost('setting up failed');
+    });
+  }
+
+  private async subscribe(channel: Channel, onLost: (reason: string) => void): Promise<void> {
+    channel.on('error', (error) => this.warn(error));
+    channel.on('close', () => onLost('channel closed'));
+    const { queue, prefetch, declare } = this.options;
+    const deliver = (message: ConsumeMessage | null): void => {
+      if (message === null) onLost('cancelled by the broker');
+      else this.deliver(channel, message);
+    };
+    await Promise.all([
+      channel.prefetch(prefetch),
+      declare(channel),
+      channel.consume(queue, deliver, { consumerTag: this.consumerTag }),
+    ]);
+  }
+
+  private deliver(channel: Channel, message: ConsumeMessage): void {
+    const settled = this.settle(channel, message).finally(() => this.inFlight.delete(settled));
+    this.inFlight.add(settled);
+  }
+
+  private async settle(channel: Channel, message: ConsumeMessage): Promise<void> {
+    const settlement = await this.options.handle(message);
+    // On a lost channel the broker delivers again by itself.
+    await this.tolerateLostChannel(() =>
+      settlement === 'ack' ? channel.ack(message) : channel.nack(message, false, true),
+    );
+  }
+
+  private async discard(): Promise<void> {
+    const { managed } = this;
+    this.managed = null;
+    this.channel = null;
+    await this.tolerateLostChannel(() => managed?.close());
+  }
+
+  private async tolerateLostChannel(work: () => unknown): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.debug(String(error));
+    }
+  }
+
+  private warn(error: Error): void {
+    this.connection.logger.warn(`consumer of ${this.queue}: ${error.message}`);
+  }
+
+  private debug(message: string): void {
+    this.connection.logger.debug?.(`consumer of ${this.queue}: ${message}`);
+  }
+}

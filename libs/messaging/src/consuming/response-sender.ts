@@ -1,0 +1,120 @@
+import { withTimeout } from '@platform/time';
+import type { ConsumeMessage } from 'amqplib';
+import type { BusConnection } from '../broker/bus-connection';
+import { type OutgoingMessage, PublishChannel } from '../broker/confirm-publisher';
+import { type Address, fitsProperty, parseAddress } from '../envelope/address';
+import {
+  createEnvelope,
+  createFaultBody,
+  ENVELOPE_CONTENT_TYPE,
+  type EnvelopeOptions,
+} from '../envelope/create-envelope';
+import { messageTraceHeaders } from '../envelope/message-trace';
+import type { ReceivedEnvelope } from '../envelope/read-envelope';
+import { MessageReturnedError, PublishTimeoutError } from '../errors';
+import { describeError } from './delivery-headers';
+import type { HandlerResponse } from './endpoint';
+
+const NOT_FOUND = 404;
+const SEND_TIMEOUT_MS = 2_000;
+
+/** A request as it was received. */
+export interface ReceivedRequest {
+  readonly delivery: ConsumeMessage;
+  readonly envelope: ReceivedEnvelope;
+}
+
+/** Sends responses and faults to requesters: a response to the envelope's responseAddress, a fault to its faultAddress if it has one;
+ *  without either, to the AMQP reply-to. */
+export class ResponseSender {
+  constructor(private readonly connection: BusConnection) {}
+
+  /** @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent now; the request should be delivered again */
+  async respond(request: ReceivedRequest, { contract, message }: HandlerResponse): Promise<void> {
+    const { body, messageId } = createEnvelope(contract, message, this.envelopeOptions(request));
+    await this.send(request, request.envelope.responseAddress, { messageId, body });
+  }
+
+  /** Tells the requester that processing failed. @throws as {@link respond} */
+  async fault(request: ReceivedRequest, messageName: string, error: unknown): Promise<void> {
+    const { envelope } = request;
+    const options = this.envelopeOptions(request);
+    const destination = envelope.faultAddress ?? envelope.responseAddress;
+    const details = {
+      messageName,
+      faultedMessageId: envelope.messageId,
+      message: envelope.message,
+      error: describeError(error),
+    };
+    const body = createFaultBody(details, destination ?? '', options);
+    await this.send(request, destination, { messageId: options.messageId, body });
+  }
+
+  private envelopeOptions({ envelope }: ReceivedRequest): EnvelopeOptions {
+    return {
+      ...this.connection.envelopeOptions(),
+      requestId: envelope.requestId ?? undefined,
+      correlationId: envelope.format === 'masstransit' ? (envelope.correlationId ?? undefined) : undefined,
+      conversationId: envelope.conversationId ?? envelope.messageId ?? undefined,
+    };
+  }
+
+  private async send(
+    request: ReceivedRequest,
+    destination: string | null,
+    { messageId, body }: { messageId: string; body: string },
+  ): Promise<void> {
+    const { logger, bus } = this.connection;
+    const address = replyAddress(request, destination);
+    if (address === null) {
+      logger.warn(`bus ${bus}: a request names no address for its response`);
+      return;
+    }
+    const correlationId: unknown = request.delivery.properties.correlationId ?? request.envelope.requestId;
+    const options = {
+      contentType: ENVELOPE_CONTENT_TYPE,
+      messageId,
+      headers: messageTraceHeaders(),
+      ...(typeof correlationId === 'string' && fitsProperty(correlationId) ? { correlationId } : {}),
+    };
+    const content = Buffer.from(body);
+    for (const [exchange, routingKey] of routes(address)) {
+      if (await this.isTaken({ exchange, routingKey, content, options })) return;
+    }
+    logger.warn(`bus ${bus}: no requester listens at ${address.name} any more`);
+  }
+
+  /** Whether the broker took the message. It goes over a channel of its own: a requester that has gone takes its exchange along, and
+   *  publishing to a missing exchange kills the channel. */
+  private async isTaken(message: OutgoingMessage): Promise<boolean> {
+    const channel = await PublishChannel.open(this.connection);
+    const timeoutError = (): Error => new PublishTimeoutError(message.exchange, SEND_TIMEOUT_MS);
+    try {
+      await withTimeout(channel.publish(message), SEND_TIMEOUT_MS, timeoutError);
+      return true;
+    } catch (error) {
+      if (error instanceof MessageReturnedError || channel.closeCode === NOT_FOUND) return false;
+      throw error;
+    } finally {
+      channel.close().catch((error: unknown) => {
+        this.connection.logger.debug?.(`closing a response channel: ${String(error)}`);
+      });
+    }
+  }
+}
+
+function replyAddress({ delivery }: ReceivedRequest, destination: string | null): Address | null {
+  const address = destination === null ? null : parseAddress(destination);
+  if (address !== null) return address;
+  const replyTo: unknown = delivery.properties.replyTo;
+  return typeof replyTo === 'string' && replyTo !== '' ? { kind: 'queue', name: replyTo } : null;
+}
+
+/** Exchange and routing key to try, in order. Our own and MassTransit's endpoints are an exchange in front of a queue of the same
+ *  name; other clients may have the queue only. */
+function routes({ kind, name }: Address): [exchange: string, routingKey: string][] {
+  const toExchange: [string, string] = [name, ''];
+  const toQueue: [string, string] = ['', name];
+  if (kind === 'exchange') return [toExchange];
+  return kind === 'queue' ? [toQueue, toExchange] : [toExchange, toQueue];
+}

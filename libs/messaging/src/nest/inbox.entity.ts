@@ -1,0 +1,53 @@
+import { Column, Entity, Index, type MigrationInterface, PrimaryColumn, type QueryRunner } from 'typeorm';
+
+/** A message that a queue's handler has applied; written in the transaction of the handler. In the service's own schema. */
+@Entity('inbox')
+export class InboxMessage {
+  @PrimaryColumn('text')
+  queue!: string;
+
+  @PrimaryColumn('text', { name: 'message_id' })
+  messageId!: string;
+
+  @Column('text', { name: 'message_name' })
+  messageName!: string;
+
+  /** BRIN: only the purge of old rows reads it. */
+  @Index('inbox_applied_at', { type: 'brin' })
+  @Column('timestamptz', { name: 'applied_at', default: () => 'now()' })
+  appliedAt!: Date;
+
+  /** The outcome as JSON if the message is a request: a repetition gets it again. */
+  @Column('text', { name: 'answer', nullable: true })
+  response!: string | null;
+}
+
+/** Migrations that create the inbox table in `schema`; list them among the service's own. The service's role needs SELECT, INSERT,
+ *  UPDATE and DELETE on it. @throws {RangeError} if the schema's name is not a plain identifier */
+export function inboxMigrations(schema: string): (new () => MigrationInterface)[] {
+  if (!/^[a-z_][a-z0-9_]*$/.test(schema))
+    throw new RangeError('a schema name is letters, digits and underscores');
+  const table = `"${schema}"."inbox"`;
+  return [
+    class CreateInbox1767225600000 implements MigrationInterface {
+      readonly name = 'CreateInbox1767225600000';
+
+      async up(runner: QueryRunner): Promise<void> {
+        await runner.query(`
+          CREATE TABLE ${table} (
+            queue        text        NOT NULL,
+            message_id   text        NOT NULL,
+            message_name text        NOT NULL,
+            applied_at   timestamptz NOT NULL DEFAULT now(),
+            answer       text,
+            PRIMARY KEY (queue, message_id)
+          )`);
+        await runner.query(`CREATE INDEX inbox_applied_at ON ${table} USING brin (applied_at)`);
+      }
+
+      async down(runner: QueryRunner): Promise<void> {
+        await runner.query(`DROP TABLE ${table}`);
+      }
+    },
+  ];
+}
