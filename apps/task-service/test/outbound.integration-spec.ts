@@ -152,6 +152,18 @@ describe('the outbound proxy', () => {
     await service.database.query('DELETE FROM task.outbox');
   });
 
+  it('leaves a message type that it does not know to a newer release, and publishes what follows', async () => {
+    await service.database.query(
+      `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+       VALUES ($1, 445, gen_random_uuid(), 'LaterEvent', now(), '{}', '{}')`,
+      [partitionOf(445)],
+    );
+    const created = await post({ ...BODY, facilityId: 445 });
+    expect(await publishedFor(445, 1)).toEqual([created]);
+    await eventually(async () => expect(await stored()).toMatchObject([{ attempts: 0, parked_at: null }]));
+    await service.database.query('DELETE FROM task.outbox');
+  });
+
   it('answers 503 in bounded time while the database is away, and recovers by itself', async () => {
     await database.refuse();
     const startedAt = performance.now();
