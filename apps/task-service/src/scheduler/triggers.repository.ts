@@ -12,7 +12,7 @@ import { JOB_NAME, TRIGGER_GROUP, Trigger, triggerName } from './trigger.entity'
 /** Triggers per batch. Source: task messaging spec, Scheduler rules 3. */
 export const BATCH_SIZE = 10;
 
-/** A trigger that this transaction alone may fire. */
+/** A trigger that only this transaction may fire. */
 export interface DueTrigger extends Pick<Trigger, 'facilityId' | 'schedule' | 'timeZone' | 'originTrace'> {
   readonly dueAt: Date;
   /** The database's time of the transaction: the only clock that decides. */
