@@ -8,6 +8,7 @@ import { TriggerOrigin1800000000004 } from './migrations/1800000000004-trigger-o
 import { ListIndexes1800000000010 } from './migrations/1800000000010-list-indexes';
 import { LeanerTriggers1800000000011 } from './migrations/1800000000011-leaner-triggers';
 import { LeanerInstances1800000000012 } from './migrations/1800000000012-leaner-instances';
+import { OutboxMessage } from './outbound/outbox-message.entity';
 import { AppliedBusinessUnitChange } from './recurring-generation/business-unit-change.entity';
 import { TriggerFire } from './scheduler/trigger-fire.entity';
 import { Trigger } from './scheduler/trigger.entity';
@@ -17,7 +18,14 @@ import { Schedule } from './schedules/schedule.entity';
 export const SCHEMA = 'task';
 
 /** Every table of this service. */
-export const ENTITIES = [Schedule, TaskInstance, Trigger, TriggerFire, AppliedBusinessUnitChange];
+export const ENTITIES = [
+  Schedule,
+  TaskInstance,
+  Trigger,
+  TriggerFire,
+  AppliedBusinessUnitChange,
+  OutboxMessage,
+];
 
 /** In the order they apply; listed one by one, because a bundle has no folder to search. */
 export const MIGRATIONS = [

@@ -8,11 +8,8 @@ import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
 import { TaskInstance } from '../src/instances/instance.entity';
 import { InstancesRepository } from '../src/instances/instances.repository';
 import type { InstanceListing } from '../src/instances/instances.repository';
-import { insertOutboxMessages } from '../src/outbound/insert-outbox-messages.query';
-import { readOutboxBacklog } from '../src/outbound/read-outbox-backlog.query';
-import { selectBatch } from '../src/outbound/select-batch.query';
-import { settleBatch } from '../src/outbound/settle-batch.query';
-import { waitingLanes } from '../src/outbound/waiting-lanes.query';
+import { OutboxMessage } from '../src/outbound/outbox-message.entity';
+import { OutboxRepository } from '../src/outbound/outbox.repository';
 import { Trigger } from '../src/scheduler/trigger.entity';
 import { TriggersRepository } from '../src/scheduler/triggers.repository';
 import { Schedule } from '../src/schedules/schedule.entity';
@@ -26,9 +23,10 @@ const PAGE = { after: [], limit: 101 };
 const MANY_FACILITIES = Array.from({ length: 200 }, (_, index) => 10 + index);
 
 const settings = { schema: SCHEMA, applicationName: 'scale', entities: ENTITIES, migrations: MIGRATIONS };
-/** The last lane has nothing to do. */
-const FILLED_LANES = Array.from({ length: 15 }, (_, lane) => lane);
+/** The last partition has nothing to do. */
+const FILLED_PARTITIONS = Array.from({ length: 15 }, (_, partition) => partition);
 
+const outbox = (d: DataSource) => new OutboxRepository(d.getRepository(OutboxMessage));
 const schedules = (d: DataSource) => new SchedulesRepository(d.getRepository(Schedule));
 const instances = (d: DataSource) => new InstancesRepository(d.getRepository(TaskInstance));
 const triggers = (d: DataSource) => new TriggersRepository(d.getRepository(Trigger));
@@ -39,9 +37,8 @@ const inTransaction =
     dataSource.transaction((manager) => work(manager, dataSource));
 
 const outboxMessage = (facilityId: number) => ({
-  lane: 3,
-  facilityId,
-  envelope: { bus: 'main' as const, exchange: 'e', messageId: randomUUID(), body: '{}', headers: {} },
+  ...{ partition: 3, facilityId, messageId: randomUUID(), messageType: 'ScheduleCreatedEvent' },
+  ...{ conversationId: null, sentAt: new Date(), traceHeaders: {}, message: {} },
 });
 
 async function fireBatch(manager: EntityManager, dataSource: DataSource): Promise<unknown> {
@@ -54,11 +51,12 @@ async function fireBatch(manager: EntityManager, dataSource: DataSource): Promis
   return triggers(dataSource).recordFires(manager, fires);
 }
 
-async function relayBatch(manager: EntityManager): Promise<unknown> {
-  const batch = await selectBatch(manager, [3], ['main', 'scheduling'], 100);
-  expect(batch).toHaveLength(100);
-  return settleBatch(manager, batch, []);
-}
+const relayBatch = (dataSource: DataSource): Promise<unknown> =>
+  dataSource.transaction(async (manager) => {
+    const batch = await outbox(dataSource).selectBatch(manager, 3, ['ScheduleCreatedEvent'], 100);
+    expect(batch).toHaveLength(100);
+    return outbox(dataSource).settle(manager, 3, { sent: batch, refused: [] });
+  });
 
 const occurrences = (n: number) =>
   Array.from({ length: 30 }, (_, day) => ({
@@ -86,17 +84,17 @@ const SCHEDULER: readonly HotStatement<DataSource>[] = [
 
 const RELAY: readonly HotStatement<DataSource>[] = [
   {
-    name: 'find the lanes that wait',
+    name: 'find the partitions that wait',
     pages: 100,
-    work: async (d) => expect(await waitingLanes(d)).toEqual(FILLED_LANES),
+    work: async (d) => expect(await outbox(d).findWaitingPartitions()).toEqual(FILLED_PARTITIONS),
   },
-  { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: readOutboxBacklog },
-  { name: 'relay a batch', pages: 500, work: inTransaction(relayBatch) },
+  { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: (d) => outbox(d).readBacklog() },
+  { name: 'relay a batch', pages: 500, work: relayBatch },
   {
     name: 'store an event',
     pages: 100,
     prepared: true,
-    work: inTransaction((m) => insertOutboxMessages(m, [outboxMessage(9)])),
+    work: (d) => d.transaction((m) => outbox(d).store(m, [outboxMessage(9)])),
   },
 ];
 

@@ -1,16 +1,18 @@
-import type { MessagePublisher } from '@platform/messaging';
+import type { TaskInstanceGenerationRequested } from '@platform/contracts';
 import { postgresOptions } from '@platform/database';
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { DataSource } from 'typeorm';
-import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
 import { ENTITIES } from '../src/database-layout';
+import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
+import { OutboxMessage } from '../src/outbound/outbox-message.entity';
+import { OutboxRepository } from '../src/outbound/outbox.repository';
 import { FiringService } from '../src/scheduler/firing.service';
 import type { FiredBatch } from '../src/scheduler/firing.service';
 import { Trigger } from '../src/scheduler/trigger.entity';
 import { TriggersRepository } from '../src/scheduler/triggers.repository';
-import { NAMESPACE, migrate, migrationSettings } from './task-fixture';
+import { migrate, migrationSettings } from './task-fixture';
 
 /** Replicas as the scheduler sees them: each with connections of its own, nothing between them but the database. */
 describe('schedulers on one trigger store', () => {
@@ -38,8 +40,10 @@ describe('schedulers on one trigger store', () => {
     }
   };
   const messages = async () => {
-    const rows = await database.query<{ body: string }>('SELECT body FROM task.outbox ORDER BY sequence');
-    return rows.map(({ body }) => JSON.parse(body).message);
+    const rows = await database.query<{ message: TaskInstanceGenerationRequested }>(
+      'SELECT message FROM task.outbox ORDER BY sequence',
+    );
+    return rows.map(({ message }) => message);
   };
 
   beforeAll(async () => {
@@ -49,12 +53,11 @@ describe('schedulers on one trigger store', () => {
         postgresOptions({ ...migrationSettings(database.url), entities: ENTITIES, poolSize: 2 }),
       ).initialize();
       dataSources.push(dataSource);
-      // The scheduler only stores; nothing of the publisher or the relay is used.
-      const unused = { nudge: () => undefined };
+      // The scheduler only stores; nothing of the relay is used.
+      const unused = { wake: () => undefined };
       const proxy = new OutboundProxy(
         dataSource,
-        undefined as unknown as MessagePublisher,
-        NAMESPACE,
+        new OutboxRepository(dataSource.getRepository(OutboxMessage)),
         SYSTEM_CLOCK,
         unused,
       );
@@ -121,7 +124,7 @@ describe('schedulers on one trigger store', () => {
     const [message, ...others] = await messages();
     expect(others).toEqual([]);
     expect(message).toMatchObject({ misfired: true, missedCount: 6 });
-    expect(Date.now() - Date.parse(message.scheduledFireTimeUtc)).toBeLessThan(3_600_000 + 60_000);
+    expect(Date.now() - Date.parse(message?.scheduledFireTimeUtc ?? '')).toBeLessThan(3_600_000 + 60_000);
   });
 
   it('leave paused triggers alone', async () => {

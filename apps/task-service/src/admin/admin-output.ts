@@ -1,19 +1,19 @@
 import type { ParkedMessage } from '@platform/messaging';
-import type { ParkedEvent } from './parked-event';
+import type { OutboxMessage } from '../outbound/outbox-message.entity';
 
 /** What is shown of a parked message, by name, in order. */
 export type Shown = Readonly<Record<string, unknown>>;
 
 /** A line of a list. */
-export function eventLine(event: ParkedEvent): Shown {
-  const { messageId, facilityId, exchange, attempts, parkedAt, lastError } = event;
-  return { messageId, facilityId, exchange, attempts, parkedAt: parkedAt.toISOString(), lastError };
+export function eventLine(event: OutboxMessage): Shown {
+  const { messageId, facilityId, messageType, attempts, parkedAt, lastError } = event;
+  return { messageId, facilityId, messageType, attempts, parkedAt: parkedAt?.toISOString(), lastError };
 }
 
 /** Everything about a parked event. */
-export function eventDetails(event: ParkedEvent): Shown {
-  const { body, bus, createdAt } = event;
-  return { ...eventLine(event), bus, createdAt: createdAt.toISOString(), body: parsed(body) };
+export function eventDetails(event: OutboxMessage): Shown {
+  const { createdAt, traceHeaders, message } = event;
+  return { ...eventLine(event), createdAt: createdAt.toISOString(), traceHeaders, message };
 }
 
 /** A line of a list. */

@@ -1,31 +1,32 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** The message store: events wait here, in the transaction that caused them, until the broker has confirmed them. */
+/** The outbox: events wait here, in the transaction that caused them, until the broker has confirmed them. */
 export class Outbox1800000000002 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`
       CREATE TABLE task.outbox (
-        lane smallint NOT NULL CHECK (lane BETWEEN 0 AND 15),
+        partition smallint NOT NULL CHECK (partition BETWEEN 0 AND 15),
         sequence bigint GENERATED ALWAYS AS IDENTITY,
         facility_id bigint NOT NULL,
         message_id uuid NOT NULL,
-        bus text NOT NULL CHECK (bus IN ('main', 'scheduling')),
-        exchange text NOT NULL,
-        headers text NOT NULL,
-        body text NOT NULL,
+        message_type text NOT NULL,
+        conversation_id text,
+        sent_at timestamptz(3) NOT NULL,
+        trace_headers json NOT NULL,
+        message json NOT NULL,
         created_at timestamptz NOT NULL DEFAULT now(),
         attempts integer NOT NULL DEFAULT 0,
         next_attempt_at timestamptz NOT NULL DEFAULT now(),
         last_error text,
         parked_at timestamptz,
-        PRIMARY KEY (lane, sequence)
+        PRIMARY KEY (partition, sequence)
       )`);
-    // Rows come and go all day: vacuum early, or the dead ones slow the lanes down.
+    // Rows come and go all day: vacuum early, or the dead ones slow the partitions down.
     await runner.query(`
       ALTER TABLE task.outbox SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)`);
     // Both stay tiny: only refused and parked events are in them.
     await runner.query(`
-      CREATE INDEX outbox_refused ON task.outbox (lane, facility_id, exchange, sequence)
+      CREATE INDEX outbox_refused ON task.outbox (partition, facility_id, message_type, sequence)
         WHERE parked_at IS NULL AND attempts > 0`);
     await runner.query(`CREATE INDEX outbox_parked ON task.outbox (parked_at) WHERE parked_at IS NOT NULL`);
   }

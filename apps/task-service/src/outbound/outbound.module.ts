@@ -1,8 +1,11 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { AfterCommit } from './after-commit.service';
-import { MESSAGE_NAMESPACE, OutboundProxy } from './outbound-proxy.service';
-import { RelayLanes } from './relay-lanes.handler';
+import { OutboundProxy } from './outbound-proxy.service';
+import { OutboxMessage } from './outbox-message.entity';
+import { OutboxRepository } from './outbox.repository';
+import { MESSAGE_NAMESPACE, RelayPass } from './relay-pass.service';
 import { RelayService } from './relay.service';
 
 /** The outbound proxy and its relay. */
@@ -12,14 +15,16 @@ export class OutboundModule {
     return {
       module: OutboundModule,
       global: true,
+      imports: [TypeOrmModule.forFeature([OutboxMessage])],
       providers: [
         { provide: MESSAGE_NAMESPACE, useValue: namespace },
+        OutboxRepository,
         OutboundProxy,
-        RelayLanes,
+        RelayPass,
         RelayService,
         AfterCommit,
       ],
-      exports: [OutboundProxy, MESSAGE_NAMESPACE],
+      exports: [OutboundProxy, OutboxRepository],
     };
   }
 }

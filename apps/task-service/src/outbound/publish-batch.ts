@@ -1,7 +1,15 @@
 import type { Bus } from '@platform/contracts';
-import { relayDelayMs } from './relay-backoff';
-import type { StoredMessage } from './select-batch.query';
-import type { RefusedMessage } from './settle-batch.query';
+import { relayDelayMs } from './failures';
+import { outboundContract } from './outbound-event';
+import type { StoredMessage } from './outbox-message.entity';
+
+/** An event that the broker refused. */
+export interface RefusedMessage {
+  readonly sequence: string;
+  /** Wait before the next attempt; null parks the event. */
+  readonly delayMs: number | null;
+  readonly error: string;
+}
 
 /** What became of a batch. Messages in neither list stay as they are. */
 export interface BatchOutcome {
@@ -22,7 +30,7 @@ export interface BatchPublishing {
 }
 
 /** Publishes a batch: facilities side by side, each facility's messages one after the other. A refusal holds back what
- *  follows it for the same facility and exchange; an outage holds back everything for that bus. */
+ *  follows it for the same facility and message type; an outage holds back everything for that bus. */
 export async function publishBatch(
   batch: readonly StoredMessage[],
   publishing: BatchPublishing,
@@ -42,6 +50,26 @@ function byFacility(batch: readonly StoredMessage[]): Map<number, StoredMessage[
   return chains;
 }
 
+/** Wait in ms before the next pass over the partition of a batch; null when nothing is known to be left of it.
+ *  @param limit most events that the batch could hold
+ *  @param pausesMs how long each bus that failed is left alone */
+export function nextPassDelayMs(
+  batch: readonly StoredMessage[],
+  limit: number,
+  outcome: BatchOutcome,
+  pausesMs: ReadonlyMap<Bus, number>,
+): number | null {
+  const done = new Set([...outcome.sent, ...outcome.refused].map(({ sequence }) => sequence));
+  const left = batch.filter(({ sequence }) => !done.has(sequence));
+  const pauses = left.map(({ messageType }) => pausesMs.get(outboundContract(messageType).bus));
+  const waits = pauses.filter((ms) => ms !== undefined);
+  const isCut = outcome.cutShort && waits.length < left.length;
+  if (isCut || (batch.length === limit && waits.length === 0)) waits.push(0);
+  // What a parked event held back can go now.
+  waits.push(...outcome.refused.map(({ delayMs }) => delayMs ?? 0));
+  return waits.length === 0 ? null : Math.min(...waits);
+}
+
 class BatchRun implements BatchOutcome {
   readonly sent: StoredMessage[] = [];
   readonly refused: RefusedMessage[] = [];
@@ -57,26 +85,26 @@ class BatchRun implements BatchOutcome {
         this.cutShort = true;
         return;
       }
-      const { bus, exchange } = message.envelope;
-      if (this.outages.has(bus) || heldBack.has(exchange)) continue;
-      const isSent = await this.publishOne(message);
-      if (!isSent && !this.outages.has(bus)) heldBack.add(exchange);
+      const { messageType } = message;
+      const { bus } = outboundContract(messageType);
+      if (this.outages.has(bus) || heldBack.has(messageType)) continue;
+      const isSent = await this.publishOne(message, bus);
+      if (!isSent && !this.outages.has(bus)) heldBack.add(messageType);
     }
   }
 
-  private async publishOne(message: StoredMessage): Promise<boolean> {
+  private async publishOne(message: StoredMessage, bus: Bus): Promise<boolean> {
     try {
       await this.publishing.publish(message);
       this.sent.push(message);
       return true;
     } catch (error) {
       if (this.publishing.isOutage(error)) {
-        this.outages.add(message.envelope.bus);
+        this.outages.add(bus);
       } else {
         const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
         const delayMs = relayDelayMs(message.attempts + 1);
-        const { lane, sequence } = message;
-        this.refused.push({ lane, sequence, delayMs, error: reason });
+        this.refused.push({ sequence: message.sequence, delayMs, error: reason });
       }
       return false;
     }

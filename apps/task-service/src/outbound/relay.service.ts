@@ -1,14 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics, ShutdownRegistry, withoutTrace } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
-import { DataSource } from 'typeorm';
-import { LaneQueue } from './lane-queue';
-import { LANE_COUNT } from './lanes';
-import { RelayLanes } from './relay-lanes.handler';
-import type { RelayPass } from './relay-lanes.handler';
-import { waitingLanes } from './waiting-lanes.query';
+import { OutboxRepository } from './outbox.repository';
+import { PartitionQueue } from './partitions';
+import { RelayPass } from './relay-pass.service';
+import type { PassResult } from './relay-pass.service';
 
 /** Each pass holds a database connection; requests need the others. A pass that has to wait must not hold up the rest. */
 const CONCURRENT_PASSES = 4;
@@ -16,11 +13,11 @@ const CONCURRENT_PASSES = 4;
 const SWEEP_INTERVAL_MS = 5 * SECOND_MS;
 const FAILURE_DELAY_MS = SECOND_MS;
 
-/** Publishes what waits in the message store: lanes that were nudged at once, all others by a sweep every five seconds. */
+/** Publishes what waits in the outbox: partitions for which it is woken at once, all others by a sweep every five seconds. */
 @Injectable()
 export class RelayService implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(RelayService.name);
-  private readonly queue = new LaneQueue();
+  private readonly queue = new PartitionQueue();
   private readonly passes = new Set<Promise<void>>();
   private readonly timers = new Set<NodeJS.Timeout>();
   private isPumpDue = false;
@@ -28,8 +25,8 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   private readonly counts;
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly relayLanes: RelayLanes,
+    private readonly outbox: OutboxRepository,
+    private readonly relayPass: RelayPass,
     metrics: Metrics,
     shutdown: ShutdownRegistry,
   ) {
@@ -50,10 +47,10 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     await this.stop();
   }
 
-  /** Publishes the lane as soon as a pass is free, together with others that are nudged until then. */
-  nudge(lane: number): void {
+  /** Publishes the partition as soon as a pass is free. */
+  wake(partition: number): void {
     if (this.state === 'stopped') return;
-    this.queue.want(lane);
+    this.queue.want(partition);
     if (this.isPumpDue) return;
     this.isPumpDue = true;
     // What else is committed in this turn of the event loop comes along.
@@ -73,10 +70,10 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
 
   private pump(): void {
     while (this.state === 'running' && this.passes.size < CONCURRENT_PASSES) {
-      const lanes = this.queue.take();
-      if (lanes.length === 0) return;
+      const partition = this.queue.take();
+      if (partition === null) return;
       // A pass publishes what many requests stored; each event brings its own trace.
-      const pass = withoutTrace(() => this.run(lanes)).finally(() => {
+      const pass = withoutTrace(() => this.run(partition)).finally(() => {
         this.passes.delete(pass);
         this.pump();
       });
@@ -84,51 +81,45 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     }
   }
 
-  private async run(lanes: readonly number[]): Promise<void> {
+  private async run(partition: number): Promise<void> {
     try {
-      const pass = await this.relayLanes.execute(lanes);
-      this.queue.release(lanes, pass.apart);
-      this.count(pass);
-      this.again(pass.againInMs);
+      const result = await this.relayPass.run(partition);
+      this.queue.release(partition);
+      this.count(partition, result);
+      if (result.nextDelayMs === 0) this.queue.want(partition);
+      else if (result.nextDelayMs !== null) this.wakeLater(result.nextDelayMs, partition);
     } catch (error) {
-      this.logger.warn(`relay of lanes ${lanes.join(', ')} failed: ${String(error)}`);
-      this.queue.release(lanes, lanes);
-      this.again(new Map(lanes.map((lane) => [lane, FAILURE_DELAY_MS])));
+      this.logger.warn(`relay of partition ${String(partition)} failed: ${String(error)}`);
+      this.queue.release(partition);
+      this.wakeLater(FAILURE_DELAY_MS, partition);
     }
   }
 
-  private count({ sent, refused, parked }: RelayPass): void {
+  private count(partition: number, { sent, refused, parked }: PassResult): void {
     this.counts.sent.inc(sent);
     this.counts.refused.inc(refused);
-    this.counts.parked.inc(parked.length);
-    if (parked.length > 0)
-      this.logger.error(
-        `${String(parked.length)} events parked, in lanes ${[...new Set(parked)].join(', ')}`,
-      );
-  }
-
-  private again(waitsMs: ReadonlyMap<number, number>): void {
-    for (const [lane, waitMs] of waitsMs) {
-      if (waitMs === 0) this.queue.want(lane);
-      else
-        this.later(waitMs, () => {
-          this.nudge(lane);
-        });
-    }
+    this.counts.parked.inc(parked);
+    if (parked > 0) this.logger.error(`${String(parked)} events parked, in partition ${String(partition)}`);
   }
 
   private sweep(): void {
     this.later(SWEEP_INTERVAL_MS, () => {
       this.sweep();
     });
-    waitingLanes(this.dataSource).then(
-      (lanes) => {
-        for (const lane of lanes) this.nudge(lane % LANE_COUNT);
+    this.outbox.findWaitingPartitions().then(
+      (partitions) => {
+        for (const partition of partitions) this.wake(partition);
       },
       (error: unknown) => {
         this.logger.warn(`outbox sweep failed: ${String(error)}`);
       },
     );
+  }
+
+  private wakeLater(delayMs: number, partition: number): void {
+    this.later(delayMs, () => {
+      this.wake(partition);
+    });
   }
 
   private later(delayMs: number, action: () => void): void {

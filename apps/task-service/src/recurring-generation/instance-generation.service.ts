@@ -5,7 +5,7 @@ import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { InstancesRepository } from '../instances/instances.repository';
 import type { Occurrence } from '../instances/instances.repository';
-import { runAfterCommit } from '../outbound/after-commit';
+import { runAfterCommit } from '../outbound/after-commit.service';
 import { SchedulesRepository } from '../schedules/schedules.repository';
 import { dueOccurrences } from './due-occurrences';
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { ScheduledMessageEvent, TaskInstanceGenerationRequested } from '@platform/contracts';
 import type { ScheduleRecurringTaskInstanceGenerationSucceeded } from '@platform/contracts';
 import type { EntityManager } from 'typeorm';
-import { runAfterCommit } from '../outbound/after-commit';
+import { runAfterCommit } from '../outbound/after-commit.service';
 import { outboundEvent } from '../outbound/outbound-event';
 import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';

@@ -13,10 +13,9 @@ import { parseCronExpression } from '../schedules/cron-expression';
 import { timeZone } from '../schedules/time-zone';
 import { decideFire } from './due-fire';
 import type { DueFire } from './due-fire';
-import type { DecidedFire } from './record-fires.query';
 import { JOB_NAME } from './trigger.entity';
 import { TriggersRepository } from './triggers.repository';
-import type { DueTrigger } from './triggers.repository';
+import type { DecidedFire, DueTrigger } from './triggers.repository';
 
 /** What one batch did. */
 export interface FiredBatch {
@@ -53,8 +52,8 @@ export class FiringService {
     const { fires, failed } = this.decide(due);
     await this.triggers.fail(manager, failed);
     const recorded = await this.triggers.recordFires(manager, fires);
-    const fired = fires.filter(({ message }) => recorded.has(message.envelope.messageId));
-    this.outbound.nudgeAfterCommit(
+    const fired = fires.filter(({ message }) => recorded.has(message.messageId));
+    this.outbound.wakeAfterCommit(
       manager,
       fired.map(({ message }) => message),
     );

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { runAfterCommit } from '../outbound/after-commit';
+import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-error';
 import { SchedulerService } from './scheduler.service';

@@ -1,13 +1,13 @@
 import { databaseAdvice } from '@platform/database';
 import { BusUnavailableError, MessageReturnedError, PublishTimeoutError } from '@platform/messaging';
 import { ConfigError } from '@platform/service-defaults';
+import { CommanderError } from 'commander';
 import { loadTaskAdminConfig } from '../config';
 import { detailsText, tableText } from './admin-output';
 import type { Shown } from './admin-output';
-import { UsageError, readCommand } from './command-line';
-import type { Command } from './command-line';
-import { errorsAdmin } from './errors-admin.handler';
-import { outboxAdmin } from './outbox-admin.handler';
+import { adminProgram } from './command-line';
+import type { AdminCommand } from './command-line';
+import { administerOutbox, administerQueues } from './parked-messages.service';
 
 /** Where the command line writes, and what it reads besides its arguments. */
 export interface AdminSurroundings {
@@ -18,7 +18,7 @@ export interface AdminSurroundings {
 
 const DONE: Readonly<Record<'replay' | 'discard', string>> = { replay: 'replayed', discard: 'discarded' };
 
-/** The operator's command line. Gives the exit code: 0 done, 1 failed or not found, 2 not understood. */
+/** The operator's command line. Returns the exit code: 0 done, 1 failed or not found, 2 not understood. */
 export async function runAdmin(
   args: readonly string[],
   {
@@ -26,34 +26,40 @@ export async function runAdmin(
     write = (text) => void process.stdout.write(text),
     complain = (text) => void process.stderr.write(text),
   }: AdminSurroundings = {},
-): Promise<number> {
-  try {
-    const command = readCommand(args);
-    if (command.kind === 'help') {
-      write(`${command.text}\n`);
-      return 0;
-    }
+): Promise<0 | 1 | 2> {
+  let missing: string[] = [];
+  const execute = async (command: AdminCommand): Promise<void> => {
     const shown = await carryOut(command, env);
     write(`${outputText(command, shown)}\n`);
-    const missing = missingIds(command, shown);
-    if (missing.length > 0) complain(`not found: ${missing.join(', ')}\n`);
-    return missing.length > 0 ? 1 : 0;
+    missing = missingIds(command, shown);
+  };
+  try {
+    await adminProgram(execute, { write, complain }).parseAsync(args.length === 0 ? ['--help'] : args, {
+      from: 'user',
+    });
   } catch (error) {
+    // Its complaint is written already.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const reason = explain(error);
     if (reason === null) throw error;
     complain(`task:admin: ${reason}\n`);
-    return error instanceof UsageError ? 2 : 1;
+    return 1;
   }
+  if (missing.length > 0) complain(`not found: ${missing.join(', ')}\n`);
+  return missing.length > 0 ? 1 : 0;
 }
 
-function carryOut(command: Command, env: NodeJS.ProcessEnv | undefined): Promise<Shown[]> {
+function carryOut(command: AdminCommand, env: NodeJS.ProcessEnv | undefined): Promise<Shown[]> {
   const config = loadTaskAdminConfig(env);
   return command.subject === 'outbox'
-    ? outboxAdmin(command, config.DATABASE_URL)
-    : errorsAdmin(command, { main: config.RABBITMQ_MAIN_URL, scheduling: config.RABBITMQ_SCHEDULING_URL });
+    ? administerOutbox(command, config.DATABASE_URL)
+    : administerQueues(command, {
+        main: config.RABBITMQ_MAIN_URL,
+        scheduling: config.RABBITMQ_SCHEDULING_URL,
+      });
 }
 
-function outputText({ action, isJson }: Command, shown: readonly Shown[]): string {
+function outputText({ action, isJson }: AdminCommand, shown: readonly Shown[]): string {
   if (isJson) return JSON.stringify(shown, null, 2);
   if (action === 'show') return shown.map(detailsText).join('\n\n');
   if (action === 'list') return tableText(shown);
@@ -61,14 +67,13 @@ function outputText({ action, isJson }: Command, shown: readonly Shown[]): strin
   return shown.length === 0 ? summary : `${tableText(shown)}\n${summary}`;
 }
 
-function missingIds({ selection }: Command, shown: readonly Shown[]): string[] {
+function missingIds({ ids }: AdminCommand, shown: readonly Shown[]): string[] {
   const found = new Set(shown.map(({ messageId }) => messageId));
-  return [...(selection.ids ?? [])].filter((id) => !found.has(id) && !found.has(id.toLowerCase()));
+  return [...(ids ?? [])].filter((id) => !found.has(id) && !found.has(id.toLowerCase()));
 }
 
 /** An operator's error in a sentence, without credentials; null for a defect. */
 function explain(error: unknown): string | null {
-  if (error instanceof UsageError) return `${error.message}\nTry task:admin --help`;
   if (error instanceof ConfigError) return error.message;
   if (error instanceof BusUnavailableError || error instanceof PublishTimeoutError) return error.message;
   if (error instanceof MessageReturnedError)
