@@ -89,8 +89,8 @@ const SELECT_BACKLOG = `
         ORDER BY sequence LIMIT 1) AS created_at
       FROM generate_series(0, $2 - 1) AS number) AS heads), 0) AS "oldestAgeSeconds"`;
 
-/** Every statement on the outbox but those that store an event together with other rows of its own (`insertSchedules`,
- *  `recordFires`). */
+/** Every statement on the outbox, except two that store an event together with its cause: `SchedulesRepository.insert` and
+ *  `TriggersRepository.recordFires`. */
 @Injectable()
 export class OutboxRepository {
   constructor(@InjectRepository(OutboxMessage) private readonly messages: Repository<OutboxMessage>) {}

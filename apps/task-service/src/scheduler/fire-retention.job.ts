@@ -5,11 +5,11 @@ import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { TriggersRepository } from './triggers.repository';
 
-/** Small enough for each statement to end at once, and all of them together to leave others room. */
+/** Small enough for a statement to end at once; the batches of a run leave the database room for others. */
 const BATCH_SIZE = 1_000;
 const BATCHES_PER_RUN = 100;
 
-/** Forgets old fires once an hour. Events need no such service: a published one is deleted at once, a parked one is its operator's. */
+/** Forgets old fires once an hour. Events need no such job: a published one is deleted at once, a parked one waits for its operator. */
 @Injectable()
 export class FireRetentionJob extends RecurringJob {
   constructor(

@@ -13,10 +13,9 @@ import { parseCronExpression } from '../schedules/cron-expression';
 import { timeZone } from '../schedules/time-zone';
 import { decideFire } from './due-fire';
 import type { DueFire } from './due-fire';
-import type { DecidedFire } from './record-fires.query';
 import { JOB_NAME } from './trigger.entity';
 import { TriggersRepository } from './triggers.repository';
-import type { DueTrigger } from './triggers.repository';
+import type { DecidedFire, DueTrigger } from './triggers.repository';
 
 /** What one batch did. */
 export interface FiredBatch {

@@ -30,11 +30,11 @@ export class TriggersService {
     return this.outbound.transaction(async (manager) => {
       const trigger = await this.triggers.findAndLock(manager, facilityId);
       if (!trigger) throw new TaskError('trigger-not-found');
-      // One in ERROR stays there: only a new schedule makes it evaluable.
-      if (trigger.state === 'ERROR' || trigger.state === state) return trigger;
       runAfterCommit(manager, 'scheduler', () => {
         this.scheduler.wake();
       });
+      // One in ERROR stays there: only a new schedule makes it evaluable.
+      if (trigger.state === 'ERROR' || trigger.state === state) return trigger;
       return this.triggers.setState(manager, trigger, state);
     });
   }

@@ -1,13 +1,15 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
+import { ScheduleCreatedEvent } from '@platform/contracts';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { actorOf } from '../access/actor';
 import { CallerScope } from '../access/caller-scope.service';
+import { outboundEvent } from '../outbound/outbound-event';
+import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-error';
-import { scheduleCreated } from './creation-event';
 import type { CreateScheduleDto } from './schedule.dto';
 import type { Schedule } from './schedule.entity';
 import { SchedulesRepository } from './schedules.repository';
@@ -31,9 +33,7 @@ export class SchedulesService {
     await this.scope.require(caller, request.facilityId);
     // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
     const schedule = newSchedule(randomUUID(), request, caller, idempotencyKey);
-    const event = this.outbound.prepare(
-      scheduleCreated({ ...schedule, createdBy: actorOf(caller), createdAt: this.clock.now() }),
-    );
+    const event = this.outbound.prepare(scheduleCreated(schedule, this.clock.now()));
     return this.outbound.statement([event], async () => {
       const created = await this.schedules.insert({ schedule, event });
       if (created) return created;
@@ -70,6 +70,23 @@ function newSchedule(
     idempotencyKey,
     requestDigest: requestDigest(request),
   };
+}
+
+/** The event of a schedule that is not stored yet. @param createdAt by the replica's clock; the repository puts the database's instant
+ *  in its place */
+function scheduleCreated(schedule: NewSchedule, createdAt: Date): OutboundEvent {
+  const { scheduleId, facilityId, name, timeZone } = schedule;
+  const createdBy = {
+    personId: schedule.createdByPersonId,
+    name: schedule.createdByName,
+    persona: schedule.createdByPersona,
+  };
+  const createdAtUtc = createdAt.toISOString();
+  return outboundEvent(
+    ScheduleCreatedEvent,
+    { scheduleId, facilityId, name, schedule: schedule.schedule, timeZone, createdAtUtc, createdBy },
+    facilityId,
+  );
 }
 
 /** Members come in the order of the schema, so the order in which the caller wrote them does not matter, except inside
