@@ -36,11 +36,16 @@ function recorder(fail: (each: StoredMessage) => Error | null = () => null, limi
 
 const sequences = ({ sent }: BatchOutcome): string[] => sent.map(({ sequence }) => sequence);
 
+const publishTo = (
+  batch: readonly StoredMessage[],
+  { publish, isTimeUp }: ReturnType<typeof recorder>,
+): Promise<BatchOutcome> => publishBatch(batch, publish, isTimeUp);
+
 describe('a relay batch', () => {
   it('keeps the order of each facility', async () => {
     const batch = Array.from({ length: 40 }, (_, index) => message(index, { facilityId: 1 + (index % 3) }));
     const publishing = recorder();
-    const outcome = await publishBatch(batch, publishing);
+    const outcome = await publishTo(batch, publishing);
     expect(outcome.sent).toHaveLength(40);
     for (const facility of [0, 1, 2]) {
       const order = publishing.published.map(Number).filter((sequence) => sequence % 3 === facility);
@@ -56,7 +61,7 @@ describe('a relay batch', () => {
       message(4, { facilityId: 502 }),
       message(5),
     ];
-    const outcome = await publishBatch(
+    const outcome = await publishTo(
       batch,
       recorder((each) => (each.sequence === '2' ? new Error('returned') : null)),
     );
@@ -66,7 +71,7 @@ describe('a relay batch', () => {
   });
 
   it('parks the twentieth refusal', async () => {
-    const outcome = await publishBatch(
+    const outcome = await publishTo(
       [message(1, { attempts: 19 })],
       recorder(() => new Error('returned')),
     );
@@ -80,7 +85,7 @@ describe('a relay batch', () => {
       message(3, { messageType: REQUESTED }),
       message(4, { facilityId: 502 }),
     ];
-    const outcome = await publishBatch(
+    const outcome = await publishTo(
       batch,
       recorder((each) => (each.messageType !== REQUESTED ? new BusUnavailableError('main', 'lost') : null)),
     );
@@ -90,7 +95,7 @@ describe('a relay batch', () => {
   });
 
   it('stops starting publishes when its time is up', async () => {
-    const outcome = await publishBatch([message(1), message(2), message(3)], recorder(undefined, 2));
+    const outcome = await publishTo([message(1), message(2), message(3)], recorder(undefined, 2));
     expect(sequences(outcome)).toEqual(['1', '2']);
     expect(outcome.cutShort).toBe(true);
   });

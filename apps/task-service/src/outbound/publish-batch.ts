@@ -13,29 +13,51 @@ export interface RefusedMessage {
 
 /** What became of a batch. Messages in neither list stay as they are. */
 export interface BatchOutcome {
-  readonly sent: readonly StoredMessage[];
-  readonly refused: readonly RefusedMessage[];
+  readonly sent: StoredMessage[];
+  readonly refused: RefusedMessage[];
   /** Buses that could not take a message. */
-  readonly outages: ReadonlySet<Bus>;
+  readonly outages: Set<Bus>;
   /** True when messages were left over because the time was up. */
-  readonly cutShort: boolean;
-}
-
-export interface BatchPublishing {
-  publish(message: StoredMessage): Promise<void>;
-  /** No publish starts once this says so. */
-  isTimeUp(): boolean;
+  cutShort: boolean;
 }
 
 /** Publishes a batch: facilities side by side, each facility's messages one after the other. A refusal holds back what
- *  follows it for the same facility and message type; an outage holds back everything for that bus. */
+ *  follows it for the same facility and message type; an outage holds back everything for that bus.
+ *  @param isTimeUp no publish starts once it says so */
 export async function publishBatch(
   batch: readonly StoredMessage[],
-  publishing: BatchPublishing,
+  publish: (message: StoredMessage) => Promise<void>,
+  isTimeUp: () => boolean,
 ): Promise<BatchOutcome> {
-  const run = new BatchRun(publishing);
-  await Promise.all([...byFacility(batch).values()].map((chain) => run.publishChain(chain)));
-  return run;
+  const outcome: BatchOutcome = { sent: [], refused: [], outages: new Set(), cutShort: false };
+  const publishChain = async (chain: readonly StoredMessage[]): Promise<void> => {
+    const heldBack = new Set<string>();
+    for (const message of chain) {
+      if (isTimeUp()) {
+        outcome.cutShort = true;
+        return;
+      }
+      const { bus, name } = outboundContract(message.messageType);
+      if (outcome.outages.has(bus) || heldBack.has(name)) continue;
+      try {
+        await publish(message);
+        outcome.sent.push(message);
+      } catch (error) {
+        if (isBusOutage(error)) outcome.outages.add(bus);
+        else {
+          heldBack.add(name);
+          outcome.refused.push(refusal(message, error));
+        }
+      }
+    }
+  };
+  await Promise.all([...byFacility(batch).values()].map(publishChain));
+  return outcome;
+}
+
+function refusal({ sequence, attempts }: StoredMessage, error: unknown): RefusedMessage {
+  const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return { sequence, delayMs: relayDelayMs(attempts + 1), error: reason };
 }
 
 function byFacility(batch: readonly StoredMessage[]): Map<number, StoredMessage[]> {
@@ -66,45 +88,4 @@ export function nextPassDelayMs(
   // What a parked event held back can go now.
   waits.push(...outcome.refused.map(({ delayMs }) => delayMs ?? 0));
   return waits.length === 0 ? null : Math.min(...waits);
-}
-
-class BatchRun implements BatchOutcome {
-  readonly sent: StoredMessage[] = [];
-  readonly refused: RefusedMessage[] = [];
-  readonly outages = new Set<Bus>();
-  cutShort = false;
-
-  constructor(private readonly publishing: BatchPublishing) {}
-
-  async publishChain(chain: readonly StoredMessage[]): Promise<void> {
-    const heldBack = new Set<string>();
-    for (const message of chain) {
-      if (this.publishing.isTimeUp()) {
-        this.cutShort = true;
-        return;
-      }
-      const { messageType } = message;
-      const { bus } = outboundContract(messageType);
-      if (this.outages.has(bus) || heldBack.has(messageType)) continue;
-      const isSent = await this.publishOne(message, bus);
-      if (!isSent && !this.outages.has(bus)) heldBack.add(messageType);
-    }
-  }
-
-  private async publishOne(message: StoredMessage, bus: Bus): Promise<boolean> {
-    try {
-      await this.publishing.publish(message);
-      this.sent.push(message);
-      return true;
-    } catch (error) {
-      if (isBusOutage(error)) {
-        this.outages.add(bus);
-      } else {
-        const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-        const delayMs = relayDelayMs(message.attempts + 1);
-        this.refused.push({ sequence: message.sequence, delayMs, error: reason });
-      }
-      return false;
-    }
-  }
 }

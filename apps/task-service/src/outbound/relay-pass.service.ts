@@ -76,14 +76,12 @@ export class RelayPass {
 
   private publish(batch: readonly StoredMessage[]): Promise<BatchOutcome> {
     const endsAtMs = this.clock.monotonicMs() + PASS_LIMIT_MS;
-    return publishBatch(batch, {
-      publish: async (message) => {
-        const envelope = this.envelope(message);
-        await this.publisher.publishEnvelope(envelope, { timeoutMs: CONFIRM_TIMEOUT_MS });
-        this.pauses.reportSuccess(envelope.bus);
-      },
-      isTimeUp: () => this.clock.monotonicMs() >= endsAtMs,
-    });
+    const publish = async (message: StoredMessage): Promise<void> => {
+      const envelope = this.envelope(message);
+      await this.publisher.publishEnvelope(envelope, { timeoutMs: CONFIRM_TIMEOUT_MS });
+      this.pauses.reportSuccess(envelope.bus);
+    };
+    return publishBatch(batch, publish, () => this.clock.monotonicMs() >= endsAtMs);
   }
 
   private envelope(stored: StoredMessage): SerializedEnvelope {
