@@ -3,13 +3,7 @@ import {
   ScheduleRecurringTaskInstanceGenerationRequest,
   UnscheduleRecurringTaskInstanceGenerationRequest,
 } from '@platform/contracts';
-import type {
-  ScheduleRecurringTaskInstanceGenerationFailed,
-  ScheduleRecurringTaskInstanceGenerationSucceeded,
-  UnscheduleRecurringTaskInstanceGenerationFailed,
-  UnscheduleRecurringTaskInstanceGenerationSucceeded,
-} from '@platform/contracts';
-import { Answer } from '@platform/messaging';
+import { Respond } from '@platform/messaging';
 import type { ConsumeContext, RequestOutcome } from '@platform/messaging';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import { GenerationRefused, generationSettings } from './generation-settings';
@@ -24,29 +18,19 @@ export class GenerationRequestsConsumer {
     private readonly triggers: TriggersRepository,
   ) {}
 
-  @Answer(ScheduleRecurringTaskInstanceGenerationRequest, { queue: QUEUES.scheduleRequest })
+  @Respond(ScheduleRecurringTaskInstanceGenerationRequest, { queue: QUEUES.scheduleRequest })
   schedule(
     request: ScheduleRecurringTaskInstanceGenerationRequest,
     { transaction, conversationId }: ConsumeContext,
-  ): Promise<
-    RequestOutcome<
-      ScheduleRecurringTaskInstanceGenerationSucceeded,
-      ScheduleRecurringTaskInstanceGenerationFailed
-    >
-  > {
+  ) {
     return replyTo(request.facilityId, () => this.generation.schedule(transaction, request, conversationId));
   }
 
-  @Answer(UnscheduleRecurringTaskInstanceGenerationRequest, { queue: QUEUES.unscheduleRequest })
+  @Respond(UnscheduleRecurringTaskInstanceGenerationRequest, { queue: QUEUES.unscheduleRequest })
   unschedule(
     { facilityId }: UnscheduleRecurringTaskInstanceGenerationRequest,
     { transaction }: ConsumeContext,
-  ): Promise<
-    RequestOutcome<
-      UnscheduleRecurringTaskInstanceGenerationSucceeded,
-      UnscheduleRecurringTaskInstanceGenerationFailed
-    >
-  > {
+  ) {
     return replyTo(facilityId, async () => {
       generationSettings({ facilityId }, null);
       return { facilityId, removed: await this.triggers.delete(transaction, facilityId) };

@@ -10,23 +10,17 @@ import { TimeZoneError, timeZone } from './time-zone';
 
 const TEMPLATE_MAX_LENGTH = 16 * 1_024;
 
-const cronField = z.string().superRefine((value, context) => {
-  try {
-    parseCronExpression(value);
-  } catch (error) {
-    if (!(error instanceof CronExpressionError)) throw error;
-    context.addIssue({ code: 'custom', message: error.message });
-  }
-});
-
-const timeZoneField = z.string().superRefine((value, context) => {
-  try {
-    timeZone(value);
-  } catch (error) {
-    if (!(error instanceof TimeZoneError)) throw error;
-    context.addIssue({ code: 'custom', message: error.message });
-  }
-});
+/** Text that `parse` takes; its own kind of error says what is wrong with any other. */
+function parsable(parse: (text: string) => unknown, ParseError: new () => Error): z.ZodString {
+  return z.string().superRefine((value, context) => {
+    try {
+      parse(value);
+    } catch (error) {
+      if (!(error instanceof ParseError)) throw error;
+      context.addIssue({ code: 'custom', message: error.message });
+    }
+  });
+}
 
 /** Body of POST /Schedules. Unknown members are refused: a misspelt optional one would be lost silently. */
 const createScheduleBody = z.strictObject({
@@ -35,8 +29,8 @@ const createScheduleBody = z.strictObject({
   description: text({ min: 0, max: 2_000 })
     .nullish()
     .transform((value) => value ?? null),
-  schedule: cronField,
-  timeZone: timeZoneField.default('UTC'),
+  schedule: parsable(parseCronExpression, CronExpressionError),
+  timeZone: parsable(timeZone, TimeZoneError).default('UTC'),
   startDate: z
     .union([z.iso.date(), z.iso.datetime({ offset: true })])
     .nullish()
