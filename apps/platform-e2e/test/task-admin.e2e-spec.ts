@@ -3,6 +3,15 @@ import { eventually } from '@platform/testing';
 import { TaskCluster } from '../src/task-cluster';
 
 const EXCHANGE = 'Platform.Contracts:TaskInstanceCompletedEvent';
+/** A message as the outbox keeps it. */
+const COMPLETION = {
+  taskInstanceId: randomUUID(),
+  scheduleId: randomUUID(),
+  facilityId: 470,
+  dueAtUtc: '2026-01-01T06:00:00.000Z',
+  completedAtUtc: '2026-01-01T07:00:00.000Z',
+  completedBy: { personId: null, name: 'operator', persona: 1 },
+};
 const REQUESTS = 'task-service.task-instance-generation';
 const ERRORS = `${REQUESTS}_error`;
 const START_TIMEOUT_MS = 150_000;
@@ -44,19 +53,20 @@ describe('the operator’s command line as a process beside a running task-servi
         [discarded, 471],
       ])
         await cluster.database.query(
-          `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body, attempts, last_error, parked_at)
-           VALUES (3, $1, $2, 'main', $3, '{}', '{"hello":"operator"}', 20, 'NO_ROUTE', now())`,
-          [facilityId, id, EXCHANGE],
+          `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts,
+             last_error, parked_at)
+           VALUES (3, $1, $2, 'TaskInstanceCompletedEvent', now(), '{}', $3, 20, 'NO_ROUTE', now())`,
+          [facilityId, id, COMPLETION],
         );
       expect(idsOf(await list('outbox'))).toEqual([replayed, discarded].sort());
-      expect(await done('outbox', 'show', replayed)).toContain('"hello": "operator"');
+      expect(await done('outbox', 'show', replayed)).toContain('"name": "operator"');
       expect(await done('outbox', 'replay', replayed)).toContain('1 replayed');
       expect(await done('outbox', 'discard', discarded, '--yes')).toContain('1 discarded');
       expect(await list('outbox')).toEqual([]);
       await eventually(async () =>
-        expect((await cluster.broker.management.get('completions', 5)).map(({ body }) => body)).toEqual([
-          '{"hello":"operator"}',
-        ]),
+        expect(
+          (await cluster.broker.management.get('completions', 5)).map(({ body }) => JSON.parse(body).message),
+        ).toEqual([COMPLETION]),
       );
     },
     JOURNEY_TIMEOUT_MS,

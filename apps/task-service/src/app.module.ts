@@ -1,51 +1,101 @@
-import { Global, Module } from '@nestjs/common';
+import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokensModule, authServiceTokens } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
-import { InboxMessage, MessagingModule } from '@platform/messaging';
+import { MessagingModule } from '@platform/messaging';
 import { SignedCursor } from '@platform/service-defaults';
 import { CallerScope } from './access/caller-scope.service';
-import { TaskProblemFilter } from './problems/task-problem.filter';
 import { TASK_CONFIG } from './config';
 import type { TaskServiceConfig } from './config';
-import { MIGRATIONS, SCHEMA } from './database-layout';
-import { DiagnosticsModule } from './diagnostics/diagnostics.module';
-import { InstancesModule } from './instances/instances.module';
-import { OutboundModule } from './outbound/outbound.module';
-import { PAGE_CURSOR } from './paging/keyset-page';
-import { RecurringGenerationModule } from './recurring-generation/recurring-generation.module';
-import { SchedulerModule } from './scheduler/scheduler.module';
-import { SchedulesModule } from './schedules/schedules.module';
+import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
+import { BacklogMetrics } from './diagnostics/backlog-metrics.service';
+import { DiagnosticsController } from './diagnostics/diagnostics.controller';
+import { InstancesController } from './instances/instances.controller';
+import { InstancesRepository } from './instances/instances.repository';
+import { InstancesService } from './instances/instances.service';
+import { AfterCommit } from './outbound/after-commit.service';
+import { OutboundProxy } from './outbound/outbound-proxy.service';
+import { OutboxRepository } from './outbound/outbox.repository';
+import { RelayPass } from './outbound/relay-pass.service';
+import { RelayService } from './outbound/relay.service';
+import { KeysetPages } from './paging/keyset-page';
+import { TaskProblemFilter } from './problems/task-problem.filter';
+import { BusinessUnitChangeConsumer } from './recurring-generation/business-unit-change.consumer';
+import { BusinessUnitChangesRepository } from './recurring-generation/business-unit-changes.repository';
+import { GenerationCommandsController } from './recurring-generation/generation-commands.controller';
+import { GenerationRequestsConsumer } from './recurring-generation/generation-requests.consumer';
+import { GenerationConsumer } from './recurring-generation/generation.consumer';
+import { InstanceGenerationService } from './recurring-generation/instance-generation.service';
+import { RecurringGenerationService } from './recurring-generation/recurring-generation.service';
+import { FireRetentionJob } from './scheduler/fire-retention.job';
+import { FiringService } from './scheduler/firing.service';
+import { SchedulerService } from './scheduler/scheduler.service';
+import { TriggersController } from './scheduler/triggers.controller';
+import { TriggersRepository } from './scheduler/triggers.repository';
+import { TriggersService } from './scheduler/triggers.service';
+import { SchedulesController } from './schedules/schedules.controller';
+import { SchedulesRepository } from './schedules/schedules.repository';
+import { SchedulesService } from './schedules/schedules.service';
 
-/** What every feature may inject: the configuration, page cursors and the caller's facilities. */
-@Global()
-@Module({})
-class RequestContextModule {
-  static forRoot(config: Readonly<TaskServiceConfig>): DynamicModule {
-    const providers = [
-      { provide: TASK_CONFIG, useValue: config },
-      { provide: PAGE_CURSOR, useValue: new SignedCursor(config.CURSOR_HMAC_KEY) },
-      CallerScope,
-    ];
-    return { module: RequestContextModule, providers, exports: providers };
-  }
-}
+const REPOSITORIES = [
+  SchedulesRepository,
+  InstancesRepository,
+  TriggersRepository,
+  BusinessUnitChangesRepository,
+  OutboxRepository,
+];
+const SERVICES = [
+  CallerScope,
+  SchedulesService,
+  InstancesService,
+  TriggersService,
+  FiringService,
+  SchedulerService,
+  RecurringGenerationService,
+  InstanceGenerationService,
+  OutboundProxy,
+  RelayPass,
+  RelayService,
+  AfterCommit,
+];
+const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, GenerationConsumer];
 
 /** The task service. */
-@Module({})
+@Module({
+  imports: [TypeOrmModule.forFeature(ENTITIES)],
+  controllers: [
+    SchedulesController,
+    InstancesController,
+    TriggersController,
+    GenerationCommandsController,
+    DiagnosticsController,
+  ],
+  providers: [
+    ...REPOSITORIES,
+    ...SERVICES,
+    ...CONSUMERS,
+    FireRetentionJob,
+    BacklogMetrics,
+    { provide: APP_FILTER, useClass: TaskProblemFilter },
+  ],
+})
 export class AppModule {
   static forRoot(config: Readonly<TaskServiceConfig>): DynamicModule {
     return {
       module: AppModule,
+      providers: [
+        { provide: TASK_CONFIG, useValue: config },
+        { provide: KeysetPages, useFactory: () => new KeysetPages(new SignedCursor(config.CURSOR_HMAC_KEY)) },
+      ],
       imports: [
-        RequestContextModule.forRoot(config),
         DatabaseModule.forRoot({
           url: config.DATABASE_URL,
           schema: SCHEMA,
           applicationName: 'task-service',
-          entities: [InboxMessage],
+          entities: ENTITIES,
           migrations: MIGRATIONS,
           poolSize: config.DATABASE_POOL_SIZE,
         }),
@@ -60,14 +110,7 @@ export class AppModule {
             scheduling: { url: config.RABBITMQ_SCHEDULING_URL },
           }),
         }),
-        OutboundModule.forRoot({ namespace: config.MESSAGE_NAMESPACE }),
-        SchedulesModule,
-        InstancesModule,
-        SchedulerModule,
-        RecurringGenerationModule,
-        DiagnosticsModule,
       ],
-      providers: [{ provide: APP_FILTER, useClass: TaskProblemFilter }],
     };
   }
 }

@@ -29,7 +29,7 @@ export const taskServiceConfigSchema = z.object({
   GENERATION_HORIZON_DAYS: z.coerce.number().int().min(1).max(366).default(30),
   /** How long it stays known which occurrences fired; at least a day, far beyond any misfire. */
   FIRE_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_660).default(30),
-  /** How long a command waits for its answer over the bus. */
+  /** How long a command waits for its reply over the bus. */
   REQUEST_TIMEOUT_MS: z.coerce.number().int().min(100).max(300_000).default(30_000),
 });
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ScheduleCreatedEvent, ScheduleCreatedNotification } from '@platform/contracts';
 import { errorQueue, exchangeName } from '@platform/messaging';
 import { eventually } from '@platform/testing';
-import { runAdmin } from '../src/admin/run-admin.handler';
+import { runAdmin } from '../src/admin/administration';
 import { QUEUES } from '../src/recurring-generation/queues';
 import { NAMESPACE, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
@@ -21,12 +21,17 @@ describe('the operator’s command line', () => {
     return { exitCode, output, complaint };
   };
   const rows = async (...args: string[]) => JSON.parse((await admin(...args, '--json')).output);
-  const park = async (facilityId: number, exchange: string): Promise<string> => {
+  const created = (facilityId: number) => ({
+    ...{ scheduleId: randomUUID(), facilityId, name: 'operator', schedule: '0 6 * * *', timeZone: 'UTC' },
+    ...{ createdAtUtc: '2026-01-01T00:00:00.000Z', createdBy: { personId: null, name: null, persona: 1 } },
+  });
+  const park = async (facilityId: number): Promise<string> => {
     const [row] = await service.database.query<{ id: string }>(
-      `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body, attempts, last_error, parked_at)
-       VALUES (3, $1, gen_random_uuid(), 'main', $2, '{"x":1}', '{"hello":"operator"}', 20, 'NO_ROUTE', now())
+      `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts, last_error,
+         parked_at)
+       VALUES (3, $1, gen_random_uuid(), 'ScheduleCreatedEvent', '2026-01-01T00:00:01.234Z', '{"x":1}', $2, 20, 'NO_ROUTE', now())
        RETURNING message_id AS id`,
-      [facilityId, exchange],
+      [facilityId, created(facilityId)],
     );
     return row?.id ?? '';
   };
@@ -53,28 +58,32 @@ describe('the operator’s command line', () => {
   afterAll(() => service.close());
 
   describe('on parked events', () => {
-    const exchange = exchangeName(NAMESPACE, ScheduleCreatedEvent.name);
     afterEach(() => service.database.query('DELETE FROM task.outbox'));
 
     it('lists and shows them', async () => {
-      const [first] = [await park(470, exchange), await park(471, exchange)];
+      const [first] = [await park(470), await park(471)];
       expect((await admin('outbox', 'list')).output).toMatch(/messageId +facilityId[^]*470[^]*471/);
       expect(await rows('outbox', 'list', '--facility', '470')).toEqual([
         expect.objectContaining({ messageId: first, facilityId: 470, attempts: 20, lastError: 'NO_ROUTE' }),
       ]);
       const { output } = await admin('outbox', 'show', first ?? '');
-      expect(output).toContain('"hello": "operator"');
+      expect(output).toContain('"name": "operator"');
     });
 
     it('replays one: a running replica publishes it as it was', async () => {
       await service.watch(ScheduleCreatedEvent);
-      const id = await park(470, exchange);
-      await park(471, exchange);
+      const id = await park(470);
+      await park(471);
       expect(await admin('outbox', 'replay', id.toUpperCase())).toMatchObject({
         exitCode: 0,
         output: expect.stringContaining('1 replayed'),
       });
-      expect(await service.received(ScheduleCreatedEvent, 1)).toEqual([{ hello: 'operator' }]);
+      expect(await service.received(ScheduleCreatedEvent, 1)).toMatchObject([
+        {
+          ...{ messageId: id, conversationId: id, sentTime: '2026-01-01T00:00:01.234Z', headers: { x: 1 } },
+          message: { facilityId: 470, name: 'operator' },
+        },
+      ]);
       await eventually(async () =>
         expect(await service.database.query('SELECT facility_id FROM task.outbox')).toEqual([
           { facility_id: '471' },
@@ -83,10 +92,11 @@ describe('the operator’s command line', () => {
     });
 
     it('discards, but only what is parked', async () => {
-      const id = await park(472, exchange);
+      const id = await park(472);
       const [waiting] = await service.database.query<{ id: string }>(
-        `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body, attempts, next_attempt_at)
-         VALUES (3, 473, gen_random_uuid(), 'main', 'x', '{}', '{}', 1, now() + interval '1 hour') RETURNING message_id AS id`,
+        `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts, next_attempt_at)
+         VALUES (3, 473, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', 1, now() + interval '1 hour')
+         RETURNING message_id AS id`,
       );
       const answer = await admin('outbox', 'discard', id, waiting?.id ?? '', '--yes');
       expect(answer).toMatchObject({ exitCode: 1, complaint: `not found: ${waiting?.id ?? ''}\n` });

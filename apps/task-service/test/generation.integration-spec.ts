@@ -4,7 +4,10 @@ import {
   TaskInstanceGenerationRequested,
 } from '@platform/contracts';
 import type { PlainBus } from '@platform/messaging';
+import { Metrics } from '@platform/service-defaults';
 import { eventually } from '@platform/testing';
+import { DataSource } from 'typeorm';
+import { InstanceGenerationService } from '../src/recurring-generation/instance-generation.service';
 import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -84,6 +87,24 @@ describe('generation of instances', () => {
     expect(rows.length).toBeLessThanOrEqual(62);
     const keys = rows.map((row) => `${row.schedule_id} ${row.due_at.toISOString()}`);
     expect(new Set(keys).size).toBe(rows.length);
+  });
+
+  it('is counted once it is committed, not when it is rolled back', async () => {
+    const { scheduleId } = await createSchedule(808);
+    const generation = service.app.get(InstanceGenerationService);
+    const dataSource = service.app.get(DataSource);
+    const counter = service.app.get(Metrics).registry.getSingleMetric('task_instances_generated_total');
+    const counted = async () => (await counter?.get())?.values[0]?.value ?? 0;
+    const target = { facilityId: 808, scheduleId };
+    const before = await counted();
+    const failing = dataSource.transaction(async (manager) => {
+      expect(await generation.generate(manager, target)).toBe(30);
+      throw new Error('rolled back');
+    });
+    await expect(failing).rejects.toThrow('rolled back');
+    expect(await counted()).toBe(before);
+    await dataSource.transaction((manager) => generation.generate(manager, target));
+    expect(await counted()).toBe(before + 30);
   });
 
   it('starts no earlier than the start date', async () => {

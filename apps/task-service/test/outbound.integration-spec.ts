@@ -1,11 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ScheduleCreatedEvent, ScheduledMessageEvent } from '@platform/contracts';
+import { ScheduleCreatedEvent } from '@platform/contracts';
 import { Metrics } from '@platform/service-defaults';
 import { TcpProxy, eventually } from '@platform/testing';
-import { laneOf } from '../src/outbound/lanes';
-import { outboundEvent } from '../src/outbound/outbound-event';
-import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
+import { partitionOf } from '../src/outbound/partitions';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -59,7 +58,7 @@ describe('the outbound proxy', () => {
     await eventually(async () => {
       const [head, follower] = await stored();
       expect(head).toMatchObject({ last_error: expect.stringContaining('MessageReturnedError') });
-      // What follows it for the same facility and exchange is held back, not tried.
+      // What follows it for the same facility and type is held back, not tried.
       expect(follower).toMatchObject({ attempts: 0 });
     });
     await service.watch(ScheduleCreatedEvent);
@@ -78,7 +77,7 @@ describe('the outbound proxy', () => {
     await isDrained();
   });
 
-  it('keeps the order of each of many facilities whose lanes share passes on both replicas', async () => {
+  it('keeps the order of each of many facilities that share partitions on both replicas', async () => {
     const facilities = Array.from({ length: 24 }, (_, index) => 1_000 + index);
     const created = new Map<number, string[]>();
     await Promise.all(
@@ -95,18 +94,19 @@ describe('the outbound proxy', () => {
     expect(published).toEqual(created);
   });
 
-  it('publishes the other lanes although a pass fails at one of them', async () => {
-    const lane = laneOf(1_000);
+  it('publishes the other partitions although the passes over one of them fail', async () => {
+    const partition = partitionOf(1_000);
+    // The message is refused, and counting that overflows.
     await service.database.query(
-      `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
-       VALUES ($1, 1000, gen_random_uuid(), 'main', 'x', 'no headers', '{}')`,
-      [lane],
+      `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts)
+       VALUES ($1, 1000, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', 2147483647)`,
+      [partition],
     );
     const facilities = Array.from({ length: 40 }, (_, index) => 1_100 + index);
     await Promise.all(facilities.map((facilityId, index) => post({ ...BODY, facilityId }, index % 2)));
-    const others = 'SELECT 1 FROM task.outbox WHERE lane <> $1';
-    await eventually(async () => expect(await service.database.query(others, [lane])).toEqual([]));
-    await service.database.query(`DELETE FROM task.outbox WHERE headers = 'no headers'`);
+    const others = 'SELECT 1 FROM task.outbox WHERE partition <> $1';
+    await eventually(async () => expect(await service.database.query(others, [partition])).toEqual([]));
+    await service.database.query(`DELETE FROM task.outbox WHERE attempts = 2147483647`);
     await isDrained();
   });
 
@@ -139,15 +139,28 @@ describe('the outbound proxy', () => {
 
   it('parks an event at its twentieth refusal, counts it, and lets the others go', async () => {
     const parkedBefore = await parkedTotal(service);
-    const insert = `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body, attempts)
-      VALUES (3, 440, gen_random_uuid(), 'main', $1, '{}', '{}', 19)`;
-    await service.database.query(insert, ['amq.topic']);
+    const insert = `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts)
+      VALUES (3, 440, gen_random_uuid(), 'TaskInstanceCompletedEvent', now(), '{}', $1, 19)`;
+    // Nobody takes it here.
+    await service.database.query(insert, [completion(440)]);
     await eventually(async () => {
       expect(await stored()).toMatchObject([{ attempts: 20, parked_at: expect.any(Date) }]);
       expect(await parkedTotal(service)).toBe(parkedBefore + 1);
     });
     const created = await post({ ...BODY, facilityId: 440 });
     expect(await publishedFor(440, 1)).toEqual([created]);
+    await service.database.query('DELETE FROM task.outbox');
+  });
+
+  it('leaves a message type that it does not know to a newer release, and publishes what follows', async () => {
+    await service.database.query(
+      `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+       VALUES ($1, 445, gen_random_uuid(), 'LaterEvent', now(), '{}', '{}')`,
+      [partitionOf(445)],
+    );
+    const created = await post({ ...BODY, facilityId: 445 });
+    expect(await publishedFor(445, 1)).toEqual([created]);
+    await eventually(async () => expect(await stored()).toMatchObject([{ attempts: 0, parked_at: null }]));
     await service.database.query('DELETE FROM task.outbox');
   });
 
@@ -193,46 +206,15 @@ describe('the outbound proxy', () => {
     const [created] = await Promise.all([answer, database.restore()]);
     expect(await publishedFor(450, 1)).toEqual([created.body.scheduleId]);
   });
+});
 
-  describe('with an event that no state is tied to', () => {
-    const announcement = outboundEvent(
-      ScheduledMessageEvent,
-      { subsystemName: 'Tests', messageName: 'M', description: 'd', schedule: '* * * * *' },
-      460,
-    );
-
-    it('publishes it directly while the store is away', async () => {
-      await service.watch(ScheduledMessageEvent);
-      const proxy = service.app.get(OutboundProxy);
-      await proxy.announce(announcement);
-      expect(await service.received(ScheduledMessageEvent, 1)).toHaveLength(1);
-      await database.refuse();
-      await proxy.announce(announcement);
-      expect(await service.received(ScheduledMessageEvent, 2)).toHaveLength(2);
-      await database.restore();
-    });
-
-    it('tells the caller when that fails too', async () => {
-      const unheard = outboundEvent(
-        ScheduleCreatedEvent,
-        {
-          scheduleId: '00000000-0000-4000-8000-000000000000',
-          facilityId: 460,
-          name: 'n',
-          schedule: '* * * * *',
-          timeZone: 'UTC',
-          createdAtUtc: '2026-01-01T00:00:00.000Z',
-          createdBy: { personId: null, name: null, persona: 1 },
-        },
-        460,
-      );
-      await Promise.all([database.refuse(), mainBus.refuse()]);
-      await expect(service.app.get(OutboundProxy).announce(unheard)).rejects.toMatchObject({
-        name: expect.stringMatching(/BusUnavailableError|PublishTimeoutError/),
-      });
-      await Promise.all([database.restore(), mainBus.restore()]);
-    });
-  });
+const completion = (facilityId: number) => ({
+  taskInstanceId: randomUUID(),
+  scheduleId: randomUUID(),
+  facilityId,
+  dueAtUtc: '2026-01-01T06:00:00.000Z',
+  completedAtUtc: '2026-01-01T07:00:00.000Z',
+  completedBy: { personId: null, name: null, persona: 1 },
 });
 
 async function parkedTotal({ apps }: TaskFixture): Promise<number> {

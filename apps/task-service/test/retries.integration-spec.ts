@@ -6,7 +6,7 @@ import { TcpProxy, eventually } from '@platform/testing';
 import { SYSTEM_CLOCK, sleep } from '@platform/time';
 import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
 import { QUEUES } from '../src/recurring-generation/queues';
-import { ScheduleGeneration } from '../src/recurring-generation/schedule-generation.handler';
+import { RecurringGenerationService } from '../src/recurring-generation/recurring-generation.service';
 import { startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -69,9 +69,9 @@ describe('retries', () => {
 
     it('begin after a real 5 s, and the change is applied then', async () => {
       const endedAtMs: number[] = [];
-      const generation = service.app.get(ScheduleGeneration);
-      const execute = generation.execute.bind(generation);
-      jest.spyOn(generation, 'execute').mockImplementation(async (...args) => {
+      const generation = service.app.get(RecurringGenerationService);
+      const execute = generation.schedule.bind(generation);
+      jest.spyOn(generation, 'schedule').mockImplementation(async (...args) => {
         const startedAtMs = performance.now();
         try {
           return await execute(...args);

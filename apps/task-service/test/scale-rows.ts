@@ -23,8 +23,8 @@ export function scaleRowsOfTasks(rows: number): readonly string[] {
     `INSERT INTO task.trigger_fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
      SELECT 1 + n % ${facilities}, at, at, false, 0, gen_random_uuid()
      FROM generate_series(1, ${n}) AS n, LATERAL (SELECT now() - interval '31 days' + n * interval '1 second' AS at) AS fired`,
-    `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
-     SELECT n % 15, 1 + n % ${facilities}, gen_random_uuid(), 'main', 'e', '{}', repeat('x', 400)
+    `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+     SELECT n % 15, 1 + n % ${facilities}, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', json_build_object('name', repeat('x', 300))
      FROM generate_series(1, ${n}) AS n`,
     `INSERT INTO task.inbox (queue, message_id, message_name, applied_at)
      SELECT 'q', gen_random_uuid()::text, 'm', now() - interval '31 days' + n * interval '1 second'

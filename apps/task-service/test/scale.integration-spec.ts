@@ -4,26 +4,16 @@ import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { MIGRATIONS, SCHEMA } from '../src/database-layout';
-import { findInstance } from '../src/instances/find-instance.query';
-import { listInstances } from '../src/instances/list-instances.query';
-import { findAndLockInstance } from '../src/instances/find-and-lock-instance.query';
-import { insertOutboxMessages } from '../src/outbound/insert-outbox-messages.query';
-import { readOutboxBacklog } from '../src/outbound/read-outbox-backlog.query';
-import { selectBatch } from '../src/outbound/select-batch.query';
-import { settleBatch } from '../src/outbound/settle-batch.query';
-import { waitingLanes } from '../src/outbound/waiting-lanes.query';
-import { insertInstances } from '../src/recurring-generation/insert-instances.query';
-import { lockActiveSchedules } from '../src/recurring-generation/lock-active-schedules.query';
-import { markGenerated } from '../src/recurring-generation/mark-generated.query';
-import { acquireDueTriggers } from '../src/scheduler/acquire-due-triggers.query';
-import { deleteOldFires } from '../src/scheduler/delete-old-fires.query';
-import { listTriggers } from '../src/scheduler/list-triggers.query';
-import { findNextDueDelayMs } from '../src/scheduler/next-due-delay.query';
-import { recordFires } from '../src/scheduler/record-fires.query';
-import { readTriggerBacklog } from '../src/scheduler/read-trigger-backlog.query';
-import { findSchedule } from '../src/schedules/find-schedule.query';
-import { listSchedules } from '../src/schedules/list-schedules.query';
+import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
+import { TaskInstance } from '../src/instances/instance.entity';
+import { InstancesRepository } from '../src/instances/instances.repository';
+import type { InstanceListing } from '../src/instances/instances.repository';
+import { OutboxMessage } from '../src/outbound/outbox-message.entity';
+import { OutboxRepository } from '../src/outbound/outbox.repository';
+import { Trigger } from '../src/scheduler/trigger.entity';
+import { TriggersRepository } from '../src/scheduler/triggers.repository';
+import { Schedule } from '../src/schedules/schedule.entity';
+import { SchedulesRepository } from '../src/schedules/schedules.repository';
 import { scaleRowsOfTasks, scheduleIdOf } from './scale-rows';
 import { migrate } from './task-fixture';
 
@@ -32,36 +22,41 @@ const MIDDLE = Math.floor(ROWS / 2);
 const PAGE = { after: [], limit: 101 };
 const MANY_FACILITIES = Array.from({ length: 200 }, (_, index) => 10 + index);
 
-const settings = { schema: SCHEMA, applicationName: 'scale', entities: [], migrations: MIGRATIONS };
-/** The last lane has nothing to do. */
-const FILLED_LANES = Array.from({ length: 15 }, (_, lane) => lane);
+const settings = { schema: SCHEMA, applicationName: 'scale', entities: ENTITIES, migrations: MIGRATIONS };
+/** The last partition has nothing to do. */
+const FILLED_PARTITIONS = Array.from({ length: 15 }, (_, partition) => partition);
+
+const schedules = (d: DataSource) => new SchedulesRepository(d.getRepository(Schedule));
+const instances = (d: DataSource) => new InstancesRepository(d.getRepository(TaskInstance));
+const outbox = (d: DataSource) => new OutboxRepository(d.getRepository(OutboxMessage));
+const triggers = (d: DataSource) => new TriggersRepository(d.getRepository(Trigger));
 
 const inTransaction =
-  (work: (manager: EntityManager) => Promise<unknown>) =>
+  (work: (manager: EntityManager, dataSource: DataSource) => Promise<unknown>) =>
   (dataSource: DataSource): Promise<unknown> =>
-    dataSource.transaction(work);
+    dataSource.transaction((manager) => work(manager, dataSource));
 
 const outboxMessage = (facilityId: number) => ({
-  lane: 3,
-  facilityId,
-  envelope: { bus: 'main' as const, exchange: 'e', messageId: randomUUID(), body: '{}', headers: {} },
+  ...{ partition: 3, facilityId, messageId: randomUUID(), messageType: 'ScheduleCreatedEvent' },
+  ...{ conversationId: null, sentAt: new Date(), traceHeaders: {}, message: {} },
 });
 
-async function fireBatch(manager: EntityManager): Promise<unknown> {
-  const due = await acquireDueTriggers(manager);
+async function fireBatch(manager: EntityManager, dataSource: DataSource): Promise<unknown> {
+  const due = await triggers(dataSource).acquireDue(manager);
   expect(due).toHaveLength(10);
   const fires = due.map(({ facilityId, dueAt }) => ({
     ...{ facilityId, scheduledAt: dueAt, misfired: false, missedCount: 0 },
     ...{ nextFireAt: new Date(dueAt.getTime() + 86_400_000), message: outboxMessage(facilityId) },
   }));
-  return recordFires(manager, fires);
+  return triggers(dataSource).recordFires(manager, fires);
 }
 
-async function relayBatch(manager: EntityManager): Promise<unknown> {
-  const batch = await selectBatch(manager, [3], ['main', 'scheduling'], 100);
-  expect(batch).toHaveLength(100);
-  return settleBatch(manager, batch, []);
-}
+const relayBatch = (dataSource: DataSource): Promise<unknown> =>
+  dataSource.transaction(async (manager) => {
+    const batch = await outbox(dataSource).selectBatch(manager, 3, ['ScheduleCreatedEvent'], 100);
+    expect(batch).toHaveLength(100);
+    return outbox(dataSource).settle(manager, 3, { sent: batch, refused: [] });
+  });
 
 const occurrences = (n: number) =>
   Array.from({ length: 30 }, (_, day) => ({
@@ -71,90 +66,98 @@ const occurrences = (n: number) =>
 
 const SCHEDULER: readonly HotStatement<DataSource>[] = [
   { name: 'fire a batch of ten', pages: 900, prepared: true, work: inTransaction(fireBatch) },
-  { name: 'find the next due trigger', pages: 20, work: findNextDueDelayMs },
-  { name: 'read how late triggers are', pages: 200, work: readTriggerBacklog },
-  { name: 'list triggers', pages: 60, work: (d) => listTriggers(d, { scope: 'all', ...PAGE }) },
+  { name: 'find the next due trigger', pages: 20, work: (d) => triggers(d).findNextDueDelayMs() },
+  { name: 'read how late triggers are', pages: 200, work: (d) => triggers(d).readBacklog() },
+  { name: 'list triggers', pages: 60, work: (d) => triggers(d).list({ scope: 'all', ...PAGE }) },
   {
     name: 'list triggers far on',
     pages: 60,
-    work: (d) => listTriggers(d, { scope: 'all', after: [MIDDLE], limit: 101 }),
+    work: (d) => triggers(d).list({ scope: 'all', after: [MIDDLE], limit: 101 }),
   },
   {
     name: 'list triggers of some facilities',
     pages: 700,
-    work: (d) => listTriggers(d, { scope: MANY_FACILITIES, ...PAGE }),
+    work: (d) => triggers(d).list({ scope: MANY_FACILITIES, ...PAGE }),
   },
-  { name: 'forget old fires', pages: 15_000, work: (d) => deleteOldFires(d, 30, 1_000) },
+  { name: 'forget old fires', pages: 15_000, work: (d) => triggers(d).deleteOldFires(30, 1_000) },
 ];
 
 const RELAY: readonly HotStatement<DataSource>[] = [
   {
-    name: 'find the lanes that wait',
+    name: 'find the partitions that wait',
     pages: 100,
-    work: async (d) => expect(await waitingLanes(d)).toEqual(FILLED_LANES),
+    work: async (d) => expect(await outbox(d).findWaitingPartitions()).toEqual(FILLED_PARTITIONS),
   },
-  { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: readOutboxBacklog },
-  { name: 'relay a batch', pages: 500, work: inTransaction(relayBatch) },
+  { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: (d) => outbox(d).readBacklog() },
+  { name: 'relay a batch', pages: 500, work: relayBatch },
   {
     name: 'store an event',
     pages: 100,
     prepared: true,
-    work: inTransaction((m) => insertOutboxMessages(m, [outboxMessage(9)])),
+    work: (d) => d.transaction((m) => outbox(d).store(m, [outboxMessage(9)])),
   },
 ];
 
 const list = (
   name: string,
-  filters: Parameters<typeof listInstances>[1],
+  filters: Partial<InstanceListing>,
   after: unknown[] = [],
 ): HotStatement<DataSource> => ({
   name: `list instances ${name}`,
   pages: 500,
-  work: (d) => listInstances(d, filters, { after, limit: 101 }),
+  work: (d) => instances(d).list({ scope: 'all', ...filters, after, limit: 101 }),
 });
 
 const LATE = [new Date(Date.now() - 60_000), randomUUID()];
 
 const TASKS: readonly HotStatement<DataSource>[] = [
-  { name: 'read a schedule', pages: 10, work: (d) => findSchedule(d, scheduleIdOf(MIDDLE)) },
+  { name: 'read a schedule', pages: 10, work: (d) => schedules(d).find(scheduleIdOf(MIDDLE)) },
   {
     name: 'list schedules',
     pages: 500,
-    work: (d) => listSchedules(d, { scope: 'all', status: undefined, ...PAGE }),
+    work: (d) => schedules(d).list({ scope: 'all', status: undefined, ...PAGE }),
   },
   {
     name: 'list schedules by a state that none has',
     pages: 60,
-    work: (d) => listSchedules(d, { scope: 'all', status: 'Paused', ...PAGE }),
+    work: (d) => schedules(d).list({ scope: 'all', status: 'Paused', ...PAGE }),
   },
   {
     name: 'list schedules of a facility',
     pages: 60,
-    work: (d) => listSchedules(d, { scope: [8], status: 'Active', ...PAGE }),
+    work: (d) => schedules(d).list({ scope: [8], status: 'Active', ...PAGE }),
   },
   {
     name: 'list schedules of some facilities',
     pages: 4_000,
-    work: (d) => listSchedules(d, { scope: MANY_FACILITIES, status: undefined, ...PAGE }),
+    work: (d) => schedules(d).list({ scope: MANY_FACILITIES, status: undefined, ...PAGE }),
   },
   {
     name: 'lock the schedules of a facility',
     pages: 100,
-    work: inTransaction((m) => lockActiveSchedules(m, { facilityId: 8 }, 30)),
+    work: inTransaction((m, d) => schedules(d).lockForGeneration(m, { facilityId: 8 }, 30)),
   },
   {
     name: 'generate 30 instances',
     pages: 1_500,
-    work: (d) => insertInstances(d.manager, occurrences(MIDDLE)),
+    work: (d) => instances(d).insertMissing(d.manager, occurrences(MIDDLE)),
   },
-  { name: 'generate them again', pages: 600, work: (d) => insertInstances(d.manager, occurrences(MIDDLE)) },
+  {
+    name: 'generate them again',
+    pages: 600,
+    work: (d) => instances(d).insertMissing(d.manager, occurrences(MIDDLE)),
+  },
   {
     name: 'note how far it is generated',
     pages: 100,
-    work: (d) => markGenerated(d.manager, [scheduleIdOf(MIDDLE)], new Date()),
+    work: (d) => schedules(d).markGenerated(d.manager, [scheduleIdOf(MIDDLE)], new Date()),
   },
-  { name: 'read an instance', pages: 10, work: (d) => findInstance(d, randomUUID()) },
-  { name: 'lock an instance', pages: 10, work: inTransaction((m) => findAndLockInstance(m, randomUUID())) },
+  { name: 'read an instance', pages: 10, work: (d) => instances(d).find(randomUUID()) },
+  {
+    name: 'lock an instance',
+    pages: 10,
+    work: inTransaction((m, d) => instances(d).findAndLock(m, randomUUID())),
+  },
   list('of all facilities', { scope: 'all' }),
   list('of all facilities, far on', { scope: 'all' }, LATE),
   list('that are pending', { scope: 'all', status: 'Pending' }),

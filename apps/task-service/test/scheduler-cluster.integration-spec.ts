@@ -1,19 +1,24 @@
-import type { MessagePublisher } from '@platform/messaging';
+import type { TaskInstanceGenerationRequested } from '@platform/contracts';
 import { postgresOptions } from '@platform/database';
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { DataSource } from 'typeorm';
+import { ENTITIES } from '../src/database-layout';
 import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
-import { FireDueTriggers } from '../src/scheduler/fire-due-triggers.handler';
-import type { FiredBatch } from '../src/scheduler/fire-due-triggers.handler';
-import { NAMESPACE, migrate, migrationSettings } from './task-fixture';
+import { OutboxMessage } from '../src/outbound/outbox-message.entity';
+import { OutboxRepository } from '../src/outbound/outbox.repository';
+import { FiringService } from '../src/scheduler/firing.service';
+import type { FiredBatch } from '../src/scheduler/firing.service';
+import { Trigger } from '../src/scheduler/trigger.entity';
+import { TriggersRepository } from '../src/scheduler/triggers.repository';
+import { migrate, migrationSettings } from './task-fixture';
 
 /** Replicas as the scheduler sees them: each with connections of its own, nothing between them but the database. */
 describe('schedulers on one trigger store', () => {
   let database: TestDatabase;
   const dataSources: DataSource[] = [];
-  const replicas: FireDueTriggers[] = [];
+  const replicas: FiringService[] = [];
 
   const addTriggers = (
     first: number,
@@ -26,36 +31,38 @@ describe('schedulers on one trigger store', () => {
        FROM generate_series($1::bigint, $1::bigint + $2::bigint - 1) AS id`,
       [first, count, values.schedule, values.state ?? 'WAITING'],
     );
-  const fireAll = async (replica: FireDueTriggers): Promise<FiredBatch[]> => {
+  const fireAll = async (replica: FiringService): Promise<FiredBatch[]> => {
     const batches: FiredBatch[] = [];
     for (;;) {
-      const batch = await replica.execute();
+      const batch = await replica.fireBatch();
       if (batch.acquired === 0) return batches;
       batches.push(batch);
     }
   };
   const messages = async () => {
-    const rows = await database.query<{ body: string }>('SELECT body FROM task.outbox ORDER BY sequence');
-    return rows.map(({ body }) => JSON.parse(body).message);
+    const rows = await database.query<{ message: TaskInstanceGenerationRequested }>(
+      'SELECT message FROM task.outbox ORDER BY sequence',
+    );
+    return rows.map(({ message }) => message);
   };
 
   beforeAll(async () => {
     database = await createTestDatabase({ migrate });
     for (let index = 0; index < 3; index += 1) {
       const dataSource = await new DataSource(
-        postgresOptions({ ...migrationSettings(database.url), entities: [], poolSize: 2 }),
+        postgresOptions({ ...migrationSettings(database.url), entities: ENTITIES, poolSize: 2 }),
       ).initialize();
       dataSources.push(dataSource);
-      // The scheduler only stores; nothing of the publisher or the relay is used.
-      const unused = { nudge: () => undefined };
+      // The scheduler only stores; nothing of the relay is used.
+      const unused = { wake: () => undefined };
       const proxy = new OutboundProxy(
         dataSource,
-        undefined as unknown as MessagePublisher,
-        NAMESPACE,
+        new OutboxRepository(dataSource.getRepository(OutboxMessage)),
         SYSTEM_CLOCK,
         unused,
       );
-      replicas.push(new FireDueTriggers(dataSource, proxy));
+      const triggers = new TriggersRepository(dataSource.getRepository(Trigger));
+      replicas.push(new FiringService(dataSource, triggers, proxy));
     }
   });
   afterEach(() => database.query('TRUNCATE task.triggers, task.trigger_fires, task.outbox'));
@@ -81,7 +88,7 @@ describe('schedulers on one trigger store', () => {
 
   it('tell the fire, its scheduled instant and that it is no misfire', async () => {
     await addTriggers(501, 1, { schedule: '* * * * *', dueAt: `date_trunc('minute', now())` });
-    await replicas[0]?.execute();
+    await replicas[0]?.fireBatch();
     const [message] = await messages();
     expect(message).toEqual({
       facilityId: 501,
@@ -113,31 +120,31 @@ describe('schedulers on one trigger store', () => {
       schedule: '0 * * * *',
       dueAt: `date_trunc('hour', now()) - interval '5 hours'`,
     });
-    await fireAll(replicas[0] as FireDueTriggers);
+    await fireAll(replicas[0] as FiringService);
     const [message, ...others] = await messages();
     expect(others).toEqual([]);
     expect(message).toMatchObject({ misfired: true, missedCount: 6 });
-    expect(Date.now() - Date.parse(message.scheduledFireTimeUtc)).toBeLessThan(3_600_000 + 60_000);
+    expect(Date.now() - Date.parse(message?.scheduledFireTimeUtc ?? '')).toBeLessThan(3_600_000 + 60_000);
   });
 
   it('leave paused triggers alone', async () => {
     await addTriggers(1, 3, { schedule: '* * * * *', dueAt: 'now()', state: 'PAUSED' });
-    expect(await replicas[0]?.execute()).toEqual({ acquired: 0, fired: 0, misfired: 0 });
+    expect(await replicas[0]?.fireBatch()).toEqual({ acquired: 0, fired: 0, misfired: 0 });
   });
 
   it('set a trigger aside that cannot be evaluated, and fire the others of its batch', async () => {
     await addTriggers(1, 1, { schedule: 'nonsense', dueAt: `now() - interval '2 minutes'` });
     await addTriggers(2, 2, { schedule: '0 2 * * *', dueAt: `now() - interval '1 minute'` });
-    expect(await replicas[0]?.execute()).toEqual({ acquired: 3, fired: 2, misfired: 0 });
+    expect(await replicas[0]?.fireBatch()).toEqual({ acquired: 3, fired: 2, misfired: 0 });
     const [failed] = await database.query('SELECT state, error FROM task.triggers WHERE facility_id = 1');
     expect(failed).toMatchObject({ state: 'ERROR', error: expect.stringContaining('CronExpressionError') });
   });
 
   it('do not fire an occurrence again that has a fire already', async () => {
     await addTriggers(1, 1, { schedule: '0 2 * * *', dueAt: `date_trunc('minute', now())` });
-    await replicas[0]?.execute();
+    await replicas[0]?.fireBatch();
     await database.query(`UPDATE task.triggers SET next_fire_at = previous_fire_at`);
-    expect(await replicas[1]?.execute()).toEqual({ acquired: 1, fired: 0, misfired: 0 });
+    expect(await replicas[1]?.fireBatch()).toEqual({ acquired: 1, fired: 0, misfired: 0 });
     expect(await messages()).toHaveLength(1);
   });
 
@@ -148,13 +155,9 @@ describe('schedulers on one trigger store', () => {
     await runner.query(
       'SELECT 1 FROM task.triggers ORDER BY next_fire_at, facility_id LIMIT 10 FOR UPDATE SKIP LOCKED',
     );
-    expect((await fireAll(replicas[0] as FireDueTriggers)).reduce((sum, { fired }) => sum + fired, 0)).toBe(
-      5,
-    );
+    expect((await fireAll(replicas[0] as FiringService)).reduce((sum, { fired }) => sum + fired, 0)).toBe(5);
     await runner.rollbackTransaction();
     await runner.release();
-    expect((await fireAll(replicas[1] as FireDueTriggers)).reduce((sum, { fired }) => sum + fired, 0)).toBe(
-      10,
-    );
+    expect((await fireAll(replicas[1] as FiringService)).reduce((sum, { fired }) => sum + fired, 0)).toBe(10);
   });
 });

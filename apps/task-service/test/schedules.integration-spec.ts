@@ -1,5 +1,5 @@
 import { ScheduleCreatedEvent } from '@platform/contracts';
-import { bearer } from '@platform/testing';
+import { bearer, eventually } from '@platform/testing';
 import {
   CUSTOMER,
   NOBODY,
@@ -12,6 +12,13 @@ import {
 import type { TaskFixture } from './task-fixture';
 
 const BODY = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
+const ENVELOPE_MEMBERS = [
+  ...['messageId', 'conversationId', 'sourceAddress', 'destinationAddress', 'messageType', 'message'],
+  ...['sentTime', 'headers'],
+];
+const EVENT_MEMBERS = [
+  ...['scheduleId', 'facilityId', 'name', 'schedule', 'timeZone', 'createdAtUtc', 'createdBy'],
+];
 
 describe('schedules', () => {
   let service: TaskFixture;
@@ -61,6 +68,25 @@ describe('schedules', () => {
       createdBy: { personId: null, name: 'Ivy Internal', persona: 1 },
     });
     expect(event?.messageType).toEqual(['urn:message:Platform.Contracts:ScheduleCreatedEvent']);
+  });
+
+  it.each([
+    'Fire drill',
+    '1970-01-01T00:00:00.000Z',
+    '"createdAtUtc":"1970-01-01T00:00:00.000Z"',
+    '\\"createdAtUtc":"1970-01-01T00:00:00.000Z"',
+  ])('tell the instant of creation in their event, whatever the name: %s', async (name) => {
+    const { scheduleId, createdAtUtc } = (await post({ ...BODY, name }).expect(201)).body;
+    const event = await eventually(async () => {
+      const events = await service.received(ScheduleCreatedEvent, 1);
+      const ours = events.find(({ message }) => message.scheduleId === scheduleId);
+      if (!ours) throw new Error('not there yet');
+      return ours;
+    });
+    expect(event.message).toMatchObject({ name, createdAtUtc });
+    // Members come in the order of envelope and contract, although the database keeps the message in another one.
+    expect(Object.keys(event)).toEqual(ENVELOPE_MEMBERS);
+    expect(Object.keys(event.message)).toEqual(EVENT_MEMBERS);
   });
 
   it.each([

@@ -2,12 +2,18 @@ import { postgresOptions } from '@platform/database';
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import { DataSource } from 'typeorm';
-import { MIGRATIONS, SCHEMA } from '../src/database-layout';
-import { insertOrLockTrigger } from '../src/scheduler/insert-or-lock-trigger.query';
+import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
+import { Trigger } from '../src/scheduler/trigger.entity';
+import { TriggersRepository } from '../src/scheduler/triggers.repository';
 import { migrate } from './task-fixture';
 
 const AT_ONCE = 16;
-const settings = { schema: SCHEMA, applicationName: 'simultaneous', entities: [], migrations: MIGRATIONS };
+const settings = {
+  schema: SCHEMA,
+  applicationName: 'simultaneous',
+  entities: ENTITIES,
+  migrations: MIGRATIONS,
+};
 
 describe('a trigger that several ask for at once', () => {
   let database: TestDatabase;
@@ -23,9 +29,10 @@ describe('a trigger that several ask for at once', () => {
   });
 
   it('is created once, and found by all others', async () => {
+    const triggers = new TriggersRepository(dataSource.getRepository(Trigger));
     const wanted = { schedule: '0 6 * * *', timeZone: 'UTC', nextFireAt: new Date('2090-01-01T06:00:00Z') };
     for (let facilityId = 1; facilityId <= 100; facilityId += 1) {
-      const ask = () => dataSource.transaction((m) => insertOrLockTrigger(m, { facilityId, ...wanted }));
+      const ask = () => dataSource.transaction((m) => triggers.insertOrLock(m, { facilityId, ...wanted }));
       const answers = await Promise.all(Array.from({ length: AT_ONCE }, ask));
       expect(answers.filter(({ created }) => created)).toHaveLength(1);
     }

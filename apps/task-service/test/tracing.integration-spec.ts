@@ -1,5 +1,4 @@
 import { TaskInstanceGenerationRequested } from '@platform/contracts';
-import type { messageTraceHeaders } from '@platform/messaging';
 import { newTraceId, recordSpansWith, traceIdOf } from '@platform/service-defaults';
 import { SpanNotes, bearer, eventually } from '@platform/testing';
 import { PARTNER, startTaskService } from './task-fixture';
@@ -92,15 +91,16 @@ describe('traces of the task service', () => {
     );
     // Nobody takes ScheduleCreatedEvent here: the broker returns it, and it waits in the store.
     const rows = await eventually(async () => {
-      const found = await service.database.query<{ headers: string; attempts: number }>(
-        `SELECT headers, attempts FROM task.outbox WHERE exchange LIKE '%:ScheduleCreatedEvent'`,
-      );
+      const found = await service.database.query<{
+        trace_headers: { traceparent: string };
+        attempts: number;
+      }>(`SELECT trace_headers, attempts FROM task.outbox WHERE message_type = 'ScheduleCreatedEvent'`);
       expect(found).toHaveLength(2);
       expect(found.some(({ attempts }) => attempts > 0)).toBe(true);
       return found;
     });
-    const stored = rows.map(({ headers }) => JSON.parse(headers) as ReturnType<typeof messageTraceHeaders>);
-    expect(new Set(stored.map(({ traceparent }) => traceIdOf(traceparent)))).toEqual(new Set(traceIds));
+    const stored = rows.map(({ trace_headers: { traceparent } }) => traceIdOf(traceparent));
+    expect(new Set(stored)).toEqual(new Set(traceIds));
     for (const traceId of traceIds) {
       const request = notes.of(traceId).find(({ kind }) => kind === 'server');
       const published = notes.of(traceId).filter(({ kind }) => kind === 'producer');

@@ -11,7 +11,7 @@ export const outboxRelay: Benchmark = {
     const program = await startTaskParts(laboratory, services.settings, { RELAYS: 'true' });
     const ours = program.contestant(
       'relay',
-      'the relay of task-service: takes lanes, one by one where they are long, selects up to 200 events in order, publishes each with a confirm and a log line, deletes what is confirmed, commits; four passes at once',
+      'the relay of task-service: locks a partition, selects up to 200 events in order, builds and publishes the envelope of each with a confirm and a log line, deletes what is confirmed, commits; four passes at once',
     );
     const bare = program.contestant(
       'bare publish',

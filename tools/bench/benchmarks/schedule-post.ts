@@ -10,8 +10,8 @@ const CONNECTIONS = 32;
 const FACILITIES = 1_000;
 const EXCHANGE = 'Platform.Contracts:ScheduleCreatedEvent';
 const QUEUE = 'bench.schedule-post';
-/** What a ScheduleCreatedEvent is in its envelope. */
-const EVENT_BYTES = 759;
+/** What a ScheduleCreatedEvent takes in the outbox. */
+const EVENT_BYTES = 270;
 const POLL_MS = 10;
 const DRAIN_LIMIT_MS = 60_000;
 
@@ -33,8 +33,8 @@ const INSERT_SCHEDULE = `
     created_by_name, created_by_persona, request_digest)
   VALUES ($1, $2, $3, '0 2 * * *', 'Europe/Berlin', now(), 'userid:9001', 'Ivy Internal', 1, $4) RETURNING *`;
 const INSERT_EVENT = `
-  INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
-  VALUES ($1, $2, $3, 'main', '${EXCHANGE}', $4, $5)`;
+  INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+  VALUES ($1, $2, $3, 'ScheduleCreatedEvent', now(), $4, $5)`;
 
 const facilityOf = (worker: number, count: number): number => 1 + ((worker * 37 + count) % FACILITIES);
 

@@ -9,7 +9,7 @@ const LARGE = 1_000_000;
 const DUE = 6_000;
 const NODES = 2;
 /** What an ITaskInstanceGenerationRequested is in its envelope. */
-const BODY_BYTES = 662;
+const MESSAGE_BYTES = 146;
 
 const name = (who: string, size: number): string => `${who}, ${size.toLocaleString('en-US')} triggers`;
 const ONE = 'one node';
@@ -71,7 +71,7 @@ async function prepareTable(laboratory: Laboratory, size: number) {
   const table = new Table(size, owner);
   await table.fill();
   const nodes = size === SMALL ? NODES : 1;
-  const bare = { DATABASE_URL: app, BODY_BYTES: String(BODY_BYTES) };
+  const bare = { DATABASE_URL: app, MESSAGE_BYTES: String(MESSAGE_BYTES) };
   const ours = await many(nodes, () => startTaskParts(laboratory, settings));
   const bares = await many(nodes, () => laboratory.startPeer('tools/bench/peers/bare-scheduler.ts', bare));
   return {

@@ -5,10 +5,10 @@ import { createServer } from 'node:http';
 import pg from 'pg';
 
 const BATCH = 10;
-const BODY_BYTES = Number(process.env['BODY_BYTES']);
-const BODY = JSON.stringify({ filler: 'x'.repeat(BODY_BYTES - JSON.stringify({ filler: '' }).length) });
+const MESSAGE_BYTES = Number(process.env['MESSAGE_BYTES']);
+const MESSAGE = JSON.stringify({ filler: 'x'.repeat(MESSAGE_BYTES - JSON.stringify({ filler: '' }).length) });
 const HEADERS = JSON.stringify({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' });
-const EXCHANGE = 'Platform.Contracts:ITaskInstanceGenerationRequested';
+const MESSAGE_TYPE = 'ITaskInstanceGenerationRequested';
 
 const ACQUIRE = `
   SELECT facility_id, schedule, time_zone, next_fire_at FROM task.triggers
@@ -17,7 +17,7 @@ const ACQUIRE = `
 const RECORD = `
   WITH fire AS (
     SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::uuid[], $4::smallint[])
-      AS fire (facility_id, scheduled_at, message_id, lane)
+      AS fire (facility_id, scheduled_at, message_id, partition)
   ), moved AS (
     UPDATE task.triggers AS trigger
     SET next_fire_at = fire.scheduled_at + interval '1 day', previous_fire_at = fire.scheduled_at
@@ -26,8 +26,8 @@ const RECORD = `
     INSERT INTO task.trigger_fires (facility_id, scheduled_at, misfired, missed_count, message_id)
     SELECT facility_id, scheduled_at, false, 0, message_id FROM fire
   )
-  INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
-  SELECT lane, facility_id, message_id, 'scheduling', '${EXCHANGE}', $5, $6 FROM fire`;
+  INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+  SELECT partition, facility_id, message_id, '${MESSAGE_TYPE}', now(), $5, $6 FROM fire`;
 
 interface Due {
   facility_id: string;
@@ -47,7 +47,7 @@ async function fireBatch(): Promise<number> {
       rows.map(() => randomUUID()),
       rows.map((due) => Number(due.facility_id) % 16),
       HEADERS,
-      BODY,
+      MESSAGE,
     ];
     await client.query({ name: 'record', text: RECORD, values });
   }

@@ -9,12 +9,12 @@ import { createServiceApplication, Metrics } from '@platform/service-defaults';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { DataSource } from 'typeorm';
 import { loadTaskServiceConfig, type TaskServiceConfig } from '../../../apps/task-service/src/config';
-import { LANE_COUNT } from '../../../apps/task-service/src/outbound/lanes';
+import { PARTITION_COUNT } from '../../../apps/task-service/src/outbound/partitions';
 import { RelayService } from '../../../apps/task-service/src/outbound/relay.service';
-import { GenerateInstances } from '../../../apps/task-service/src/recurring-generation/generate-instances.handler';
-import { BATCH_SIZE } from '../../../apps/task-service/src/scheduler/acquire-due-triggers.query';
-import { FireDueTriggers } from '../../../apps/task-service/src/scheduler/fire-due-triggers.handler';
+import { InstanceGenerationService } from '../../../apps/task-service/src/recurring-generation/instance-generation.service';
+import { FiringService } from '../../../apps/task-service/src/scheduler/firing.service';
 import { SchedulerService } from '../../../apps/task-service/src/scheduler/scheduler.service';
+import { BATCH_SIZE } from '../../../apps/task-service/src/scheduler/triggers.repository';
 import { taskService } from '../../../apps/task-service/src/service-definition';
 import { BarePublisher } from './bare-publisher';
 import { serveMeasurements } from './serve-measurements';
@@ -26,28 +26,27 @@ const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 /** Every event of another facility, as when a night's triggers fire: nothing waits for its predecessor. */
 const STORE_EVENTS = `
-  INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body)
-  SELECT n % ${LANE_COUNT}, n, gen_random_uuid(), 'main', $1, $3, $2 FROM generate_series(1, ${EVENTS}) AS n`;
+  INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+  SELECT n % ${PARTITION_COUNT}, n, gen_random_uuid(), 'ScheduleCreatedEvent', now(), $1, $2 FROM generate_series(1, ${EVENTS}) AS n`;
 
-const event = createEnvelope(
-  ScheduleCreatedEvent,
-  {
-    scheduleId: randomUUID(),
-    facilityId: FACILITY_ID,
-    name: 'Check the fire extinguishers',
-    schedule: '0 2 * * *',
-    timeZone: 'Europe/Berlin',
-    createdAtUtc: new Date().toISOString(),
-    createdBy: { personId: 1001, name: 'Carl Customer', persona: 2 },
-  },
-  {
-    namespace: 'Platform.Contracts',
-    messageId: randomUUID(),
-    sentAt: new Date(),
-    source: 'task-service',
-    headers: { traceparent: TRACE, 'MT-Activity-Id': TRACE },
-  },
-);
+const HEADERS = { traceparent: TRACE, 'MT-Activity-Id': TRACE };
+const MESSAGE = {
+  scheduleId: randomUUID(),
+  facilityId: FACILITY_ID,
+  name: 'Check the fire extinguishers',
+  schedule: '0 2 * * *',
+  timeZone: 'Europe/Berlin',
+  createdAtUtc: new Date().toISOString(),
+  createdBy: { personId: 1001, name: 'Carl Customer', persona: 2 },
+};
+
+const event = createEnvelope(ScheduleCreatedEvent, MESSAGE, {
+  namespace: 'Platform.Contracts',
+  messageId: randomUUID(),
+  sentAt: new Date(),
+  source: 'task-service',
+  headers: HEADERS,
+});
 
 async function perSecond(work: () => Promise<number>): Promise<number> {
   const startedAtMs = performance.now();
@@ -56,9 +55,9 @@ async function perSecond(work: () => Promise<number>): Promise<number> {
 }
 
 /** Fires until nothing is due, as the scheduler does. */
-async function fireAll(fireDueTriggers: FireDueTriggers): Promise<number> {
+async function fireAll(firing: FiringService): Promise<number> {
   for (let fired = 0; ;) {
-    const batch = await fireDueTriggers.execute();
+    const batch = await firing.fireBatch();
     fired += batch.fired;
     if (batch.acquired < BATCH_SIZE) return fired;
   }
@@ -79,19 +78,19 @@ async function main(): Promise<void> {
   const app = await start(config);
   const relay = app.get(RelayService);
   const dataSource = app.get(DataSource);
-  const generate = app.get(GenerateInstances);
+  const generation = app.get(InstanceGenerationService);
   const sent = async (): Promise<number> => {
     const counter = app.get(Metrics).registry.getSingleMetric('task_outbox_sent_total');
     return (await counter!.get()).values[0]?.value ?? 0;
   };
   const bare = await BarePublisher.open(config.RABBITMQ_MAIN_URL, event);
   serveMeasurements({
-    fire: () => fireAll(app.get(FireDueTriggers)),
+    fire: () => fireAll(app.get(FiringService)),
     relay: async () => {
       const goal = (await sent()) + EVENTS;
-      await dataSource.query(STORE_EVENTS, [event.exchange, event.body, JSON.stringify(event.headers)]);
+      await dataSource.query(STORE_EVENTS, [HEADERS, MESSAGE]);
       const rate = await perSecond(async () => {
-        for (let lane = 0; lane < LANE_COUNT; lane += 1) relay.nudge(lane);
+        for (let partition = 0; partition < PARTITION_COUNT; partition += 1) relay.wake(partition);
         while ((await sent()) < goal) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
         return EVENTS;
       });
@@ -106,7 +105,7 @@ async function main(): Promise<void> {
     generate: () =>
       perSecond(() =>
         inTransaction(dataSource, 'READ COMMITTED', (manager) =>
-          generate.execute(manager, { facilityId: FACILITY_ID }),
+          generation.generate(manager, { facilityId: FACILITY_ID }),
         ),
       ),
   });

@@ -28,5 +28,5 @@ export async function plantTriggers(database: Database, journal: Journal, count:
 
 /** Ends the fires of every trigger; the last ones are still on their way. */
 export async function pauseTriggers(database: Database): Promise<void> {
-  await database.query('task', `UPDATE task.triggers SET state = 'PAUSED', paused_at = now()`);
+  await database.query('task', `UPDATE task.triggers SET state = 'PAUSED'`);
 }

@@ -1,15 +1,38 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
+import { Persona, hasPersona } from '@platform/personas';
 import { tracedFetch } from '@platform/service-defaults';
 import { z } from 'zod';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
-import { facilityScope, isWithinScope, narrowedScope } from './facility-scope';
-import type { FacilityScope } from './facility-scope';
 import { TaskError } from '../problems/task-error';
+
+/** The facilities a caller may see and act in: every one, or those listed. */
+export type FacilityScope = 'all' | readonly number[];
 
 const identity = z.object({ facilities: z.array(z.int()) });
 const IDENTITY_TIMEOUT_MS = 3_000;
+
+/** InternalPartner reaches every facility; everybody else only those of their own claims. Which personas may call at all
+ *  is each route's own rule. Source: docs/spec-gaps.md. */
+export function facilityScope({
+  personas,
+  facilities,
+}: Pick<Caller, 'personas' | 'facilities'>): FacilityScope {
+  return hasPersona(personas, Persona.InternalPartner) ? 'all' : facilities;
+}
+
+/** True when the scope holds the facility. */
+export function isWithinScope(scope: FacilityScope, facilityId: number): boolean {
+  return scope === 'all' || scope.includes(facilityId);
+}
+
+/** The scope a list is read with: the facility asked for if it is within the caller's scope, the whole scope if none was
+ *  asked for, null when the one asked for is out of reach. */
+export function narrowedScope(scope: FacilityScope, facilityId: number | undefined): FacilityScope | null {
+  if (facilityId === undefined) return scope;
+  return isWithinScope(scope, facilityId) ? [facilityId] : null;
+}
 
 /** Resolves what a caller reaches, and refuses what they do not. */
 @Injectable()
@@ -44,7 +67,7 @@ export class CallerScope {
       });
       if (!response.ok) {
         await response.body?.cancel();
-        throw new Error(`auth-service answered ${String(response.status)}`);
+        throw new Error(`auth-service responded with ${String(response.status)}`);
       }
       return identity.parse(await response.json()).facilities;
     } catch (error) {

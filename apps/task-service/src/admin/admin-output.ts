@@ -1,30 +1,30 @@
-import type { ParkedMessage } from '@platform/messaging';
-import type { ParkedEvent } from './parked-event';
+import type { FailedMessage } from '@platform/messaging';
+import type { OutboxMessage } from '../outbound/outbox-message.entity';
 
 /** What is shown of a parked message, by name, in order. */
 export type Shown = Readonly<Record<string, unknown>>;
 
 /** A line of a list. */
-export function eventLine(event: ParkedEvent): Shown {
-  const { messageId, facilityId, exchange, attempts, parkedAt, lastError } = event;
-  return { messageId, facilityId, exchange, attempts, parkedAt: parkedAt.toISOString(), lastError };
+export function eventLine(event: OutboxMessage): Shown {
+  const { messageId, facilityId, messageType, attempts, parkedAt, lastError } = event;
+  return { messageId, facilityId, messageType, attempts, parkedAt: parkedAt?.toISOString(), lastError };
 }
 
 /** Everything about a parked event. */
-export function eventDetails(event: ParkedEvent): Shown {
-  const { body, bus, createdAt } = event;
-  return { ...eventLine(event), bus, createdAt: createdAt.toISOString(), body: parsed(body) };
+export function eventDetails(event: OutboxMessage): Shown {
+  const { createdAt, traceHeaders, message } = event;
+  return { ...eventLine(event), createdAt: createdAt.toISOString(), traceHeaders, message };
 }
 
 /** A line of a list. */
-export function messageLine(message: ParkedMessage): Shown {
+export function messageLine(message: FailedMessage): Shown {
   const { id, queue, type, reason, parkedAt, errorType, errorMessage } = message;
   const error = errorType === null ? null : `${errorType}: ${errorMessage ?? ''}`;
   return { messageId: id, queue, type, reason, parkedAt, error };
 }
 
 /** Everything about a parked message. */
-export function messageDetails(message: ParkedMessage): Shown {
+export function messageDetails(message: FailedMessage): Shown {
   const { attempts, headers, body } = message;
   return { ...messageLine(message), attempts, headers, body: parsed(body) };
 }

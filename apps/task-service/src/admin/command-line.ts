@@ -1,125 +1,138 @@
-import { parseArgs } from 'node:util';
+import { Command, InvalidArgumentError } from 'commander';
 import { BUS_OF_QUEUE } from '../recurring-generation/queues';
 import type { QueueName } from '../recurring-generation/queues';
-import { ACTIONS, SUBJECTS, helpText } from './help';
-import type { Action, Subject } from './help';
 
-/** A command that was not understood; its text says how it should have been. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
-}
+/** What a command is about: events that could not be published, or messages that could not be processed. */
+export type Subject = 'outbox' | 'errors';
+export type Action = 'list' | 'show' | 'replay' | 'discard';
 
-/** Which of the parked messages a command means. */
-export interface Selection {
+/** A command that was understood. */
+export interface AdminCommand {
+  readonly subject: Subject;
+  readonly action: Action;
   /** Null means all. */
   readonly ids: ReadonlySet<string> | null;
   readonly facilityId: number | null;
   readonly queues: readonly QueueName[];
   readonly isSkipped: boolean;
-}
-
-/** A command that was understood. */
-export interface Command {
-  readonly kind: 'command';
-  readonly subject: Subject;
-  readonly action: Action;
-  readonly selection: Selection;
   readonly limit: number;
   readonly isJson: boolean;
 }
 
-const OPTIONS = {
-  help: { type: 'boolean', short: 'h' },
-  json: { type: 'boolean' },
-  all: { type: 'boolean' },
-  yes: { type: 'boolean' },
-  skipped: { type: 'boolean' },
-  facility: { type: 'string' },
-  queue: { type: 'string' },
-  limit: { type: 'string' },
-} as const;
-
-const ALLOWED: Readonly<Record<Subject | Action, readonly string[]>> = {
-  outbox: ['facility'],
-  errors: ['queue', 'skipped'],
-  list: ['limit'],
-  show: [],
-  replay: ['all'],
-  discard: ['all', 'yes'],
-};
+interface Options {
+  facility?: number;
+  queue?: QueueName;
+  skipped?: boolean;
+  limit?: number;
+  all?: boolean;
+  json?: boolean;
+}
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 10_000;
+const QUEUE_NAMES = Object.keys(BUS_OF_QUEUE) as QueueName[];
 
-type Values = ReturnType<typeof parse>['values'];
+const EPILOGUE = `
+Every action explains itself: task:admin outbox replay --help
 
-/** Understands the arguments after the program's name. @throws {UsageError} */
-export function readCommand(
-  args: readonly string[],
-): Command | { readonly kind: 'help'; readonly text: string } {
-  const { values, positionals } = parse(args);
-  const [subjectText, actionText, ...ids] = positionals;
-  const subject = SUBJECTS.find((known) => known === subjectText);
-  const action = ACTIONS.find((known) => known === actionText);
-  if (values.help || positionals.length === 0) return { kind: 'help', text: helpText(subject, action) };
-  if (!subject) throw new UsageError(`unknown subject ${String(subjectText)}; one of ${SUBJECTS.join(', ')}`);
-  if (!action)
-    throw new UsageError(
-      `${subject} needs an action; one of ${ACTIONS.join(', ')}, got ${actionText ?? 'none'}`,
+Exit codes: 0 done, 1 failed or not found, 2 the command was not understood.
+Reads DATABASE_URL, RABBITMQ_MAIN_URL and RABBITMQ_SCHEDULING_URL.`;
+
+const DESCRIPTIONS: Readonly<Record<Subject, Readonly<Record<Action, string>>>> = {
+  outbox: {
+    list: 'List the events that are parked, one line each, oldest first.',
+    show: 'Show everything about a parked event.',
+    replay:
+      'Give parked events twenty new attempts. A running replica publishes them within five seconds, before the later events of their facility that still wait.',
+    discard: 'Delete parked events. Nobody will ever receive them.',
+  },
+  errors: {
+    list: 'List the messages in the error queues, one line each, oldest first.',
+    show: 'Show everything about a message of an error queue, body included.',
+    replay:
+      'Send messages to their queue again, with the same message id (applied at most once) and without attempts behind them. One that fails again comes back here.',
+    discard: 'Delete messages from an error queue. They will never be processed.',
+  },
+};
+
+/** The whole command line. @param run carries out what was understood
+ *  @param output where help and complaints go; a wrong command line ends in a CommanderError after its complaint */
+export function adminProgram(
+  run: (command: AdminCommand) => Promise<void>,
+  output: { readonly write: (text: string) => void; readonly complain: (text: string) => void },
+): Command {
+  const program = new Command('task:admin')
+    .description('Looks after what the task service has put aside.')
+    .configureOutput({ writeOut: output.write, writeErr: output.complain })
+    .showHelpAfterError('Try task:admin --help')
+    .exitOverride()
+    .addHelpText('after', EPILOGUE);
+  const outbox = program
+    .command('outbox')
+    .description('events that the broker refused 20 times: they wait in the service’s database');
+  const errors = program
+    .command('errors')
+    .description(
+      'messages that the service could not process: they wait in the broker’s error and skipped queues',
     );
-  const allowed = ['json', ...ALLOWED[subject], ...ALLOWED[action]];
-  const foreign = Object.keys(values).find((name) => !allowed.includes(name));
-  if (foreign !== undefined) throw new UsageError(`--${foreign} means nothing to ${subject} ${action}`);
-  checkChoice(action, ids, values);
-  return {
-    kind: 'command',
-    subject,
-    action,
-    selection: {
+  for (const action of ['list', 'show', 'replay', 'discard'] as const) {
+    addAction(outbox, 'outbox', action, run).option(
+      '--facility <id>',
+      'only events of this facility',
+      integerUpTo(Number.MAX_SAFE_INTEGER),
+    );
+    addAction(errors, 'errors', action, run)
+      .option('--queue <name>', 'only messages of this queue, e.g. task-service.schedule-created', queueName)
+      .option('--skipped', 'the skipped queues (messages of an unknown type) instead of the error queues');
+  }
+  return program;
+}
+
+function addAction(
+  group: Command,
+  subject: Subject,
+  action: Action,
+  run: (command: AdminCommand) => Promise<void>,
+): Command {
+  const command = group.command(action).description(DESCRIPTIONS[subject][action]);
+  command.option('--json', 'print JSON');
+  if (action === 'list')
+    command.option('--limit <n>', 'at most so many', integerUpTo(MAX_LIMIT), DEFAULT_LIMIT);
+  if (action === 'show') command.argument('<message-id>');
+  if (action === 'replay' || action === 'discard')
+    command.argument('[message-ids...]').option('--all', 'all that the filters leave');
+  if (action === 'discard')
+    command.requiredOption('--yes', 'required: what is discarded cannot be brought back');
+  return command.action(async () => {
+    const options = command.opts<Options>();
+    const ids = command.args;
+    const takesAll = action === 'replay' || action === 'discard';
+    if (takesAll && ids.length > 0 === (options.all ?? false))
+      command.error(`error: ${action} takes message ids or --all`);
+    await run({
+      subject,
+      action,
       ids: ids.length === 0 ? null : new Set(ids),
-      facilityId: integer('facility', values.facility, Number.MAX_SAFE_INTEGER) ?? null,
-      queues: queuesOf(values.queue),
-      isSkipped: values.skipped ?? false,
-    },
-    limit: integer('limit', values.limit, MAX_LIMIT) ?? DEFAULT_LIMIT,
-    isJson: values.json ?? false,
+      facilityId: options.facility ?? null,
+      queues: options.queue ? [options.queue] : QUEUE_NAMES,
+      isSkipped: options.skipped ?? false,
+      limit: options.limit ?? DEFAULT_LIMIT,
+      isJson: options.json ?? false,
+    });
+  });
+}
+
+function integerUpTo(max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : 0;
+    if (value >= 1 && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a whole number from 1 to ${String(max)}.`);
   };
 }
 
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true, strict: true });
-  } catch (error) {
-    // Node's own text names the option and what is wrong with it.
-    const code = (error as { code?: unknown }).code;
-    if (typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS'))
-      throw new UsageError((error as Error).message, { cause: error });
-    throw error;
-  }
-}
-
-function checkChoice(action: Action, ids: readonly string[], values: Values): void {
-  if (action === 'list' && ids.length > 0) throw new UsageError('list takes no message id; show does');
-  if (action === 'show' && ids.length !== 1) throw new UsageError('show takes one message id');
-  if (action === 'list' || action === 'show') return;
-  if (ids.length > 0 === (values.all ?? false)) throw new UsageError(`${action} takes message ids or --all`);
-  if (action === 'discard' && !values.yes)
-    throw new UsageError('discard deletes for good: add --yes if that is meant');
-}
-
-function integer(name: string, text: string | undefined, max: number): number | undefined {
-  if (text === undefined) return undefined;
-  const value = Number(text);
-  if (!/^\d{1,16}$/.test(text) || value < 1 || value > max)
-    throw new UsageError(`--${name} is a whole number from 1 to ${String(max)}, got ${text}`);
-  return value;
-}
-
-function queuesOf(text: string | undefined): QueueName[] {
-  const known = Object.keys(BUS_OF_QUEUE) as QueueName[];
-  if (text === undefined) return known;
+function queueName(text: string): QueueName {
   // An operator copies the name from where it is seen: with its suffix.
-  const queue = known.find((name) => name === text.replace(/_(error|skipped)$/, ''));
-  if (!queue) throw new UsageError(`unknown queue ${text}; one of ${known.join(', ')}`);
-  return [queue];
+  const queue = QUEUE_NAMES.find((name) => name === text.replace(/_(error|skipped)$/, ''));
+  if (queue) return queue;
+  throw new InvalidArgumentError(`There is no such queue. Choose from ${QUEUE_NAMES.join(', ')}.`);
 }

@@ -1,11 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics } from '@platform/service-defaults';
-import { DataSource } from 'typeorm';
-import { readOutboxBacklog } from '../outbound/read-outbox-backlog.query';
-import type { OutboxBacklog } from '../outbound/read-outbox-backlog.query';
-import { readTriggerBacklog } from '../scheduler/read-trigger-backlog.query';
-import type { TriggerBacklog } from '../scheduler/read-trigger-backlog.query';
+import { OutboxRepository } from '../outbound/outbox.repository';
+import type { OutboxBacklog } from '../outbound/outbox.repository';
+import { TriggersRepository } from '../scheduler/triggers.repository';
+import type { TriggerBacklog } from '../scheduler/triggers.repository';
 
 const OUTBOX_GAUGES = [
   ['task_outbox_waiting', 'Events in the message store, counted up to 10,000', 'waiting'],
@@ -21,9 +19,9 @@ const TRIGGER_GAUGES = [
 /** Gauges of the message store and of the triggers, read when the metrics are: every replica reports the same database. */
 @Injectable()
 export class BacklogMetrics {
-  constructor(@InjectDataSource() dataSource: DataSource, metrics: Metrics) {
-    const outbox = oneAtATime(() => readOutboxBacklog(dataSource));
-    const triggers = oneAtATime(() => readTriggerBacklog(dataSource));
+  constructor(outboxRepository: OutboxRepository, triggersRepository: TriggersRepository, metrics: Metrics) {
+    const outbox = oneAtATime(() => outboxRepository.readBacklog());
+    const triggers = oneAtATime(() => triggersRepository.readBacklog());
     for (const [name, help, field] of OUTBOX_GAUGES)
       metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await outbox())[field] }]);
     for (const [name, help, field] of TRIGGER_GAUGES)

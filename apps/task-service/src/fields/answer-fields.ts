@@ -1,7 +1,7 @@
 import { problemAnswer, problemExample } from '@platform/service-defaults';
 import type { AnswerDocs, ParameterDocs } from '@platform/service-defaults';
 import { z } from 'zod';
-import { TASK_PROBLEMS } from '../problems/task-problems';
+import { TASK_PROBLEMS } from '../problems/task-error';
 import type { TaskErrorReason } from '../problems/task-error';
 
 /** Fields of answers, for the API document. */

@@ -11,9 +11,9 @@ import {
   invalidField,
   taskProblem,
 } from '../fields/answer-fields';
-import type { InstanceBody } from './instance';
 import { completeInstanceBody } from './instance.dto';
-import { INSTANCE_STATUSES } from './instance-status';
+import type { InstanceBody } from './instance.dto';
+import { INSTANCE_STATUSES } from './instance.entity';
 
 const TAG = 'Instances';
 const ID = '0198f2c5-03b7-4e0a-8f64-2d9c5a7e1b30';

@@ -1,8 +1,10 @@
+import type { Actor } from '@platform/contracts';
 import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { facilityIdQuery, text } from '../fields/request-fields';
-import { INSTANCE_STATUSES } from './instance-status';
+import { INSTANCE_STATUSES } from './instance.entity';
+import type { InstanceStatus, TaskInstance } from './instance.entity';
 
 const instant = z.iso.datetime({ offset: true });
 
@@ -31,3 +33,32 @@ export class ListInstancesDto extends createZodDto(
 ) {}
 
 export class InstanceParams extends createZodDto(z.object({ id: z.guid() })) {}
+
+/** A task instance as responses show it. Source: docs/spec-gaps.md. */
+export interface InstanceBody {
+  readonly taskInstanceId: string;
+  readonly scheduleId: string;
+  readonly facilityId: number;
+  readonly name: string;
+  readonly dueAtUtc: string;
+  readonly status: InstanceStatus;
+  readonly completedAtUtc: string | null;
+  readonly completedBy: Actor | null;
+  readonly notes: string | null;
+}
+
+/** The instance as responses show it. */
+export function instanceBody(instance: TaskInstance): InstanceBody {
+  const { completedByPersonId: personId, completedByName: name, completedByPersona: persona } = instance;
+  return {
+    taskInstanceId: instance.taskInstanceId,
+    scheduleId: instance.scheduleId,
+    facilityId: instance.facilityId,
+    name: instance.name,
+    dueAtUtc: instance.dueAt.toISOString(),
+    status: instance.status,
+    completedAtUtc: instance.completedAt?.toISOString() ?? null,
+    completedBy: persona === null ? null : { personId, name, persona },
+    notes: instance.notes,
+  };
+}

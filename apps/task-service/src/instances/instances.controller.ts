@@ -1,30 +1,25 @@
-import { Body, Controller, Get, HttpCode, Inject, Param, Post, Query } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
+import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
-import { Documented, SignedCursor, validatedBy } from '@platform/service-defaults';
-import { DataSource } from 'typeorm';
+import { Documented, validatedBy } from '@platform/service-defaults';
 import { CallerScope } from '../access/caller-scope.service';
+import { KeysetPages } from '../paging/keyset-page';
 import { TaskError } from '../problems/task-error';
-import { PAGE_CURSOR, keysetPage, listName } from '../paging/keyset-page';
-import { CompleteInstance } from './complete-instance.handler';
-import { findInstance } from './find-instance.query';
-import { instanceBody } from './instance';
-import type { InstanceBody } from './instance';
 import { COMPLETE_INSTANCE, GET_INSTANCE, LIST_INSTANCES } from './instance-docs';
-import { InstanceParams, ListInstancesDto, optionalCompleteInstanceBody } from './instance.dto';
-import type { CompleteInstanceRequest } from './instance.dto';
-import { listInstances } from './list-instances.query';
+import { InstanceParams, ListInstancesDto, instanceBody, optionalCompleteInstanceBody } from './instance.dto';
+import type { CompleteInstanceRequest, InstanceBody } from './instance.dto';
+import { InstancesRepository } from './instances.repository';
+import { InstancesService } from './instances.service';
 
 @Controller('Instances')
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner, Persona.ServiceProvider)
 export class InstancesController {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly completeInstance: CompleteInstance,
+    private readonly service: InstancesService,
+    private readonly instances: InstancesRepository,
     private readonly scope: CallerScope,
-    @Inject(PAGE_CURSOR) private readonly cursor: SignedCursor,
+    private readonly pages: KeysetPages,
   ) {}
 
   @Post(':id/commands/complete')
@@ -35,33 +30,31 @@ export class InstancesController {
     @Body(validatedBy(optionalCompleteInstanceBody)) request: CompleteInstanceRequest,
     @CurrentCaller() caller: Caller,
   ): Promise<InstanceBody> {
-    return instanceBody(await this.completeInstance.execute(id, request, caller));
+    return instanceBody(await this.service.complete(id, request, caller));
   }
 
   @Get()
   @Documented(LIST_INSTANCES)
   async list(
-    @Query() query: ListInstancesDto,
+    @Query() { facilityId, pageKey, pageSize, ...filters }: ListInstancesDto,
     @CurrentCaller() caller: Caller,
   ): Promise<{ instances: InstanceBody[]; nextPageKey: string | null }> {
-    const { pageKey, pageSize, facilityId, ...filters } = query;
     const scope = await this.scope.forList(caller, facilityId);
-    const list = listName('instances', { facilityId, ...filters });
-    const after = pageKey === undefined ? [] : this.cursor.decode(list, pageKey);
-    const rows = await listInstances(this.dataSource, { ...filters, scope }, { after, limit: pageSize + 1 });
-    const page = keysetPage(rows, {
+    const { rows, nextPageKey } = await this.pages.read({
+      list: 'instances',
+      filters: { facilityId, ...filters },
+      pageKey,
       pageSize,
-      cursor: this.cursor,
-      list,
+      read: (range) => this.instances.list({ scope, ...filters, ...range }),
       position: ({ dueAt, taskInstanceId }) => [dueAt, taskInstanceId],
     });
-    return { instances: page.rows.map(instanceBody), nextPageKey: page.nextPageKey };
+    return { instances: rows.map(instanceBody), nextPageKey };
   }
 
   @Get(':id')
   @Documented(GET_INSTANCE)
   async get(@Param() { id }: InstanceParams, @CurrentCaller() caller: Caller): Promise<InstanceBody> {
-    const instance = await findInstance(this.dataSource, id);
+    const instance = await this.instances.find(id);
     if (!instance) throw new TaskError('instance-not-found');
     await this.scope.require(caller, instance.facilityId);
     return instanceBody(instance);

@@ -1,22 +1,49 @@
-import type { MessageContract } from '@platform/contracts';
+import {
+  ScheduleCreatedEvent,
+  ScheduledMessageEvent,
+  TaskInstanceCompletedEvent,
+  TaskInstanceGenerationRequested,
+} from '@platform/contracts';
+import type { Bus, MessageContract } from '@platform/contracts';
 
-/** An event on its way out. The facility orders it: events of one facility are published in the order they were stored. */
-export interface OutboundEvent<T = unknown> {
-  readonly contract: MessageContract<T>;
-  readonly message: T;
+/** Everything this service publishes. The outbox stores their names. */
+const OUTBOUND_CONTRACTS = [
+  ScheduleCreatedEvent,
+  ScheduledMessageEvent,
+  TaskInstanceCompletedEvent,
+  TaskInstanceGenerationRequested,
+] as const;
+
+type OutboundContract = (typeof OUTBOUND_CONTRACTS)[number];
+
+/** An event on its way out. */
+export interface OutboundEvent {
+  readonly contract: OutboundContract;
+  readonly message: unknown;
+  /** The ordering key: events of one facility are published in the order they were stored. */
   readonly facilityId: number;
-  /** Identity for the receivers' inboxes; a random UUID unless given. */
-  readonly messageId?: string;
   /** The conversation of the message that caused this event, if one did. */
   readonly conversationId?: string;
 }
 
 /** Ties a message to its contract, so that a wrong field does not compile. */
 export function outboundEvent<T>(
-  contract: MessageContract<T>,
+  contract: OutboundContract & MessageContract<T>,
   message: T,
   facilityId: number,
-  cause: { messageId?: string; conversationId?: string } = {},
+  cause: { conversationId?: string } = {},
 ): OutboundEvent {
   return { contract, message, facilityId, ...cause };
+}
+
+/** @throws {RangeError} for a message type that this release does not publish */
+export function outboundContract(messageType: string): OutboundContract {
+  const contract = OUTBOUND_CONTRACTS.find(({ name }) => name === messageType);
+  if (!contract) throw new RangeError(`unknown message type ${messageType}`);
+  return contract;
+}
+
+/** Message types that go over these buses. A type that only a newer release knows is not among them: its replicas publish it. */
+export function messageTypesOf(buses: readonly Bus[]): string[] {
+  return OUTBOUND_CONTRACTS.filter(({ bus }) => buses.includes(bus)).map(({ name }) => name);
 }

@@ -1,18 +1,23 @@
 import type { Bus } from '@platform/contracts';
-import { publishBatch } from './publish-batch';
+import { BusUnavailableError } from '@platform/messaging';
+import { nextPassDelayMs, publishBatch } from './publish-batch';
 import type { BatchOutcome } from './publish-batch';
-import type { StoredMessage } from './select-batch.query';
+import type { StoredMessage } from './outbox-message.entity';
 
-class Outage extends Error {}
+const CREATED = 'ScheduleCreatedEvent';
+const COMPLETED = 'TaskInstanceCompletedEvent';
+/** The one that goes over the scheduling bus. */
+const REQUESTED = 'ITaskInstanceGenerationRequested';
 
 const message = (
   sequence: number,
-  overrides: Partial<{ facilityId: number; bus: Bus; exchange: string; attempts: number }> = {},
-): StoredMessage => {
-  const { facilityId = 501, bus = 'main', exchange = 'Created', attempts = 0 } = overrides;
-  const envelope = { bus, exchange, messageId: `m-${String(sequence)}`, body: '{}', headers: {} };
-  return { lane: 3, sequence: String(sequence), facilityId, attempts, envelope };
-};
+  overrides: Partial<Pick<StoredMessage, 'facilityId' | 'messageType' | 'attempts'>> = {},
+): StoredMessage => ({
+  ...{ partition: 3, sequence: String(sequence), facilityId: 501, messageType: CREATED, attempts: 0 },
+  ...{ messageId: `m-${String(sequence)}`, conversationId: null, sentAt: new Date(0) },
+  ...{ traceHeaders: {}, message: {} },
+  ...overrides,
+});
 
 function recorder(fail: (each: StoredMessage) => Error | null = () => null, limit = Infinity) {
   const published: string[] = [];
@@ -25,18 +30,22 @@ function recorder(fail: (each: StoredMessage) => Error | null = () => null, limi
       if (error) throw error;
       published.push(each.sequence);
     },
-    isOutage: (error: unknown): boolean => error instanceof Outage,
     isTimeUp: (): boolean => published.length >= limit,
   };
 }
 
 const sequences = ({ sent }: BatchOutcome): string[] => sent.map(({ sequence }) => sequence);
 
+const publishTo = (
+  batch: readonly StoredMessage[],
+  { publish, isTimeUp }: ReturnType<typeof recorder>,
+): Promise<BatchOutcome> => publishBatch(batch, publish, isTimeUp);
+
 describe('a relay batch', () => {
   it('keeps the order of each facility', async () => {
     const batch = Array.from({ length: 40 }, (_, index) => message(index, { facilityId: 1 + (index % 3) }));
     const publishing = recorder();
-    const outcome = await publishBatch(batch, publishing);
+    const outcome = await publishTo(batch, publishing);
     expect(outcome.sent).toHaveLength(40);
     for (const facility of [0, 1, 2]) {
       const order = publishing.published.map(Number).filter((sequence) => sequence % 3 === facility);
@@ -44,41 +53,41 @@ describe('a relay batch', () => {
     }
   });
 
-  it('holds back what follows a refused message of the facility and exchange, and nothing else', async () => {
+  it('holds back what follows a refused message of the facility and type, and nothing else', async () => {
     const batch = [
       message(1),
       message(2),
-      message(3, { exchange: 'Completed' }),
+      message(3, { messageType: COMPLETED }),
       message(4, { facilityId: 502 }),
       message(5),
     ];
-    const outcome = await publishBatch(
+    const outcome = await publishTo(
       batch,
       recorder((each) => (each.sequence === '2' ? new Error('returned') : null)),
     );
     expect(sequences(outcome).sort()).toEqual(['1', '3', '4']);
-    expect(outcome.refused).toEqual([{ lane: 3, sequence: '2', delayMs: 1_000, error: 'Error: returned' }]);
+    expect(outcome.refused).toEqual([{ sequence: '2', delayMs: 1_000, error: 'Error: returned' }]);
     expect(outcome.outages.size).toBe(0);
   });
 
   it('parks the twentieth refusal', async () => {
-    const outcome = await publishBatch(
+    const outcome = await publishTo(
       [message(1, { attempts: 19 })],
       recorder(() => new Error('returned')),
     );
-    expect(outcome.refused).toEqual([{ lane: 3, sequence: '1', delayMs: null, error: 'Error: returned' }]);
+    expect(outcome.refused).toEqual([{ sequence: '1', delayMs: null, error: 'Error: returned' }]);
   });
 
   it('counts no attempt for an outage and leaves only that bus alone', async () => {
     const batch = [
       message(1),
       message(2),
-      message(3, { bus: 'scheduling' }),
+      message(3, { messageType: REQUESTED }),
       message(4, { facilityId: 502 }),
     ];
-    const outcome = await publishBatch(
+    const outcome = await publishTo(
       batch,
-      recorder((each) => (each.envelope.bus === 'main' ? new Outage() : null)),
+      recorder((each) => (each.messageType !== REQUESTED ? new BusUnavailableError('main', 'lost') : null)),
     );
     expect(sequences(outcome)).toEqual(['3']);
     expect(outcome.refused).toEqual([]);
@@ -86,8 +95,50 @@ describe('a relay batch', () => {
   });
 
   it('stops starting publishes when its time is up', async () => {
-    const outcome = await publishBatch([message(1), message(2), message(3)], recorder(undefined, 2));
+    const outcome = await publishTo([message(1), message(2), message(3)], recorder(undefined, 2));
     expect(sequences(outcome)).toEqual(['1', '2']);
     expect(outcome.cutShort).toBe(true);
+  });
+});
+
+describe('the wait before the next pass over a partition', () => {
+  const [one, two, three] = [message(1), message(2), message(3)] as const;
+  const held = message(5, { messageType: REQUESTED });
+  const refused = (sequence: string, delayMs: number | null) => ({ sequence, delayMs, error: 'returned' });
+  const delayMs = (
+    batch: StoredMessage[],
+    outcome: Partial<BatchOutcome>,
+    pausesMs: ReadonlyMap<Bus, number> = new Map(),
+  ): number | null => {
+    const done = { sent: [], refused: [], outages: new Set<Bus>(), cutShort: false, ...outcome };
+    return nextPassDelayMs(batch, 3, done, pausesMs);
+  };
+
+  it('is none at all when nothing is left', () => {
+    expect(delayMs([one, two], { sent: [one, two] })).toBeNull();
+  });
+
+  it('is no wait where the batch may not have held everything', () => {
+    expect(delayMs([one, two, three], { sent: [one, two, three] })).toBe(0);
+  });
+
+  it('is that of the earliest refusal', () => {
+    expect(delayMs([one, two], { refused: [refused('1', 4_000), refused('2', 1_000)] })).toBe(1_000);
+  });
+
+  it('is no wait after an event was parked: others may have waited for it', () => {
+    expect(delayMs([one], { refused: [refused('1', null)] })).toBe(0);
+  });
+
+  it('is the pause of the bus that failed, for a partition with events of that bus left', () => {
+    const pausesMs = new Map<Bus, number>([['scheduling', 2_000]]);
+    const outages = new Set<Bus>(['scheduling']);
+    expect(delayMs([one, held], { sent: [one], outages }, pausesMs)).toBe(2_000);
+    expect(delayMs([one, two, three], { sent: [one, two, three], outages }, pausesMs)).toBe(0);
+    expect(delayMs([held, held, held], { outages }, pausesMs)).toBe(2_000);
+  });
+
+  it('is no wait when time ran out', () => {
+    expect(delayMs([one, two], { sent: [one], cutShort: true })).toBe(0);
   });
 });

@@ -1,35 +1,63 @@
 import type { Bus } from '@platform/contracts';
-import { relayDelayMs } from './relay-backoff';
-import type { StoredMessage } from './select-batch.query';
-import type { RefusedMessage } from './settle-batch.query';
+import { isBusOutage, relayDelayMs } from './failures';
+import { outboundContract } from './outbound-event';
+import type { StoredMessage } from './outbox-message.entity';
+
+/** An event that the broker refused. */
+export interface RefusedMessage {
+  readonly sequence: string;
+  /** Wait before the next attempt; null parks the event. */
+  readonly delayMs: number | null;
+  readonly error: string;
+}
 
 /** What became of a batch. Messages in neither list stay as they are. */
 export interface BatchOutcome {
-  readonly sent: readonly StoredMessage[];
-  readonly refused: readonly RefusedMessage[];
+  readonly sent: StoredMessage[];
+  readonly refused: RefusedMessage[];
   /** Buses that could not take a message. */
-  readonly outages: ReadonlySet<Bus>;
+  readonly outages: Set<Bus>;
   /** True when messages were left over because the time was up. */
-  readonly cutShort: boolean;
-}
-
-export interface BatchPublishing {
-  publish(message: StoredMessage): Promise<void>;
-  /** Tells an outage of the bus from a refusal of this one message. */
-  isOutage(error: unknown): boolean;
-  /** No publish starts once this says so. */
-  isTimeUp(): boolean;
+  cutShort: boolean;
 }
 
 /** Publishes a batch: facilities side by side, each facility's messages one after the other. A refusal holds back what
- *  follows it for the same facility and exchange; an outage holds back everything for that bus. */
+ *  follows it for the same facility and message type; an outage holds back everything for that bus.
+ *  @param isTimeUp no publish starts once it says so */
 export async function publishBatch(
   batch: readonly StoredMessage[],
-  publishing: BatchPublishing,
+  publish: (message: StoredMessage) => Promise<void>,
+  isTimeUp: () => boolean,
 ): Promise<BatchOutcome> {
-  const run = new BatchRun(publishing);
-  await Promise.all([...byFacility(batch).values()].map((chain) => run.publishChain(chain)));
-  return run;
+  const outcome: BatchOutcome = { sent: [], refused: [], outages: new Set(), cutShort: false };
+  const publishChain = async (chain: readonly StoredMessage[]): Promise<void> => {
+    const heldBack = new Set<string>();
+    for (const message of chain) {
+      if (isTimeUp()) {
+        outcome.cutShort = true;
+        return;
+      }
+      const { bus, name } = outboundContract(message.messageType);
+      if (outcome.outages.has(bus) || heldBack.has(name)) continue;
+      try {
+        await publish(message);
+        outcome.sent.push(message);
+      } catch (error) {
+        if (isBusOutage(error)) outcome.outages.add(bus);
+        else {
+          heldBack.add(name);
+          outcome.refused.push(refusal(message, error));
+        }
+      }
+    }
+  };
+  await Promise.all([...byFacility(batch).values()].map(publishChain));
+  return outcome;
+}
+
+function refusal({ sequence, attempts }: StoredMessage, error: unknown): RefusedMessage {
+  const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return { sequence, delayMs: relayDelayMs(attempts + 1), error: reason };
 }
 
 function byFacility(batch: readonly StoredMessage[]): Map<number, StoredMessage[]> {
@@ -42,43 +70,22 @@ function byFacility(batch: readonly StoredMessage[]): Map<number, StoredMessage[
   return chains;
 }
 
-class BatchRun implements BatchOutcome {
-  readonly sent: StoredMessage[] = [];
-  readonly refused: RefusedMessage[] = [];
-  readonly outages = new Set<Bus>();
-  cutShort = false;
-
-  constructor(private readonly publishing: BatchPublishing) {}
-
-  async publishChain(chain: readonly StoredMessage[]): Promise<void> {
-    const heldBack = new Set<string>();
-    for (const message of chain) {
-      if (this.publishing.isTimeUp()) {
-        this.cutShort = true;
-        return;
-      }
-      const { bus, exchange } = message.envelope;
-      if (this.outages.has(bus) || heldBack.has(exchange)) continue;
-      const isSent = await this.publishOne(message);
-      if (!isSent && !this.outages.has(bus)) heldBack.add(exchange);
-    }
-  }
-
-  private async publishOne(message: StoredMessage): Promise<boolean> {
-    try {
-      await this.publishing.publish(message);
-      this.sent.push(message);
-      return true;
-    } catch (error) {
-      if (this.publishing.isOutage(error)) {
-        this.outages.add(message.envelope.bus);
-      } else {
-        const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-        const delayMs = relayDelayMs(message.attempts + 1);
-        const { lane, sequence } = message;
-        this.refused.push({ lane, sequence, delayMs, error: reason });
-      }
-      return false;
-    }
-  }
+/** Wait in ms before the next pass over the partition of a batch; null when nothing is known to be left of it.
+ *  @param limit most events that the batch could hold
+ *  @param pausesMs how long each bus that failed is left alone */
+export function nextPassDelayMs(
+  batch: readonly StoredMessage[],
+  limit: number,
+  outcome: BatchOutcome,
+  pausesMs: ReadonlyMap<Bus, number>,
+): number | null {
+  const done = new Set([...outcome.sent, ...outcome.refused].map(({ sequence }) => sequence));
+  const left = batch.filter(({ sequence }) => !done.has(sequence));
+  const pauses = left.map(({ messageType }) => pausesMs.get(outboundContract(messageType).bus));
+  const waits = pauses.filter((ms) => ms !== undefined);
+  const isCut = outcome.cutShort && waits.length < left.length;
+  if (isCut || (batch.length === limit && waits.length === 0)) waits.push(0);
+  // What a parked event held back can go now.
+  waits.push(...outcome.refused.map(({ delayMs }) => delayMs ?? 0));
+  return waits.length === 0 ? null : Math.min(...waits);
 }

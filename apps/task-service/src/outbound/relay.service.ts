@@ -1,14 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { Metrics, ShutdownRegistry, withoutTrace } from '@platform/service-defaults';
+import { ShutdownRegistry, withoutTrace } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
-import { DataSource } from 'typeorm';
-import { LaneQueue } from './lane-queue';
-import { LANE_COUNT } from './lanes';
-import { RelayLanes } from './relay-lanes.handler';
-import type { RelayPass } from './relay-lanes.handler';
-import { waitingLanes } from './waiting-lanes.query';
+import { OutboxRepository } from './outbox.repository';
+import { PartitionQueue } from './partitions';
+import { RelayPass } from './relay-pass.service';
 
 /** Each pass holds a database connection; requests need the others. A pass that has to wait must not hold up the rest. */
 const CONCURRENT_PASSES = 4;
@@ -16,33 +12,26 @@ const CONCURRENT_PASSES = 4;
 const SWEEP_INTERVAL_MS = 5 * SECOND_MS;
 const FAILURE_DELAY_MS = SECOND_MS;
 
-/** Publishes what waits in the message store: lanes that were nudged at once, all others by a sweep every five seconds. */
+/** Publishes what waits in the outbox: partitions for which it is woken at once, all others by a sweep every five seconds. */
 @Injectable()
 export class RelayService implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(RelayService.name);
-  private readonly queue = new LaneQueue();
+  private readonly queue = new PartitionQueue();
   private readonly passes = new Set<Promise<void>>();
   private readonly timers = new Set<NodeJS.Timeout>();
   private isPumpDue = false;
-  private state: 'idle' | 'running' | 'stopped' = 'idle';
-  private readonly counts;
+  private isRunning = false;
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly relayLanes: RelayLanes,
-    metrics: Metrics,
+    private readonly outbox: OutboxRepository,
+    private readonly relayPass: RelayPass,
     shutdown: ShutdownRegistry,
   ) {
-    this.counts = {
-      sent: metrics.counter('task_outbox_sent_total', 'Events confirmed by the broker'),
-      refused: metrics.counter('task_outbox_refused_total', 'Publish attempts that the broker refused'),
-      parked: metrics.counter('task_outbox_parked_total', 'Events parked after the last attempt'),
-    };
     shutdown.addDrainHook({ name: 'outbox relay', drain: () => this.stop() });
   }
 
   onApplicationBootstrap(): void {
-    this.state = 'running';
+    this.isRunning = true;
     this.sweep();
   }
 
@@ -50,10 +39,9 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     await this.stop();
   }
 
-  /** Publishes the lane as soon as a pass is free, together with others that are nudged until then. */
-  nudge(lane: number): void {
-    if (this.state === 'stopped') return;
-    this.queue.want(lane);
+  /** Publishes the partition as soon as a pass is free. */
+  wake(partition: number): void {
+    this.queue.want(partition);
     if (this.isPumpDue) return;
     this.isPumpDue = true;
     // What else is committed in this turn of the event loop comes along.
@@ -65,18 +53,18 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
 
   /** Starts no further pass and waits for those under way. */
   async stop(): Promise<void> {
-    this.state = 'stopped';
+    this.isRunning = false;
     for (const timer of this.timers) clearTimeout(timer);
     this.timers.clear();
     await Promise.all(this.passes);
   }
 
   private pump(): void {
-    while (this.state === 'running' && this.passes.size < CONCURRENT_PASSES) {
-      const lanes = this.queue.take();
-      if (lanes.length === 0) return;
+    while (this.isRunning && this.passes.size < CONCURRENT_PASSES) {
+      const partition = this.queue.take();
+      if (partition === null) return;
       // A pass publishes what many requests stored; each event brings its own trace.
-      const pass = withoutTrace(() => this.run(lanes)).finally(() => {
+      const pass = withoutTrace(() => this.run(partition)).finally(() => {
         this.passes.delete(pass);
         this.pump();
       });
@@ -84,46 +72,21 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     }
   }
 
-  private async run(lanes: readonly number[]): Promise<void> {
-    try {
-      const pass = await this.relayLanes.execute(lanes);
-      this.queue.release(lanes, pass.apart);
-      this.count(pass);
-      this.again(pass.againInMs);
-    } catch (error) {
-      this.logger.warn(`relay of lanes ${lanes.join(', ')} failed: ${String(error)}`);
-      this.queue.release(lanes, lanes);
-      this.again(new Map(lanes.map((lane) => [lane, FAILURE_DELAY_MS])));
-    }
-  }
-
-  private count({ sent, refused, parked }: RelayPass): void {
-    this.counts.sent.inc(sent);
-    this.counts.refused.inc(refused);
-    this.counts.parked.inc(parked.length);
-    if (parked.length > 0)
-      this.logger.error(
-        `${String(parked.length)} events parked, in lanes ${[...new Set(parked)].join(', ')}`,
-      );
-  }
-
-  private again(waitsMs: ReadonlyMap<number, number>): void {
-    for (const [lane, waitMs] of waitsMs) {
-      if (waitMs === 0) this.queue.want(lane);
-      else
-        this.later(waitMs, () => {
-          this.nudge(lane);
-        });
-    }
+  private async run(partition: number): Promise<void> {
+    const nextDelayMs = await this.relayPass.run(partition).catch((error: unknown) => {
+      this.logger.warn(`relay of partition ${String(partition)} failed: ${String(error)}`);
+      return FAILURE_DELAY_MS;
+    });
+    this.queue.release(partition);
+    if (nextDelayMs === 0) this.queue.want(partition);
+    else if (nextDelayMs !== null) this.later(nextDelayMs, () => this.wake(partition));
   }
 
   private sweep(): void {
-    this.later(SWEEP_INTERVAL_MS, () => {
-      this.sweep();
-    });
-    waitingLanes(this.dataSource).then(
-      (lanes) => {
-        for (const lane of lanes) this.nudge(lane % LANE_COUNT);
+    this.later(SWEEP_INTERVAL_MS, () => this.sweep());
+    this.outbox.findWaitingPartitions().then(
+      (partitions) => {
+        for (const partition of partitions) this.wake(partition);
       },
       (error: unknown) => {
         this.logger.warn(`outbox sweep failed: ${String(error)}`);
@@ -132,7 +95,7 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private later(delayMs: number, action: () => void): void {
-    if (this.state !== 'running') return;
+    if (!this.isRunning) return;
     const timer = setTimeout(() => {
       this.timers.delete(timer);
       action();

@@ -8,10 +8,9 @@ import {
 } from '@platform/messaging';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
-import { TaskError } from './task-error';
-import { TASK_PROBLEMS } from './task-problems';
+import { TASK_PROBLEMS, TaskError } from './task-error';
 
-/** Answers this service's own errors; the libraries' errors have their answers already. */
+/** Maps this service's own errors to problems; the libraries map theirs. */
 @Catch()
 export class TaskProblemFilter extends ProblemDetailsFilter {
   protected override toProblem(error: unknown): Problem | null {
@@ -20,7 +19,7 @@ export class TaskProblemFilter extends ProblemDetailsFilter {
   }
 }
 
-/** What a caller who waits for an answer over the bus hears when there is none. */
+/** The problem for a caller whose request over the bus got no reply. */
 function busProblem(error: unknown): Problem | null {
   if (error instanceof RequestTimeoutError)
     return problems.gatewayTimeout('No answer came over the bus in time.').problem;

@@ -3,10 +3,10 @@ import { BusinessUnitChangeV1 } from '@platform/contracts';
 import { Consume } from '@platform/messaging';
 import type { ConsumeContext } from '@platform/messaging';
 import { MINUTE_MS, SECOND_MS } from '@platform/time';
-import { deleteTrigger } from '../scheduler/delete-trigger.query';
+import { TriggersRepository } from '../scheduler/triggers.repository';
+import { BusinessUnitChangesRepository } from './business-unit-changes.repository';
 import { QUEUES } from './queues';
-import { recordBusinessUnitChange } from './record-business-unit-change.query';
-import { ScheduleGeneration } from './schedule-generation.handler';
+import { RecurringGenerationService } from './recurring-generation.service';
 
 /** Waits before the five retries of a business-unit change. Source: task messaging spec, Limits. */
 const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
@@ -22,7 +22,11 @@ const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
 export class BusinessUnitChangeConsumer {
   private readonly logger = new Logger(BusinessUnitChangeConsumer.name);
 
-  constructor(private readonly scheduleGeneration: ScheduleGeneration) {}
+  constructor(
+    private readonly changes: BusinessUnitChangesRepository,
+    private readonly triggers: TriggersRepository,
+    private readonly generation: RecurringGenerationService,
+  ) {}
 
   @Consume(BusinessUnitChangeV1, {
     queue: QUEUES.businessUnitChange,
@@ -34,7 +38,7 @@ export class BusinessUnitChangeConsumer {
   ): Promise<void> {
     // An update decides nothing here. Noting it would make an earlier activation that is being retried look stale.
     if (change.changeType === 'Updated') return;
-    if (!(await recordBusinessUnitChange(transaction, change))) {
+    if (!(await this.changes.record(transaction, change))) {
       this.logger.log(
         `ignored stale change ${change.eventId} of business unit ${String(change.businessUnitId)}`,
       );
@@ -44,12 +48,12 @@ export class BusinessUnitChangeConsumer {
     const facilityIds = [...new Set(change.facilityIds)].sort((left, right) => left - right);
     for (const facilityId of facilityIds) {
       if (change.changeType === 'Activated')
-        await this.scheduleGeneration.execute(
+        await this.generation.schedule(
           transaction,
           { facilityId, timeZone: change.timeZone },
           conversationId,
         );
-      else await deleteTrigger(transaction, facilityId);
+      else await this.triggers.delete(transaction, facilityId);
     }
   }
 }

@@ -1,8 +1,8 @@
+import type { Occurrence } from '../instances/instances.repository';
 import { parseCronExpression } from '../schedules/cron-expression';
 import { occurrencesBetween } from '../schedules/occurrences';
+import type { GeneratingSchedule } from '../schedules/schedules.repository';
 import { timeZone } from '../schedules/time-zone';
-import type { Occurrence } from './insert-instances.query';
-import type { GeneratingSchedule } from './lock-active-schedules.query';
 
 /** Every occurrence of the schedules in (generatedUntil, horizonAt]. Schedules with the same cron, zone and span, the rule
  *  within a facility, are computed once. */

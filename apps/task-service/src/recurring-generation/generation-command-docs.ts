@@ -12,7 +12,7 @@ import {
 import type { AnswerDocs, OperationDocs } from '@platform/service-defaults';
 import { z } from 'zod';
 import { cron, facilityId, instant, invalidField, timeZone } from '../fields/answer-fields';
-import { TRIGGER_GROUP } from '../scheduler/trigger';
+import { TRIGGER_GROUP } from '../scheduler/trigger.entity';
 
 const TAG = 'Recurring generation';
 const SCHEDULE = '/commands/scheduleRecurringTaskInstanceGeneration';

@@ -1,8 +1,7 @@
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 
-/** Body of the schedule command. Only its shape is judged here: whether the cron and the zone are valid is the answer of the
- *  consumer. */
+/** Body of the schedule command. Only its shape is judged here: the consumer replies whether the cron and the zone are valid. */
 export class ScheduleGenerationDto extends createZodDto(
   z.strictObject({
     facilityId: z.int().min(1),

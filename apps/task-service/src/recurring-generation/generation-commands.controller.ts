@@ -16,7 +16,7 @@ import { ScheduleGenerationDto, UnscheduleGenerationDto } from './generation-com
 
 type Succeeded<S> = { result: 'Succeeded' } & S;
 
-/** Commands that are requests over the bus: the answer, from whichever replica consumed it, goes back to the caller. */
+/** Commands that are requests over the bus: the reply, from whichever replica consumed the request, goes back to the caller. */
 @Controller('commands')
 @RequirePersona(Persona.InternalPartner)
 export class GenerationCommandsController {
@@ -45,7 +45,7 @@ export class GenerationCommandsController {
     });
   }
 
-  /** @throws {ProblemException} 422 with the code and reason of a Failed answer */
+  /** @throws {ProblemException} 422 with the code and reason of a Failed reply */
   private async request<T, S extends object, F extends { code: string; reason: string }>(
     contract: RequestContract<T, S, F>,
     message: T,

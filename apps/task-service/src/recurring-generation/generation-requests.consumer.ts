@@ -3,62 +3,43 @@ import {
   ScheduleRecurringTaskInstanceGenerationRequest,
   UnscheduleRecurringTaskInstanceGenerationRequest,
 } from '@platform/contracts';
-import type {
-  ScheduleRecurringTaskInstanceGenerationFailed,
-  ScheduleRecurringTaskInstanceGenerationSucceeded,
-  UnscheduleRecurringTaskInstanceGenerationFailed,
-  UnscheduleRecurringTaskInstanceGenerationSucceeded,
-} from '@platform/contracts';
-import { Answer } from '@platform/messaging';
+import { Respond } from '@platform/messaging';
 import type { ConsumeContext, RequestOutcome } from '@platform/messaging';
-import { deleteTrigger } from '../scheduler/delete-trigger.query';
+import { TriggersRepository } from '../scheduler/triggers.repository';
 import { GenerationRefused, generationSettings } from './generation-settings';
 import { QUEUES } from './queues';
-import { ScheduleGeneration } from './schedule-generation.handler';
+import { RecurringGenerationService } from './recurring-generation.service';
 
-/** Answers requests to configure and to remove recurring generation. */
+/** Replies to requests to configure and to remove recurring generation. */
 @Injectable()
 export class GenerationRequestsConsumer {
-  constructor(private readonly scheduleGeneration: ScheduleGeneration) {}
+  constructor(
+    private readonly generation: RecurringGenerationService,
+    private readonly triggers: TriggersRepository,
+  ) {}
 
-  @Answer(ScheduleRecurringTaskInstanceGenerationRequest, {
-    queue: QUEUES.scheduleRequest,
-  })
+  @Respond(ScheduleRecurringTaskInstanceGenerationRequest, { queue: QUEUES.scheduleRequest })
   schedule(
     request: ScheduleRecurringTaskInstanceGenerationRequest,
     { transaction, conversationId }: ConsumeContext,
-  ): Promise<
-    RequestOutcome<
-      ScheduleRecurringTaskInstanceGenerationSucceeded,
-      ScheduleRecurringTaskInstanceGenerationFailed
-    >
-  > {
-    return answered(request.facilityId, () =>
-      this.scheduleGeneration.execute(transaction, request, conversationId),
-    );
+  ) {
+    return replyTo(request.facilityId, () => this.generation.schedule(transaction, request, conversationId));
   }
 
-  @Answer(UnscheduleRecurringTaskInstanceGenerationRequest, {
-    queue: QUEUES.unscheduleRequest,
-  })
+  @Respond(UnscheduleRecurringTaskInstanceGenerationRequest, { queue: QUEUES.unscheduleRequest })
   unschedule(
     { facilityId }: UnscheduleRecurringTaskInstanceGenerationRequest,
     { transaction }: ConsumeContext,
-  ): Promise<
-    RequestOutcome<
-      UnscheduleRecurringTaskInstanceGenerationSucceeded,
-      UnscheduleRecurringTaskInstanceGenerationFailed
-    >
-  > {
-    return answered(facilityId, async () => {
+  ) {
+    return replyTo(facilityId, async () => {
       generationSettings({ facilityId }, null);
-      return { facilityId, removed: await deleteTrigger(transaction, facilityId) };
+      return { facilityId, removed: await this.triggers.delete(transaction, facilityId) };
     });
   }
 }
 
-/** A refusal is an answer; any other failure is the consumer's. */
-async function answered<S>(
+/** A refusal is a reply; any other failure is the consumer's. */
+async function replyTo<S>(
   facilityId: number,
   work: () => Promise<S>,
 ): Promise<RequestOutcome<S, { facilityId: number; code: string; reason: string }>> {

@@ -1,4 +1,4 @@
-import type { Trigger } from '../scheduler/trigger';
+import type { Trigger } from '../scheduler/trigger.entity';
 import { CronExpressionError, parseCronExpression } from '../schedules/cron-expression';
 import type { CronExpression } from '../schedules/cron-expression';
 import { TimeZoneError, timeZone } from '../schedules/time-zone';
@@ -9,7 +9,7 @@ const DEFAULT_SCHEDULE = '0 2 * * *';
 /** Zone of a facility whose request names none. */
 const DEFAULT_TIME_ZONE = 'UTC';
 
-/** `code` of the Failed answers. */
+/** `code` of the Failed replies. */
 export type GenerationRefusal = 'InvalidFacility' | 'InvalidSchedule' | 'InvalidTimeZone';
 
 /** A request for recurring generation that cannot be carried out, however often it is tried. */

@@ -3,7 +3,7 @@ import { ScheduleCreatedNotification, TaskInstanceGenerationRequested } from '@p
 import { Consume } from '@platform/messaging';
 import type { ConsumeContext } from '@platform/messaging';
 import { exponentialRetryDelayMs } from '@platform/time';
-import { GenerateInstances } from './generate-instances.handler';
+import { InstanceGenerationService } from './instance-generation.service';
 import { QUEUES } from './queues';
 
 /** Waits before the five retries of the generator: 10 ms to 100 s. Source: task messaging spec, Limits. Each retry is a new
@@ -13,7 +13,7 @@ const GENERATOR_RETRY_DELAYS_MS = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
 /** Generates task instances: for a facility when its trigger fires, for a schedule when it was created. */
 @Injectable()
 export class GenerationConsumer {
-  constructor(private readonly generateInstances: GenerateInstances) {}
+  constructor(private readonly generation: InstanceGenerationService) {}
 
   @Consume(TaskInstanceGenerationRequested, {
     queue: QUEUES.generation,
@@ -23,7 +23,7 @@ export class GenerationConsumer {
     { facilityId }: TaskInstanceGenerationRequested,
     { transaction }: ConsumeContext,
   ): Promise<void> {
-    await this.generateInstances.execute(transaction, { facilityId });
+    await this.generation.generate(transaction, { facilityId });
   }
 
   @Consume(ScheduleCreatedNotification, {
@@ -34,6 +34,6 @@ export class GenerationConsumer {
     { facilityId, scheduleId }: ScheduleCreatedNotification,
     { transaction }: ConsumeContext,
   ): Promise<void> {
-    await this.generateInstances.execute(transaction, { facilityId, scheduleId });
+    await this.generation.generate(transaction, { facilityId, scheduleId });
   }
 }

@@ -1,21 +1,19 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { RecurringJob } from '@platform/service-defaults';
 import { HOUR_MS } from '@platform/time';
-import { DataSource } from 'typeorm';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
-import { deleteOldFires } from './delete-old-fires.query';
+import { TriggersRepository } from './triggers.repository';
 
-/** Small enough for each statement to end at once, and all of them together to leave others room. */
+/** Small enough for a statement to end at once; the batches of a run leave the database room for others. */
 const BATCH_SIZE = 1_000;
 const BATCHES_PER_RUN = 100;
 
-/** Forgets old fires once an hour. Events need no such service: a published one is deleted at once, a parked one is its operator's. */
+/** Forgets old fires once an hour. Events need no such job: a published one is deleted at once, a parked one waits for its operator. */
 @Injectable()
 export class FireRetentionJob extends RecurringJob {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly triggers: TriggersRepository,
     @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'FIRE_RETENTION_DAYS'>,
   ) {
     super(HOUR_MS);
@@ -25,7 +23,7 @@ export class FireRetentionJob extends RecurringJob {
   async run(): Promise<number> {
     let total = 0;
     for (let batch = 0; batch < BATCHES_PER_RUN && !this.stopping; batch += 1) {
-      const deleted = await deleteOldFires(this.dataSource, this.config.FIRE_RETENTION_DAYS, BATCH_SIZE);
+      const deleted = await this.triggers.deleteOldFires(this.config.FIRE_RETENTION_DAYS, BATCH_SIZE);
       total += deleted;
       if (deleted < BATCH_SIZE) break;
     }

@@ -1,12 +1,9 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics, ShutdownRegistry } from '@platform/service-defaults';
 import { SECOND_MS, sleep } from '@platform/time';
-import { DataSource } from 'typeorm';
-import { BATCH_SIZE } from './acquire-due-triggers.query';
-import { FireDueTriggers } from './fire-due-triggers.handler';
-import { findNextDueDelayMs } from './next-due-delay.query';
+import { FiringService } from './firing.service';
+import { BATCH_SIZE, TriggersRepository } from './triggers.repository';
 
 /** How late a trigger can be that a replica created which then died. */
 const LONGEST_SLEEP_MS = 15 * SECOND_MS;
@@ -25,9 +22,9 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
   private running: Promise<void> | null = null;
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly fireDueTriggers: FireDueTriggers,
-    @Inject(Metrics) metrics: Metrics,
+    private readonly triggers: TriggersRepository,
+    private readonly firing: FiringService,
+    metrics: Metrics,
     shutdown: ShutdownRegistry,
   ) {
     this.counts = {
@@ -70,7 +67,7 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
   /** Fires what is due and tells how long to rest. */
   private async turn(): Promise<number> {
     try {
-      const nextDueMs = await findNextDueDelayMs(this.dataSource);
+      const nextDueMs = await this.triggers.findNextDueDelayMs();
       if (nextDueMs === null || nextDueMs > 0)
         return Math.min(nextDueMs ?? LONGEST_SLEEP_MS, LONGEST_SLEEP_MS);
       return (await this.fireAll()) === 0 ? TAKEN_ELSEWHERE_DELAY_MS : 0;
@@ -83,7 +80,7 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
 
   private async fireAll(): Promise<number> {
     for (let total = 0; ;) {
-      const batch = await this.fireDueTriggers.execute();
+      const batch = await this.firing.fireBatch();
       this.counts.fired.inc(batch.fired);
       this.counts.misfired.inc(batch.misfired);
       total += batch.acquired;

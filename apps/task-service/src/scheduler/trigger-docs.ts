@@ -10,8 +10,8 @@ import {
   taskProblem,
   timeZone,
 } from '../fields/answer-fields';
-import { JOB_NAME, TRIGGER_GROUP, TRIGGER_STATES } from './trigger';
-import type { TriggerBody } from './trigger';
+import type { TriggerBody } from './trigger.dto';
+import { JOB_NAME, TRIGGER_GROUP, TRIGGER_STATES } from './trigger.entity';
 
 const TAG = 'Triggers';
 

@@ -1,27 +1,24 @@
-import { Controller, Get, HttpCode, Inject, Param, Post, Query } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
+import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
-import { Documented, SignedCursor } from '@platform/service-defaults';
-import { DataSource } from 'typeorm';
+import { Documented } from '@platform/service-defaults';
 import { CallerScope } from '../access/caller-scope.service';
-import { PAGE_CURSOR, keysetPage, listName } from '../paging/keyset-page';
-import { listTriggers } from './list-triggers.query';
-import { PauseTrigger } from './pause-trigger.handler';
-import { triggerBody } from './trigger';
-import type { TriggerBody } from './trigger';
+import { KeysetPages } from '../paging/keyset-page';
 import { LIST_TRIGGERS, PAUSE_TRIGGER, RESUME_TRIGGER } from './trigger-docs';
-import { ListTriggersDto, TriggerParams } from './trigger.dto';
+import { ListTriggersDto, TriggerParams, triggerBody } from './trigger.dto';
+import type { TriggerBody } from './trigger.dto';
+import { TriggersRepository } from './triggers.repository';
+import { TriggersService } from './triggers.service';
 
 @Controller('Triggers')
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
 export class TriggersController {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly service: TriggersService,
+    private readonly triggers: TriggersRepository,
     private readonly scope: CallerScope,
-    @Inject(PAGE_CURSOR) private readonly cursor: SignedCursor,
-    private readonly pauseTrigger: PauseTrigger,
+    private readonly pages: KeysetPages,
   ) {}
 
   @Get()
@@ -31,16 +28,15 @@ export class TriggersController {
     @CurrentCaller() caller: Caller,
   ): Promise<{ triggers: TriggerBody[]; nextPageKey: string | null }> {
     const scope = await this.scope.forList(caller, facilityId);
-    const list = listName('triggers', { facilityId });
-    const after = pageKey === undefined ? [] : this.cursor.decode(list, pageKey);
-    const rows = await listTriggers(this.dataSource, { scope, after, limit: pageSize + 1 });
-    const page = keysetPage(rows, {
+    const { rows, nextPageKey } = await this.pages.read({
+      list: 'triggers',
+      filters: { facilityId },
+      pageKey,
       pageSize,
-      cursor: this.cursor,
-      list,
+      read: (range) => this.triggers.list({ scope, ...range }),
       position: (trigger) => [trigger.facilityId],
     });
-    return { triggers: page.rows.map(triggerBody), nextPageKey: page.nextPageKey };
+    return { triggers: rows.map(triggerBody), nextPageKey };
   }
 
   @Post(':facilityId/commands/pause')
@@ -48,7 +44,7 @@ export class TriggersController {
   @HttpCode(200)
   @RequirePersona(Persona.InternalPartner)
   async pause(@Param() { facilityId }: TriggerParams): Promise<TriggerBody> {
-    return triggerBody(await this.pauseTrigger.pause(facilityId));
+    return triggerBody(await this.service.pause(facilityId));
   }
 
   @Post(':facilityId/commands/resume')
@@ -56,6 +52,6 @@ export class TriggersController {
   @HttpCode(200)
   @RequirePersona(Persona.InternalPartner)
   async resume(@Param() { facilityId }: TriggerParams): Promise<TriggerBody> {
-    return triggerBody(await this.pauseTrigger.resume(facilityId));
+    return triggerBody(await this.service.resume(facilityId));
   }
 }

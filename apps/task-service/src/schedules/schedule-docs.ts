@@ -13,8 +13,8 @@ import {
   taskProblem,
   timeZone,
 } from '../fields/answer-fields';
-import { SCHEDULE_STATUSES } from './schedule';
-import type { ScheduleBody } from './schedule';
+import type { ScheduleBody } from './schedule.dto';
+import { SCHEDULE_STATUSES } from './schedule.entity';
 
 const TAG = 'Schedules';
 const ID = '0198f2c4-6a1e-4c3b-9d52-7b1f0e6a2c11';

@@ -1,23 +1,19 @@
 import { Body, Controller, Get, Headers, Inject, Param, Post, Query, Res } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
-import { Documented, SignedCursor } from '@platform/service-defaults';
+import { Documented } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
-import { DataSource } from 'typeorm';
 import { CallerScope } from '../access/caller-scope.service';
-import { TaskError } from '../problems/task-error';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
-import { PAGE_CURSOR, keysetPage, listName } from '../paging/keyset-page';
-import { CreateSchedule } from './create-schedule.handler';
-import { findSchedule } from './find-schedule.query';
-import { listSchedules } from './list-schedules.query';
-import { scheduleBody } from './schedule';
-import type { ScheduleBody } from './schedule';
+import { KeysetPages } from '../paging/keyset-page';
+import { TaskError } from '../problems/task-error';
 import { CREATE_SCHEDULE, GET_SCHEDULE, LIST_SCHEDULES } from './schedule-docs';
-import { CreateScheduleDto, ListSchedulesDto, ScheduleParams } from './schedule.dto';
+import { CreateScheduleDto, ListSchedulesDto, ScheduleParams, scheduleBody } from './schedule.dto';
+import type { ScheduleBody } from './schedule.dto';
+import { SchedulesRepository } from './schedules.repository';
+import { SchedulesService } from './schedules.service';
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,200}$/;
 
@@ -25,10 +21,10 @@ const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,200}$/;
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
 export class SchedulesController {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly createSchedule: CreateSchedule,
+    private readonly service: SchedulesService,
+    private readonly schedules: SchedulesRepository,
     private readonly scope: CallerScope,
-    @Inject(PAGE_CURSOR) private readonly cursor: SignedCursor,
+    private readonly pages: KeysetPages,
     @Inject(TASK_CONFIG) private readonly config: TaskServiceConfig,
   ) {}
 
@@ -42,7 +38,7 @@ export class SchedulesController {
   ): Promise<ScheduleBody> {
     if (idempotencyKey !== undefined && !IDEMPOTENCY_KEY.test(idempotencyKey))
       throw new TaskError('idempotency-key-invalid');
-    const schedule = await this.createSchedule.execute(request, caller, idempotencyKey ?? null);
+    const schedule = await this.service.create(request, caller, idempotencyKey ?? null);
     const basePath = this.config.TASK_BASE_PATH.replace(/\/$/, '');
     void reply.header('location', `${basePath}/Schedules/${schedule.scheduleId}`);
     return scheduleBody(schedule);
@@ -51,27 +47,25 @@ export class SchedulesController {
   @Get()
   @Documented(LIST_SCHEDULES)
   async list(
-    @Query() query: ListSchedulesDto,
+    @Query() { facilityId, status, pageKey, pageSize }: ListSchedulesDto,
     @CurrentCaller() caller: Caller,
   ): Promise<{ schedules: ScheduleBody[]; nextPageKey: string | null }> {
-    const { facilityId, status, pageKey, pageSize } = query;
     const scope = await this.scope.forList(caller, facilityId);
-    const list = listName('schedules', { facilityId, status });
-    const after = pageKey === undefined ? [] : this.cursor.decode(list, pageKey);
-    const rows = await listSchedules(this.dataSource, { scope, status, after, limit: pageSize + 1 });
-    const page = keysetPage(rows, {
+    const { rows, nextPageKey } = await this.pages.read({
+      list: 'schedules',
+      filters: { facilityId, status },
+      pageKey,
       pageSize,
-      cursor: this.cursor,
-      list,
+      read: (range) => this.schedules.list({ scope, status, ...range }),
       position: ({ createdAt, scheduleId }) => [createdAt, scheduleId],
     });
-    return { schedules: page.rows.map(scheduleBody), nextPageKey: page.nextPageKey };
+    return { schedules: rows.map(scheduleBody), nextPageKey };
   }
 
   @Get(':id')
   @Documented(GET_SCHEDULE)
   async get(@Param() { id }: ScheduleParams, @CurrentCaller() caller: Caller): Promise<ScheduleBody> {
-    const schedule = await findSchedule(this.dataSource, id);
+    const schedule = await this.schedules.find(id);
     if (!schedule) throw new TaskError('schedule-not-found');
     await this.scope.require(caller, schedule.facilityId);
     return scheduleBody(schedule);

@@ -1,0 +1,82 @@
+import { databaseAdvice } from '@platform/database';
+import { BusUnavailableError, MessageReturnedError, PublishTimeoutError } from '@platform/messaging';
+import { ConfigError } from '@platform/service-defaults';
+import { CommanderError } from 'commander';
+import { loadTaskAdminConfig } from '../config';
+import { detailsText, tableText } from './admin-output';
+import type { Shown } from './admin-output';
+import { adminProgram } from './command-line';
+import type { AdminCommand } from './command-line';
+import { administerOutbox, administerQueues } from './parked-messages.service';
+
+/** Where the command line writes, and what it reads besides its arguments. */
+export interface AdminSurroundings {
+  readonly env?: NodeJS.ProcessEnv;
+  readonly write?: (text: string) => void;
+  readonly complain?: (text: string) => void;
+}
+
+const DONE: Readonly<Record<'replay' | 'discard', string>> = { replay: 'replayed', discard: 'discarded' };
+
+/** The operator's command line. Returns the exit code: 0 done, 1 failed or not found, 2 not understood. */
+export async function runAdmin(
+  args: readonly string[],
+  {
+    env,
+    write = (text) => void process.stdout.write(text),
+    complain = (text) => void process.stderr.write(text),
+  }: AdminSurroundings = {},
+): Promise<0 | 1 | 2> {
+  let missing: string[] = [];
+  const execute = async (command: AdminCommand): Promise<void> => {
+    const shown = await carryOut(command, env);
+    write(`${outputText(command, shown)}\n`);
+    missing = missingIds(command, shown);
+  };
+  try {
+    await adminProgram(execute, { write, complain }).parseAsync(args.length === 0 ? ['--help'] : args, {
+      from: 'user',
+    });
+  } catch (error) {
+    // Its complaint is written already.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    const reason = explain(error);
+    if (reason === null) throw error;
+    complain(`task:admin: ${reason}\n`);
+    return 1;
+  }
+  if (missing.length > 0) complain(`not found: ${missing.join(', ')}\n`);
+  return missing.length > 0 ? 1 : 0;
+}
+
+function carryOut(command: AdminCommand, env: NodeJS.ProcessEnv | undefined): Promise<Shown[]> {
+  const config = loadTaskAdminConfig(env);
+  return command.subject === 'outbox'
+    ? administerOutbox(command, config.DATABASE_URL)
+    : administerQueues(command, {
+        main: config.RABBITMQ_MAIN_URL,
+        scheduling: config.RABBITMQ_SCHEDULING_URL,
+      });
+}
+
+function outputText({ action, isJson }: AdminCommand, shown: readonly Shown[]): string {
+  if (isJson) return JSON.stringify(shown, null, 2);
+  if (action === 'show') return shown.map(detailsText).join('\n\n');
+  if (action === 'list') return tableText(shown);
+  const summary = `${String(shown.length)} ${DONE[action]}`;
+  return shown.length === 0 ? summary : `${tableText(shown)}\n${summary}`;
+}
+
+function missingIds({ ids }: AdminCommand, shown: readonly Shown[]): string[] {
+  const found = new Set(shown.map(({ messageId }) => messageId));
+  return [...(ids ?? [])].filter((id) => !found.has(id) && !found.has(id.toLowerCase()));
+}
+
+/** An operator's error in a sentence, without credentials; null for a defect. */
+function explain(error: unknown): string | null {
+  if (error instanceof ConfigError) return error.message;
+  if (error instanceof BusUnavailableError || error instanceof PublishTimeoutError) return error.message;
+  if (error instanceof MessageReturnedError)
+    return 'the queue that the message belongs to does not exist; start the service once, so that it declares it';
+  return databaseAdvice(error);
+}

@@ -1,0 +1,143 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import type { FacilityScope } from '../access/caller-scope.service';
+import { INSTANCE_STATUSES, TaskInstance } from './instance.entity';
+import type { InstanceStatus } from './instance.entity';
+
+/** How an instance was completed. */
+export interface Completion {
+  readonly completedAt: Date;
+  readonly completedByPersonId: number | null;
+  readonly completedByName: string | null;
+  readonly completedByPersona: number;
+  readonly notes: string | null;
+}
+
+/** A due instant of a schedule. */
+export type Occurrence = Pick<TaskInstance, 'scheduleId' | 'dueAt'>;
+
+/** Which instances a list shows; `dueFrom` is inclusive, `dueTo` exclusive, both ISO 8601 with an offset. */
+export interface InstanceListing {
+  readonly scope: FacilityScope;
+  readonly status?: InstanceStatus | undefined;
+  readonly scheduleId?: string | undefined;
+  readonly dueFrom?: string | undefined;
+  readonly dueTo?: string | undefined;
+  /** Position of the last row of the page before; empty for the first page. */
+  readonly after: readonly unknown[];
+  readonly limit: number;
+}
+
+/** Before every identifier that is ever given. */
+const NIL_UUID = '00000000-0000-0000-0000-000000000000';
+
+/** The instances of a page: for each facility and status the first of its range, and of these the first. Each range is read by an index
+ *  in its order, so a list costs what it shows, whether one facility has most of the instances or one status none. As a plain filter a
+ *  rare status reads the whole table. Rows are compared whole, not key by key with `=`: of a key that comes from a list PostgreSQL expects
+ *  as many instances as the average one has, and while much of the table is not yet vacuumed it then reads all there are and sorts them. */
+const pageOf = (sources: string, columns: string, wanted: string): string => `
+  instance.taskInstanceId = ANY (ARRAY(
+    SELECT ranged.id FROM ${sources} CROSS JOIN LATERAL (
+      SELECT due_at, task_instance_id AS id FROM task.instances
+      WHERE (${columns}, due_at, task_instance_id) > (${wanted}, :dueAt::timestamptz, :taskInstanceId::uuid)
+        AND (${columns}, due_at) < (${wanted}, :dueBefore::timestamptz)
+      ORDER BY ${columns}, due_at, task_instance_id
+      LIMIT :limit) AS ranged
+    ORDER BY due_at, id
+    LIMIT :limit))`;
+
+const STATUSES = 'unnest(:statuses::text[]) AS wanted (status_key)';
+const PAGE_OF_ALL = pageOf(STATUSES, 'status', 'wanted.status_key');
+const PAGE_OF_FACILITIES = pageOf(
+  `unnest(:facilities::bigint[]) AS mine (facility_key) CROSS JOIN ${STATUSES}`,
+  'facility_id, status',
+  'mine.facility_key, wanted.status_key',
+);
+
+/** A schedule has few instances; they come by the index that keeps them unique. */
+const PAGE_OF_SCHEDULE = `
+  instance.scheduleId = :scheduleId AND instance.status = ANY (:statuses)
+    AND (:facilities::bigint[] IS NULL OR instance.facilityId = ANY (:facilities))
+    AND (instance.dueAt, instance.taskInstanceId) > (:dueAt::timestamptz, :taskInstanceId::uuid)
+    AND instance.dueAt < :dueBefore::timestamptz`;
+
+// By hand: thousands of rows per statement, and only those that are missing.
+const INSERT_MISSING = `
+  WITH inserted AS (
+    INSERT INTO task.instances (schedule_id, facility_id, name, due_at)
+    SELECT schedule.schedule_id, schedule.facility_id, schedule.name, occurrence.due_at
+    FROM unnest($1::uuid[], $2::timestamptz[]) AS occurrence (schedule_id, due_at)
+    JOIN task.schedules AS schedule USING (schedule_id)
+    ON CONFLICT (schedule_id, due_at) DO NOTHING
+    RETURNING 1)
+  SELECT count(*)::int AS count FROM inserted`;
+
+/** Every statement on `task.instances`. */
+@Injectable()
+export class InstancesRepository {
+  constructor(@InjectRepository(TaskInstance) private readonly instances: Repository<TaskInstance>) {}
+
+  find(taskInstanceId: string): Promise<TaskInstance | null> {
+    return this.instances.findOneBy({ taskInstanceId });
+  }
+
+  /** Instances that match, by due time, after the given position, which a list with the same filters ended at. */
+  list({
+    scope,
+    status,
+    scheduleId,
+    dueFrom,
+    dueTo,
+    after,
+    limit,
+  }: InstanceListing): Promise<TaskInstance[]> {
+    // As dates: PostgreSQL refuses instants that ISO 8601 allows, with an offset of 23 h or in the year 0.
+    const first = [dueFrom === undefined ? '-infinity' : new Date(dueFrom), NIL_UUID];
+    const [dueAt, taskInstanceId] = after.length === 0 ? first : after;
+    const pageOfScope = scope === 'all' ? PAGE_OF_ALL : PAGE_OF_FACILITIES;
+    return this.instances
+      .createQueryBuilder('instance')
+      .where(scheduleId === undefined ? pageOfScope : PAGE_OF_SCHEDULE)
+      .setParameters({
+        ...{ dueAt, taskInstanceId, scheduleId, limit },
+        dueBefore: dueTo === undefined ? 'infinity' : new Date(dueTo),
+        statuses: status === undefined ? INSTANCE_STATUSES : [status],
+        facilities: scope === 'all' ? null : [...new Set(scope)],
+      })
+      .orderBy('instance.dueAt')
+      .addOrderBy('instance.taskInstanceId')
+      .limit(limit)
+      .getMany();
+  }
+
+  /** Reads the instance and keeps everybody else from changing it until the transaction ends; with the database's time. */
+  async findAndLock(
+    manager: EntityManager,
+    taskInstanceId: string,
+  ): Promise<{ instance: TaskInstance; now: Date } | null> {
+    const { entities, raw } = await manager
+      .createQueryBuilder(TaskInstance, 'instance')
+      .addSelect('now()', 'now')
+      .where('instance.taskInstanceId = :taskInstanceId', { taskInstanceId })
+      .setLock('for_no_key_update')
+      .getRawAndEntities<{ now: Date }>();
+    const [[instance], [row]] = [entities, raw];
+    return instance && row ? { instance, now: row.now } : null;
+  }
+
+  /** Completes an instance that the transaction has locked. */
+  async markCompleted(manager: EntityManager, taskInstanceId: string, completion: Completion): Promise<void> {
+    await manager.update(TaskInstance, { taskInstanceId }, { ...completion, status: 'Completed' });
+  }
+
+  /** Creates the instances that do not exist yet, and counts them: an instance is unique per schedule and due instant. */
+  async insertMissing(manager: EntityManager, occurrences: readonly Occurrence[]): Promise<number> {
+    const rows = await manager.query<{ count: number }[]>(INSERT_MISSING, [
+      occurrences.map(({ scheduleId }) => scheduleId),
+      occurrences.map(({ dueAt }) => dueAt),
+    ]);
+    return rows[0]?.count ?? 0;
+  }
+}

@@ -1,0 +1,201 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { queryPrepared } from '@platform/database';
+import { Any, IsNull, Not, Raw, Repository } from 'typeorm';
+import type { EntityManager, FindOptionsWhere } from 'typeorm';
+import { OutboxMessage } from './outbox-message.entity';
+import type { NewOutboxMessage, StoredMessage } from './outbox-message.entity';
+import { PARTITION_COUNT } from './partitions';
+import type { BatchOutcome } from './publish-batch';
+
+/** Which of the parked events an operator means; null stands for all. */
+export interface ParkedChoice {
+  readonly ids: ReadonlySet<string> | null;
+  readonly facilityId: number | null;
+}
+
+/** How much waits in the outbox. */
+export interface OutboxBacklog {
+  /** Counted up to 10,000. */
+  readonly waiting: number;
+  readonly parked: number;
+  /** Age of the oldest event that is not parked; 0 when none waits. */
+  readonly oldestAgeSeconds: number;
+}
+
+/** First key of the relay's advisory locks; the partition is the second. Any fixed number that nothing else uses. */
+const RELAY_LOCK_CLASS = 0x7461_736b;
+/** The server ends a pass that stands still for longer, and with it its locks. No pass that works does: at its limit it starts no
+ *  publish, and one takes no longer than its confirm. */
+const FROZEN_PASS_LIMIT_MS = 10_000;
+const COUNT_LIMIT = 10_000;
+const LONGEST_ERROR = 1_000;
+const PARKED_ORDER = { parkedAt: 'ASC', partition: 'ASC', sequence: 'ASC' } as const;
+
+const STORE = {
+  name: 'store-outbox-messages',
+  text: `
+  INSERT INTO task.outbox (partition, facility_id, message_id, message_type, conversation_id, sent_at, trace_headers, message)
+  SELECT partition, facility_id, message_id, message_type, conversation_id, sent_at, trace_headers, message
+  FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::json[], $8::json[])
+    WITH ORDINALITY AS event (partition, facility_id, message_id, message_type, conversation_id, sent_at, trace_headers,
+      message, position)
+  ORDER BY position`,
+};
+
+// The commit of a pass need not wait for the disk: what a crash of the server undoes is that an event was settled.
+const LOCK = `
+  SELECT pg_try_advisory_xact_lock($1, $2) AS "isLocked", set_config('synchronous_commit', 'off', true),
+    set_config('idle_in_transaction_session_timeout', '${String(FROZEN_PASS_LIMIT_MS)}', true)`;
+
+// An event waits while an earlier one of its facility and type waits for its next attempt. Other types go on: they lead to
+// other queues, between which the broker keeps no order anyway. The partition is read from its head on: however long the backlog
+// is, no more than the batch is touched.
+const SELECT_BATCH = `
+  SELECT partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId", message_type AS "messageType",
+    conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts
+  FROM task.outbox AS event
+  WHERE partition = $1 AND parked_at IS NULL AND message_type = ANY ($2) AND NOT EXISTS (
+    SELECT 1 FROM task.outbox AS refused
+    WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
+      AND refused.message_type = event.message_type AND refused.sequence <= event.sequence
+      AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.next_attempt_at > now())
+  ORDER BY sequence
+  LIMIT $3`;
+
+// By index whatever the statistics say: joined with its positions, a table that was small when it was analysed is read as a whole.
+const DELETE_SENT = `DELETE FROM task.outbox WHERE partition = $1 AND sequence = ANY ($2::bigint[])`;
+
+const MARK_REFUSED = `
+  UPDATE task.outbox AS event
+  SET attempts = attempts + 1, last_error = refused.error,
+    next_attempt_at = clock_timestamp() + coalesce(refused.delay_ms, 0) * interval '1 millisecond',
+    parked_at = CASE WHEN refused.delay_ms IS NULL THEN clock_timestamp() END
+  FROM unnest($2::bigint[], $3::float8[], $4::text[]) AS refused (sequence, delay_ms, error)
+  WHERE event.partition = $1 AND event.sequence = refused.sequence`;
+
+// One index probe per partition, however long the backlog is.
+const SELECT_WAITING = `
+  SELECT number AS partition FROM generate_series(0, $1 - 1) AS number
+  WHERE EXISTS (SELECT 1 FROM task.outbox AS event
+    WHERE event.partition = number AND event.parked_at IS NULL AND event.next_attempt_at <= now())`;
+
+// Counting a long backlog exactly is not worth reading it all, and the oldest event is at the head of a partition.
+const SELECT_BACKLOG = `
+  SELECT (SELECT count(*)::int FROM (SELECT 1 FROM task.outbox WHERE parked_at IS NULL LIMIT $1) AS counted) AS waiting,
+    (SELECT count(*)::int FROM task.outbox WHERE parked_at IS NOT NULL) AS parked,
+    coalesce((SELECT extract(epoch FROM now() - min(created_at))::float8 FROM (
+      SELECT (SELECT created_at FROM task.outbox AS event WHERE event.partition = number AND parked_at IS NULL
+        ORDER BY sequence LIMIT 1) AS created_at
+      FROM generate_series(0, $2 - 1) AS number) AS heads), 0) AS "oldestAgeSeconds"`;
+
+/** Every statement on the outbox, except two that store an event together with its cause: `SchedulesRepository.insert` and
+ *  `TriggersRepository.recordFires`. */
+@Injectable()
+export class OutboxRepository {
+  constructor(@InjectRepository(OutboxMessage) private readonly messages: Repository<OutboxMessage>) {}
+
+  /** Stores the messages in the caller's transaction; a facility's rows are published in the order given here. Prepared: every
+   *  event passes here. */
+  async store(manager: EntityManager, messages: readonly NewOutboxMessage[]): Promise<void> {
+    const column = <T>(pick: (message: NewOutboxMessage) => T): T[] => messages.map(pick);
+    await queryPrepared(manager, STORE, [
+      column(({ partition }) => partition),
+      column(({ facilityId }) => facilityId),
+      column(({ messageId }) => messageId),
+      column(({ messageType }) => messageType),
+      column(({ conversationId }) => conversationId),
+      column(({ sentAt }) => sentAt),
+      column(({ traceHeaders }) => JSON.stringify(traceHeaders)),
+      column(({ message }) => JSON.stringify(message)),
+    ]);
+  }
+
+  /** Locks the partition for this transaction, so that one replica at a time publishes it and keeps its order; false when another
+   *  has it. The lock ends with the transaction or the connection: a dead replica holds nothing, and the server ends a frozen one.
+   *  By hand: an advisory lock. */
+  async lockPartition(manager: EntityManager, partition: number): Promise<boolean> {
+    const rows: { isLocked: boolean }[] = await manager.query(LOCK, [RELAY_LOCK_CLASS, partition]);
+    return rows[0]?.isLocked ?? false;
+  }
+
+  /** The oldest events of the partition that may be published now, in order. Call it in a later statement than the one that
+   *  locked: one that began earlier would see again what the last holder has published. */
+  selectBatch(
+    manager: EntityManager,
+    partition: number,
+    messageTypes: readonly string[],
+    limit: number,
+  ): Promise<StoredMessage[]> {
+    return manager.query(SELECT_BATCH, [partition, messageTypes, limit]);
+  }
+
+  /** Removes what the broker confirmed and notes what it refused. By hand: in batches. */
+  async settle(
+    manager: EntityManager,
+    partition: number,
+    { sent, refused }: Pick<BatchOutcome, 'sent' | 'refused'>,
+  ): Promise<void> {
+    if (sent.length > 0) await manager.query(DELETE_SENT, [partition, sent.map(({ sequence }) => sequence)]);
+    if (refused.length > 0) {
+      await manager.query(MARK_REFUSED, [
+        partition,
+        refused.map(({ sequence }) => sequence),
+        refused.map(({ delayMs }) => delayMs),
+        refused.map(({ error }) => error.slice(0, LONGEST_ERROR)),
+      ]);
+    }
+  }
+
+  /** Partitions with an event to publish now: left by a replica that ended before it could, or due for another attempt. */
+  async findWaitingPartitions(): Promise<number[]> {
+    const rows: { partition: number }[] = await this.messages.query(SELECT_WAITING, [PARTITION_COUNT]);
+    return rows.map(({ partition }) => partition);
+  }
+
+  async readBacklog(): Promise<OutboxBacklog> {
+    const rows: OutboxBacklog[] = await this.messages.query(SELECT_BACKLOG, [COUNT_LIMIT, PARTITION_COUNT]);
+    return rows[0] ?? { waiting: 0, parked: 0, oldestAgeSeconds: 0 };
+  }
+
+  /** The chosen parked events, longest parked first. */
+  findParked(choice: ParkedChoice, limit: number): Promise<OutboxMessage[]> {
+    return this.messages.find({ where: parked(choice), order: PARKED_ORDER, take: limit });
+  }
+
+  /** Hands the chosen events back to the relay, with all their attempts before them. */
+  replayParked(choice: ParkedChoice): Promise<OutboxMessage[]> {
+    return this.changeParked(choice, (manager, where) =>
+      manager.update(OutboxMessage, where, { parkedAt: null, attempts: 0, nextAttemptAt: () => 'now()' }),
+    );
+  }
+
+  /** Deletes the chosen events. */
+  discardParked(choice: ParkedChoice): Promise<OutboxMessage[]> {
+    return this.changeParked(choice, (manager, where) => manager.delete(OutboxMessage, where));
+  }
+
+  private changeParked(
+    choice: ParkedChoice,
+    change: (manager: EntityManager, where: FindOptionsWhere<OutboxMessage>) => Promise<unknown>,
+  ): Promise<OutboxMessage[]> {
+    return this.messages.manager.transaction(async (manager) => {
+      const found = await manager.find(OutboxMessage, {
+        ...{ where: parked(choice), order: PARKED_ORDER },
+        lock: { mode: 'pessimistic_write' },
+      });
+      await change(manager, { sequence: Any(found.map(({ sequence }) => sequence)) });
+      return found;
+    });
+  }
+}
+
+// An event that is not parked is the relay's business, whatever id an operator names.
+function parked({ ids, facilityId }: ParkedChoice): FindOptionsWhere<OutboxMessage> {
+  const texts = ids === null ? null : [...ids].map((id) => id.toLowerCase());
+  return {
+    parkedAt: Not(IsNull()),
+    ...(texts && { messageId: Raw((column) => `CAST(${column} AS text) = ANY (:texts)`, { texts }) }),
+    ...(facilityId !== null && { facilityId }),
+  };
+}

@@ -1,0 +1,110 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { Bus } from '@platform/contracts';
+import { inTransaction } from '@platform/database';
+import { MessagePublisher, createEnvelope } from '@platform/messaging';
+import type { SerializedEnvelope } from '@platform/messaging';
+import { CLOCK, Metrics } from '@platform/service-defaults';
+import { SECOND_MS } from '@platform/time';
+import type { Clock } from '@platform/time';
+import { DataSource } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import { TASK_CONFIG } from '../config';
+import type { TaskServiceConfig } from '../config';
+import { BusPauses } from './failures';
+import { messageTypesOf, outboundContract } from './outbound-event';
+import type { StoredMessage } from './outbox-message.entity';
+import { OutboxRepository } from './outbox.repository';
+import { nextPassDelayMs, publishBatch } from './publish-batch';
+import type { BatchOutcome } from './publish-batch';
+
+const BATCH_SIZE = 200;
+const CONFIRM_TIMEOUT_MS = 2 * SECOND_MS;
+/** A pass starts no publish after this long; what is left takes its turn anew. */
+const PASS_LIMIT_MS = SECOND_MS;
+/** Another replica publishes the partition; it may have selected its batch before our event was there. */
+const LOCKED_DELAY_MS = 200;
+
+/** One pass over a partition: lock it, read its oldest events, publish them, settle them; in one transaction. */
+@Injectable()
+export class RelayPass {
+  private readonly logger = new Logger(RelayPass.name);
+  private readonly pauses = new BusPauses();
+  private readonly counts;
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly outbox: OutboxRepository,
+    private readonly publisher: MessagePublisher,
+    @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'MESSAGE_NAMESPACE'>,
+    @Inject(CLOCK) private readonly clock: Clock,
+    metrics: Metrics,
+  ) {
+    this.counts = {
+      sent: metrics.counter('task_outbox_sent_total', 'Events confirmed by the broker'),
+      refused: metrics.counter('task_outbox_refused_total', 'Publish attempts that the broker refused'),
+      parked: metrics.counter('task_outbox_parked_total', 'Events parked after the last attempt'),
+    };
+  }
+
+  /** A crash between publish and commit publishes again: events leave at least once, and receivers know them by messageId.
+   *  @returns the wait before the next pass over the partition in ms; null when nothing is known to be left of it */
+  async run(partition: number): Promise<number | null> {
+    const buses = this.pauses.open(this.clock.monotonicMs());
+    if (buses.length === 0) return null;
+    const relayed = await inTransaction(
+      this.dataSource,
+      'READ COMMITTED',
+      (manager) => this.relay(manager, partition, buses),
+      // Nothing collides in a partition that this transaction owns; a second attempt would publish everything again.
+      { maxAttempts: 1 },
+    );
+    if (relayed === null) return LOCKED_DELAY_MS;
+    const { batch, outcome } = relayed;
+    this.count(partition, outcome);
+    return nextPassDelayMs(batch, BATCH_SIZE, outcome, this.pausesAfter(outcome));
+  }
+
+  /** Null when another replica has the partition. */
+  private async relay(manager: EntityManager, partition: number, buses: readonly Bus[]) {
+    if (!(await this.outbox.lockPartition(manager, partition))) return null;
+    const batch = await this.outbox.selectBatch(manager, partition, messageTypesOf(buses), BATCH_SIZE);
+    const outcome = await this.publish(batch);
+    await this.outbox.settle(manager, partition, outcome);
+    return { batch, outcome };
+  }
+
+  private publish(batch: readonly StoredMessage[]): Promise<BatchOutcome> {
+    const endsAtMs = this.clock.monotonicMs() + PASS_LIMIT_MS;
+    const publish = async (message: StoredMessage): Promise<void> => {
+      const envelope = this.envelope(message);
+      await this.publisher.publishEnvelope(envelope, { timeoutMs: CONFIRM_TIMEOUT_MS });
+      this.pauses.reportSuccess(envelope.bus);
+    };
+    return publishBatch(batch, publish, () => this.clock.monotonicMs() >= endsAtMs);
+  }
+
+  private envelope(stored: StoredMessage): SerializedEnvelope {
+    return createEnvelope<unknown>(outboundContract(stored.messageType), stored.message, {
+      namespace: this.config.MESSAGE_NAMESPACE,
+      messageId: stored.messageId,
+      conversationId: stored.conversationId ?? undefined,
+      sentAt: stored.sentAt,
+      source: 'task-service',
+      headers: stored.traceHeaders,
+    });
+  }
+
+  private count(partition: number, { sent, refused }: BatchOutcome): void {
+    const parked = refused.filter(({ delayMs }) => delayMs === null).length;
+    this.counts.sent.inc(sent.length);
+    this.counts.refused.inc(refused.length);
+    this.counts.parked.inc(parked);
+    if (parked > 0) this.logger.error(`${String(parked)} events parked, in partition ${String(partition)}`);
+  }
+
+  private pausesAfter({ outages }: BatchOutcome): Map<Bus, number> {
+    const nowMs = this.clock.monotonicMs();
+    return new Map([...outages].map((bus) => [bus, this.pauses.reportOutage(bus, nowMs)]));
+  }
+}

@@ -1,0 +1,120 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { TaskInstanceGenerationRequested } from '@platform/contracts';
+import { inTransaction } from '@platform/database';
+import { openSpan, traceOf, withTrace } from '@platform/service-defaults';
+import type { TraceContext } from '@platform/service-defaults';
+import { DataSource } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import { outboundEvent } from '../outbound/outbound-event';
+import type { OutboundEvent } from '../outbound/outbound-event';
+import { OutboundProxy } from '../outbound/outbound-proxy.service';
+import { parseCronExpression } from '../schedules/cron-expression';
+import { timeZone } from '../schedules/time-zone';
+import { decideFire } from './due-fire';
+import type { DueFire } from './due-fire';
+import { JOB_NAME } from './trigger.entity';
+import { TriggersRepository } from './triggers.repository';
+import type { DecidedFire, DueTrigger } from './triggers.repository';
+
+/** What one batch did. */
+export interface FiredBatch {
+  readonly acquired: number;
+  readonly fired: number;
+  readonly misfired: number;
+}
+
+/** What a batch of due triggers does: those that fire, and those that cannot be evaluated. */
+interface Decisions {
+  readonly fires: DecidedFire[];
+  readonly failed: { facilityId: number; error: string }[];
+}
+
+/** Fires one batch of due triggers: lock, record, store the messages and move on, in one transaction. There is no acquired
+ *  state to clean up: a dead replica's locks vanish with its connection. */
+@Injectable()
+export class FiringService {
+  private readonly logger = new Logger(FiringService.name);
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly triggers: TriggersRepository,
+    private readonly outbound: OutboundProxy,
+  ) {}
+
+  fireBatch(): Promise<FiredBatch> {
+    return inTransaction(this.dataSource, 'READ COMMITTED', (manager) => this.fireBatchIn(manager));
+  }
+
+  private async fireBatchIn(manager: EntityManager): Promise<FiredBatch> {
+    const due = await this.triggers.acquireDue(manager);
+    if (due.length === 0) return { acquired: 0, fired: 0, misfired: 0 };
+    const { fires, failed } = this.decide(due);
+    await this.triggers.fail(manager, failed);
+    const recorded = await this.triggers.recordFires(manager, fires);
+    const fired = fires.filter(({ message }) => recorded.has(message.messageId));
+    this.outbound.wakeAfterCommit(
+      manager,
+      fired.map(({ message }) => message),
+    );
+    const misfired = fired.filter((fire) => fire.misfired).length;
+    return { acquired: due.length, fired: fired.length, misfired };
+  }
+
+  private decide(due: readonly DueTrigger[]): Decisions {
+    const decisions: Decisions = { fires: [], failed: [] };
+    for (const trigger of due) {
+      const { facilityId } = trigger;
+      const trace = openFireSpan(trigger);
+      try {
+        decisions.fires.push(withTrace(trace, () => this.fire(trigger)));
+      } catch (error) {
+        trace.span?.fail('trigger-not-evaluated');
+        // E.g. a zone that this runtime does not know: one such trigger must not hold up the batch for good.
+        withTrace(trace, () => {
+          this.logger.error(
+            `trigger of facility ${String(facilityId)} cannot be evaluated: ${String(error)}`,
+          );
+        });
+        decisions.failed.push({ facilityId, error: String(error) });
+      } finally {
+        trace.span?.end();
+      }
+    }
+    return decisions;
+  }
+
+  private fire({ facilityId, dueAt, now, schedule, timeZone: zone }: DueTrigger): DecidedFire {
+    const fire = decideFire(dueAt, now, parseCronExpression(schedule), timeZone(zone));
+    const message = this.outbound.prepare(generationRequested(facilityId, fire, now));
+    return { ...fire, facilityId, message };
+  }
+}
+
+/** Opens the span of one fire. It begins a trace of its own: a trigger fires for years, and a trace that never ends shows nothing.
+ *  It links to the trace in which the trigger was created or last changed. */
+function openFireSpan({ facilityId, originTrace }: DueTrigger): TraceContext {
+  const origin = originTrace === null ? null : traceOf({ traceparent: originTrace });
+  return openSpan({
+    name: `fire ${JOB_NAME}`,
+    kind: 'internal',
+    parent: null,
+    attributes: { 'task.facility.id': facilityId },
+    links: origin === null ? [] : [origin],
+  });
+}
+
+function generationRequested(facilityId: number, fire: DueFire, now: Date): OutboundEvent {
+  const { scheduledAt, misfired, missedCount } = fire;
+  return outboundEvent(
+    TaskInstanceGenerationRequested,
+    {
+      facilityId,
+      scheduledFireTimeUtc: scheduledAt.toISOString(),
+      fireTimeUtc: now.toISOString(),
+      misfired,
+      missedCount,
+    },
+    facilityId,
+  );
+}

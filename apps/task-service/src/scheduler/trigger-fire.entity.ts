@@ -1,0 +1,27 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { BIGINT, INSTANT } from '../fields/columns';
+
+/** An occurrence of a trigger that has fired. The primary key is what makes it fire once, whatever replicas and restarts do. */
+@Entity('trigger_fires')
+@Index('trigger_fires_age', ['firedAt'])
+export class TriggerFire {
+  @PrimaryColumn({ name: 'facility_id', ...BIGINT, primaryKeyConstraintName: 'trigger_fires_pkey' })
+  readonly facilityId!: number;
+
+  @PrimaryColumn({ name: 'scheduled_at', ...INSTANT, primaryKeyConstraintName: 'trigger_fires_pkey' })
+  readonly scheduledAt!: Date;
+
+  @Column({ name: 'fired_at', ...INSTANT, default: () => 'now()' })
+  readonly firedAt!: Date;
+
+  @Column({ type: 'boolean' })
+  readonly misfired!: boolean;
+
+  /** Occurrences that one misfire stands for, itself included; 0 for an ordinary fire. */
+  @Column({ name: 'missed_count', type: 'integer' })
+  readonly missedCount!: number;
+
+  /** The TaskInstanceGenerationRequested that the fire sent. */
+  @Column({ name: 'message_id', type: 'uuid' })
+  readonly messageId!: string;
+}

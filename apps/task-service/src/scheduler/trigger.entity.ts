@@ -1,0 +1,60 @@
+import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { BIGINT, INSTANT } from '../fields/columns';
+
+/** States of a trigger: WAITING fires when due, PAUSED never does, ERROR is one that cannot be evaluated any more. */
+export const TRIGGER_STATES = ['WAITING', 'PAUSED', 'ERROR'] as const;
+export type TriggerState = (typeof TRIGGER_STATES)[number];
+
+/** The job of every trigger. Source: task messaging spec, Scheduler rules 1. */
+export const JOB_NAME = 'GenerateTaskInstancesSchedule';
+/** The one group of all triggers. Source: task messaging spec, Scheduler rules 2. */
+export const TRIGGER_GROUP = 'TaskInstanceGeneration';
+
+/** Name of a facility's trigger: derived from the facility, so there is one per facility. */
+export function triggerName(facilityId: number): string {
+  return `facility-${String(facilityId)}`;
+}
+
+/** What fires the generation of a facility's task instances; one per facility. */
+@Entity('triggers')
+@Index('triggers_due', ['nextFireAt', 'facilityId'], { where: `state = 'WAITING'` })
+@Index('triggers_failed', ['facilityId'], { where: `state = 'ERROR'` })
+@Check('triggers_facility_id_check', 'facility_id > 0')
+@Check('triggers_state_check', `state IN ('WAITING', 'PAUSED', 'ERROR')`)
+export class Trigger {
+  @PrimaryColumn({ name: 'facility_id', ...BIGINT, primaryKeyConstraintName: 'triggers_pkey' })
+  readonly facilityId!: number;
+
+  @Column({ name: 'trigger_name', type: 'text' })
+  readonly triggerName!: string;
+
+  @Column({ name: 'trigger_group', type: 'text' })
+  readonly triggerGroup!: string;
+
+  @Column({ name: 'job_name', type: 'text' })
+  readonly jobName!: string;
+
+  /** Cron expression with five fields. */
+  @Column({ type: 'text' })
+  readonly schedule!: string;
+
+  @Column({ name: 'time_zone', type: 'text' })
+  readonly timeZone!: string;
+
+  @Column({ type: 'text', default: 'WAITING' })
+  readonly state!: TriggerState;
+
+  @Column({ name: 'next_fire_at', ...INSTANT })
+  readonly nextFireAt!: Date;
+
+  @Column({ name: 'previous_fire_at', ...INSTANT, nullable: true })
+  readonly previousFireAt!: Date | null;
+
+  /** Why the trigger is in ERROR, for operators. */
+  @Column({ type: 'text', nullable: true, select: false })
+  readonly error!: string | null;
+
+  /** The trace in which the trigger was created or last changed, as a W3C `traceparent`: its fires link to it. */
+  @Column({ name: 'origin_trace', type: 'text', nullable: true, select: false })
+  readonly originTrace!: string | null;
+}

@@ -1,0 +1,254 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { queryPrepared } from '@platform/database';
+import { traceHeaders } from '@platform/service-defaults';
+import { Repository } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import type { FacilityScope } from '../access/caller-scope.service';
+import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
+import type { DueFire } from './due-fire';
+import { JOB_NAME, TRIGGER_GROUP, Trigger, triggerName } from './trigger.entity';
+
+/** Triggers per batch. Source: task messaging spec, Scheduler rules 3. */
+export const BATCH_SIZE = 10;
+
+/** A trigger that only this transaction may fire. */
+export interface DueTrigger extends Pick<Trigger, 'facilityId' | 'schedule' | 'timeZone' | 'originTrace'> {
+  readonly dueAt: Date;
+  /** The database's time of the transaction: the only clock that decides. */
+  readonly now: Date;
+}
+
+/** A decided fire with the message that carries it. */
+export interface DecidedFire extends DueFire {
+  readonly facilityId: number;
+  readonly message: NewOutboxMessage;
+}
+
+/** When a trigger fires. */
+export type TriggerPlan = Pick<Trigger, 'facilityId' | 'schedule' | 'timeZone' | 'nextFireAt'>;
+
+/** How the scheduler's triggers stand. */
+export interface TriggerBacklog {
+  /** How long the trigger has been due that waits longest, by the database's clock; 0 when none is due. */
+  readonly lagSeconds: number;
+  /** Triggers that cannot be evaluated, counted up to 10,000. */
+  readonly failed: number;
+}
+
+/** Which triggers a list shows. */
+export interface TriggerListing {
+  readonly scope: FacilityScope;
+  /** Facility of the last row of the page before; empty for the first page. */
+  readonly after: readonly unknown[];
+  readonly limit: number;
+}
+
+// By hand: locked, and hot. now() is an index condition; clock_timestamp() would scan every waiting trigger.
+// The limit is part of the text: a plan for any limit would be one for a tenth of the table.
+const ACQUIRE_DUE = {
+  name: 'acquire-due-triggers',
+  text: `
+  SELECT facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone", origin_trace AS "originTrace",
+    next_fire_at AS "dueAt", now() AS now
+  FROM task.triggers
+  WHERE state = 'WAITING' AND next_fire_at <= now()
+  ORDER BY next_fire_at, facility_id
+  LIMIT ${String(BATCH_SIZE)}
+  FOR UPDATE SKIP LOCKED`,
+};
+
+// By hand: one round trip for everything a batch writes. Moving the trigger does not depend on the insert: an occurrence that fired
+// before moves on all the same, but only a new one has its message stored. The triggers are found by $1: a plan that was made
+// for a small table joins the fires with all of a large one.
+const RECORD_FIRES = {
+  name: 'record-fires',
+  text: `
+  WITH fire AS MATERIALIZED (
+    SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[], $4::integer[], $5::uuid[], $6::timestamptz[],
+        $7::smallint[], $8::text[], $9::timestamptz[], $10::json[], $11::json[]) WITH ORDINALITY
+      AS fire (facility_id, scheduled_at, misfired, missed_count, message_id, next_fire_at,
+        partition, message_type, sent_at, trace_headers, message, position)
+  ), moved AS (
+    UPDATE task.triggers AS trigger
+    SET next_fire_at = fire.next_fire_at, previous_fire_at = fire.scheduled_at
+    FROM fire WHERE trigger.facility_id = ANY ($1) AND trigger.facility_id = fire.facility_id
+  ), recorded AS (
+    INSERT INTO task.trigger_fires (facility_id, scheduled_at, misfired, missed_count, message_id)
+    SELECT facility_id, scheduled_at, misfired, missed_count, message_id FROM fire
+    ON CONFLICT DO NOTHING
+    RETURNING message_id
+  ), stored AS (
+    INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+    SELECT partition, facility_id, message_id, message_type, sent_at, trace_headers, message
+    FROM fire JOIN recorded USING (message_id)
+    ORDER BY position
+  )
+  SELECT message_id AS "messageId" FROM recorded`,
+};
+
+// By hand: a batch in one statement.
+const FAIL = `
+  UPDATE task.triggers AS trigger SET state = 'ERROR', error = failed.error
+  FROM unnest($1::bigint[], $2::text[]) AS failed (facility_id, error)
+  WHERE trigger.facility_id = failed.facility_id`;
+
+// By hand: every replica asks again and again.
+const NEXT_DUE_DELAY = `
+  SELECT (extract(epoch FROM min(next_fire_at) - now()) * 1000)::float8 AS "delayMs"
+  FROM task.triggers WHERE state = 'WAITING'`;
+
+const COUNT_LIMIT = 10_000;
+const BACKLOG = `
+  SELECT greatest(coalesce((SELECT extract(epoch FROM now() - min(next_fire_at)) FROM task.triggers
+      WHERE state = 'WAITING'), 0), 0)::float8 AS "lagSeconds",
+    (SELECT count(*)::int FROM (SELECT 1 FROM task.triggers WHERE state = 'ERROR' LIMIT $1) AS counted) AS failed`;
+
+// By hand: in batches. A fire is what keeps its occurrence from firing again, so the one that a trigger stands on stays whatever its age: a
+// trigger paused or in error for longer than the retention must not fire that occurrence a second time.
+// Found by index and deleted where they were found; joined, the planner may rather read the whole table for each batch. Fires are never
+// updated, so a row stays where it is.
+const DELETE_OLD_FIRES = `
+  WITH deleted AS (
+    DELETE FROM task.trigger_fires WHERE ctid = ANY (ARRAY(
+      SELECT fire.ctid FROM task.trigger_fires AS fire
+      WHERE fire.fired_at < now() - $1 * interval '1 day' AND NOT EXISTS (
+        SELECT 1 FROM task.triggers AS trigger
+        WHERE trigger.facility_id = fire.facility_id AND trigger.next_fire_at <= fire.scheduled_at)
+      ORDER BY fire.fired_at LIMIT $2))
+    RETURNING 1
+  ) SELECT count(*)::int AS count FROM deleted`;
+
+/** A trigger that is there and then gone again was deleted in between; nobody does that over and over. */
+const MAX_LOOKS = 5;
+
+/** Every statement on `task.triggers` and on the fires of triggers. */
+@Injectable()
+export class TriggersRepository {
+  constructor(@InjectRepository(Trigger) private readonly triggers: Repository<Trigger>) {}
+
+  /** Triggers of the facilities in scope, by facility, after the given one. */
+  list({ scope, after: [facilityId], limit }: TriggerListing): Promise<Trigger[]> {
+    const page = this.triggers.createQueryBuilder('trigger').orderBy('trigger.facilityId').limit(limit);
+    if (scope !== 'all') page.andWhere('trigger.facilityId = ANY (:scope::bigint[])', { scope });
+    if (facilityId !== undefined) page.andWhere('trigger.facilityId > :facilityId', { facilityId });
+    return page.getMany();
+  }
+
+  /** Reads the facility's trigger and keeps everybody else from changing it until the transaction ends. Waits for a fire under way. */
+  findAndLock(manager: EntityManager, facilityId: number): Promise<Trigger | null> {
+    return manager.findOne(Trigger, { where: { facilityId }, lock: { mode: 'pessimistic_write' } });
+  }
+
+  /** Creates the facility's trigger, or locks the existing one and gives it as it is. Needs READ COMMITTED: it looks again at what came in between. */
+  async insertOrLock(
+    manager: EntityManager,
+    plan: TriggerPlan,
+  ): Promise<{ trigger: Trigger; created: boolean }> {
+    const { facilityId } = plan;
+    const names = { triggerName: triggerName(facilityId), triggerGroup: TRIGGER_GROUP, jobName: JOB_NAME };
+    const state = { state: 'WAITING', previousFireAt: null } as const;
+    const planned = manager.create(Trigger, { ...plan, ...names, ...state, ...originTrace() });
+    for (let look = 1; look <= MAX_LOOKS; look += 1) {
+      const inserted = await manager
+        .createQueryBuilder()
+        .insert()
+        .into(Trigger)
+        .values(planned)
+        .orIgnore()
+        .returning('facility_id')
+        .updateEntity(false)
+        .execute();
+      if ((inserted.raw as unknown[]).length > 0) return { trigger: planned, created: true };
+      const locked = await this.findAndLock(manager, facilityId);
+      if (locked) return { trigger: locked, created: false };
+    }
+    throw new Error('the trigger was neither created nor found');
+  }
+
+  /** Gives a locked trigger another schedule. A pause is its operator's decision and outlives that; an error does not. */
+  async reschedule(manager: EntityManager, existing: Trigger, plan: TriggerPlan): Promise<Trigger> {
+    const { facilityId, ...change } = plan;
+    const state = existing.state === 'ERROR' ? 'WAITING' : existing.state;
+    await manager.update(Trigger, { facilityId }, { ...change, ...originTrace(), state, error: null });
+    return { ...existing, ...change, state };
+  }
+
+  /** Pauses or resumes a locked trigger. */
+  async setState(manager: EntityManager, trigger: Trigger, state: 'PAUSED' | 'WAITING'): Promise<Trigger> {
+    await manager.update(Trigger, { facilityId: trigger.facilityId }, { state });
+    return { ...trigger, state };
+  }
+
+  /** Removes the facility's trigger; false when it had none. Waits for a fire under way. */
+  async delete(manager: EntityManager, facilityId: number): Promise<boolean> {
+    const { affected } = await manager.delete(Trigger, { facilityId });
+    return affected === 1;
+  }
+
+  /** Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null without any. */
+  async findNextDueDelayMs(): Promise<number | null> {
+    const rows = await this.triggers.query<{ delayMs: number | null }[]>(NEXT_DUE_DELAY);
+    return rows[0]?.delayMs ?? null;
+  }
+
+  /** Locks a batch of due triggers, longest due first, passing over those that another replica is firing. */
+  acquireDue(manager: EntityManager): Promise<DueTrigger[]> {
+    return queryPrepared<DueTrigger>(manager, ACQUIRE_DUE, []);
+  }
+
+  /** Takes triggers that cannot be evaluated out of the way of the others. Scheduling them again revives them. */
+  async fail(
+    manager: EntityManager,
+    failed: readonly { facilityId: number; error: string }[],
+  ): Promise<void> {
+    if (failed.length === 0) return;
+    await manager.query(FAIL, [failed.map((each) => each.facilityId), failed.map((each) => each.error)]);
+  }
+
+  /** Records the fires, stores their messages and moves their triggers on. Gives the message ids of those occurrences that had not
+   *  fired before; the messages of the others are not stored. */
+  async recordFires(manager: EntityManager, fires: readonly DecidedFire[]): Promise<Set<string>> {
+    if (fires.length === 0) return new Set();
+    const column = <T>(pick: (fire: DecidedFire) => T): T[] => fires.map(pick);
+    const rows = await queryPrepared<{ messageId: string }>(manager, RECORD_FIRES, [
+      column((fire) => fire.facilityId),
+      column((fire) => fire.scheduledAt),
+      column((fire) => fire.misfired),
+      column((fire) => fire.missedCount),
+      column(({ message }) => message.messageId),
+      column((fire) => fire.nextFireAt),
+      column(({ message }) => message.partition),
+      column(({ message }) => message.messageType),
+      column(({ message }) => message.sentAt),
+      column(({ message }) => JSON.stringify(message.traceHeaders)),
+      column(({ message }) => JSON.stringify(message.message)),
+    ]);
+    return new Set(rows.map(({ messageId }) => messageId));
+  }
+
+  /** Forgets at most `limit` fires older than `days`, oldest first; gives how many. Of replicas that do so at
+   *  the same time one deletes and the others find nothing left. */
+  async deleteOldFires(days: number, limit: number): Promise<number> {
+    const rows = await this.triggers.query<{ count: number }[]>(DELETE_OLD_FIRES, [days, limit]);
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Reads it with one statement. */
+  async readBacklog(): Promise<TriggerBacklog> {
+    const rows = await this.triggers.query<TriggerBacklog[]>(BACKLOG, [COUNT_LIMIT]);
+    return rows[0] ?? { lagSeconds: 0, failed: 0 };
+  }
+
+  /** The database's time of this transaction: replicas decide by it, never by their own clocks. */
+  async databaseNow(manager: EntityManager): Promise<Date> {
+    const rows = await manager.query<{ now: Date }[]>('SELECT now() AS now');
+    if (!rows[0]) throw new Error('the database gave no time');
+    return rows[0].now;
+  }
+}
+
+/** The trace of whoever changes a trigger now. */
+function originTrace(): Pick<Trigger, 'originTrace'> {
+  return { originTrace: traceHeaders().traceparent ?? null };
+}

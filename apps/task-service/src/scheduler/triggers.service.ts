@@ -1,0 +1,41 @@
+import { Injectable } from '@nestjs/common';
+import { runAfterCommit } from '../outbound/after-commit.service';
+import { OutboundProxy } from '../outbound/outbound-proxy.service';
+import { TaskError } from '../problems/task-error';
+import { SchedulerService } from './scheduler.service';
+import type { Trigger } from './trigger.entity';
+import { TriggersRepository } from './triggers.repository';
+
+/** Pauses and resumes triggers. What came due during a pause is judged like any lateness when it ends: up to 1.5 h every
+ *  missed occurrence fires, beyond that one misfire. */
+@Injectable()
+export class TriggersService {
+  constructor(
+    private readonly triggers: TriggersRepository,
+    private readonly outbound: OutboundProxy,
+    private readonly scheduler: SchedulerService,
+  ) {}
+
+  /** Repeating it changes nothing. @throws {TaskError} trigger-not-found */
+  pause(facilityId: number): Promise<Trigger> {
+    return this.setState(facilityId, 'PAUSED');
+  }
+
+  /** Repeating it changes nothing. @throws {TaskError} trigger-not-found */
+  resume(facilityId: number): Promise<Trigger> {
+    return this.setState(facilityId, 'WAITING');
+  }
+
+  private setState(facilityId: number, state: 'PAUSED' | 'WAITING'): Promise<Trigger> {
+    return this.outbound.transaction(async (manager) => {
+      const trigger = await this.triggers.findAndLock(manager, facilityId);
+      if (!trigger) throw new TaskError('trigger-not-found');
+      runAfterCommit(manager, 'scheduler', () => {
+        this.scheduler.wake();
+      });
+      // One in ERROR stays there: only a new schedule makes it evaluable.
+      if (trigger.state === 'ERROR' || trigger.state === state) return trigger;
+      return this.triggers.setState(manager, trigger, state);
+    });
+  }
+}

@@ -1,0 +1,96 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import type { Caller } from '@platform/access-tokens';
+import { ScheduleCreatedEvent } from '@platform/contracts';
+import { CLOCK } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import { actorOf } from '../access/actor';
+import { CallerScope } from '../access/caller-scope.service';
+import { outboundEvent } from '../outbound/outbound-event';
+import type { OutboundEvent } from '../outbound/outbound-event';
+import { OutboundProxy } from '../outbound/outbound-proxy.service';
+import { TaskError } from '../problems/task-error';
+import type { CreateScheduleDto } from './schedule.dto';
+import type { Schedule } from './schedule.entity';
+import { SchedulesRepository } from './schedules.repository';
+import type { NewSchedule } from './schedules.repository';
+import { startInstant, timeZone } from './time-zone';
+
+/** Creates schedules. */
+@Injectable()
+export class SchedulesService {
+  constructor(
+    private readonly schedules: SchedulesRepository,
+    private readonly outbound: OutboundProxy,
+    private readonly scope: CallerScope,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  /** Stores a schedule and its ScheduleCreatedEvent in one transaction. Source: task messaging spec, operations.
+   *  @param idempotencyKey the caller's own; a repetition with the same request gives the schedule of the first
+   *  @throws {TaskError} facility-not-permitted, idempotency-key-reused */
+  async create(request: CreateScheduleDto, caller: Caller, idempotencyKey: string | null): Promise<Schedule> {
+    await this.scope.require(caller, request.facilityId);
+    // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
+    const schedule = newSchedule(randomUUID(), request, caller, idempotencyKey);
+    const event = this.outbound.prepare(scheduleCreated(schedule, this.clock.now()));
+    return this.outbound.statement([event], async () => {
+      const created = await this.schedules.insert({ schedule, event });
+      if (created) return created;
+      // Who holds the id or the key has committed: the insert waited for that.
+      const earlier = await this.schedules.findCreated(schedule);
+      if (earlier?.requestDigest !== schedule.requestDigest) throw new TaskError('idempotency-key-reused');
+      return earlier;
+    });
+  }
+}
+
+function newSchedule(
+  scheduleId: string,
+  request: CreateScheduleDto,
+  caller: Caller,
+  idempotencyKey: string | null,
+): NewSchedule {
+  const { facilityId, name, description, schedule, startDate, template } = request;
+  const { personId, name: personName, persona } = actorOf(caller);
+  return {
+    scheduleId,
+    facilityId,
+    name,
+    description,
+    schedule,
+    timeZone: request.timeZone,
+    startDate,
+    startsAt: startDate === null ? null : startInstant(startDate, timeZone(request.timeZone)),
+    template: template === null ? null : JSON.stringify(template),
+    createdBySubject: caller.subject,
+    createdByPersonId: personId,
+    createdByName: personName,
+    createdByPersona: persona,
+    idempotencyKey,
+    requestDigest: requestDigest(request),
+  };
+}
+
+/** The event of a schedule that is not stored yet. @param createdAt by the replica's clock; the repository puts the database's instant
+ *  in its place */
+function scheduleCreated(schedule: NewSchedule, createdAt: Date): OutboundEvent {
+  const { scheduleId, facilityId, name, timeZone } = schedule;
+  const createdBy = {
+    personId: schedule.createdByPersonId,
+    name: schedule.createdByName,
+    persona: schedule.createdByPersona,
+  };
+  const createdAtUtc = createdAt.toISOString();
+  return outboundEvent(
+    ScheduleCreatedEvent,
+    { scheduleId, facilityId, name, schedule: schedule.schedule, timeZone, createdAtUtc, createdBy },
+    facilityId,
+  );
+}
+
+/** Members come in the order of the schema, so the order in which the caller wrote them does not matter, except inside
+ *  `template`. */
+function requestDigest(request: CreateScheduleDto): string {
+  return createHash('sha256').update(JSON.stringify(request)).digest('base64url');
+}
