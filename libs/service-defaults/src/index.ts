@@ -8,7 +8,7 @@ export { CommandError, runCommand } from './application/run-command';
 export { RecurringJob } from './application/recurring-job';
 export { runService } from './application/run-service';
 export { stopService } from './application/stop-service';
-export type { ServiceDefinition } from './application/service-definition';
+export type { ApiDescription, ServiceDefinition } from './application/service-definition';
 export { ServiceDefaultsModule } from './service-defaults.module';
 export { ProblemException, problems } from './problems/problem-exception';
 export { ProblemDetailsFilter } from './problems/problem-details.filter';
@@ -24,10 +24,12 @@ export { hideTokens, logSafeError, logSafeUrl } from './logging/log-safe';
 export { validatedBy } from './problems/validation';
 export { SignedCursor } from './paging/signed-cursor';
 export { pageKeyQuery, pageSizeQuery } from './paging/page-query';
-export { Documented } from './open-api/documented';
+export { PROBLEM_JSON, renderProblem } from './problems/render-problem';
+export { Documented, OPERATION_DOCS } from './open-api/documented';
+export { operationObject } from './open-api/operation-object';
+export { SchemaComponents } from './open-api/schema-components';
 export type {
   AnswerDocs,
-  ApiDocs,
   ExampleDocs,
   HeaderDocs,
   OperationDocs,
@@ -35,10 +37,7 @@ export type {
   RouteRequirement,
 } from './open-api/documented';
 export { ANSWER_HEADERS, jsonAnswer, problemAnswer, problemBody, problemExample } from './open-api/answers';
-export type { OpenApiDocument } from './open-api/document';
-export { previewDocument } from './open-api/preview-document';
 export { NEXT_PAGE_KEY_DESCRIPTION, PAGE_QUERY_DOCS } from './paging/page-docs';
-export { GETTING_A_TOKEN, conventions } from './open-api/conventions';
 export {
   currentTrace,
   currentTraceId,

@@ -6,7 +6,6 @@ import { HealthRegistry } from '../health/health-registry';
 import { addHealthRoutes } from '../health/health-routes';
 import { acceptBodies } from '../json/json-body';
 import { ServiceLogger } from '../logging/service-logger';
-import { addDocumentRoutes } from '../open-api/document-routes';
 import { Metrics } from '../metrics/metrics';
 import { HttpDurations } from '../metrics/route-durations';
 import { ServiceDefaultsModule } from '../service-defaults.module';
@@ -42,7 +41,7 @@ export async function createServiceApplication(
   const instance = app.getHttpAdapter().getInstance();
   prepare(app, instance, definition);
   if (api !== undefined && (config.OPENAPI_ENABLED ?? config.NODE_ENV !== 'production')) {
-    addDocumentRoutes(app, instance, { title, version: config.SERVICE_VERSION, api });
+    api.addRoutes(app, instance, { title, version: config.SERVICE_VERSION });
   }
   await definition.configure?.(app);
   await app.init();

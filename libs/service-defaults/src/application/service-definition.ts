@@ -1,9 +1,18 @@
-import type { DynamicModule, Type } from '@nestjs/common';
+import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Clock } from '@platform/time';
-import type { ApiDocs } from '../open-api/documented';
+import type { FastifyInstance } from 'fastify';
 import type { LogSink } from '../logging/service-logger';
 import type { ServiceConfig } from '../config/service-settings';
+
+/** Adds the routes that serve a service's API document. */
+export interface ApiDescription {
+  addRoutes(
+    app: INestApplication,
+    instance: FastifyInstance,
+    subject: { readonly title: string; readonly version: string },
+  ): void;
+}
 
 /** What makes one service differ from the next. */
 export interface ServiceDefinition {
@@ -12,8 +21,8 @@ export interface ServiceDefinition {
   /** Name for people, e.g. in the OpenAPI document. */
   title: string;
   config: ServiceConfig;
-  /** What the API document says of the service as a whole; without it there is no document. */
-  api?: ApiDocs;
+  /** `new OpenApi(…)` of @platform/open-api; without it there is no document. */
+  api?: ApiDescription;
   rootModule: Type | DynamicModule;
   /** Largest request body accepted, in bytes; 1 MiB unless given. Larger ones get 413. */
   bodyLimitBytes?: number;

@@ -1,5 +1,58 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+
+/** Nothing but what this service serves: no inline script, no other host, no frame, no form. Swagger UI styles elements in place. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const SCRIPT = 'text/javascript; charset=utf-8';
+const STYLE = 'text/css; charset=utf-8';
+
+/** Adds `/docs`, a page that shows the document at `/openapi.json`. Its files come from an npm package and are read when asked for. */
+export function addDocsPage(instance: FastifyInstance, title: string): void {
+  instance.get('/docs', (request, reply) => {
+    // Relative addresses, so that the page works behind a proxy that adds a path.
+    const inFolder = (request.raw.url ?? '').split('?', 1)[0]?.endsWith('/') ?? false;
+    protect(reply)
+      .header('content-security-policy', CONTENT_SECURITY_POLICY)
+      .header('cache-control', 'no-cache')
+      .type('text/html; charset=utf-8')
+      .send(docsPageHtml(title, inFolder));
+  });
+  instance.get('/docs/start.js', (_request, reply) => cacheable(reply, SCRIPT).send(START_SCRIPT));
+  instance.get('/docs/page.css', (_request, reply) => cacheable(reply, STYLE).send(PAGE_STYLE));
+  instance.get('/docs/swagger-ui.css', async (_request, reply) =>
+    cacheable(reply, STYLE).send(await packageFile('swagger-ui.css')),
+  );
+  instance.get('/docs/swagger-ui.js', async (_request, reply) =>
+    cacheable(reply, SCRIPT).send(await packageFile('swagger-ui-bundle.js')),
+  );
+}
+
+/** @param name a file of swagger-ui-dist. Not kept in memory: the page is for people, who ask seldom. */
+function packageFile(name: string): Promise<Buffer> {
+  return readFile(createRequire(__filename).resolve(`swagger-ui-dist/${name}`));
+}
+
+function cacheable(reply: FastifyReply, type: string): FastifyReply {
+  return protect(reply).header('cache-control', 'public, max-age=3600').type(type);
+}
+
+function protect(reply: FastifyReply): FastifyReply {
+  return reply.header('x-content-type-options', 'nosniff').header('referrer-policy', 'no-referrer');
+}
+
 /** The docs page. @param inFolder the page was asked for with a slash at the end, to which its addresses are relative then */
-export function docsPageHtml(title: string, inFolder: boolean): string {
+function docsPageHtml(title: string, inFolder: boolean): string {
   const docs = inFolder ? '' : 'docs/';
   const text = title.replace(/[&<>"]/g, (character) => `&#${String(character.charCodeAt(0))};`);
   return `<!doctype html>
@@ -24,7 +77,7 @@ export function docsPageHtml(title: string, inFolder: boolean): string {
 }
 
 /** Starts Swagger UI: a list of operations by group, each with its examples; schemas at the end. */
-export const START_SCRIPT = `SwaggerUIBundle({
+const START_SCRIPT = `SwaggerUIBundle({
   url: document.getElementById('api').dataset.document,
   domNode: document.getElementById('api'),
   deepLinking: true,
@@ -41,7 +94,7 @@ export const START_SCRIPT = `SwaggerUIBundle({
 `;
 
 /** Calmer than Swagger UI's own style, and wide enough for tables. */
-export const PAGE_STYLE = `:root { color-scheme: light; --ink: #1c2530; --soft: #5b6775; --line: #dfe4ea; --accent: #1f5fbf; }
+const PAGE_STYLE = `:root { color-scheme: light; --ink: #1c2530; --soft: #5b6775; --line: #dfe4ea; --accent: #1f5fbf; }
 body { margin: 0; background: #f6f8fa; }
 .swagger-ui, .swagger-ui .info .title, .swagger-ui .opblock-tag, .swagger-ui .info li, .swagger-ui .info p,
 .swagger-ui .info table, .swagger-ui .opblock-description-wrapper p, .swagger-ui .opblock .opblock-summary-description,

@@ -1,0 +1,21 @@
+export { OpenApi, previewDocument } from './open-api';
+export type { OpenApiDocument } from './document';
+export { GETTING_A_TOKEN, conventions } from './conventions';
+export {
+  ApiBody,
+  ApiConsumes,
+  ApiCreatedResponse,
+  ApiExtension,
+  ApiExtraModels,
+  ApiHeader,
+  ApiOkResponse,
+  ApiOperation,
+  ApiParam,
+  ApiQuery,
+  ApiResponse,
+  ApiTags,
+  NeverFails,
+  OmitStandardResponses,
+} from './decorators';
+export { ProblemResponse, RESPONSE_HEADERS, problemBody, problemContent } from './problem-responses';
+export type { ProblemExample } from './problem-responses';
