@@ -20,18 +20,21 @@ export const HEALTH_SCHEMAS = [AliveDto.Output, HealthyDto.Output, NotReadyDto.O
 export const HEALTH_TAG = { name: 'Health', description: 'What an orchestrator asks. No token needed.' };
 
 const { noStore, retryAfter } = RESPONSE_HEADERS;
-const OPERATION = { tags: [HEALTH_TAG.name], security: [] };
+const tags = [HEALTH_TAG.name];
+const security: [] = [];
 
 /** The probes, which every service has beside its controllers, where Nest does not see them. */
 export function healthPaths(): OpenApiDocument['paths'] {
   const live = {
-    ...{ operationId: 'getLiveness', ...OPERATION, summary: 'Says that the process answers' },
+    ...{ operationId: 'getLiveness', tags, summary: 'Says that the process answers' },
     description: 'Looks at nothing else: a failing dependency is no reason to restart the process.',
+    security,
     responses: { 200: ok('It answers.', 'Alive', { summary: 'Alive', value: { status: 'ok' } }) },
   };
   const ready = {
-    ...{ operationId: 'getReadiness', ...OPERATION, summary: 'Says whether to send traffic here' },
+    ...{ operationId: 'getReadiness', tags, summary: 'Says whether to send traffic here' },
     description: '503 until the service has started, when something it needs is away, and while it stops.',
+    security,
     parameters: [
       {
         ...{ name: 'exclude', in: 'query' as const, required: false },
@@ -45,8 +48,9 @@ export function healthPaths(): OpenApiDocument['paths'] {
     responses: { ...probeResponses('/health/ready', { database: 'failed' }), 400: UNKNOWN_CHECK },
   };
   const startup = {
-    ...{ operationId: 'getStartup', ...OPERATION, summary: 'Says whether the service has started' },
+    ...{ operationId: 'getStartup', tags, summary: 'Says whether the service has started' },
     description: '503 until the migrations of the database have been applied.',
+    security,
     responses: probeResponses('/health/startup', { migrations: 'failed' }),
   };
   return {

@@ -17,5 +17,11 @@ export {
   NeverFails,
   OmitStandardResponses,
 } from './decorators';
-export { ProblemResponse, RESPONSE_HEADERS, problemBody, problemContent } from './problem-responses';
+export {
+  ProblemResponse,
+  RESPONSE_HEADERS,
+  jsonContent,
+  problemBody,
+  problemContent,
+} from './problem-responses';
 export type { ProblemExample } from './problem-responses';

@@ -60,6 +60,14 @@ export function problemContent(
   };
 }
 
+/** `content` of a JSON response, for a status that has another content type too. @param type a class by `createZodDto`, or its `Output` */
+export function jsonContent(
+  type: { readonly name: string },
+  examples: NonNullable<MediaTypeObject['examples']>,
+): Record<'application/json', MediaTypeObject> {
+  return { 'application/json': { schema: { $ref: `#/components/schemas/${type.name}` }, examples } };
+}
+
 /** A response that is a problem. */
 export function ProblemResponse(
   status: number,
@@ -92,7 +100,7 @@ export const RESPONSE_HEADERS = {
   noStore: {
     'Cache-Control': {
       description: 'No cache may keep this.',
-      schema: { type: 'string', const: 'no-store' } as { type: string },
+      schema: { type: 'string', const: 'no-store' } as object,
       required: true,
       example: 'no-store',
     },

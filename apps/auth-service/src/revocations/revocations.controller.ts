@@ -1,8 +1,27 @@
-import { Controller, Get, HttpCode, Inject, Param, Put, Query, Req, Res } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  HttpCode,
+  Inject,
+  Param,
+  Put,
+  Query,
+  Req,
+  Res,
+  applyDecorators,
+} from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { CurrentCaller, RequireInternalAdministrator } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { Documented, Metrics, SignedCursor, problems } from '@platform/service-defaults';
+import {
+  ApiOkResponse,
+  ApiOperation,
+  ApiParam,
+  ApiQuery,
+  ApiTags,
+  ProblemResponse,
+} from '@platform/open-api';
+import { Metrics, SignedCursor, problems } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { DataSource } from 'typeorm';
 import { TokenAttempts } from '../audit/token-attempts.service';
@@ -15,13 +34,47 @@ import { mayRevoke } from './may-revoke';
 import { putRevocation } from './put-revocation.query';
 import type { Revocation, RevocationDomain } from './revocation';
 import { formatRevocationDate, isRevocationIdentifier, revocationDomain } from './revocation';
-import { GET_REVOCATION, LIST_REVOCATIONS, PUT_REVOCATION } from './revocation-docs';
-import { RevocationListQueryDto } from './revocations.dto';
+import { RITA, RevocationDto, RevocationListQueryDto } from './revocations.dto';
 
 const LIST = 'revocations';
+const UNKNOWN_DOMAIN = 'The domain must be one of svc-personid, internal-legacy, jti, token.';
+const BAD_IDENTIFIER = 'The identifier is not valid for this domain.';
+const NOT_FOUND = 'There is no such revocation.';
+const FORBIDDEN = 'You may revoke only yourself and your own tokens.';
+const instance = '/auth/revocations/svc-personid/1003';
+
+/** The path of one revocation. */
+function RevocationKey(): MethodDecorator {
+  return applyDecorators(
+    ApiParam({
+      name: 'domain',
+      description: `What is revoked: \`jti\` (or \`token\`) one token, and with a refresh token its whole sign-in; \`svc-personid\` every token of a
+person, \`internal-legacy\` every token of an internal user, issued up to then. In any letter case.`,
+      schema: {
+        type: 'string',
+        examples: ['svc-personid', 'internal-legacy', 'jti', 'token'],
+        example: 'svc-personid',
+      },
+    }),
+    ApiParam({
+      name: 'identifier',
+      description: 'The `jti` of a token, or the number of a person or user.',
+      example: '1003',
+    }),
+    ProblemResponse(400, 'There is no such domain, or it cannot hold this identifier.', {
+      domain: { summary: 'Unknown domain', detail: UNKNOWN_DOMAIN, instance: '/auth/revocations/user/1003' },
+      identifier: {
+        summary: 'Not an identifier',
+        detail: BAD_IDENTIFIER,
+        instance: '/auth/revocations/svc-personid/rita',
+      },
+    }),
+  );
+}
 
 /** The revocation registry. Source: authentication spec, Revocations. */
 @Controller('auth/revocations')
+@ApiTags('Revocations')
 export class RevocationsController {
   private readonly cursors: SignedCursor;
   private readonly revocations;
@@ -37,7 +90,41 @@ export class RevocationsController {
   }
 
   @Get()
-  @Documented(LIST_REVOCATIONS)
+  @ApiOperation({
+    operationId: 'listRevocations',
+    summary: 'List the revocations after a date',
+    description: 'In the order of their dates. The whole list, unless `limit` asks for pages.',
+  })
+  @ApiQuery({
+    name: 'minDate',
+    required: false,
+    description: 'A date, or a date-time with offset; only later revocations are listed.',
+    schema: { type: 'string', default: '2018-11-19', example: '2026-01-01T00:00:00Z' },
+  })
+  @ApiOkResponse({
+    description: 'The revocations, or one page of them.',
+    type: [RevocationDto.Output],
+    examples: {
+      one: { summary: 'One revocation', value: [RITA] },
+      none: { summary: 'Nothing since', value: [] },
+    },
+    headers: {
+      Link: {
+        description: 'The next page, if there may be one.',
+        schema: { type: 'string' },
+        example:
+          '</auth/revocations?minDate=2026-01-01T00%3A00%3A00.000Z&limit=1000&cursor=WyJ…>; rel="next"',
+      },
+    },
+  })
+  @ProblemResponse(400, 'A query parameter is not valid; `errors` tells which.', {
+    minDate: {
+      summary: 'Not a date',
+      detail: 'The request is not valid.',
+      errors: { minDate: ['must be a date or a date-time with offset'] },
+      instance: '/auth/revocations',
+    },
+  })
   @RequireInternalAdministrator()
   async list(
     @Query() { minDate, limit, cursor }: RevocationListQueryDto,
@@ -58,16 +145,35 @@ export class RevocationsController {
   }
 
   @Get(':domain/:identifier')
-  @Documented(GET_REVOCATION)
+  @ApiOperation({ operationId: 'getRevocation', summary: 'Get one revocation' })
+  @RevocationKey()
+  @ApiOkResponse({
+    description: 'The revocation.',
+    type: RevocationDto.Output,
+    examples: { one: { summary: 'Of a person', value: RITA } },
+  })
+  @ProblemResponse(404, 'It was not revoked.', {
+    none: { summary: 'Not revoked', detail: NOT_FOUND, instance },
+  })
   async get(@Param('domain') domain: string, @Param('identifier') identifier: string): Promise<Revocation> {
     const key = revocationKey(domain, identifier);
     const row = await findRevocation(this.dataSource, key.domain, key.identifier);
-    if (row === null) throw problems.notFound('There is no such revocation.');
+    if (row === null) throw problems.notFound(NOT_FOUND);
     return toWire(row);
   }
 
   @Put(':domain/:identifier')
-  @Documented(PUT_REVOCATION)
+  @ApiOperation({
+    operationId: 'putRevocation',
+    summary: 'Revoke now',
+    description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two seconds; signing in
+again works at once.`,
+  })
+  @RevocationKey()
+  @ApiOkResponse({ description: 'Revoked. No body.' })
+  @ProblemResponse(403, 'Only where `REVOCATION_WRITE_POLICY=self-or-admin` limits who may revoke what.', {
+    other: { summary: 'Somebody else', detail: FORBIDDEN, instance },
+  })
   @HttpCode(200)
   async put(
     @Param('domain') domain: string,
@@ -77,7 +183,7 @@ export class RevocationsController {
   ): Promise<void> {
     const key = revocationKey(domain, identifier);
     if (!mayRevoke(this.config.REVOCATION_WRITE_POLICY, caller, key.domain, key.identifier)) {
-      throw problems.forbidden('You may revoke only yourself and your own tokens.');
+      throw problems.forbidden(FORBIDDEN);
     }
     await putRevocation(this.dataSource, key, {
       subject: caller.subject,
@@ -105,10 +211,9 @@ function revocationKey(
 ): { domain: RevocationDomain; identifier: string } {
   const domain = revocationDomain(segment);
   if (domain === null) {
-    throw problems.badRequest('The domain must be one of svc-personid, internal-legacy, jti, token.');
+    throw problems.badRequest(UNKNOWN_DOMAIN);
   }
-  if (!isRevocationIdentifier(domain, identifier))
-    throw problems.badRequest('The identifier is not valid for this domain.');
+  if (!isRevocationIdentifier(domain, identifier)) throw problems.badRequest(BAD_IDENTIFIER);
   return { domain, identifier };
 }
 

@@ -1,6 +1,7 @@
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { DEFAULT_MIN_DATE, parseMinDate } from './revocation';
+import type { Revocation } from './revocation';
 
 const MAX_PAGE = 10_000;
 
@@ -24,7 +25,34 @@ export class RevocationListQueryDto extends createZodDto(
       .regex(/^[1-9]\d{0,4}$/, `must be an integer from 1 to ${String(MAX_PAGE)}`)
       .transform(Number)
       .refine((limit) => limit <= MAX_PAGE, `must be an integer from 1 to ${String(MAX_PAGE)}`)
-      .optional(),
-    cursor: z.string().min(1).max(8_192).optional(),
+      .optional()
+      .meta({
+        ...{ type: 'integer', pattern: undefined, minimum: 1, maximum: MAX_PAGE },
+        description: 'Asks for pages of so many entries; `Link` then names the next one.',
+        example: 1_000,
+      }),
+    cursor: z
+      .string()
+      .min(1)
+      .max(8_192)
+      .optional()
+      .meta({ description: 'From the `Link` of the previous page.' }),
   }),
 ) {}
+
+export class RevocationDto extends createZodDto(
+  z
+    .object({
+      domain: z.enum(['svc-personid', 'internal-legacy', 'jti']),
+      identifier: z.string(),
+      revocationDate: z.string().meta({ format: 'date-time', description: 'When it was set.' }),
+    })
+    .meta({ description: 'What stopped working, and when.' }) satisfies z.ZodType<Revocation>,
+) {}
+
+/** The revocation of a person, as an example. */
+export const RITA: Revocation = {
+  domain: 'svc-personid',
+  identifier: '1003',
+  revocationDate: '2026-03-02T09:15:00.123+00:00',
+};
