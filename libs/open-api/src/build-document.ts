@@ -36,19 +36,7 @@ interface ScannedOperation extends Operation {
  * and the responses that all have. @throws {Error} when a route lacks its description, or the two do not fit
  */
 export async function buildDocument(app: INestApplication, about: AboutApi): Promise<OpenApiDocument> {
-  const [swagger, { cleanupOpenApiDoc }] = await Promise.all([
-    import('@nestjs/swagger'),
-    import('nestjs-zod'),
-  ]);
-  applyDeferredDecorators(swagger);
-  const routes = markRoutes(app, swagger);
-  const scanned = swagger.SwaggerModule.createDocument(app, header(new swagger.DocumentBuilder(), about), {
-    operationIdFactory: () => '',
-    autoTagControllers: false,
-    extraModels: [ProblemDto.Output, ...HEALTH_SCHEMAS],
-  });
-  keepAliases(scanned.components?.schemas ?? {});
-  const document = cleanupOpenApiDoc(scanned) as unknown as OpenApiDocument;
+  const { document, routes } = await scan(app, about);
   const legacy = new SchemaComponents();
   const paths: OpenApiDocument['paths'] = {};
   for (const [path, methods] of Object.entries(document.paths).sort(([a], [b]) => (a < b ? -1 : 1))) {
@@ -61,9 +49,7 @@ export async function buildDocument(app: INestApplication, about: AboutApi): Pro
   const { openapi, servers, tags, security, components } = document;
   const { title, version, description } = about;
   const used = JSON.stringify(paths);
-  const responses = Object.entries(STANDARD_RESPONSES).filter(([name]) =>
-    used.includes(`/responses/${name}"`),
-  );
+  const isUsed = ([name]: [string, unknown]): boolean => used.includes(`/responses/${name}"`);
   const { schemas, rename } = publicSchemas({
     ...components.schemas,
     ...(legacy.sorted() as Record<string, Schema>),
@@ -74,10 +60,30 @@ export async function buildDocument(app: INestApplication, about: AboutApi): Pro
     paths: { ...paths, ...healthPaths() },
     components: {
       schemas,
-      responses: Object.fromEntries(responses),
+      responses: Object.fromEntries(Object.entries(STANDARD_RESPONSES).filter(isUsed)),
       securitySchemes: components.securitySchemes,
     },
   } as OpenApiDocument);
+}
+
+/** Loads what scans when it is first needed: a service starts without it. */
+async function scan(
+  app: INestApplication,
+  about: AboutApi,
+): Promise<{ document: OpenApiDocument; routes: ReadonlyMap<string, Route> }> {
+  const [swagger, { cleanupOpenApiDoc }] = await Promise.all([
+    import('@nestjs/swagger'),
+    import('nestjs-zod'),
+  ]);
+  applyDeferredDecorators(swagger);
+  const routes = markRoutes(app, swagger);
+  const scanned = swagger.SwaggerModule.createDocument(app, header(new swagger.DocumentBuilder(), about), {
+    operationIdFactory: () => '',
+    autoTagControllers: false,
+    extraModels: [ProblemDto.Output, ...HEALTH_SCHEMAS],
+  });
+  keepAliases(scanned.components?.schemas ?? {});
+  return { document: cleanupOpenApiDoc(scanned) as unknown as OpenApiDocument, routes };
 }
 
 interface Route {
@@ -86,6 +92,7 @@ interface Route {
   readonly docs: OperationDocs | undefined;
 }
 
+type Handler = (...args: unknown[]) => unknown;
 type Swagger = typeof import('@nestjs/swagger');
 
 function header(
@@ -112,15 +119,15 @@ function markRoutes(app: INestApplication, { ApiExtension }: Swagger): ReadonlyM
   const routes = new Map<string, Route>();
   const modules = [...app.get(ModulesContainer).values()];
   for (const { metatype } of modules.flatMap((module) => [...module.controllers.values()])) {
-    const { name, prototype } = metatype as Type;
-    for (const [method, descriptor] of Object.entries(
-      Object.getOwnPropertyDescriptors(prototype as object),
-    )) {
-      const handler = descriptor.value as (...args: unknown[]) => unknown;
+    const controller = metatype as Type;
+    const prototype = controller.prototype as Record<string, Handler | undefined>;
+    for (const method of Object.getOwnPropertyNames(prototype)) {
+      const handler = prototype[method];
       if (typeof handler !== 'function' || !Reflect.hasMetadata(METHOD_METADATA, handler)) continue;
-      ApiExtension(ROUTE, `${name}.${method}`)(prototype as object, method, descriptor);
+      const name = `${controller.name}.${method}`;
+      ApiExtension(ROUTE, name)(prototype, method, { value: handler });
       const docs = Reflect.getMetadata(OPERATION_DOCS, handler) as OperationDocs | undefined;
-      routes.set(`${name}.${method}`, { access: documentedAccess(metatype as Type, handler), docs });
+      routes.set(name, { access: documentedAccess(controller, handler), docs });
     }
   }
   return routes;
@@ -135,7 +142,7 @@ function finished(
   const route = scanned[ROUTE];
   const { access, docs } = routes.get(route) ?? {};
   if (access !== undefined && docs !== undefined)
-    return operationObject(place, scanned as never, { docs, access }, legacy) as Operation;
+    return operationObject(place, scanned as never, { docs, access }, legacy);
   const missing = gaps(scanned);
   if (access === undefined || missing.length > 0)
     throw new Error(`${route}: the route is not documented: ${missing.join(', ')}`);
@@ -178,46 +185,26 @@ function gaps({ operationId, summary, tags = [], responses }: ScannedOperation):
 
 const PLACES = ['path', 'query', 'header'];
 
-/** In the order of the path, of the query's class and of the headers' names.
- *  @throws {Error} for a parameter without a description, or a description without a parameter */
+/** @throws {Error} for a parameter without a description, or the description of one that is not in the path */
 function parametersOf(route: string, path: string, { parameters = [] }: ScannedOperation): ParameterObject[] {
-  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-  const isDescribed = ({ name, in: place, description }: ParameterObject): boolean =>
-    description !== undefined && (place !== 'path' || inPath.includes(name));
-  // Nest knows a header by the lower-case name by which the handler asks for it, the description by its proper one.
-  const isNamedTwice = (parameter: ParameterObject): boolean =>
-    parameter.description === undefined &&
-    parameters.some((other) => isDescribed(other) && other.name.toLowerCase() === parameter.name);
-  const written = parameters.filter((parameter) => !isNamedTwice(parameter));
-  const wrong = [
-    ...written.filter((parameter) => !isDescribed(parameter)).map(({ name }) => name),
-    ...inPath.filter(
-      (name) => !written.some((parameter) => parameter.in === 'path' && parameter.name === name),
-    ),
-  ];
-  if (wrong.length > 0)
-    throw new Error(`${route}: parameters do not fit their descriptions: ${wrong.join(', ')}`);
-  const position = ({ name, in: place }: ParameterObject): number =>
-    place === 'path' ? inPath.indexOf(name) : 0;
-  return written
-    .sort(
-      (a, b) =>
-        PLACES.indexOf(a.in) - PLACES.indexOf(b.in) ||
-        position(a) - position(b) ||
-        (a.in === 'header' ? a.name.localeCompare(b.name) : 0),
-    )
-    .map(parameterOf);
+  const described = parameters.filter(({ description }) => description !== undefined);
+  // Nest knows a header by the lower-case name by which the handler asks for it, its description by the proper one.
+  const isDescribed = ({ name }: ParameterObject): boolean =>
+    described.some((parameter) => parameter.name.toLowerCase() === name.toLowerCase());
+  const wrong = parameters.filter(
+    (parameter) =>
+      !isDescribed(parameter) || (parameter.in === 'path' && !path.includes(`{${parameter.name}}`)),
+  );
+  if (wrong.length > 0) {
+    const names = wrong.map(({ name }) => name).join(', ');
+    throw new Error(`${route}: parameters do not fit their descriptions: ${names}`);
+  }
+  return described.sort((a, b) => PLACES.indexOf(a.in) - PLACES.indexOf(b.in)).map(parameterOf);
 }
 
-function parameterOf({
-  name,
-  in: place,
-  required = false,
-  description,
-  schema = {},
-  ...rest
-}: ParameterObject): ParameterObject {
-  const { example = rest.example as unknown, ...type } = tidy(schema) as Schema & { example?: unknown };
+function parameterOf(parameter: ParameterObject): ParameterObject {
+  const { name, in: place, required = false, description, schema = {} } = parameter;
+  const { example, ...type } = tidy(schema) as Record<string, unknown>;
   return {
     ...{ name, in: place, required: place === 'path' || required },
     ...(description === undefined ? {} : { description }),

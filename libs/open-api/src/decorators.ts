@@ -28,6 +28,7 @@ export const ApiConsumes = deferred('ApiConsumes');
 export const ApiExtension = deferred('ApiExtension');
 export const ApiExtraModels = deferred('ApiExtraModels');
 export const ApiHeader = deferred('ApiHeader');
+export const ApiHeaders = deferred('ApiHeaders');
 export const ApiOperation = deferred('ApiOperation');
 export const ApiParam = deferred('ApiParam');
 export const ApiQuery = deferred('ApiQuery');

@@ -8,6 +8,7 @@ export {
   ApiExtension,
   ApiExtraModels,
   ApiHeader,
+  ApiHeaders,
   ApiOkResponse,
   ApiOperation,
   ApiParam,

@@ -75,8 +75,17 @@ export function ProblemResponse(
   examples: Examples,
   headers?: Record<string, HeaderObject>,
 ): MethodDecorator & ClassDecorator {
+  return ApiResponse({ status, ...problemResponse(status, description, examples, headers) });
+}
+
+function problemResponse(
+  status: number,
+  description: string,
+  examples: Examples,
+  headers: Record<string, HeaderObject> = {},
+): ResponseObject {
   const content = problemContent(status, examples);
-  return ApiResponse({ status, description, ...(headers === undefined ? {} : { headers }), content });
+  return { description, ...(Object.keys(headers).length === 0 ? {} : { headers }), content };
 }
 
 /** Response headers that several services have. */
@@ -107,56 +116,47 @@ export const RESPONSE_HEADERS = {
   },
 } satisfies Record<string, Record<string, HeaderObject>>;
 
-const instance = '/the/path/asked/for';
-
-function problem(
-  [status, description]: readonly [number, string],
-  examples: Readonly<Record<string, readonly [summary: string, detail?: string]>>,
-  headers?: ResponseObject['headers'],
-): ResponseObject {
-  const written = Object.entries(examples).map(([name, [summary, detail]]) => {
-    return [name, { summary, instance, ...(detail === undefined ? {} : { detail }) }] as const;
-  });
-  const content = problemContent(status, Object.fromEntries(written));
-  return { description, ...(headers === undefined ? {} : { headers }), content };
+function refused(summary: string, detail?: string): ProblemExample {
+  return { summary, instance: '/the/path/asked/for', ...(detail === undefined ? {} : { detail }) };
 }
-
-const INSUFFICIENT_SCOPE: ResponseObject['headers'] = {
-  'WWW-Authenticate': {
-    description: 'The challenge of RFC 6750. Absent where the resource, not the token, is the reason.',
-    schema: { type: 'string' },
-    example: 'Bearer error="insufficient_scope"',
-  },
-};
 
 /** What operations of every service answer; each is one component of the document. */
 export const STANDARD_RESPONSES: Readonly<Record<string, ResponseObject>> = {
-  Unauthorized: problem(
-    [401, 'There is no access token, or it is not valid, expired or revoked.'],
+  Unauthorized: problemResponse(
+    401,
+    'There is no access token, or it is not valid, expired or revoked.',
     {
-      missing: ['No token', 'A bearer token is required.'],
-      expired: ['Expired token', 'The access token expired.'],
-      revoked: ['Revoked token', 'The access token was revoked.'],
+      missing: refused('No token', 'A bearer token is required.'),
+      expired: refused('Expired token', 'The access token expired.'),
+      revoked: refused('Revoked token', 'The access token was revoked.'),
     },
     RESPONSE_HEADERS.challenge,
   ),
-  Forbidden: problem(
-    [403, 'The token is good, but its personas and roles do not allow this.'],
-    { persona: ['Another persona is needed', 'Your personas and roles do not allow this.'] },
-    INSUFFICIENT_SCOPE,
+  Forbidden: problemResponse(
+    403,
+    'The token is good, but its personas and roles do not allow this.',
+    { persona: refused('Another persona is needed', 'Your personas and roles do not allow this.') },
+    {
+      'WWW-Authenticate': {
+        description: 'The challenge of RFC 6750. Absent where the resource, not the token, is the reason.',
+        schema: { type: 'string' },
+        example: 'Bearer error="insufficient_scope"',
+      },
+    },
   ),
-  PayloadTooLarge: problem([413, 'The body is larger than this service takes.'], {
-    large: ['Too large', 'The request body is too large.'],
+  PayloadTooLarge: problemResponse(413, 'The body is larger than this service takes.', {
+    large: refused('Too large', 'The request body is too large.'),
   }),
-  UnsupportedMediaType: problem([415, 'The body has another content type, charset or encoding.'], {
-    type: ['Another content type', 'This content type is not supported.'],
+  UnsupportedMediaType: problemResponse(415, 'The body has another content type, charset or encoding.', {
+    type: refused('Another content type', 'This content type is not supported.'),
   }),
-  UnexpectedError: problem([500, 'A fault of the service. The `traceId` finds it in the logs.'], {
-    fault: ['A fault'],
+  UnexpectedError: problemResponse(500, 'A fault of the service. The `traceId` finds it in the logs.', {
+    fault: refused('A fault'),
   }),
-  Unavailable: problem(
-    [503, 'Something the service needs is out of reach, or too busy. Ask again.'],
-    { database: ['The database is away', 'The database cannot be reached.'] },
+  Unavailable: problemResponse(
+    503,
+    'Something the service needs is out of reach, or too busy. Ask again.',
+    { database: refused('The database is away', 'The database cannot be reached.') },
     RESPONSE_HEADERS.retryAfter,
   ),
 };

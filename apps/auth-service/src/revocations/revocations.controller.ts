@@ -34,7 +34,14 @@ import { mayRevoke } from './may-revoke';
 import { putRevocation } from './put-revocation.query';
 import type { Revocation, RevocationDomain } from './revocation';
 import { formatRevocationDate, isRevocationIdentifier, revocationDomain } from './revocation';
-import { RITA, RevocationDto, RevocationListQueryDto } from './revocations.dto';
+import {
+  MIN_DATE_QUERY,
+  NEXT_PAGE_LINK,
+  NOT_A_DATE,
+  RITA,
+  RevocationDto,
+  RevocationListQueryDto,
+} from './revocations.dto';
 
 const LIST = 'revocations';
 const UNKNOWN_DOMAIN = 'The domain must be one of svc-personid, internal-legacy, jti, token.';
@@ -95,12 +102,7 @@ export class RevocationsController {
     summary: 'List the revocations after a date',
     description: 'In the order of their dates. The whole list, unless `limit` asks for pages.',
   })
-  @ApiQuery({
-    name: 'minDate',
-    required: false,
-    description: 'A date, or a date-time with offset; only later revocations are listed.',
-    schema: { type: 'string', default: '2018-11-19', example: '2026-01-01T00:00:00Z' },
-  })
+  @ApiQuery(MIN_DATE_QUERY)
   @ApiOkResponse({
     description: 'The revocations, or one page of them.',
     type: [RevocationDto.Output],
@@ -108,22 +110,10 @@ export class RevocationsController {
       one: { summary: 'One revocation', value: [RITA] },
       none: { summary: 'Nothing since', value: [] },
     },
-    headers: {
-      Link: {
-        description: 'The next page, if there may be one.',
-        schema: { type: 'string' },
-        example:
-          '</auth/revocations?minDate=2026-01-01T00%3A00%3A00.000Z&limit=1000&cursor=WyJ…>; rel="next"',
-      },
-    },
+    headers: NEXT_PAGE_LINK,
   })
   @ProblemResponse(400, 'A query parameter is not valid; `errors` tells which.', {
-    minDate: {
-      summary: 'Not a date',
-      detail: 'The request is not valid.',
-      errors: { minDate: ['must be a date or a date-time with offset'] },
-      instance: '/auth/revocations',
-    },
+    minDate: NOT_A_DATE,
   })
   @RequireInternalAdministrator()
   async list(
