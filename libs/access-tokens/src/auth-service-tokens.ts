@@ -1,8 +1,8 @@
 import { Persona } from '@platform/personas';
 import { tracedFetch } from '@platform/service-defaults';
 import { z } from 'zod';
-import { authServiceKeys } from './keys/jwks-keys';
-import { combineKeys } from './keys/key-source';
+import { authServiceKeys } from './keys/jwks';
+import { combineKeys } from './keys/keys';
 import { configuredTokens, tokenConfigShape } from './keys/token-settings';
 import type { AccessTokensOptions } from './nest/access-tokens.module';
 import { httpRevocationSource } from './revocations/http-revocation-source';

@@ -2,7 +2,7 @@ import { Controller, Get, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { z } from 'zod';
-import { ShutdownRegistry, createServiceApplication, loadConfig, serviceConfigShape } from '../src';
+import { createServiceApplication, loadConfig, serviceConfigShape, ShutdownRegistry } from '../src';
 import type { ServiceConfig } from '../src';
 
 /** What happened while stopping, in order, and the answer that a test holds back. */

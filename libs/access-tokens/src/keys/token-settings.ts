@@ -1,10 +1,9 @@
 import { secret } from '@platform/service-defaults';
 import { z } from 'zod';
-import { KEY_ID_PATTERN } from '../token/parse-token';
+import { KEY_ID_PATTERN } from '../token/signed-token-verifier';
 import type { LegacyIssuer } from '../token/signed-token-verifier';
-import { staticKeys } from './key-ring';
-import type { KeySource } from './key-source';
-import type { KeyMaterial } from './verification-key';
+import { staticKeys } from './keys';
+import type { KeyMaterial, KeySource } from './keys';
 
 /** A symmetric key and the name that tokens call it by. */
 export interface HmacKey {

@@ -12,15 +12,15 @@ import { APP_GUARD } from '@nestjs/core';
 import { CLOCK, HealthRegistry, Metrics } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
-import type { KeySource } from '../keys/key-source';
-import type { RevocationSource } from '../revocations/revocation';
+import type { KeySource } from '../keys/keys';
 import { RevocationFeed } from '../revocations/revocation-feed';
 import type { RevocationFeedOptions } from '../revocations/revocation-feed';
+import type { RevocationSource } from '../revocations/revocation-index';
 import { AccessTokenVerifier } from '../token/access-token-verifier';
 import type { LegacyIssuer } from '../token/signed-token-verifier';
+import { RouteAccess } from './access-rules';
 import { AccessTokenGuard } from './access-token.guard';
 import { AccessTokenStrategy } from './access-token.strategy';
-import { RouteAccess } from './route-access';
 
 /** What a service says about the tokens it accepts. */
 export interface AccessTokensOptions {

@@ -1,5 +1,5 @@
-// Only ever imported lazily (see Tracing): a service that exports no traces does not load OpenTelemetry's SDK.
 import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
 import {
   createTraceState,
   ROOT_CONTEXT,
@@ -9,14 +9,23 @@ import {
 } from '@opentelemetry/api';
 import type { Attributes, Context, Span, SpanContext, Tracer } from '@opentelemetry/api';
 import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
-import { BasicTracerProvider, BatchSpanProcessor, RandomIdGenerator } from '@opentelemetry/sdk-trace-base';
-import type { IdGenerator } from '@opentelemetry/sdk-trace-base';
-import { otlpExporter } from './otlp-exporter';
-import { samplerOf } from './sampler';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  RandomIdGenerator,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace-base';
+import type { IdGenerator, ReadableSpan, Sampler, SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { recordSpansWith } from './spans';
 import type { SpanKind, SpanOptions, SpanRecorder } from './spans';
+import { withoutTrace } from './trace-context';
 import type { RecordedSpan, SpanAttributes, TraceContext } from './trace-context';
 import type { ExportPlan, TracingConfig } from './tracing-settings';
+
+// Only ever imported lazily (see Tracing): a service that exports no traces does not load OpenTelemetry's SDK.
 
 const KINDS = {
   internal: OtelSpanKind.INTERNAL,
@@ -151,4 +160,77 @@ function spanContextOf({
     isRemote: span === undefined,
     ...(state === undefined ? {} : { traceState: createTraceState(state) }),
   };
+}
+
+type SamplerName = NonNullable<TracingConfig['OTEL_TRACES_SAMPLER']>;
+
+/** Builds the sampler that the configuration names; `parentbased_always_on` unless it does. */
+export function samplerOf({
+  OTEL_TRACES_SAMPLER: name = 'parentbased_always_on',
+  OTEL_TRACES_SAMPLER_ARG: ratio = 1,
+}: TracingConfig): Sampler {
+  const samplers = {
+    always_on: () => new AlwaysOnSampler(),
+    always_off: () => new AlwaysOffSampler(),
+    traceidratio: () => new TraceIdRatioBasedSampler(ratio),
+    parentbased_always_on: () => parentBased(new AlwaysOnSampler()),
+    parentbased_always_off: () => parentBased(new AlwaysOffSampler()),
+    parentbased_traceidratio: () => parentBased(new TraceIdRatioBasedSampler(ratio)),
+  } satisfies Record<SamplerName, () => Sampler>;
+  return samplers[name]();
+}
+
+function parentBased(root: Sampler): Sampler {
+  return new ParentBasedSampler({ root });
+}
+
+type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0];
+
+const SUCCESS = 0;
+
+/** The exporter for a plan; loads the one that its protocol needs. */
+export async function otlpExporter(plan: ExportPlan): Promise<SpanExporter> {
+  const { OTLPTraceExporter } =
+    plan.protocol === 'http/json'
+      ? await import('@opentelemetry/exporter-trace-otlp-http')
+      : await import('@opentelemetry/exporter-trace-otlp-proto');
+  const compression = (plan.isCompressed ? 'gzip' : 'none') as never;
+  const { url, headers, timeoutMs: timeoutMillis } = plan;
+  return new ReportingExporter(
+    new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis, compression }),
+  );
+}
+
+/** Tells of an outage of the collector once, not for every batch that is lost in it. */
+class ReportingExporter implements SpanExporter {
+  private readonly logger = new Logger('tracing');
+  private isFailing = false;
+
+  constructor(private readonly exporter: SpanExporter) {}
+
+  export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
+    this.exporter.export(spans, (result) => {
+      withoutTrace(() => {
+        this.report(result);
+      });
+      done(result);
+    });
+  }
+
+  forceFlush(): Promise<void> {
+    return this.exporter.forceFlush?.() ?? Promise.resolve();
+  }
+
+  shutdown(): Promise<void> {
+    return this.exporter.shutdown();
+  }
+
+  private report(result: ExportResult): void {
+    const hasFailed = (result.code as number) !== SUCCESS;
+    if (hasFailed && !this.isFailing)
+      // The type only: a text might quote the address with what stands in it.
+      this.logger.warn(`spans cannot be exported and are dropped: ${result.error?.name ?? 'refused'}`);
+    if (!hasFailed && this.isFailing) this.logger.log('spans are exported again');
+    this.isFailing = hasFailed;
+  }
 }
