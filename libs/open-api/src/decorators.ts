@@ -1,4 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
+import { PAGE_QUERY_DOCS } from '@platform/service-defaults';
 
 type Swagger = typeof import('@nestjs/swagger');
 
@@ -47,3 +48,13 @@ export function OmitStandardResponses(...statuses: readonly number[]): MethodDec
 
 /** The route asks nothing of anybody: it can neither fail nor be unavailable. */
 export const NeverFails = (): MethodDecorator & ClassDecorator => OmitStandardResponses(500, 503);
+
+/** Describes `pageKeyQuery` and `pageSizeQuery` of a paged list: zod drops the default of a schema that transforms its input. */
+export function PagedQuery(): MethodDecorator {
+  const { pageKey, pageSize } = PAGE_QUERY_DOCS;
+  const schema = { ...pageSize.schema, example: pageSize.example };
+  return applyDecorators(
+    ApiQuery({ name: 'pageKey', required: false, description: pageKey.description }),
+    ApiQuery({ name: 'pageSize', required: false, description: pageSize.description, schema }),
+  );
+}

@@ -17,6 +17,7 @@ export {
   ApiTags,
   NeverFails,
   OmitStandardResponses,
+  PagedQuery,
 } from './decorators';
 export {
   ProblemResponse,

@@ -1,8 +1,14 @@
-import { Controller, Get, Module, Post } from '@nestjs/common';
+import { Controller, Get, Module, Post, Query } from '@nestjs/common';
 import type { Type } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Public } from '@platform/access-tokens';
-import { createServiceApplication, loadConfig, serviceConfigShape } from '@platform/service-defaults';
+import {
+  createServiceApplication,
+  loadConfig,
+  pageKeyQuery,
+  pageSizeQuery,
+  serviceConfigShape,
+} from '@platform/service-defaults';
 import type { ServiceDefinition } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
@@ -14,11 +20,19 @@ import {
   ApiTags,
   NeverFails,
   OpenApi,
+  PagedQuery,
   previewDocument,
 } from '../src';
 
 class ChapterDto extends createZodDto(
   z.object({ text: z.string() }).meta({ id: 'Chapter', description: 'A part.' }),
+) {}
+class ChaptersQueryDto extends createZodDto(
+  z.object({
+    about: z.string().optional().meta({ description: 'A word.', example: 'night' }),
+    pageKey: pageKeyQuery,
+    pageSize: pageSizeQuery,
+  }),
 ) {}
 class StoryDto extends createZodDto(z.object({ chapters: z.array(ChapterDto.schema) })) {}
 
@@ -36,8 +50,9 @@ class StoryController {
 
   @Get('chapters')
   @ApiOperation({ operationId: 'chapters', summary: 'List chapters' })
+  @PagedQuery()
   @ApiOkResponse({ description: 'Chapters.', type: [ChapterDto.Output] })
-  chapters(): object[] {
+  chapters(@Query() _page: ChaptersQueryDto): object[] {
     return [];
   }
 }
@@ -99,6 +114,22 @@ describe('a document', () => {
     expect(paths['/stories/chapters']?.['get']?.responses['200']).toMatchObject({
       content: { 'application/json': { schema: { items: { $ref: '#/components/schemas/Chapter' } } } },
     });
+  });
+
+  it('describes parameters by their schemas and by what those cannot say', async () => {
+    const { paths } = await previewDocument(definition(StoryModule));
+    const parameters = paths['/stories/chapters']?.['get']?.parameters ?? [];
+    const pageKey: unknown = expect.stringMatching(/^`nextPageKey`/);
+    expect(parameters.map(({ name, in: place, required }) => [name, place, required])).toEqual([
+      ['about', 'query', false],
+      ['pageKey', 'query', false],
+      ['pageSize', 'query', false],
+    ]);
+    expect(parameters).toMatchObject([
+      { description: 'A word.', schema: { type: 'string' }, example: 'night' },
+      { description: pageKey, schema: { type: 'string', minLength: 1, maxLength: 8_192 } },
+      { schema: { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, example: 50 },
+    ]);
   });
 
   it('adds the responses that all routes have, but for those that a route never sends', async () => {

@@ -4,6 +4,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { sleep, SYSTEM_CLOCK } from '@platform/time';
 import { HealthRegistry } from '../health/health';
+import { withinLimit } from '../within-limit';
 
 /** Something to finish before the service stops accepting requests, e.g. stop consuming and settle messages in flight. */
 export interface DrainHook {
@@ -98,16 +99,10 @@ export async function stopService(
 }
 
 async function drain(hook: DrainHook, limitMs: number, logger: Logger): Promise<void> {
-  const limit = new AbortController();
-  const expired = sleep(limitMs, limit.signal).then(() =>
-    Promise.reject(new Error(`took over ${limitMs} ms`)),
-  );
   try {
-    await Promise.race([hook.drain(), expired]);
+    await withinLimit(() => hook.drain(), limitMs, `took over ${limitMs} ms`);
   } catch (error) {
     // The other steps still have to happen: what is not drained is redelivered or rolled back.
     logger.error(error, `Drain ${hook.name}`);
-  } finally {
-    limit.abort();
   }
 }

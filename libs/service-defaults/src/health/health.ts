@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { sleep } from '@platform/time';
+import { withinLimit } from '../within-limit';
 
 /** A named condition: `check` resolves when it holds and rejects when it does not. */
 export interface HealthCheck {
@@ -109,20 +109,12 @@ export class HealthReporter {
   }
 
   private async stateOf(condition: HealthCheck): Promise<CheckState> {
-    const limit = new AbortController();
     try {
-      await Promise.race([condition.check(), expire(limit.signal)]);
+      await withinLimit(() => condition.check(), CHECK_LIMIT_MS);
       return 'ok';
     } catch (error) {
       this.onFailure(condition.name, error);
       return 'failed';
-    } finally {
-      limit.abort();
     }
   }
-}
-
-async function expire(signal: AbortSignal): Promise<never> {
-  await sleep(CHECK_LIMIT_MS, signal);
-  throw new Error(`no answer within ${CHECK_LIMIT_MS} ms`);
 }

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { Server, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
-import { sleep } from '@platform/time';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { withinLimit } from '../within-limit';
 
 /** How long a scrape waits for one reading; Prometheus gives a scrape ten seconds unless told otherwise. */
 const READING_LIMIT_MS = 2_000;
@@ -65,7 +65,7 @@ export class Metrics {
   }
 
   private async sample(name: string, gauge: Gauge, readers: readonly Reader[]): Promise<void> {
-    const readings = await Promise.allSettled(readers.map((read) => inTime(read)));
+    const readings = await Promise.allSettled(readers.map((read) => withinLimit(read, READING_LIMIT_MS)));
     // From here on without a wait: another scrape may be under way.
     gauge.reset();
     gauge.remove({}); // a gauge without labels would be 0
@@ -86,20 +86,6 @@ export class Metrics {
     const known = this.registry.getSingleMetric(name);
     if (known !== undefined) return known as Histogram<L>;
     return new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [this.registry] });
-  }
-}
-
-async function inTime(read: Reader): Promise<readonly Sample<string>[]> {
-  const done = new AbortController();
-  const late = sleep(READING_LIMIT_MS, done.signal).then(() => {
-    throw new Error(`no answer within ${String(READING_LIMIT_MS)} ms`);
-  });
-  try {
-    return await Promise.race([read(), late]);
-  } finally {
-    // Ends the wait; its rejection then interests nobody.
-    late.catch(() => undefined);
-    done.abort();
   }
 }
 
