@@ -9,16 +9,8 @@ import {
 } from '@opentelemetry/api';
 import type { Attributes, Context, Span, SpanContext, Tracer } from '@opentelemetry/api';
 import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
-import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
-  BasicTracerProvider,
-  BatchSpanProcessor,
-  ParentBasedSampler,
-  RandomIdGenerator,
-  TraceIdRatioBasedSampler,
-} from '@opentelemetry/sdk-trace-base';
-import type { IdGenerator, ReadableSpan, Sampler, SpanExporter } from '@opentelemetry/sdk-trace-base';
+import { BasicTracerProvider, BatchSpanProcessor, RandomIdGenerator } from '@opentelemetry/sdk-trace-base';
+import type { IdGenerator, ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { recordSpansWith } from './spans';
 import type { SpanKind, SpanOptions, SpanRecorder } from './spans';
 import { withoutTrace } from './trace-context';
@@ -43,17 +35,15 @@ export interface StartedTracing {
 }
 
 /** Starts to record spans and to export them in batches. The queue is bounded: while the collector is away, spans are dropped and
- *  nothing waits. */
+ *  nothing waits. The SDK itself reads the variables of its sampler and its batches, which the configuration has checked. */
 export async function startOtlpRecorder(
   plan: ExportPlan,
   config: TracingConfig,
   about: { name: string; version: string },
 ): Promise<StartedTracing> {
   const ids = new TraceIds();
-  const maxQueueSize = config.OTEL_BSP_MAX_QUEUE_SIZE ?? 2_048;
   const provider = new BasicTracerProvider({
     idGenerator: ids,
-    sampler: samplerOf(config),
     resource: defaultResource().merge(
       resourceFromAttributes({
         'service.instance.id': randomUUID(),
@@ -64,14 +54,7 @@ export async function startOtlpRecorder(
       }),
     ),
     spanLimits: { attributeValueLengthLimit: MAX_ATTRIBUTE_LENGTH },
-    spanProcessors: [
-      new BatchSpanProcessor(await otlpExporter(plan), {
-        maxQueueSize,
-        maxExportBatchSize: Math.min(config.OTEL_BSP_MAX_EXPORT_BATCH_SIZE ?? 512, maxQueueSize),
-        scheduledDelayMillis: config.OTEL_BSP_SCHEDULE_DELAY ?? 5_000,
-        exportTimeoutMillis: config.OTEL_BSP_EXPORT_TIMEOUT ?? 30_000,
-      }),
-    ],
+    spanProcessors: [new BatchSpanProcessor(await otlpExporter(plan))],
   });
   recordSpansWith(new OtelRecorder(provider.getTracer(about.name, about.version), ids));
   return { shutdown: () => provider.shutdown() };
@@ -160,28 +143,6 @@ function spanContextOf({
     isRemote: span === undefined,
     ...(state === undefined ? {} : { traceState: createTraceState(state) }),
   };
-}
-
-type SamplerName = NonNullable<TracingConfig['OTEL_TRACES_SAMPLER']>;
-
-/** Builds the sampler that the configuration names; `parentbased_always_on` unless it does. */
-export function samplerOf({
-  OTEL_TRACES_SAMPLER: name = 'parentbased_always_on',
-  OTEL_TRACES_SAMPLER_ARG: ratio = 1,
-}: TracingConfig): Sampler {
-  const samplers = {
-    always_on: () => new AlwaysOnSampler(),
-    always_off: () => new AlwaysOffSampler(),
-    traceidratio: () => new TraceIdRatioBasedSampler(ratio),
-    parentbased_always_on: () => parentBased(new AlwaysOnSampler()),
-    parentbased_always_off: () => parentBased(new AlwaysOffSampler()),
-    parentbased_traceidratio: () => parentBased(new TraceIdRatioBasedSampler(ratio)),
-  } satisfies Record<SamplerName, () => Sampler>;
-  return samplers[name]();
-}
-
-function parentBased(root: Sampler): Sampler {
-  return new ParentBasedSampler({ root });
 }
 
 type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0];
