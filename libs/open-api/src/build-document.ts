@@ -3,13 +3,13 @@ import { METHOD_METADATA } from '@nestjs/common/constants';
 import { ModulesContainer } from '@nestjs/core';
 import type { RequestBodyObject } from '@nestjs/swagger';
 import { documentedAccess } from '@platform/access-tokens';
-import { OPERATION_DOCS, SchemaComponents, operationObject } from '@platform/service-defaults';
+import { OPERATION_DOCS, operationObject, SchemaComponents } from '@platform/service-defaults';
 import type { OperationDocs, RouteRequirement } from '@platform/service-defaults';
-import { OMITTED_RESPONSES, applyDeferredDecorators } from './decorators';
-import type { OpenApiDocument, Operation, ParameterObject, Schema } from './document';
+import { applyDeferredDecorators, OMITTED_RESPONSES } from './decorators';
 import { HEALTH_SCHEMAS, HEALTH_TAG, healthPaths } from './health-document';
 import { ProblemDto, STANDARD_RESPONSES, standardResponses } from './problem-responses';
 import { keepAliases, publicSchemas, tidy } from './schemas';
+import type { OpenApiDocument, Operation, ParameterObject, Schema } from './schemas';
 
 /** What the document says of the service as a whole. */
 export interface AboutApi {

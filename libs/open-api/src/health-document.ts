@@ -1,7 +1,7 @@
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import type { HeaderObject, MediaTypeObject, OpenApiDocument, ResponseObject } from './document';
-import { RESPONSE_HEADERS, problemBody, problemContent } from './problem-responses';
+import { problemBody, problemContent, RESPONSE_HEADERS } from './problem-responses';
+import type { HeaderObject, MediaTypeObject, OpenApiDocument, ResponseObject } from './schemas';
 
 const checks = z.record(z.string(), z.enum(['ok', 'failed', 'excluded'])).meta({
   description: 'What was looked at, or left out, by name.',

@@ -1,6 +1,5 @@
-export { OpenApi, previewDocument } from './open-api';
-export type { OpenApiDocument } from './document';
-export { GETTING_A_TOKEN, conventions } from './conventions';
+export { OpenApi, previewDocument, GETTING_A_TOKEN, conventions } from './open-api';
+export type { OpenApiDocument } from './schemas';
 export {
   ApiBody,
   ApiConsumes,

@@ -3,7 +3,7 @@ import type { Problem } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { ApiResponse } from './decorators';
-import type { HeaderObject, MediaTypeObject, ResponseObject } from './document';
+import type { HeaderObject, MediaTypeObject, ResponseObject } from './schemas';
 
 /** The body of every error response that is a problem (RFC 9457). */
 export const problemBody = z

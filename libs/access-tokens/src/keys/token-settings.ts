@@ -104,14 +104,7 @@ export const tokenConfigShape = {
 };
 
 /** The values of `tokenConfigShape`. */
-export interface TokenConfig {
-  TOKEN_ISSUER: string;
-  TOKEN_AUDIENCE: string;
-  ACCESS_TOKEN_HMAC_KEY: Buffer;
-  ACCESS_TOKEN_HMAC_KEY_ID: string;
-  ACCESS_TOKEN_PREVIOUS_HMAC_KEYS: readonly HmacKey[];
-  LEGACY_ISSUERS: readonly ConfiguredLegacyIssuer[];
-}
+export type TokenConfig = z.output<z.ZodObject<typeof tokenConfigShape>>;
 
 /** The tokens that configuration alone says a service accepts; asymmetric keys come from elsewhere and are combined with `keys`. */
 export interface ConfiguredTokens {
