@@ -46,7 +46,7 @@ export class ServiceDefaultsModule {
 }
 
 /** What the defaults need to know about the service. */
-export interface ServiceDefaultsOptions {
+interface ServiceDefaultsOptions {
   config: Pick<ServiceConfig, 'LOG_LEVEL'> & Partial<Pick<ServiceConfig, 'SERVICE_VERSION'>> & TracingConfig;
   name: string;
   clock?: Clock;

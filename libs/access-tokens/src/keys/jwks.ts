@@ -2,9 +2,8 @@ import { types } from 'node:util';
 import { SYSTEM_CLOCK } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { z } from 'zod';
-import { authServiceAddress } from '../auth-service-address';
 import { TokenVerificationUnavailableError } from '../token/access-token-error';
-import { KEY_ID_PATTERN } from '../token/signed-token-verifier';
+import { KEY_ID_PATTERN } from '../token/parse-token';
 import { createVerificationKey, KeyRing } from './keys';
 import type { KeyQuery, KeySource, VerificationKey } from './keys';
 
@@ -23,7 +22,7 @@ const jwks = z.object({ keys: z.array(z.unknown()).max(100) });
  * or must not use (symmetric, weak, for encryption, without a usable `kid`) are left out, as the RFC asks.
  * @throws {Error} when it is not a JWK Set at all, or names one key id twice
  */
-export function keysFromJwks(document: unknown, issuer: string | undefined): VerificationKey[] {
+function keysFromJwks(document: unknown, issuer: string | undefined): VerificationKey[] {
   const keys = jwks.parse(document).keys.map((entry) => keyFromJwk(entry, issuer));
   return keys.filter((key) => key !== null);
 }
@@ -46,7 +45,7 @@ function keyFromJwk(entry: unknown, issuer: string | undefined): VerificationKey
   }
 }
 
-export interface JwksKeysOptions {
+interface JwksKeysOptions {
   /** Address of the JWK Set. Configuration, never a token's `jku`. */
   url: string;
   /** Whose keys they are; left out: the platform's own issuer's. Tokens of others never cause a request. */
@@ -76,6 +75,11 @@ const MAX_DOCUMENT_BYTES = 256 * 1024;
  *  request at a time, bounded wait). RS256 and ES256 only: a published key is never a shared secret. */
 export function jwksKeys(options: JwksKeysOptions): KeySource {
   return new JwksKeys(options);
+}
+
+/** The address of one of auth-service's routes (path without leading slash), below whatever path the service is published under. */
+export function authServiceAddress(authServiceUrl: string, path: string): URL {
+  return new URL(path, authServiceUrl.endsWith('/') ? authServiceUrl : `${authServiceUrl}/`);
 }
 
 /** The asymmetric keys that auth-service publishes at `/auth/.well-known/jwks.json`; see `jwksKeys`. */

@@ -1,7 +1,7 @@
 import { createPublicKey, createSecretKey, KeyObject } from 'node:crypto';
 import type { JsonWebKey } from 'node:crypto';
-import { KEY_ID_PATTERN } from '../token/signed-token-verifier';
-import type { SigningAlgorithm } from '../token/signed-token-verifier';
+import { KEY_ID_PATTERN } from '../token/parse-token';
+import type { SigningAlgorithm } from '../token/parse-token';
 
 const MIN_HMAC_KEY_BYTES = 32;
 const MIN_RSA_MODULUS_BITS = 2_048;

@@ -1,6 +1,6 @@
 import { secret } from '@platform/service-defaults';
 import { z } from 'zod';
-import { KEY_ID_PATTERN } from '../token/signed-token-verifier';
+import { KEY_ID_PATTERN } from '../token/parse-token';
 import type { LegacyIssuer } from '../token/signed-token-verifier';
 import { staticKeys } from './keys';
 import type { KeyMaterial, KeySource } from './keys';
@@ -12,7 +12,7 @@ export interface HmacKey {
 }
 
 /** An issuer from before this platform, with the keys of its tokens. */
-export interface ConfiguredLegacyIssuer extends LegacyIssuer {
+interface ConfiguredLegacyIssuer extends LegacyIssuer {
   keys: readonly { kid?: string | undefined; secret: Buffer }[];
 }
 
@@ -107,7 +107,7 @@ export const tokenConfigShape = {
 export type TokenConfig = z.output<z.ZodObject<typeof tokenConfigShape>>;
 
 /** The tokens that configuration alone says a service accepts; asymmetric keys come from elsewhere and are combined with `keys`. */
-export interface ConfiguredTokens {
+interface ConfiguredTokens {
   issuer: string;
   audience: string;
   legacyIssuers: readonly LegacyIssuer[];

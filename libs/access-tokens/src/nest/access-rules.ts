@@ -8,9 +8,9 @@ import { CUSTOMER_GLOBAL_ADMINISTRATOR, isInternalAdministrator } from '../token
 import type { Caller } from '../token/caller';
 
 /** Metadata key that opens a route to everybody. */
-export const PUBLIC_ROUTE = 'platform:public';
-export const REQUIRED_PERSONAS = 'platform:required-personas';
-export const INTERNAL_ADMINISTRATOR_ONLY = 'platform:internal-administrator';
+const PUBLIC_ROUTE = 'platform:public';
+const REQUIRED_PERSONAS = 'platform:required-personas';
+const INTERNAL_ADMINISTRATOR_ONLY = 'platform:internal-administrator';
 
 /** No token needed. On a method, or on a controller for all its methods but those that require something themselves. */
 export function Public(): CustomDecorator {
@@ -50,13 +50,13 @@ export const CurrentCaller = createParamDecorator((_: unknown, context: Executio
 );
 
 /** Who may use one route. */
-export interface AccessRule {
+interface AccessRule {
   readonly isPublic: boolean;
   readonly anyOf: Personas | undefined;
   readonly internalAdministratorOnly: boolean;
 }
 
-export type Handler = ReturnType<ExecutionContext['getHandler']>;
+type Handler = ReturnType<ExecutionContext['getHandler']>;
 
 /** Reads the decorators of routes, once per route. */
 @Injectable()
@@ -88,7 +88,7 @@ export class RouteAccess {
 }
 
 /** What the decorators of a route say; the guard and the API document both read them here. */
-export function accessRuleOf(controller: Type, handler: Handler, reflector = new Reflector()): AccessRule {
+function accessRuleOf(controller: Type, handler: Handler, reflector = new Reflector()): AccessRule {
   const read = <T>(key: string): T | undefined => reflector.getAllAndOverride<T>(key, [handler, controller]);
   const requiresItself =
     reflector.get<unknown>(REQUIRED_PERSONAS, handler) !== undefined ||

@@ -50,7 +50,7 @@ function unauthorizedProblem(error: AccessTokenError): ProblemException {
 }
 
 /** 403 with the challenge of RFC 6750. */
-export function forbiddenProblem(): ProblemException {
+function forbiddenProblem(): ProblemException {
   return new ProblemException({
     status: 403,
     detail: 'Your personas and roles do not allow this.',

@@ -5,7 +5,8 @@ import type { SecretOrKeyProvider } from 'passport-jwt';
 import { AccessTokenError } from '../token/access-token-error';
 import type { AccessTokenVerifier, PreparedAccessToken } from '../token/access-token-verifier';
 import type { Caller } from '../token/caller';
-import { SIGNATURE_ONLY, SIGNING_ALGORITHMS } from '../token/signed-token-verifier';
+import { SIGNING_ALGORITHMS } from '../token/parse-token';
+import { SIGNATURE_ONLY } from '../token/signed-token-verifier';
 import type { AuthenticatedRequest } from './access-rules';
 
 const SCHEME = /^Bearer +/i;

@@ -35,7 +35,7 @@ export interface AccessTokensOptions {
 }
 
 /** How `AccessTokensModule.forRootAsync` gets its options: `useFactory` is called with what `inject` names. */
-export interface AccessTokensAsyncOptions<Dependencies extends unknown[] = never[]> {
+interface AccessTokensAsyncOptions<Dependencies extends unknown[] = never[]> {
   imports?: ModuleMetadata['imports'];
   inject?: (InjectionToken | OptionalFactoryDependency)[];
   useFactory: (...dependencies: Dependencies) => AccessTokensOptions | Promise<AccessTokensOptions>;

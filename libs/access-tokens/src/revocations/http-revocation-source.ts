@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { authServiceAddress } from '../auth-service-address';
+import { authServiceAddress } from '../keys/jwks';
 import { revocation } from './revocation-index';
 import type { Revocation, RevocationSource } from './revocation-index';
 

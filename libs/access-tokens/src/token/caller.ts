@@ -23,7 +23,7 @@ export type RegisteredClaims = z.output<typeof registeredClaims>;
 
 /** Where an identity was found. */
 const IDENTITY_TYPES = ['svc-personid', 'internal-legacy', 'service-provider'] as const;
-export type IdentityType = (typeof IDENTITY_TYPES)[number];
+type IdentityType = (typeof IDENTITY_TYPES)[number];
 
 const personas = z.custom<Personas>(isPersonas, 'must be a combination of persona bits');
 const nullableText = text.nullish().transform((value) => value ?? null);

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { fixedClock } from '@platform/time';
 import { createVerificationKey, KeyRing } from '../keys/keys';
 import type { VerificationKey } from '../keys/keys';
-import { parseToken, SignedTokenVerifier } from './signed-token-verifier';
-import type { SigningAlgorithm } from './signed-token-verifier';
+import { parseToken } from './parse-token';
+import { SignedTokenVerifier } from './signed-token-verifier';
+import type { SigningAlgorithm } from './parse-token';
 
 /** Published by the IETF, not ours to keep here: read from beside the checkout where they are. */
 const VECTORS = join(__dirname, '../../../../../shared/vectors/rfc7515/appendix-a.json');

@@ -11,7 +11,7 @@ type Done = () => void;
 type ResponseHook = (request: FastifyRequest, reply: FastifyReply, done: Done) => void;
 
 /** What happens around every request: trace context, duration, one log line, and goodbye while shutting down. */
-export interface RequestObservers {
+interface RequestObservers {
   health: HealthRegistry;
   durations: HttpDurations;
   logger: ServiceLogger;
@@ -75,7 +75,7 @@ const spanIds = new WeakMap<FastifyRequest, string>();
 
 /** The trace in which a request is handled: that of its headers, or one of its own. Where spans are recorded it gets one, which ends
  *  with the answer or with the connection; probes get none. */
-export function requestTrace(request: FastifyRequest, reply: FastifyReply): TraceContext {
+function requestTrace(request: FastifyRequest, reply: FastifyReply): TraceContext {
   const parent = traceOf(request.headers) ?? newTrace(request.id);
   const { url: route } = request.routeOptions;
   if (!isRecordingSpans() || route?.startsWith('/health/') === true) return parent;
@@ -95,7 +95,7 @@ export function requestTrace(request: FastifyRequest, reply: FastifyReply): Trac
 }
 
 /** The span of a request; undefined unless spans are recorded. */
-export function spanIdOf(request: FastifyRequest): string | undefined {
+function spanIdOf(request: FastifyRequest): string | undefined {
   return spanIds.get(request);
 }
 

@@ -7,7 +7,7 @@ import { HealthRegistry } from '../health/health';
 import { withinLimit } from '../within-limit';
 
 /** Something to finish before the service stops accepting requests, e.g. stop consuming and settle messages in flight. */
-export interface DrainHook {
+interface DrainHook {
   name: string;
   drain(): Promise<void>;
 }
@@ -71,7 +71,7 @@ export class OpenConnections {
 }
 
 /** How long the steps of a stop may take, in milliseconds. */
-export interface StopTiming {
+interface StopTiming {
   graceMs: number;
   timeoutMs: number;
 }

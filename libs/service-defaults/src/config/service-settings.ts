@@ -55,7 +55,7 @@ export const serviceConfigShape = {
 export type ServiceConfig = z.output<z.ZodObject<typeof serviceConfigShape>>;
 
 /** The version in the nearest `package.json` at or above `folder`; `0.0.0` when there is none. */
-export function packageVersion(folder: string): string {
+function packageVersion(folder: string): string {
   for (let at = folder; ; at = dirname(at)) {
     const file = join(at, 'package.json');
     const version = existsSync(file) ? versionIn(file) : undefined;

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { withinLimit } from '../within-limit';
 
 /** A named condition: `check` resolves when it holds and rejects when it does not. */
-export interface HealthCheck {
+interface HealthCheck {
   name: string;
   check(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export class HealthRegistry {
 const CHECK_LIMIT_MS = 2_000;
 
 /** `excluded`: not asked, because whoever asked said so. */
-export type CheckState = 'ok' | 'failed' | 'excluded';
+type CheckState = 'ok' | 'failed' | 'excluded';
 
 /** Whether every condition holds, and which. */
 export interface HealthReport {

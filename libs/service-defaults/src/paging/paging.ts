@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { ParameterDocs } from '../open-api/documented';
 import { problems } from '../problems/problem';
 
-export const DEFAULT_PAGE_SIZE = 100;
-export const MAX_PAGE_SIZE = 1_000;
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1_000;
 
 /** Query piece `pageKey`: the cursor of the previous page. `SignedCursor` decides whether it is one of ours. */
 export const pageKeyQuery = z.string().min(1).max(8_192).optional();

@@ -7,7 +7,7 @@ import { httpProblem, PROBLEM_JSON, renderProblem } from './problem';
 import type { Problem } from './problem';
 
 /** Turns an error it knows into a problem; null for every other error. */
-export type ProblemMapper = (error: unknown) => Problem | null;
+type ProblemMapper = (error: unknown) => Problem | null;
 
 /** Where libraries say how their errors are answered, e.g. the database's outages. An app's own errors belong in its filter. */
 @Injectable()

@@ -150,7 +150,7 @@ type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0];
 const SUCCESS = 0;
 
 /** The exporter for a plan; loads the one that its protocol needs. */
-export async function otlpExporter(plan: ExportPlan): Promise<SpanExporter> {
+async function otlpExporter(plan: ExportPlan): Promise<SpanExporter> {
   const { OTLPTraceExporter } =
     plan.protocol === 'http/json'
       ? await import('@opentelemetry/exporter-trace-otlp-http')
