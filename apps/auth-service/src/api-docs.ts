@@ -1,6 +1,4 @@
-import { documentedAccess } from '@platform/access-tokens';
-import { conventions } from '@platform/service-defaults';
-import type { ApiDocs } from '@platform/service-defaults';
+import { OpenApi, conventions } from '@platform/open-api';
 import { rejectionTable } from './token/token-response';
 
 const DESCRIPTION = `Issues, exchanges and revokes the platform's access tokens, and answers who may do what.
@@ -30,7 +28,7 @@ Personas are bits that add up: 1 InternalPartner, 2 Customer, 4 ServiceProvider,
 ${conventions(', but for the refusals of the token endpoints')}`;
 
 /** What the API document says of this service. */
-export const API_DOCS: ApiDocs = {
+export const API_DOCS = new OpenApi({
   description: DESCRIPTION,
   developmentUrl: 'http://127.0.0.1:3001',
   tags: [
@@ -45,5 +43,4 @@ export const API_DOCS: ApiDocs = {
     { name: 'Diagnostics', description: 'Whether the service answers, and its version.' },
     { name: 'Business units', description: 'A deprecated proxy: ask the customers service instead.' },
   ],
-  accessOf: documentedAccess,
-};
+});

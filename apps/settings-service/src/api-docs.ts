@@ -1,6 +1,4 @@
-import { documentedAccess } from '@platform/access-tokens';
-import { GETTING_A_TOKEN, conventions } from '@platform/service-defaults';
-import type { ApiDocs } from '@platform/service-defaults';
+import { GETTING_A_TOKEN, OpenApi, conventions } from '@platform/open-api';
 
 const DESCRIPTION = `Named settings of the platform's subsystems: any JSON value under a subsystem name and a setting name, with a history of
 every write and delete.
@@ -26,7 +24,7 @@ curl -sS "$SETTINGS/subsystems/billing/settings/invoice-day/value" -H "Authoriza
 ${conventions()}`;
 
 /** What the API document says of this service. */
-export const API_DOCS: ApiDocs = {
+export const API_DOCS = new OpenApi({
   description: DESCRIPTION,
   developmentUrl: 'http://127.0.0.1:3002',
   tags: [
@@ -34,5 +32,4 @@ export const API_DOCS: ApiDocs = {
     { name: 'History', description: 'Who wrote what and when, and how to get it back.' },
     { name: 'Diagnostics', description: 'Whether the service and its database answer.' },
   ],
-  accessOf: documentedAccess,
-};
+});

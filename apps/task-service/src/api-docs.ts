@@ -1,6 +1,4 @@
-import { documentedAccess } from '@platform/access-tokens';
-import { GETTING_A_TOKEN, conventions } from '@platform/service-defaults';
-import type { ApiDocs } from '@platform/service-defaults';
+import { GETTING_A_TOKEN, OpenApi, conventions } from '@platform/open-api';
 
 const DESCRIPTION = `Recurring tasks of facilities: schedules, the task instances generated from them, and the triggers that generate.
 
@@ -20,7 +18,7 @@ A created schedule and a completed instance are announced on the message bus; \`
 ${conventions()}`;
 
 /** What the API document says of this service. */
-export const API_DOCS: ApiDocs = {
+export const API_DOCS = new OpenApi({
   description: DESCRIPTION,
   developmentUrl: 'http://127.0.0.1:3003',
   tags: [
@@ -33,5 +31,4 @@ export const API_DOCS: ApiDocs = {
     { name: 'Triggers', description: "The scheduler's triggers, one per facility." },
     { name: 'Diagnostics', description: 'Whether the service answers.' },
   ],
-  accessOf: documentedAccess,
-};
+});

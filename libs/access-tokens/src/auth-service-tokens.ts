@@ -1,8 +1,8 @@
 import { Persona } from '@platform/personas';
 import { tracedFetch } from '@platform/service-defaults';
 import { z } from 'zod';
-import { authServiceKeys } from './keys/jwks-keys';
-import { combineKeys } from './keys/key-source';
+import { authServiceKeys } from './keys/jwks';
+import { combineKeys } from './keys/keys';
 import { configuredTokens, tokenConfigShape } from './keys/token-settings';
 import type { AccessTokensOptions } from './nest/access-tokens.module';
 import { httpRevocationSource } from './revocations/http-revocation-source';
@@ -19,10 +19,10 @@ export const authServiceConfigShape = {
 };
 
 /** The values of `authServiceConfigShape`. */
-export type AuthServiceConfig = z.output<z.ZodObject<typeof authServiceConfigShape>>;
+type AuthServiceConfig = z.output<z.ZodObject<typeof authServiceConfigShape>>;
 
 /** The identity of a service, with which it asks auth-service for tokens of its own: what `TokenProvider` of the client library takes. */
-export interface ServiceIdentity {
+interface ServiceIdentity {
   authServiceUrl: string;
   applicationKey: string;
   sharedSecret: string;
@@ -32,7 +32,7 @@ export interface ServiceIdentity {
 }
 
 /** Where a service gets tokens of its own. */
-export interface OwnTokens {
+interface OwnTokens {
   getToken(): Promise<string>;
   invalidate(token: string): void;
 }

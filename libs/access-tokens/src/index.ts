@@ -1,23 +1,24 @@
 export { AccessTokensModule } from './nest/access-tokens.module';
 export type { AccessTokensOptions } from './nest/access-tokens.module';
-export { CurrentCaller, Public, RequireInternalAdministrator, RequirePersona } from './nest/access-rules';
-export { documentedAccess } from './nest/documented-access';
-export { accessProblem } from './nest/access-problems';
-export { bearerToken } from './nest/bearer-token';
+export {
+  CurrentCaller,
+  Public,
+  RequireInternalAdministrator,
+  RequirePersona,
+  documentedAccess,
+} from './nest/access-rules';
+export { accessProblem } from './nest/access-token.guard';
+export { bearerToken } from './nest/access-token.strategy';
 export { AccessTokenVerifier } from './token/access-token-verifier';
 export { AccessTokenError, TokenVerificationUnavailableError } from './token/access-token-error';
-export { ACCESS_TOKEN_TYP, accessTokenClaims } from './token/claims';
-export { isInternalAdministrator } from './token/caller';
+export { ACCESS_TOKEN_TYP, accessTokenClaims, isInternalAdministrator } from './token/caller';
 export type { Caller } from './token/caller';
-export { combineKeys } from './keys/key-source';
-export type { KeyQuery, KeySource } from './keys/key-source';
-export { KeyRing, staticKeys } from './keys/key-ring';
+export { combineKeys, KeyRing, staticKeys, createVerificationKey } from './keys/keys';
+export type { KeyQuery, KeySource, VerificationKey } from './keys/keys';
 export { authServiceConfigShape, authServiceTokens } from './auth-service-tokens';
-export { authServiceKeys } from './keys/jwks-keys';
+export { authServiceKeys } from './keys/jwks';
 export { configuredTokens, hmacKeyList, tokenConfigShape, withoutRepetition } from './keys/token-settings';
 export type { HmacKey, TokenConfig } from './keys/token-settings';
-export { createVerificationKey } from './keys/verification-key';
-export type { VerificationKey } from './keys/verification-key';
 export { RevocationFeed } from './revocations/revocation-feed';
 export { httpRevocationSource } from './revocations/http-revocation-source';
-export type { RevocableToken, Revocation, RevocationSource } from './revocations/revocation';
+export type { RevocableToken, Revocation, RevocationSource } from './revocations/revocation-index';

@@ -1,22 +1,22 @@
 import { createHmac } from 'node:crypto';
+import type { AccessTokenFailure } from '../src/token/access-token-error';
 import {
   CLAIMS,
-  HMAC_SECRET,
-  ISSUED_AT_SECONDS,
-  ISSUER,
-  LEGACY_ISSUER,
-  LEGACY_SECRET,
   ec,
   encode,
   es256,
   es256Token,
+  HMAC_SECRET,
   hs256,
+  ISSUED_AT_SECONDS,
+  ISSUER,
+  LEGACY_ISSUER,
+  LEGACY_SECRET,
   rs256,
   rs256Token,
   rsa,
   token,
 } from './token-builder';
-import type { AccessTokenFailure } from '../src/token/access-token-error';
 
 const DAY_SECONDS = 24 * 60 * 60;
 const GOOD = token();

@@ -1,17 +1,16 @@
 import { ManualClock } from '@platform/time';
-import { KeyRing } from '../src/keys/key-ring';
-import { createVerificationKey } from '../src/keys/verification-key';
-import type { VerificationKey } from '../src/keys/verification-key';
+import { createVerificationKey, KeyRing } from '../src/keys/keys';
+import type { VerificationKey } from '../src/keys/keys';
 import { AccessTokenVerifier } from '../src/token/access-token-verifier';
 import type { AccessTokenVerifierOptions } from '../src/token/access-token-verifier';
 import {
   AUDIENCE,
+  ec,
   HMAC_SECRET,
   ISSUED_AT,
   ISSUER,
   LEGACY_ISSUER,
   LEGACY_SECRET,
-  ec,
   rsa,
 } from './token-builder';
 

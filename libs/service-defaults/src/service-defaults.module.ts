@@ -4,18 +4,19 @@ import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import { SYSTEM_CLOCK } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { RouteTable } from './application/route-table';
-import { CLOCK } from './clock';
+import { ShutdownRegistry } from './application/stop-service';
 import type { ServiceConfig } from './config/service-settings';
-import { HealthRegistry } from './health/health-registry';
-import { ShutdownRegistry } from './health/shutdown-registry';
+import { HealthRegistry } from './health/health';
 import { ServiceLogger } from './logging/service-logger';
 import type { LogSink } from './logging/service-logger';
 import { Metrics } from './metrics/metrics';
-import { ProblemDetailsFilter } from './problems/problem-details.filter';
-import { ProblemMappers } from './problems/problem-mappers';
+import { ProblemDetailsFilter, ProblemMappers } from './problems/problem-details.filter';
 import { ServiceValidationPipe } from './problems/validation';
 import { Tracing } from './tracing/tracing';
 import type { TracingConfig } from './tracing/tracing-settings';
+
+/** Injection token of the `Clock`; the machine's clock unless a test overrides it. */
+export const CLOCK = Symbol('Clock');
 
 /** What every service has: logs, health, metrics, clock, problem details and validation. */
 @Global()
@@ -45,7 +46,7 @@ export class ServiceDefaultsModule {
 }
 
 /** What the defaults need to know about the service. */
-export interface ServiceDefaultsOptions {
+interface ServiceDefaultsOptions {
   config: Pick<ServiceConfig, 'LOG_LEVEL'> & Partial<Pick<ServiceConfig, 'SERVICE_VERSION'>> & TracingConfig;
   name: string;
   clock?: Clock;

@@ -1,11 +1,10 @@
 import { Catch, Controller, Get, Module } from '@nestjs/common';
-import { APP_FILTER } from '@nestjs/core';
-import { ExternalContextCreator } from '@nestjs/core';
+import { APP_FILTER, ExternalContextCreator } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { fixedClock } from '@platform/time';
 import type { Clock } from '@platform/time';
 import request from 'supertest';
-import { CLOCK, ProblemDetailsFilter, createServiceApplication } from '../src';
+import { CLOCK, createServiceApplication, ProblemDetailsFilter } from '../src';
 import type { Problem } from '../src';
 import { stoppingConfig } from './stopping-app';
 

@@ -105,32 +105,4 @@ describe('a service process', () => {
     ]);
     expect(running.output()).not.toMatch(/sesame|99999|loud\b|node:internal|\n {4}at /);
   });
-
-  it('serves the OpenAPI document and a page that shows it, outside production', async () => {
-    await start();
-    const document = (await (await fetch(`${origin}/openapi.json`)).json()) as {
-      openapi: string;
-      paths: object;
-    };
-    expect(document.openapi).toMatch(/^3\.1/);
-    expect(Object.keys(document.paths)).toEqual(expect.arrayContaining(['/quick', '/held', '/health/ready']));
-    expect(await filesOfPage(`${origin}/docs`)).toEqual(await filesOfPage(`${origin}/docs/`));
-    await running.stop();
-    await start({ NODE_ENV: 'production', HOST: '127.0.0.1', SHUTDOWN_GRACE_MS: '0' });
-    expect((await fetch(`${origin}/openapi.json`)).status).toBe(404);
-    expect((await fetch(`${origin}/docs`)).status).toBe(404);
-  });
 });
-
-/** The addresses that a page loads, all of which have to be the service's own; every one must be there. */
-async function filesOfPage(url: string): Promise<string[]> {
-  const page = await fetch(url);
-  expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self';/);
-  const html = await page.text();
-  expect(html).not.toMatch(/<script>|<style>|https?:/);
-  const found = [...html.matchAll(/(?:src|href|data-document)="(?!data:)([^"]+)"/g)];
-  const files = found.map(([, reference]) => new URL(String(reference), url).href).sort();
-  for (const file of files) expect((await fetch(file)).status).toBe(200);
-  expect(files).toHaveLength(5);
-  return files;
-}

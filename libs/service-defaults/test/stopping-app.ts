@@ -2,15 +2,8 @@ import { Controller, Get, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { z } from 'zod';
-import {
-  Documented,
-  ShutdownRegistry,
-  createServiceApplication,
-  jsonAnswer,
-  loadConfig,
-  serviceConfigShape,
-} from '../src';
-import type { ApiDocs, OperationDocs, ServiceConfig } from '../src';
+import { createServiceApplication, loadConfig, serviceConfigShape, ShutdownRegistry } from '../src';
+import type { ServiceConfig } from '../src';
 
 /** What happened while stopping, in order, and the answer that a test holds back. */
 @Injectable()
@@ -37,30 +30,16 @@ export class Story implements OnModuleInit, OnApplicationShutdown {
   }
 }
 
-const operation = (id: string): OperationDocs => ({
-  ...{ id, tag: 'Story', summary: id },
-  answers: { 200: jsonAnswer('It happened.', z.object({}), {}) },
-});
-
-const api: ApiDocs = {
-  description: 'Tells a story.',
-  developmentUrl: 'http://127.0.0.1:3999',
-  tags: [{ name: 'Story', description: 'What happens.' }],
-  accessOf: () => ({ isPublic: true, needs: null }),
-};
-
 @Controller()
 class StoryController {
   constructor(private readonly story: Story) {}
 
   @Get('quick')
-  @Documented(operation('quick'))
   quick(): object {
     return { quick: true };
   }
 
   @Get('held')
-  @Documented(operation('held'))
   async held(): Promise<object> {
     this.story.events.push('begun');
     await this.story.held;
@@ -83,7 +62,7 @@ export function stoppingConfig(env: Record<string, string> = {}): Readonly<Servi
   });
 }
 
-export const stoppingDefinition = { name: 'stopping', title: 'Stopping', api, rootModule: StoryModule };
+export const stoppingDefinition = { name: 'stopping', title: 'Stopping', rootModule: StoryModule };
 
 export function createStoppingApp(): Promise<NestFastifyApplication> {
   return createServiceApplication({ ...stoppingDefinition, config: stoppingConfig() });

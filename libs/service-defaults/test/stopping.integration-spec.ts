@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { eventually } from '@platform/testing';
 import { OpenConnections, stopService } from '../src';
-import { Story, createStoppingApp } from './stopping-app';
+import { createStoppingApp, Story } from './stopping-app';
 
 interface Answer {
   status: number | undefined;

@@ -1,42 +1,43 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
 import { CurrentCaller, RequireInternalAdministrator } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { Documented, problems } from '@platform/service-defaults';
-import { createZodDto } from 'nestjs-zod/dto';
-import { z } from 'zod';
+import { ApiOkResponse, ApiOperation, ApiParam, ApiTags, ProblemResponse } from '@platform/open-api';
+import { problems } from '@platform/service-defaults';
+import {
+  HAS_ACCESS_EXAMPLES,
+  HasAccessQueryDto,
+  HasAccessResponse,
+  ROLE_MEMBERS_EXAMPLES,
+  RoleMembersResponse,
+} from './access-control.dto';
 import { AccessControlRepository } from './access-control.repository';
-import { HAS_ACCESS, LIST_ROLE_MEMBERS } from './access-control-docs';
 import type { SecurityEditorKey } from './composite-identifier';
 import { nameInIdentifier } from './composite-identifier';
-
-export interface RoleMembersResponse {
-  members: { type: string; key: string; value: string }[];
-  identityNames: string[];
-}
-
-export interface HasAccessResponse {
-  hasAccess: boolean;
-}
-
-export class HasAccessQueryDto extends createZodDto(
-  z.object({
-    expectedUserId: z
-      .string()
-      .regex(/^-?\d{1,16}$/, 'must be an integer')
-      .transform(Number)
-      .refine(Number.isSafeInteger, 'must be an integer')
-      .optional(),
-  }),
-) {}
 
 /** Who is in a group, and who may pass an access point. Source: authentication spec, Authorization queries. */
 @Controller('auth')
 @RequireInternalAdministrator()
+@ApiTags('Authorization queries')
 export class AccessControlController {
   constructor(private readonly repository: AccessControlRepository) {}
 
   @Get('roles/:identifier/members')
-  @Documented(LIST_ROLE_MEMBERS)
+  @ApiOperation({
+    operationId: 'listRoleMembers',
+    summary: 'List all members of a security group',
+    description: 'Groups in groups are walked; cycles end. A group that does not exist has no members.',
+  })
+  @ApiParam({
+    name: 'identifier',
+    description: '`SecurityEditor~~GroupName~~<name>`.',
+    example: 'SecurityEditor~~GroupName~~Operations',
+  })
+  @ApiOkResponse({
+    description: 'The members.',
+    type: RoleMembersResponse.Output,
+    examples: ROLE_MEMBERS_EXAMPLES,
+  })
+  @BadIdentifier('GroupName', '/auth/roles/Operations/members')
   async members(@Param('identifier') identifier: string): Promise<RoleMembersResponse> {
     const found = await this.repository.findMembers(nameOrProblem(identifier, 'GroupName'));
     const members = found.map(({ key, value }) => ({ type: 'SecurityEditor', key, value }));
@@ -45,7 +46,22 @@ export class AccessControlController {
   }
 
   @Get('accessPoints/:identifier/hasAccess')
-  @Documented(HAS_ACCESS)
+  @ApiOperation({
+    operationId: 'hasAccess',
+    summary: 'Say whether a user may pass an access point',
+    description: 'An access point or a user that does not exist: false.',
+  })
+  @ApiParam({
+    name: 'identifier',
+    description: '`SecurityEditor~~AccessPointName~~<name>`.',
+    example: 'SecurityEditor~~AccessPointName~~Scheduling',
+  })
+  @ApiOkResponse({
+    description: 'The answer.',
+    type: HasAccessResponse.Output,
+    examples: HAS_ACCESS_EXAMPLES,
+  })
+  @BadIdentifier('AccessPointName', '/auth/accessPoints/Scheduling/hasAccess')
   async hasAccess(
     @Param('identifier') identifier: string,
     @Query() { expectedUserId }: HasAccessQueryDto,
@@ -58,10 +74,19 @@ export class AccessControlController {
   }
 }
 
+function BadIdentifier(key: SecurityEditorKey, instance: string): MethodDecorator {
+  return ProblemResponse(400, 'The identifier has another form, or a query parameter is not valid.', {
+    form: { summary: 'Another form', detail: identifierForm(key), instance },
+  });
+}
+
+function identifierForm(key: SecurityEditorKey): string {
+  return `The identifier must have the form SecurityEditor~~${key}~~<name>.`;
+}
+
 /** @throws {ProblemException} 400 when the identifier has another shape */
 function nameOrProblem(identifier: string, key: SecurityEditorKey): string {
   const name = nameInIdentifier(identifier, key);
-  if (name === null)
-    throw problems.badRequest(`The identifier must have the form SecurityEditor~~${key}~~<name>.`);
+  if (name === null) throw problems.badRequest(identifierForm(key));
   return name;
 }

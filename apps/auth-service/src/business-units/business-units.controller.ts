@@ -1,12 +1,20 @@
-import { Controller, Get, Header, Param, Query, Res } from '@nestjs/common';
+import { Controller, Get, Header, Param, Query, Res, applyDecorators } from '@nestjs/common';
 import { CurrentCaller } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { Documented, problems, sendJsonText } from '@platform/service-defaults';
+import {
+  ApiOkResponse,
+  ApiOperation,
+  ApiParam,
+  ApiTags,
+  ProblemResponse,
+  RESPONSE_HEADERS,
+} from '@platform/open-api';
+import { problems, sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { DEPRECATED_SINCE } from '../deprecation';
-import { FIND_BY_PLT, LIST_FACILITIES } from './business-unit-docs';
+import { deprecationHeaders } from '../token/token-docs';
 import { CustomersClient } from './customers.client';
 
 export class PltQueryDto extends createZodDto(
@@ -15,20 +23,74 @@ export class PltQueryDto extends createZodDto(
       .string()
       .min(1)
       .max(200)
-      .regex(/^[^\p{Cc}\p{Cs}]*$/u),
+      .regex(/^[^\p{Cc}\p{Cs}]*$/u)
+      .meta({ description: 'The PLT code.', example: 'PLT-77' }),
   }),
 ) {}
 
 const facilityIds = z.array(z.int());
 const businessUnitIdentifier = z.int();
 
+const DEPRECATED = {
+  deprecated: true,
+  description: 'Deprecated: asks the customers service with the token of the caller. Ask it yourself.',
+};
+
+/** What the customers service may make of a request. */
+function CustomersResponses(instance: string): MethodDecorator {
+  return applyDecorators(
+    ProblemResponse(403, 'The customers service refused this caller.', {
+      refused: { summary: 'Refused', detail: 'The customers service refused this caller.', instance },
+    }),
+    ProblemResponse(404, 'The customers service knows no such business unit.', {
+      unknown: { summary: 'Unknown', detail: 'The customers service knows no such business unit.', instance },
+    }),
+    ProblemResponse(502, 'The customers service failed, or its answer cannot be used.', {
+      failed: { summary: 'Failed', detail: 'The customers service failed.', instance },
+    }),
+    ProblemResponse(
+      503,
+      'The customers service cannot be reached, or tokens cannot be verified.',
+      {
+        away: { summary: 'Away', detail: 'The customers service cannot be reached at the moment.', instance },
+      },
+      RESPONSE_HEADERS.retryAfter,
+    ),
+  );
+}
+
 /** Deprecated: consumers should ask the customers service directly. Source: authentication spec, Business units. */
 @Controller('auth/buid')
+@ApiTags('Business units')
 export class BusinessUnitsController {
   constructor(private readonly customers: CustomersClient) {}
 
   @Get(':businessUnitId/facility-access')
-  @Documented(LIST_FACILITIES)
+  @ApiOperation({
+    operationId: 'listFacilitiesOfBusinessUnit',
+    summary: 'List the facilities of a business unit',
+    ...DEPRECATED,
+  })
+  @ApiParam({
+    name: 'businessUnitId',
+    description: 'The business unit.',
+    type: 'integer',
+    example: 77,
+  })
+  @ApiOkResponse({
+    description: 'Numbers of facilities.',
+    schema: { type: 'array', items: { type: 'integer' } },
+    examples: { two: { summary: 'Two facilities', value: [501, 502] } },
+    headers: deprecationHeaders(),
+  })
+  @ProblemResponse(400, 'Not the number of a business unit.', {
+    number: {
+      summary: 'Not a number',
+      detail: 'The business unit must be an integer.',
+      instance: '/auth/buid/x/facility-access',
+    },
+  })
+  @CustomersResponses('/auth/buid/77/facility-access')
   @Header('Deprecation', DEPRECATED_SINCE)
   facilityAccess(
     @Param('businessUnitId') businessUnitId: string,
@@ -42,7 +104,26 @@ export class BusinessUnitsController {
 
   /** One bare integer, which Nest would not send as JSON by itself. */
   @Get()
-  @Documented(FIND_BY_PLT)
+  @ApiOperation({
+    operationId: 'findBusinessUnitByPlt',
+    summary: 'Find a business unit by its PLT code',
+    ...DEPRECATED,
+  })
+  @ApiOkResponse({
+    description: 'The number of the business unit.',
+    schema: { type: 'integer' },
+    examples: { found: { summary: 'Found', value: 77 } },
+    headers: deprecationHeaders(),
+  })
+  @ProblemResponse(400, 'There is no usable PLT code; `errors` tells why.', {
+    missing: {
+      summary: 'No code',
+      detail: 'The request is not valid.',
+      errors: { plt: ['Invalid input: expected string, received undefined'] },
+      instance: '/auth/buid',
+    },
+  })
+  @CustomersResponses('/auth/buid')
   async byPlt(
     @Query() { plt }: PltQueryDto,
     @CurrentCaller() caller: Caller,

@@ -87,3 +87,6 @@ export function mayRevoke(
       return caller.userId !== null && identifier === String(caller.userId);
   }
 }
+
+/** Why `mayRevoke` refuses, for the caller. */
+export const REVOCATION_FORBIDDEN = 'You may revoke only yourself and your own tokens.';

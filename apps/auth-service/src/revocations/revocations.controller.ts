@@ -1,23 +1,82 @@
-import { Controller, Get, HttpCode, Inject, Param, Put, Query, Req, Res } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  HttpCode,
+  Inject,
+  Param,
+  Put,
+  Query,
+  Req,
+  Res,
+  applyDecorators,
+} from '@nestjs/common';
 import { CurrentCaller, RequireInternalAdministrator } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { Documented, SignedCursor, problems } from '@platform/service-defaults';
+import {
+  ApiOkResponse,
+  ApiOperation,
+  ApiParam,
+  ApiQuery,
+  ApiTags,
+  ProblemResponse,
+} from '@platform/open-api';
+import { SignedCursor, problems } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { TokenAuditService } from '../audit/token-audit.service';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { Revocation, RevocationKey } from './revocation';
-import { isRevocationIdentifier, revocationDomain, toWire } from './revocation';
-import { GET_REVOCATION, LIST_REVOCATIONS, PUT_REVOCATION } from './revocation-docs';
-import { RevocationListQueryDto } from './revocations.dto';
+import { REVOCATION_FORBIDDEN, isRevocationIdentifier, revocationDomain, toWire } from './revocation';
+import {
+  MIN_DATE_QUERY,
+  NEXT_PAGE_LINK,
+  NOT_A_DATE,
+  RITA,
+  RevocationDto,
+  RevocationListQueryDto,
+} from './revocations.dto';
 import { RevocationsRepository } from './revocations.repository';
 import type { RevocationPosition } from './revocations.repository';
 import { RevocationsService } from './revocations.service';
 
 const LIST = 'revocations';
+const UNKNOWN_DOMAIN = 'The domain must be one of svc-personid, internal-legacy, jti, token.';
+const BAD_IDENTIFIER = 'The identifier is not valid for this domain.';
+const NOT_FOUND = 'There is no such revocation.';
+const instance = '/auth/revocations/svc-personid/1003';
+
+/** The path of one revocation. */
+function RevocationPath(): MethodDecorator {
+  return applyDecorators(
+    ApiParam({
+      name: 'domain',
+      description: `What is revoked: \`jti\` (or \`token\`) one token, and with a refresh token its whole sign-in; \`svc-personid\` every token of a
+person, \`internal-legacy\` every token of an internal user, issued up to then. In any letter case.`,
+      schema: {
+        type: 'string',
+        examples: ['svc-personid', 'internal-legacy', 'jti', 'token'],
+        example: 'svc-personid',
+      },
+    }),
+    ApiParam({
+      name: 'identifier',
+      description: 'The `jti` of a token, or the number of a person or user.',
+      example: '1003',
+    }),
+    ProblemResponse(400, 'There is no such domain, or it cannot hold this identifier.', {
+      domain: { summary: 'Unknown domain', detail: UNKNOWN_DOMAIN, instance: '/auth/revocations/user/1003' },
+      identifier: {
+        summary: 'Not an identifier',
+        detail: BAD_IDENTIFIER,
+        instance: '/auth/revocations/svc-personid/rita',
+      },
+    }),
+  );
+}
 
 /** The revocation registry. Source: authentication spec, Revocations. */
 @Controller('auth/revocations')
+@ApiTags('Revocations')
 export class RevocationsController {
   private readonly cursors: SignedCursor;
 
@@ -31,7 +90,24 @@ export class RevocationsController {
   }
 
   @Get()
-  @Documented(LIST_REVOCATIONS)
+  @ApiOperation({
+    operationId: 'listRevocations',
+    summary: 'List the revocations after a date',
+    description: 'In the order of their dates. The whole list, unless `limit` asks for pages.',
+  })
+  @ApiQuery(MIN_DATE_QUERY)
+  @ApiOkResponse({
+    description: 'The revocations, or one page of them.',
+    type: [RevocationDto.Output],
+    examples: {
+      one: { summary: 'One revocation', value: [RITA] },
+      none: { summary: 'Nothing since', value: [] },
+    },
+    headers: NEXT_PAGE_LINK,
+  })
+  @ProblemResponse(400, 'A query parameter is not valid; `errors` tells which.', {
+    minDate: NOT_A_DATE,
+  })
   @RequireInternalAdministrator()
   async list(
     @Query() { minDate, limit, cursor }: RevocationListQueryDto,
@@ -52,16 +128,35 @@ export class RevocationsController {
   }
 
   @Get(':domain/:identifier')
-  @Documented(GET_REVOCATION)
+  @ApiOperation({ operationId: 'getRevocation', summary: 'Get one revocation' })
+  @RevocationPath()
+  @ApiOkResponse({
+    description: 'The revocation.',
+    type: RevocationDto.Output,
+    examples: { one: { summary: 'Of a person', value: RITA } },
+  })
+  @ProblemResponse(404, 'It was not revoked.', {
+    none: { summary: 'Not revoked', detail: NOT_FOUND, instance },
+  })
   async get(@Param('domain') domain: string, @Param('identifier') identifier: string): Promise<Revocation> {
     const key = revocationKey(domain, identifier);
     const row = await this.repository.find(key.domain, key.identifier);
-    if (row === null) throw problems.notFound('There is no such revocation.');
+    if (row === null) throw problems.notFound(NOT_FOUND);
     return toWire(row);
   }
 
   @Put(':domain/:identifier')
-  @Documented(PUT_REVOCATION)
+  @ApiOperation({
+    operationId: 'putRevocation',
+    summary: 'Revoke now',
+    description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two seconds; signing in
+again works at once.`,
+  })
+  @RevocationPath()
+  @ApiOkResponse({ description: 'Revoked. No body.' })
+  @ProblemResponse(403, 'Only where `REVOCATION_WRITE_POLICY=self-or-admin` limits who may revoke what.', {
+    other: { summary: 'Somebody else', detail: REVOCATION_FORBIDDEN, instance },
+  })
   @HttpCode(200)
   async put(
     @Param('domain') domain: string,
@@ -88,9 +183,8 @@ export class RevocationsController {
 function revocationKey(segment: string, identifier: string): RevocationKey {
   const domain = revocationDomain(segment);
   if (domain === null) {
-    throw problems.badRequest('The domain must be one of svc-personid, internal-legacy, jti, token.');
+    throw problems.badRequest(UNKNOWN_DOMAIN);
   }
-  if (!isRevocationIdentifier(domain, identifier))
-    throw problems.badRequest('The identifier is not valid for this domain.');
+  if (!isRevocationIdentifier(domain, identifier)) throw problems.badRequest(BAD_IDENTIFIER);
   return { domain, identifier };
 }

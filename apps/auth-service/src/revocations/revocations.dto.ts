@@ -1,8 +1,10 @@
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { DEFAULT_MIN_DATE, parseMinDate } from './revocation';
+import type { Revocation } from './revocation';
 
 const MAX_PAGE = 10_000;
+const DATE_EXPECTED = 'must be a date or a date-time with offset';
 
 const minDate = z
   .string()
@@ -10,10 +12,33 @@ const minDate = z
   .transform((text, context) => {
     const instant = parseMinDate(text);
     if (instant !== null) return instant;
-    context.addIssue({ code: 'custom', message: 'must be a date or a date-time with offset' });
+    context.addIssue({ code: 'custom', message: DATE_EXPECTED });
     return z.NEVER;
   })
   .default(DEFAULT_MIN_DATE);
+
+/** What a schema with a transformation cannot say of its input. */
+export const MIN_DATE_QUERY = {
+  name: 'minDate',
+  required: false,
+  description: 'A date, or a date-time with offset; only later revocations are listed.',
+  schema: { type: 'string', default: '2018-11-19', example: '2026-01-01T00:00:00Z' },
+};
+
+export const NOT_A_DATE = {
+  summary: 'Not a date',
+  detail: 'The request is not valid.',
+  errors: { minDate: [DATE_EXPECTED] },
+  instance: '/auth/revocations',
+};
+
+export const NEXT_PAGE_LINK = {
+  Link: {
+    description: 'The next page, if there may be one.',
+    schema: { type: 'string' },
+    example: '</auth/revocations?minDate=2026-01-01T00%3A00%3A00.000Z&limit=1000&cursor=WyJ…>; rel="next"',
+  },
+};
 
 /** `limit` and `cursor` are additive: without them the whole list is answered, as the specification says. */
 export class RevocationListQueryDto extends createZodDto(
@@ -24,7 +49,34 @@ export class RevocationListQueryDto extends createZodDto(
       .regex(/^[1-9]\d{0,4}$/, `must be an integer from 1 to ${String(MAX_PAGE)}`)
       .transform(Number)
       .refine((limit) => limit <= MAX_PAGE, `must be an integer from 1 to ${String(MAX_PAGE)}`)
-      .optional(),
-    cursor: z.string().min(1).max(8_192).optional(),
+      .optional()
+      .meta({
+        ...{ type: 'integer', pattern: undefined, minimum: 1, maximum: MAX_PAGE },
+        description: 'Asks for pages of so many entries; `Link` then names the next one.',
+        example: 1_000,
+      }),
+    cursor: z
+      .string()
+      .min(1)
+      .max(8_192)
+      .optional()
+      .meta({ description: 'From the `Link` of the previous page.' }),
   }),
 ) {}
+
+export class RevocationDto extends createZodDto(
+  z
+    .object({
+      domain: z.enum(['svc-personid', 'internal-legacy', 'jti']),
+      identifier: z.string(),
+      revocationDate: z.string().meta({ format: 'date-time', description: 'When it was set.' }),
+    })
+    .meta({ description: 'What stopped working, and when.' }) satisfies z.ZodType<Revocation>,
+) {}
+
+/** The revocation of a person, as an example. */
+export const RITA: Revocation = {
+  domain: 'svc-personid',
+  identifier: '1003',
+  revocationDate: '2026-03-02T09:15:00.123+00:00',
+};

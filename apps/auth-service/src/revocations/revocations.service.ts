@@ -4,7 +4,7 @@ import { Metrics, problems } from '@platform/service-defaults';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { RevocationKey } from './revocation';
-import { mayRevoke, toWire } from './revocation';
+import { REVOCATION_FORBIDDEN, mayRevoke, toWire } from './revocation';
 import { RevocationsRepository } from './revocations.repository';
 import type { RevocationPosition } from './revocations.repository';
 
@@ -30,7 +30,7 @@ export class RevocationsService implements RevocationSource {
     origin: { address: string | null; traceId: string },
   ): Promise<void> {
     if (!mayRevoke(this.config.REVOCATION_WRITE_POLICY, caller, key.domain, key.identifier))
-      throw problems.forbidden('You may revoke only yourself and your own tokens.');
+      throw problems.forbidden(REVOCATION_FORBIDDEN);
     await this.repository.put(key, { subject: caller.subject, clientId: caller.clientId, ...origin });
     this.revocations.inc({ domain: key.domain });
   }

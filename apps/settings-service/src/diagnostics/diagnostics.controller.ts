@@ -1,12 +1,23 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Public } from '@platform/access-tokens';
-import { CLOCK, Documented, jsonStringReply, sendJsonText } from '@platform/service-defaults';
+import {
+  ApiOkResponse,
+  ApiOperation,
+  ApiResponse,
+  ApiTags,
+  NeverFails,
+  RESPONSE_HEADERS,
+  jsonContent,
+  problemContent,
+} from '@platform/open-api';
+import { CLOCK, jsonStringReply, sendJsonText } from '@platform/service-defaults';
 import { sleep } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { FastifyReply } from 'fastify';
+import { createZodDto } from 'nestjs-zod/dto';
 import { DataSource } from 'typeorm';
-import { GET_DATABASE_STATUS, HEALTH_CHECK, PING } from './diagnostics-docs';
+import { databaseStatus } from '../settings/setting.dto';
 
 /** The database as seen from this replica. It names no host: any caller with a token may read it. */
 interface DatabaseStatus {
@@ -18,8 +29,13 @@ interface DatabaseStatus {
 
 const LIMIT_MS = 2_000;
 
+class DatabaseStatusDto extends createZodDto(databaseStatus) {}
+
+const CHECKED_AT = '2026-03-02T09:15:00.123Z';
+
 /** Source: settings spec, Diagnostics. */
 @Controller('platform/v1/diagnostics')
+@ApiTags('Diagnostics')
 export class DiagnosticsController {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
@@ -28,14 +44,26 @@ export class DiagnosticsController {
 
   /** Liveness only: says nothing about the database, and needs no body. */
   @Get('health-check')
-  @Documented(HEALTH_CHECK)
+  @ApiOperation({
+    operationId: 'checkHealth',
+    summary: 'Say that the service runs',
+    description: 'Says nothing about the database; the answer has no body.',
+  })
+  @ApiOkResponse({ description: 'It runs.' })
+  @NeverFails()
   @Public()
   healthCheck(): void {
     // Answering is the check.
   }
 
   @Get('ping')
-  @Documented(PING)
+  @ApiOperation({ operationId: 'ping', summary: 'Answer "pong"' })
+  @ApiOkResponse({
+    description: 'A JSON string.',
+    schema: { type: 'string', const: 'pong' } as object,
+    examples: { pong: { summary: 'The answer', value: 'pong' } },
+  })
+  @NeverFails()
   @Public()
   ping(@Res() reply: FastifyReply): void {
     jsonStringReply(reply, 'pong');
@@ -43,7 +71,34 @@ export class DiagnosticsController {
 
   /** For any valid token, whatever its personas. */
   @Get('database')
-  @Documented(GET_DATABASE_STATUS)
+  @ApiOperation({
+    operationId: 'getDatabaseStatus',
+    summary: 'Say whether the database answers',
+    description: 'Waits for it for 2 seconds at most. Any valid token will do.',
+  })
+  @ApiOkResponse({
+    description: 'It answers.',
+    type: DatabaseStatusDto.Output,
+    examples: { up: { summary: 'Up', value: { status: 'up', latencyMs: 1.4, checkedAt: CHECKED_AT } } },
+    headers: RESPONSE_HEADERS.noStore,
+  })
+  @ApiResponse({
+    status: 503,
+    description: 'It does not answer; or, as a problem, tokens cannot be verified at the moment.',
+    headers: RESPONSE_HEADERS.retryAfter,
+    content: {
+      ...jsonContent(DatabaseStatusDto.Output, {
+        down: { summary: 'Down', value: { status: 'down', latencyMs: 2000.3, checkedAt: CHECKED_AT } },
+      }),
+      ...problemContent(503, {
+        tokens: {
+          summary: 'Tokens cannot be verified',
+          detail: 'Access tokens cannot be verified at the moment.',
+          instance: '/platform/v1/diagnostics/database',
+        },
+      }),
+    },
+  })
   async database(@Res() reply: FastifyReply): Promise<void> {
     const status = await probeDatabase(this.dataSource, this.clock);
     void reply.header('cache-control', 'no-store');

@@ -2,10 +2,10 @@ import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ManualClock } from '@platform/time';
-import { ISSUER, ec, rsa } from '../../test/token-builder';
+import { ec, ISSUER, rsa } from '../../test/token-builder';
 import { TokenVerificationUnavailableError } from '../token/access-token-error';
-import { authServiceKeys, jwksKeys } from './jwks-keys';
-import type { KeyQuery } from './key-source';
+import { authServiceKeys, jwksKeys } from './jwks';
+import type { KeyQuery } from './keys';
 
 const ecJwk = { ...ec.publicKey.export({ format: 'jwk' }), kid: 'es-1', alg: 'ES256', use: 'sig' };
 const rsaJwk = { ...rsa.publicKey.export({ format: 'jwk' }), kid: 'rs-1' };

@@ -1,9 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { HMAC_SECRET, ISSUER, LEGACY_ISSUER, ec, rsa } from '../../test/token-builder';
+import { ec, HMAC_SECRET, ISSUER, LEGACY_ISSUER, rsa } from '../../test/token-builder';
 import { testKeys } from '../../test/verifier-builder';
-import { KeyRing, staticKeys } from './key-ring';
-import { combineKeys } from './key-source';
-import { createVerificationKey } from './verification-key';
+import { combineKeys, createVerificationKey, KeyRing, staticKeys } from './keys';
 
 const query = { kid: 'hs-1', alg: 'HS256', issuer: ISSUER } as const;
 

@@ -2,9 +2,8 @@ import { secret } from '@platform/service-defaults';
 import { z } from 'zod';
 import { KEY_ID_PATTERN } from '../token/parse-token';
 import type { LegacyIssuer } from '../token/signed-token-verifier';
-import { staticKeys } from './key-ring';
-import type { KeySource } from './key-source';
-import type { KeyMaterial } from './verification-key';
+import { staticKeys } from './keys';
+import type { KeyMaterial, KeySource } from './keys';
 
 /** A symmetric key and the name that tokens call it by. */
 export interface HmacKey {
@@ -13,7 +12,7 @@ export interface HmacKey {
 }
 
 /** An issuer from before this platform, with the keys of its tokens. */
-export interface ConfiguredLegacyIssuer extends LegacyIssuer {
+interface ConfiguredLegacyIssuer extends LegacyIssuer {
   keys: readonly { kid?: string | undefined; secret: Buffer }[];
 }
 
@@ -105,17 +104,10 @@ export const tokenConfigShape = {
 };
 
 /** The values of `tokenConfigShape`. */
-export interface TokenConfig {
-  TOKEN_ISSUER: string;
-  TOKEN_AUDIENCE: string;
-  ACCESS_TOKEN_HMAC_KEY: Buffer;
-  ACCESS_TOKEN_HMAC_KEY_ID: string;
-  ACCESS_TOKEN_PREVIOUS_HMAC_KEYS: readonly HmacKey[];
-  LEGACY_ISSUERS: readonly ConfiguredLegacyIssuer[];
-}
+export type TokenConfig = z.output<z.ZodObject<typeof tokenConfigShape>>;
 
 /** The tokens that configuration alone says a service accepts; asymmetric keys come from elsewhere and are combined with `keys`. */
-export interface ConfiguredTokens {
+interface ConfiguredTokens {
   issuer: string;
   audience: string;
   legacyIssuers: readonly LegacyIssuer[];

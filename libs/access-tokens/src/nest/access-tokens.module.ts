@@ -12,15 +12,15 @@ import { APP_GUARD } from '@nestjs/core';
 import { CLOCK, HealthRegistry, Metrics } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
-import type { KeySource } from '../keys/key-source';
-import type { RevocationSource } from '../revocations/revocation';
+import type { KeySource } from '../keys/keys';
 import { RevocationFeed } from '../revocations/revocation-feed';
 import type { RevocationFeedOptions } from '../revocations/revocation-feed';
+import type { RevocationSource } from '../revocations/revocation-index';
 import { AccessTokenVerifier } from '../token/access-token-verifier';
 import type { LegacyIssuer } from '../token/signed-token-verifier';
+import { RouteAccess } from './access-rules';
 import { AccessTokenGuard } from './access-token.guard';
 import { AccessTokenStrategy } from './access-token.strategy';
-import { RouteAccess } from './route-access';
 
 /** What a service says about the tokens it accepts. */
 export interface AccessTokensOptions {
@@ -35,7 +35,7 @@ export interface AccessTokensOptions {
 }
 
 /** How `AccessTokensModule.forRootAsync` gets its options: `useFactory` is called with what `inject` names. */
-export interface AccessTokensAsyncOptions<Dependencies extends unknown[] = never[]> {
+interface AccessTokensAsyncOptions<Dependencies extends unknown[] = never[]> {
   imports?: ModuleMetadata['imports'];
   inject?: (InjectionToken | OptionalFactoryDependency)[];
   useFactory: (...dependencies: Dependencies) => AccessTokensOptions | Promise<AccessTokensOptions>;

@@ -1,6 +1,6 @@
-import type { Revocation } from './revocation';
-import { RevocationListError, httpRevocationSource } from './http-revocation-source';
+import { httpRevocationSource, RevocationListError } from './http-revocation-source';
 import type { HttpRevocationSourceOptions } from './http-revocation-source';
+import type { Revocation } from './revocation-index';
 
 const SINCE = new Date('2026-03-01T12:00:00.000Z');
 const entry = (identifier: string): Revocation => ({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { authServiceAddress } from '../auth-service-address';
-import { revocation } from './revocation';
-import type { Revocation, RevocationSource } from './revocation';
+import { authServiceAddress } from '../keys/jwks';
+import { revocation } from './revocation-index';
+import type { Revocation, RevocationSource } from './revocation-index';
 
 export interface HttpRevocationSourceOptions {
   /** Address of auth-service, e.g. `http://127.0.0.1:3001`. */

@@ -1,8 +1,8 @@
 import { ManualClock } from '@platform/time';
 import { TokenVerificationUnavailableError } from '../token/access-token-error';
-import type { Revocation } from './revocation';
 import { RevocationFeed } from './revocation-feed';
 import type { RevocationFeedOptions } from './revocation-feed';
+import type { Revocation } from './revocation-index';
 
 const at = (second: number): string => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString();
 const revoked = (identifier: string, second = 0): Revocation => ({

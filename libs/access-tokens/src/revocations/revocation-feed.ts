@@ -1,9 +1,9 @@
+import { sleep, SYSTEM_CLOCK } from '@platform/time';
 import type { Clock } from '@platform/time';
-import { SYSTEM_CLOCK, sleep } from '@platform/time';
 import { TokenVerificationUnavailableError } from '../token/access-token-error';
 import type { RevocationCheck } from '../token/access-token-verifier';
-import type { RevocableToken, Revocation, RevocationSource } from './revocation';
 import { RevocationIndex } from './revocation-index';
+import type { RevocableToken, Revocation, RevocationSource } from './revocation-index';
 
 export interface RevocationFeedOptions {
   source: RevocationSource;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import type { RevocationDomain } from './revocation';
 import { RevocationIndex } from './revocation-index';
+import type { RevocationDomain } from './revocation-index';
 
 const NOON = '2026-03-01T12:00:00.750Z';
 const NOON_SECOND = Date.parse('2026-03-01T12:00:00Z') / 1_000;

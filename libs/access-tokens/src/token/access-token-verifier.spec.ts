@@ -1,18 +1,18 @@
 import {
   AUDIENCE,
   CLAIMS,
+  es256Token,
   HMAC_SECRET,
+  hs256,
   ISSUED_AT_SECONDS,
   LEGACY_ISSUER,
   LEGACY_SECRET,
-  es256Token,
-  hs256,
   rs256Token,
   token,
 } from '../../test/token-builder';
 import { testKeys, testVerifier } from '../../test/verifier-builder';
-import { createVerificationKey } from '../keys/verification-key';
-import type { RevocableToken } from '../revocations/revocation';
+import { createVerificationKey } from '../keys/keys';
+import type { RevocableToken } from '../revocations/revocation-index';
 import { TokenVerificationUnavailableError } from './access-token-error';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;

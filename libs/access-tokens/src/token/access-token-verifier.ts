@@ -1,12 +1,10 @@
-import type { Clock } from '@platform/time';
 import { SYSTEM_CLOCK } from '@platform/time';
-import type { KeySource } from '../keys/key-source';
-import type { RevocableToken } from '../revocations/revocation';
+import type { Clock } from '@platform/time';
+import type { KeySource } from '../keys/keys';
+import type { RevocableToken } from '../revocations/revocation-index';
 import { AccessTokenError } from './access-token-error';
-import { callerFromClaims } from './caller';
-import type { Caller } from './caller';
-import { ACCESS_TOKEN_TYP, accessTokenClaims, legacyTokenClaims } from './claims';
-import type { AccessTokenClaims } from './claims';
+import { ACCESS_TOKEN_TYP, accessTokenClaims, callerFromClaims, legacyTokenClaims } from './caller';
+import type { AccessTokenClaims, Caller } from './caller';
 import { CLOCK_TOLERANCE_SECONDS, SignedTokenVerifier, validFromSeconds } from './signed-token-verifier';
 import type { LegacyIssuer, PreparedToken } from './signed-token-verifier';
 import { VerifiedTokens } from './verified-tokens';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { HOSTILE_TOKENS, headerText } from '../../test/hostile-tokens';
+import { headerText, HOSTILE_TOKENS } from '../../test/hostile-tokens';
 import { CLAIMS, es256Token, rs256Token, token } from '../../test/token-builder';
 import { testVerifier } from '../../test/verifier-builder';
 import { AccessTokenError } from './access-token-error';

@@ -1,6 +1,86 @@
+import { isUtf8 } from 'node:buffer';
 import { AccessTokenError } from './access-token-error';
-import { decodeCanonicalBase64Url } from './base64url';
-import { parseStrictJsonObject } from './strict-json-object';
+
+const ALPHABET = /^[A-Za-z0-9_-]+$/;
+
+/**
+ * The bytes of unpadded base64url text in its one canonical spelling, else null. Node's own decoder also takes padding,
+ * the other alphabet and stray bits in the last character, which would let several texts stand for one token.
+ * Source: RFC 7515 section 2, RFC 4648 section 3.5.
+ */
+function decodeCanonicalBase64Url(text: string): Buffer | null {
+  if (!ALPHABET.test(text)) return null;
+  const bytes = Buffer.from(text, 'base64url');
+  return bytes.toString('base64url') === text ? bytes : null;
+}
+
+/** Deeper nesting than any token of ours has. */
+const MAX_DEPTH = 32;
+
+/**
+ * Reads bytes as one JSON object (RFC 8259): valid UTF-8 without byte order mark, at most 32 levels deep, and no object
+ * in it with two members of one name. `JSON.parse` lets the last of two win, another reader takes the first, and a
+ * token must not mean two things. Returns null for anything else.
+ */
+function parseStrictJsonObject(bytes: Buffer): Record<string, unknown> | null {
+  if (!isUtf8(bytes)) return null;
+  const text = bytes.toString('utf8');
+  try {
+    if (!isShallowWithDistinctNames(text)) return null;
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Walks the text once, without recursion. Only its verdict on valid JSON matters: `JSON.parse` refuses the rest.
+ *  @throws {SyntaxError} for a string that is not JSON */
+function isShallowWithDistinctNames(text: string): boolean {
+  // One entry per open bracket: the names seen so far in an object, null for an array.
+  const open: (Set<string> | null)[] = [];
+  let at = 0;
+  let expectsName = false;
+  while (at < text.length) {
+    const char = text[at];
+    if (char === '"') {
+      const end = endOfString(text, at);
+      const names = open.at(-1);
+      if (expectsName && names) {
+        const name = JSON.parse(text.slice(at, end)) as string;
+        if (names.has(name)) return false;
+        names.add(name);
+        expectsName = false;
+      }
+      at = end;
+      continue;
+    }
+    if (char === '{' || char === '[') {
+      if (open.length === MAX_DEPTH) return false;
+      open.push(char === '{' ? new Set() : null);
+      expectsName = char === '{';
+    } else if (char === '}' || char === ']') {
+      open.pop();
+      expectsName = false;
+    } else if (char === ',') {
+      expectsName = open.at(-1) instanceof Set;
+    }
+    at += 1;
+  }
+  return true;
+}
+
+/** Index just after the string that starts at `start`; the end of the text when it never closes. */
+function endOfString(text: string, start: number): number {
+  let at = start + 1;
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  return Math.min(at + 1, text.length);
+}
 
 /** The signature algorithms we know. Each key is bound to one of them. Source: authentication spec, What the service does. */
 export const SIGNING_ALGORITHMS = ['HS256', 'RS256', 'ES256'] as const;

@@ -2,12 +2,11 @@ import type { JsonWebKey } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fixedClock } from '@platform/time';
-import { KeyRing } from '../keys/key-ring';
-import { createVerificationKey } from '../keys/verification-key';
-import type { VerificationKey } from '../keys/verification-key';
+import { createVerificationKey, KeyRing } from '../keys/keys';
+import type { VerificationKey } from '../keys/keys';
 import { parseToken } from './parse-token';
-import type { SigningAlgorithm } from './parse-token';
 import { SignedTokenVerifier } from './signed-token-verifier';
+import type { SigningAlgorithm } from './parse-token';
 
 /** Published by the IETF, not ours to keep here: read from beside the checkout where they are. */
 const VECTORS = join(__dirname, '../../../../../shared/vectors/rfc7515/appendix-a.json');

@@ -1,11 +1,10 @@
-import type { Clock } from '@platform/time';
 import { SYSTEM_CLOCK } from '@platform/time';
+import type { Clock } from '@platform/time';
 import jsonwebtoken from 'jsonwebtoken';
-import type { KeySource } from '../keys/key-source';
-import type { VerificationKey } from '../keys/verification-key';
+import type { KeySource, VerificationKey } from '../keys/keys';
 import { AccessTokenError } from './access-token-error';
-import { registeredClaims } from './claims';
-import type { RegisteredClaims } from './claims';
+import { registeredClaims } from './caller';
+import type { RegisteredClaims } from './caller';
 import { parseToken } from './parse-token';
 import type { ParsedToken, SigningAlgorithm } from './parse-token';
 
@@ -19,7 +18,7 @@ export interface LegacyIssuer {
 }
 
 /** Which tokens are accepted. */
-export interface SignedTokenRules {
+interface SignedTokenRules {
   issuer: string;
   audience: string;
   /** The `typ` of our issuer's tokens, compared exactly, e.g. `at+jwt`. */

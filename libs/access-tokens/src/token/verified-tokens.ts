@@ -1,5 +1,5 @@
 /** A verified token as remembered: what it vouches for, and what must still hold each time. */
-export interface VerifiedToken<T> {
+interface VerifiedToken<T> {
   readonly value: T;
   /** Not before and not after, as milliseconds since 1970, tolerance included. */
   readonly validFromMs: number;

@@ -1,19 +1,52 @@
+import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { Clock } from '@platform/time';
 import type { FastifyInstance } from 'fastify';
-import { HealthRegistry } from '../health/health-registry';
+import type { ServiceConfig } from '../config/service-settings';
+import { HealthRegistry } from '../health/health';
 import { addHealthRoutes } from '../health/health-routes';
-import { acceptBodies } from '../json/json-body';
+import { acceptBodies } from '../json/json';
 import { ServiceLogger } from '../logging/service-logger';
-import { addDocumentRoutes } from '../open-api/document-routes';
+import type { LogSink } from '../logging/service-logger';
 import { Metrics } from '../metrics/metrics';
 import { HttpDurations } from '../metrics/route-durations';
 import { ServiceDefaultsModule } from '../service-defaults.module';
 import { fastifyOptions } from './fastify-options';
 import { addRequestHooks } from './request-hooks';
 import { RouteTable } from './route-table';
-import type { ServiceDefinition } from './service-definition';
+
+/** Adds the routes that serve a service's API document. */
+export interface ApiDescription {
+  addRoutes(
+    app: INestApplication,
+    instance: FastifyInstance,
+    subject: { readonly title: string; readonly version: string },
+  ): void;
+}
+
+/** What makes one service differ from the next. */
+export interface ServiceDefinition {
+  /** Lower-case name for logs and metrics, e.g. `settings-service`. */
+  name: string;
+  /** Name for people, e.g. in the OpenAPI document. */
+  title: string;
+  config: ServiceConfig;
+  /** `new OpenApi(…)` of @platform/open-api; without it there is no document. */
+  api?: ApiDescription;
+  rootModule: Type | DynamicModule;
+  /** Largest request body accepted, in bytes; 1 MiB unless given. Larger ones get 413. */
+  bodyLimitBytes?: number;
+  /** Accept `application/x-www-form-urlencoded` bodies as well as JSON; others get 415. Default false. */
+  acceptsForms?: boolean;
+  /** What CLOCK injects; the machine's clock unless a test brings its own. */
+  clock?: Clock;
+  /** Where log lines go; standard output unless a test keeps them. */
+  logSink?: LogSink;
+  /** Last changes before the routes are built. Nest middleware is not available (it costs every request): use Fastify hooks. */
+  configure?(app: NestFastifyApplication): void | Promise<void>;
+}
 
 /** Holds the defaults and the service's own module; the defaults come first (see ServiceDefaultsModule). */
 class ServiceRootModule {}
@@ -42,7 +75,7 @@ export async function createServiceApplication(
   const instance = app.getHttpAdapter().getInstance();
   prepare(app, instance, definition);
   if (api !== undefined && (config.OPENAPI_ENABLED ?? config.NODE_ENV !== 'production')) {
-    addDocumentRoutes(app, instance, { title, version: config.SERVICE_VERSION, api });
+    api.addRoutes(app, instance, { title, version: config.SERVICE_VERSION });
   }
   await definition.configure?.(app);
   await app.init();

@@ -1,4 +1,4 @@
-import { routableUrl } from './routable-url';
+import { routableUrl } from './fastify-options';
 
 describe('routableUrl', () => {
   it('leaves ordinary targets alone', () => {

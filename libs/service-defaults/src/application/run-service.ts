@@ -2,12 +2,10 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { ConfigError } from '../config/config';
 import { ServiceLogger } from '../logging/service-logger';
-import { Metrics } from '../metrics/metrics';
-import { startMetricsServer } from '../metrics/metrics-server';
-import { OpenConnections } from './close-http';
+import { Metrics, startMetricsServer } from '../metrics/metrics';
 import { createServiceApplication } from './create-service-application';
-import type { ServiceDefinition } from './service-definition';
-import { stopService } from './stop-service';
+import type { ServiceDefinition } from './create-service-application';
+import { OpenConnections, stopService } from './stop-service';
 
 const PRODUCTION_GRACE_MS = 5_000;
 /** After the limit for work in flight, the time for closing database and broker. */

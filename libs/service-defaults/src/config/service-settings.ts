@@ -1,6 +1,7 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { tracingConfigShape } from '../tracing/tracing-settings';
-import { packageVersion } from './package-version';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 
@@ -52,3 +53,18 @@ export const serviceConfigShape = {
 
 /** What `serviceConfigShape` yields. */
 export type ServiceConfig = z.output<z.ZodObject<typeof serviceConfigShape>>;
+
+/** The version in the nearest `package.json` at or above `folder`; `0.0.0` when there is none. */
+function packageVersion(folder: string): string {
+  for (let at = folder; ; at = dirname(at)) {
+    const file = join(at, 'package.json');
+    const version = existsSync(file) ? versionIn(file) : undefined;
+    if (version !== undefined) return version;
+    if (dirname(at) === at) return '0.0.0';
+  }
+}
+
+function versionIn(file: string): string | undefined {
+  const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version?: unknown };
+  return typeof version === 'string' ? version : undefined;
+}

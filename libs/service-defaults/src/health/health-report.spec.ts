@@ -1,5 +1,5 @@
 import { HealthRegistry } from '../index';
-import { HealthReporter } from './health-report';
+import { HealthReporter } from './health';
 
 describe('HealthReporter', () => {
   const failures: string[] = [];

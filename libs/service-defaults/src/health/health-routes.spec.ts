@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import fastify from 'fastify';
 import type { FastifyInstance, LightMyRequestResponse as Response } from 'fastify';
-import { HealthRegistry } from './health-registry';
+import { HealthRegistry } from './health';
 import { addHealthRoutes } from './health-routes';
 
 describe('GET /health/ready', () => {

@@ -1,11 +1,10 @@
 import { Logger } from '@nestjs/common';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { pathOf } from '../logging/log-safe';
+import { PROBLEM_JSON, renderProblem } from '../problems/problem';
 import type { Problem } from '../problems/problem';
-import { PROBLEM_JSON, renderProblem } from '../problems/render-problem';
-import type { HealthRegistry } from './health-registry';
-import { HealthReporter } from './health-report';
-import type { HealthReport } from './health-report';
+import { HealthReporter } from './health';
+import type { HealthRegistry, HealthReport } from './health';
 
 /**
  * `/health/live` (this process answers), `/health/ready` (send traffic here), `/health/startup` (started). They sit on

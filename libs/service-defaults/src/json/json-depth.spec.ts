@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { isDeeperThan } from './json-depth';
+import { isDeeperThan } from './json';
 
 /** The same by recursion. */
 function depthOf(value: unknown): number {

@@ -36,7 +36,7 @@ export function hideTokens(text: string): string {
 }
 
 /** What logs show of an error: never a statement's parameters, a row's values, a request or a response. */
-export interface LoggedError {
+interface LoggedError {
   type: string;
   message: string;
   code?: string;

@@ -1,4 +1,4 @@
-import { ServiceLogger, newTrace, withTrace } from '../index';
+import { newTrace, ServiceLogger, withTrace } from '../index';
 
 function captured(level = 'info'): {
   logger: ServiceLogger;

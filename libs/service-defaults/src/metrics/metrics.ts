@@ -1,6 +1,9 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
-import { sleep } from '@platform/time';
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { withinLimit } from '../within-limit';
 
 /** How long a scrape waits for one reading; Prometheus gives a scrape ten seconds unless told otherwise. */
 const READING_LIMIT_MS = 2_000;
@@ -62,7 +65,7 @@ export class Metrics {
   }
 
   private async sample(name: string, gauge: Gauge, readers: readonly Reader[]): Promise<void> {
-    const readings = await Promise.allSettled(readers.map((read) => inTime(read)));
+    const readings = await Promise.allSettled(readers.map((read) => withinLimit(read, READING_LIMIT_MS)));
     // From here on without a wait: another scrape may be under way.
     gauge.reset();
     gauge.remove({}); // a gauge without labels would be 0
@@ -86,21 +89,31 @@ export class Metrics {
   }
 }
 
-async function inTime(read: Reader): Promise<readonly Sample<string>[]> {
-  const done = new AbortController();
-  const late = sleep(READING_LIMIT_MS, done.signal).then(() => {
-    throw new Error(`no answer within ${String(READING_LIMIT_MS)} ms`);
-  });
-  try {
-    return await Promise.race([read(), late]);
-  } finally {
-    // Ends the wait; its rejection then interests nobody.
-    late.catch(() => undefined);
-    done.abort();
-  }
-}
-
 /** Upper bounds for durations of requests and queries, in seconds. */
 export const DURATION_BUCKETS_SECONDS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
+
+/** Serves `GET /metrics` on a port of its own, so that it is never reachable where the service is. */
+export async function startMetricsServer(registry: Registry, port: number, host: string): Promise<Server> {
+  const server = createServer((request, response) => {
+    if (request.method === 'GET' && request.url === '/metrics') void scrape(registry, response);
+    else response.writeHead(404).end();
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  // Scraping must not keep a finished process alive.
+  server.unref();
+  return server;
+}
+
+async function scrape(registry: Registry, response: ServerResponse): Promise<void> {
+  try {
+    const text = await registry.metrics();
+    response.writeHead(200, { 'content-type': registry.contentType }).end(text);
+  } catch (error) {
+    response
+      .writeHead(500, { 'content-type': 'text/plain' })
+      .end(`metrics failed: ${(error as Error).name}\n`);
+  }
+}

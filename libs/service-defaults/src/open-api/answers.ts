@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { PROBLEM_JSON, renderProblem } from '../problems/problem';
 import type { Problem } from '../problems/problem';
-import { PROBLEM_JSON, renderProblem } from '../problems/render-problem';
 import type { AnswerDocs, ExampleDocs, HeaderDocs } from './documented';
 
 /** The body of every error answer that is a problem (RFC 9457). */

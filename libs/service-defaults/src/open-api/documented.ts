@@ -1,5 +1,5 @@
 import { SetMetadata } from '@nestjs/common';
-import type { CustomDecorator, Type } from '@nestjs/common';
+import type { CustomDecorator } from '@nestjs/common';
 import type { z } from 'zod';
 
 /** Metadata key of what the API document says of a route. */
@@ -81,18 +81,6 @@ export interface RouteRequirement {
   readonly isPublic: boolean;
   /** In words, to be read after "Needs"; null: any valid token will do. */
   readonly needs: string | null;
-}
-
-/** What an API document says of the service as a whole. */
-export interface ApiDocs {
-  /** Markdown: what the service is for, and how to begin. */
-  readonly description: string;
-  /** Groups of operations, in the order in which they are shown. */
-  readonly tags: readonly { readonly name: string; readonly description: string }[];
-  /** Where the service listens in development. */
-  readonly developmentUrl: string;
-  /** Who may call a route of a controller. */
-  accessOf(controller: Type, handler: (...args: unknown[]) => unknown): RouteRequirement;
 }
 
 /** Describes a route in the API document. A route without it keeps the document from being made. */

@@ -1,4 +1,4 @@
-import { PROBLEM_JSON } from '../problems/render-problem';
+import { PROBLEM_JSON } from '../problems/problem';
 import { problemBody } from './answers';
 import type {
   MediaTypeObject,

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { ProblemException, SignedCursor, pageSizeQuery } from '../index';
+import { pageSizeQuery, ProblemException, SignedCursor } from '../index';
 
 const cursor = new SignedCursor(Buffer.alloc(32, 1));
 

@@ -1,12 +1,32 @@
-import { Catch, HttpException, Inject, Logger, Optional } from '@nestjs/common';
+import { Catch, HttpException, Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RouteTable } from '../application/route-table';
 import { pathOf } from '../logging/log-safe';
-import { httpProblem } from './http-problem';
+import { httpProblem, PROBLEM_JSON, renderProblem } from './problem';
 import type { Problem } from './problem';
-import { ProblemMappers } from './problem-mappers';
-import { PROBLEM_JSON, renderProblem } from './render-problem';
+
+/** Turns an error it knows into a problem; null for every other error. */
+type ProblemMapper = (error: unknown) => Problem | null;
+
+/** Where libraries say how their errors are answered, e.g. the database's outages. An app's own errors belong in its filter. */
+@Injectable()
+export class ProblemMappers {
+  private readonly mappers: ProblemMapper[] = [];
+
+  add(mapper: ProblemMapper): void {
+    this.mappers.push(mapper);
+  }
+
+  /** The first answer among the mappers, in the order they were added. */
+  toProblem(error: unknown): Problem | null {
+    for (const mapper of this.mappers) {
+      const problem = mapper(error);
+      if (problem !== null) return problem;
+    }
+    return null;
+  }
+}
 
 /**
  * Answers every error as `application/problem+json`. An app maps its domain errors by extending it, overriding `toProblem`

@@ -1,3 +1,6 @@
+import { STATUS_CODES } from 'node:http';
+import { HttpException } from '@nestjs/common';
+
 /** An error answer as RFC 9457 describes it. `headers` are sent along and are not part of the body. */
 export interface Problem {
   status: number;
@@ -10,4 +13,99 @@ export interface Problem {
   headers?: Record<string, string>;
   /** Further members of the body. They cannot replace the standard ones. */
   extensions?: Record<string, unknown>;
+}
+
+export const PROBLEM_JSON = 'application/problem+json';
+
+/** The RFC 9457 body of a problem. @param instance path of the request, without its query */
+export function renderProblem(problem: Problem, instance: string, traceId: string): string {
+  const { status, type, title, detail, errors, extensions } = problem;
+  return JSON.stringify({
+    ...extensions,
+    type: type ?? 'about:blank',
+    title: title ?? STATUS_CODES[status] ?? 'Error',
+    status,
+    detail,
+    instance,
+    traceId,
+    errors,
+  });
+}
+
+/** An HTTP error that is answered as exactly this problem (RFC 9457). */
+export class ProblemException extends HttpException {
+  readonly problem: Problem;
+
+  constructor({ cause, ...problem }: Problem & { cause?: unknown }) {
+    super(problem.detail ?? problem.title ?? `status ${problem.status}`, problem.status, { cause });
+    this.problem = problem;
+  }
+}
+
+/** A problem that carries its status and, where given, a sentence for the caller. */
+function plain(
+  status: number,
+  detail: string | undefined,
+  rest: Omit<Problem, 'status'> = {},
+): ProblemException {
+  return new ProblemException({ status, ...(detail === undefined ? {} : { detail }), ...rest });
+}
+
+/** Builders of the problems that services answer with. `detail` is read by callers: no internals, no secrets. */
+export const problems = {
+  /** 400, with what is wrong by field. */
+  badRequest: (detail?: string, errors?: Record<string, string[]>): ProblemException =>
+    plain(400, detail, errors === undefined ? {} : { errors }),
+  /** 401 with the `WWW-Authenticate: Bearer` challenge. */
+  unauthorized: (detail?: string): ProblemException =>
+    plain(401, detail, { headers: { 'WWW-Authenticate': 'Bearer' } }),
+  forbidden: (detail?: string): ProblemException => plain(403, detail),
+  /** 404; `type` tells the caller's own missing resource from a wrong address. */
+  notFound: (detail?: string, type?: string): ProblemException =>
+    plain(404, detail, type === undefined ? {} : { type }),
+  unsupportedMediaType: (detail?: string): ProblemException => plain(415, detail),
+  unprocessable: (detail?: string, extensions?: Record<string, unknown>): ProblemException =>
+    plain(422, detail, extensions === undefined ? {} : { extensions }),
+  badGateway: (detail?: string): ProblemException => plain(502, detail),
+  /** 503 with Retry-After. */
+  serviceUnavailable: (detail?: string, retryAfterSeconds = 1): ProblemException =>
+    plain(503, detail, { headers: { 'Retry-After': String(retryAfterSeconds) } }),
+  gatewayTimeout: (detail?: string): ProblemException => plain(504, detail),
+} as const;
+
+/** What callers read about statuses that Fastify or Nest raise by themselves; their own texts may quote the request. */
+const DETAILS: Partial<Record<number, string>> = {
+  400: 'The request could not be understood.',
+  404: 'There is nothing at this address.',
+  408: 'The request did not arrive in time.',
+  413: 'The request body is too large.',
+  414: 'The address or one of its parts is too long.',
+  415: 'This content type is not supported.',
+  431: 'The request headers are too large.',
+};
+
+/** The problem of a Nest or Fastify HTTP error, of any kind; null for an error that carries no HTTP status. */
+export function httpProblem(error: unknown): Problem | null {
+  if (error instanceof ProblemException) return error.problem;
+  if (error instanceof HttpException) return fromHttpException(error);
+  const status = (error as { statusCode?: unknown } | null | undefined)?.statusCode;
+  const isHttp = typeof status === 'number' && status >= 400 && status < 500;
+  return isHttp ? defaultProblem(status) : null;
+}
+
+/** The problem of a status nobody said more about. */
+export function defaultProblem(status: number): Problem {
+  const detail = DETAILS[status];
+  return detail === undefined ? { status } : { status, detail };
+}
+
+/** Keeps what the app itself wrote into an exception; drops Nest's own texts, which only repeat the status. */
+function fromHttpException(error: HttpException): Problem {
+  const status = error.getStatus();
+  const response = error.getResponse();
+  const message = typeof response === 'string' ? response : (response as { message?: unknown }).message;
+  if (Array.isArray(message)) return { ...defaultProblem(status), errors: { request: message.map(String) } };
+  // Above 499 a text may tell internals.
+  if (typeof message !== 'string' || status >= 500) return defaultProblem(status);
+  return { status, detail: message };
 }

@@ -1,7 +1,6 @@
 import { HttpException, NotFoundException } from '@nestjs/common';
 import { ProblemException, problems } from '../index';
-import { httpProblem } from './http-problem';
-import { renderProblem } from './render-problem';
+import { httpProblem, renderProblem } from './problem';
 
 describe('problems', () => {
   it('carry status and detail as an HttpException does', () => {

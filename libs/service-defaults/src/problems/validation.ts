@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { ArgumentMetadata, PipeTransform } from '@nestjs/common';
-// Not from `nestjs-zod` itself: that loads @nestjs/swagger.
 import { isZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import type { ProblemException } from './problem-exception';
-import { problems } from './problem-exception';
+import { problems } from './problem';
+import type { ProblemException } from './problem';
+
+// Not from `nestjs-zod` itself: that loads @nestjs/swagger.
 
 /** 400 with what is wrong by field (`a.b.0`; `request` for the whole). Messages say what is expected, never what was sent. */
 export function validationProblem(error: unknown): ProblemException {

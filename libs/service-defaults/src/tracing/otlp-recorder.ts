@@ -1,5 +1,5 @@
-// Only ever imported lazily (see Tracing): a service that exports no traces does not load OpenTelemetry's SDK.
 import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
 import {
   createTraceState,
   ROOT_CONTEXT,
@@ -10,13 +10,14 @@ import {
 import type { Attributes, Context, Span, SpanContext, Tracer } from '@opentelemetry/api';
 import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor, RandomIdGenerator } from '@opentelemetry/sdk-trace-base';
-import type { IdGenerator } from '@opentelemetry/sdk-trace-base';
-import { otlpExporter } from './otlp-exporter';
-import { samplerOf } from './sampler';
+import type { IdGenerator, ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { recordSpansWith } from './spans';
 import type { SpanKind, SpanOptions, SpanRecorder } from './spans';
+import { withoutTrace } from './trace-context';
 import type { RecordedSpan, SpanAttributes, TraceContext } from './trace-context';
 import type { ExportPlan, TracingConfig } from './tracing-settings';
+
+// Only ever imported lazily (see Tracing): a service that exports no traces does not load OpenTelemetry's SDK.
 
 const KINDS = {
   internal: OtelSpanKind.INTERNAL,
@@ -34,17 +35,15 @@ export interface StartedTracing {
 }
 
 /** Starts to record spans and to export them in batches. The queue is bounded: while the collector is away, spans are dropped and
- *  nothing waits. */
+ *  nothing waits. The SDK itself reads the variables of its sampler and its batches, which the configuration has checked. */
 export async function startOtlpRecorder(
   plan: ExportPlan,
   config: TracingConfig,
   about: { name: string; version: string },
 ): Promise<StartedTracing> {
   const ids = new TraceIds();
-  const maxQueueSize = config.OTEL_BSP_MAX_QUEUE_SIZE ?? 2_048;
   const provider = new BasicTracerProvider({
     idGenerator: ids,
-    sampler: samplerOf(config),
     resource: defaultResource().merge(
       resourceFromAttributes({
         'service.instance.id': randomUUID(),
@@ -55,14 +54,7 @@ export async function startOtlpRecorder(
       }),
     ),
     spanLimits: { attributeValueLengthLimit: MAX_ATTRIBUTE_LENGTH },
-    spanProcessors: [
-      new BatchSpanProcessor(await otlpExporter(plan), {
-        maxQueueSize,
-        maxExportBatchSize: Math.min(config.OTEL_BSP_MAX_EXPORT_BATCH_SIZE ?? 512, maxQueueSize),
-        scheduledDelayMillis: config.OTEL_BSP_SCHEDULE_DELAY ?? 5_000,
-        exportTimeoutMillis: config.OTEL_BSP_EXPORT_TIMEOUT ?? 30_000,
-      }),
-    ],
+    spanProcessors: [new BatchSpanProcessor(await otlpExporter(plan))],
   });
   recordSpansWith(new OtelRecorder(provider.getTracer(about.name, about.version), ids));
   return { shutdown: () => provider.shutdown() };
@@ -151,4 +143,55 @@ function spanContextOf({
     isRemote: span === undefined,
     ...(state === undefined ? {} : { traceState: createTraceState(state) }),
   };
+}
+
+type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0];
+
+const SUCCESS = 0;
+
+/** The exporter for a plan; loads the one that its protocol needs. */
+async function otlpExporter(plan: ExportPlan): Promise<SpanExporter> {
+  const { OTLPTraceExporter } =
+    plan.protocol === 'http/json'
+      ? await import('@opentelemetry/exporter-trace-otlp-http')
+      : await import('@opentelemetry/exporter-trace-otlp-proto');
+  const compression = (plan.isCompressed ? 'gzip' : 'none') as never;
+  const { url, headers, timeoutMs: timeoutMillis } = plan;
+  return new ReportingExporter(
+    new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis, compression }),
+  );
+}
+
+/** Tells of an outage of the collector once, not for every batch that is lost in it. */
+class ReportingExporter implements SpanExporter {
+  private readonly logger = new Logger('tracing');
+  private isFailing = false;
+
+  constructor(private readonly exporter: SpanExporter) {}
+
+  export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
+    this.exporter.export(spans, (result) => {
+      withoutTrace(() => {
+        this.report(result);
+      });
+      done(result);
+    });
+  }
+
+  forceFlush(): Promise<void> {
+    return this.exporter.forceFlush?.() ?? Promise.resolve();
+  }
+
+  shutdown(): Promise<void> {
+    return this.exporter.shutdown();
+  }
+
+  private report(result: ExportResult): void {
+    const hasFailed = (result.code as number) !== SUCCESS;
+    if (hasFailed && !this.isFailing)
+      // The type only: a text might quote the address with what stands in it.
+      this.logger.warn(`spans cannot be exported and are dropped: ${result.error?.name ?? 'refused'}`);
+    if (!hasFailed && this.isFailing) this.logger.log('spans are exported again');
+    this.isFailing = hasFailed;
+  }
 }

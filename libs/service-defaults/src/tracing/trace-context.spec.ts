@@ -6,8 +6,8 @@ import {
   traceHeaders,
   traceIdOf,
   traceOf,
-  withTrace,
   withoutTrace,
+  withTrace,
 } from '../index';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';

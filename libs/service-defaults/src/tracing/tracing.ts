@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { OnApplicationShutdown } from '@nestjs/common';
-import { SECOND_MS, sleep } from '@platform/time';
+import { SECOND_MS } from '@platform/time';
+import { withinLimit } from '../within-limit';
 import type { StartedTracing } from './otlp-recorder';
 import { recordSpansWith } from './spans';
 import { exportPlan } from './tracing-settings';
@@ -25,18 +26,10 @@ export class Tracing implements OnApplicationShutdown {
     const { started } = this;
     if (started === null) return;
     recordSpansWith(null);
-    const limit = new AbortController();
-    const expired = sleep(FLUSH_LIMIT_MS, limit.signal).then(() =>
-      Promise.reject(new Error(`no answer within ${String(FLUSH_LIMIT_MS)} ms`)),
-    );
-    // Aborted below, when nobody waits for it any more.
-    expired.catch(() => undefined);
     try {
-      await Promise.race([started.shutdown(), expired]);
+      await withinLimit(() => started.shutdown(), FLUSH_LIMIT_MS);
     } catch (error) {
       new Logger('tracing').warn(`the last spans were not exported: ${String(error)}`);
-    } finally {
-      limit.abort();
     }
   }
 }

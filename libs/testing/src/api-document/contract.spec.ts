@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '@platform/service-defaults';
+import type { OpenApiDocument } from '@platform/open-api';
 import { Contract } from './contract';
 import type { Exchange } from './exchange';
 

@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '@platform/service-defaults';
+import type { OpenApiDocument } from '@platform/open-api';
 import { Ajv2020 } from 'ajv/dist/2020';
 import type { ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';

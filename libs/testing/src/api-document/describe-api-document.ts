@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { previewDocument } from '@platform/service-defaults';
-import type { OpenApiDocument, ServiceDefinition } from '@platform/service-defaults';
+import { previewDocument } from '@platform/open-api';
+import type { OpenApiDocument } from '@platform/open-api';
+import type { ServiceDefinition } from '@platform/service-defaults';
 import { clientTypeErrors } from './client-types';
 import { lintDocument } from './lint-document';
 import { documentFile } from './workspace-file';

@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '@platform/service-defaults';
+import type { OpenApiDocument } from '@platform/open-api';
 
 /** An operation of a document and where it is. */
 export interface FoundOperation {

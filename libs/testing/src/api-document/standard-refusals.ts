@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '@platform/service-defaults';
+import type { OpenApiDocument } from '@platform/open-api';
 import { apiDocument } from './workspace-file';
 
 type Operation = OpenApiDocument['paths'][string][string];

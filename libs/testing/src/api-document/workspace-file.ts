@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { OpenApiDocument } from '@platform/service-defaults';
+import type { OpenApiDocument } from '@platform/open-api';
 
 /** Path of a file of the workspace, whichever folder the tests were started in. */
 export function workspaceFile(...segments: string[]): string {

@@ -1,10 +1,51 @@
-import { sleep } from '@platform/time';
-import type { HealthCheck, HealthRegistry } from './health-registry';
+import { Injectable } from '@nestjs/common';
+import { withinLimit } from '../within-limit';
+
+/** A named condition: `check` resolves when it holds and rejects when it does not. */
+interface HealthCheck {
+  name: string;
+  check(): Promise<void>;
+}
+
+/** What this replica needs to be ready and to have started. Libraries add their checks when their module starts. */
+@Injectable()
+export class HealthRegistry {
+  private readonly readiness: HealthCheck[] = [];
+  private readonly startup: HealthCheck[] = [];
+  private shuttingDown = false;
+
+  /** A condition for taking traffic, asked on every probe of `/health/ready`. */
+  addReadinessCheck(check: HealthCheck): void {
+    this.readiness.push(check);
+  }
+
+  /** A condition that stays true once it was, e.g. "migrations are applied"; readiness needs it too. */
+  addStartupCheck(check: HealthCheck): void {
+    this.startup.push(check);
+  }
+
+  get readinessChecks(): readonly HealthCheck[] {
+    return this.readiness;
+  }
+
+  get startupChecks(): readonly HealthCheck[] {
+    return this.startup;
+  }
+
+  /** From now on this replica says "not ready", so that no new traffic is sent to it. */
+  markShuttingDown(): void {
+    this.shuttingDown = true;
+  }
+
+  get isShuttingDown(): boolean {
+    return this.shuttingDown;
+  }
+}
 
 const CHECK_LIMIT_MS = 2_000;
 
 /** `excluded`: not asked, because whoever asked said so. */
-export type CheckState = 'ok' | 'failed' | 'excluded';
+type CheckState = 'ok' | 'failed' | 'excluded';
 
 /** Whether every condition holds, and which. */
 export interface HealthReport {
@@ -68,20 +109,12 @@ export class HealthReporter {
   }
 
   private async stateOf(condition: HealthCheck): Promise<CheckState> {
-    const limit = new AbortController();
     try {
-      await Promise.race([condition.check(), expire(limit.signal)]);
+      await withinLimit(() => condition.check(), CHECK_LIMIT_MS);
       return 'ok';
     } catch (error) {
       this.onFailure(condition.name, error);
       return 'failed';
-    } finally {
-      limit.abort();
     }
   }
-}
-
-async function expire(signal: AbortSignal): Promise<never> {
-  await sleep(CHECK_LIMIT_MS, signal);
-  throw new Error(`no answer within ${CHECK_LIMIT_MS} ms`);
 }

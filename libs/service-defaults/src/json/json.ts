@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { problems } from '../problems/problem-exception';
-import { isDeeperThan } from './json-depth';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { problems } from '../problems/problem';
 
 /** Deeper bodies are refused, so that no recursive code meets them. */
 const MAX_BODY_DEPTH = 1_024;
@@ -58,4 +57,43 @@ function textOf(request: FastifyRequest, bytes: Buffer): string {
   }
   if (!isUtf8(bytes)) throw problems.badRequest('The request body is not valid UTF-8.');
   return bytes.toString('utf8');
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** True when arrays and objects nest deeper than `maxDepth` levels. Iterative: recursion over hostile input ends in a RangeError. */
+export function isDeeperThan(jsonText: string, maxDepth: number): boolean {
+  // Each level takes an opening and a closing character.
+  if (jsonText.length <= maxDepth * 2) return false;
+  let depth = 0;
+  for (let at = 0; at < jsonText.length; at += 1) {
+    const code = jsonText.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(jsonText, at);
+    else if (code === 0x5b || code === 0x7b) depth += 1;
+    else if (code === 0x5d || code === 0x7d) depth -= 1;
+    if (depth > maxDepth) return true;
+  }
+  return false;
+}
+
+/** Index of the quote that ends the string beginning at `start`, or the length of the text. */
+function endOfString(text: string, start: number): number {
+  let at = start + 1;
+  while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  return at;
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** Answers with JSON that already is text, exactly as it is: nothing parses or re-serialises it. */
+export function sendJsonText(reply: FastifyReply, jsonText: string, status = 200): void {
+  void reply.code(status).header('content-type', JSON_TYPE).send(jsonText);
+}
+
+/**
+ * Answers 200 with a bare JSON string, quotes included. Needed because Nest sends a returned string as text/plain, unquoted.
+ */
+export function jsonStringReply(reply: FastifyReply, value: string): void {
+  sendJsonText(reply, JSON.stringify(value));
 }

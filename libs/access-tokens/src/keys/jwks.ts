@@ -1,13 +1,51 @@
-import type { Clock } from '@platform/time';
+import { types } from 'node:util';
 import { SYSTEM_CLOCK } from '@platform/time';
-import { authServiceAddress } from '../auth-service-address';
+import type { Clock } from '@platform/time';
+import { z } from 'zod';
 import { TokenVerificationUnavailableError } from '../token/access-token-error';
-import { keysFromJwks } from './jwks-document';
-import { KeyRing } from './key-ring';
-import type { KeyQuery, KeySource } from './key-source';
-import type { VerificationKey } from './verification-key';
+import { KEY_ID_PATTERN } from '../token/parse-token';
+import { createVerificationKey, KeyRing } from './keys';
+import type { KeyQuery, KeySource, VerificationKey } from './keys';
 
-export interface JwksKeysOptions {
+const ALGORITHM_OF_TYPE = { RSA: 'RS256', EC: 'ES256' } as const;
+
+const jwk = z.looseObject({
+  kty: z.enum(['RSA', 'EC']),
+  kid: z.string().regex(KEY_ID_PATTERN),
+  alg: z.enum(['RS256', 'ES256']).optional(),
+  use: z.literal('sig').optional(),
+});
+const jwks = z.object({ keys: z.array(z.unknown()).max(100) });
+
+/**
+ * The keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. Entries that we do not understand, cannot import
+ * or must not use (symmetric, weak, for encryption, without a usable `kid`) are left out, as the RFC asks.
+ * @throws {Error} when it is not a JWK Set at all, or names one key id twice
+ */
+function keysFromJwks(document: unknown, issuer: string | undefined): VerificationKey[] {
+  const keys = jwks.parse(document).keys.map((entry) => keyFromJwk(entry, issuer));
+  return keys.filter((key) => key !== null);
+}
+
+function keyFromJwk(entry: unknown, issuer: string | undefined): VerificationKey | null {
+  const read = jwk.safeParse(entry);
+  if (!read.success) return null;
+  const { kty, kid, alg } = read.data;
+  if (alg !== undefined && alg !== ALGORITHM_OF_TYPE[kty]) return null;
+  try {
+    return createVerificationKey({
+      kid,
+      alg: ALGORITHM_OF_TYPE[kty],
+      publicKey: read.data,
+      ...(issuer === undefined ? {} : { issuer }),
+    });
+  } catch (error) {
+    if (types.isNativeError(error)) return null;
+    throw error;
+  }
+}
+
+interface JwksKeysOptions {
   /** Address of the JWK Set. Configuration, never a token's `jku`. */
   url: string;
   /** Whose keys they are; left out: the platform's own issuer's. Tokens of others never cause a request. */
@@ -37,6 +75,11 @@ const MAX_DOCUMENT_BYTES = 256 * 1024;
  *  request at a time, bounded wait). RS256 and ES256 only: a published key is never a shared secret. */
 export function jwksKeys(options: JwksKeysOptions): KeySource {
   return new JwksKeys(options);
+}
+
+/** The address of one of auth-service's routes (path without leading slash), below whatever path the service is published under. */
+export function authServiceAddress(authServiceUrl: string, path: string): URL {
+  return new URL(path, authServiceUrl.endsWith('/') ? authServiceUrl : `${authServiceUrl}/`);
 }
 
 /** The asymmetric keys that auth-service publishes at `/auth/.well-known/jwks.json`; see `jwksKeys`. */

@@ -1,6 +1,37 @@
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { problems } from '../problems/problem-exception';
+import { z } from 'zod';
+import type { ParameterDocs } from '../open-api/documented';
+import { problems } from '../problems/problem';
+
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1_000;
+
+/** Query piece `pageKey`: the cursor of the previous page. `SignedCursor` decides whether it is one of ours. */
+export const pageKeyQuery = z.string().min(1).max(8_192).optional();
+
+/** Query piece `pageSize`: 1 to 1,000, 100 unless given. Additive to the specification. */
+export const pageSizeQuery = z
+  .string()
+  .regex(/^[1-9]\d{0,3}$/, 'must be an integer from 1 to 1000')
+  .transform(Number)
+  .refine((size) => size <= MAX_PAGE_SIZE, 'must be an integer from 1 to 1000')
+  .default(DEFAULT_PAGE_SIZE);
+
+/** What API documents say of the two query parameters of a paged list. */
+export const PAGE_QUERY_DOCS = {
+  pageKey: {
+    description:
+      '`nextPageKey` of the previous page, as it was. It belongs to this list and its filters; any other text is refused.',
+  },
+  pageSize: {
+    description: 'How many entries a page has at most.',
+    schema: { type: 'integer', minimum: 1, maximum: MAX_PAGE_SIZE, default: DEFAULT_PAGE_SIZE },
+    example: 50,
+  },
+} as const satisfies Record<string, ParameterDocs>;
+
+export const NEXT_PAGE_KEY_DESCRIPTION = 'Opaque: `pageKey` of the next page; null on the last one.';
 
 const TAG_BYTES = 16;
 const MAX_TEXT_LENGTH = 8_192;

@@ -1,0 +1,54 @@
+import { createZodDto } from 'nestjs-zod/dto';
+import { z } from 'zod';
+
+export class HasAccessQueryDto extends createZodDto(
+  z.object({
+    expectedUserId: z
+      .string()
+      .regex(/^-?\d{1,16}$/, 'must be an integer')
+      .transform(Number)
+      .refine(Number.isSafeInteger, 'must be an integer')
+      .optional()
+      .meta({
+        ...{ type: 'integer', pattern: undefined },
+        description: 'The user to ask about; without it the user of the token.',
+        example: 9001,
+      }),
+  }),
+) {}
+
+const member = z
+  .object({
+    type: z.string().meta({ description: 'Always `SecurityEditor`.' }),
+    key: z.string().meta({ description: '`UserName` or `GroupName`.' }),
+    value: z.string().meta({ description: 'The name.' }),
+  })
+  .meta({ id: 'RoleMember' });
+
+export class RoleMembersResponse extends createZodDto(
+  z.object({
+    members: z.array(member),
+    identityNames: z.array(z.string()).meta({ description: 'The user names among the members, each once.' }),
+  }),
+) {}
+
+export const ROLE_MEMBERS_EXAMPLES = {
+  operations: {
+    summary: 'A group in a group, and a user in it',
+    value: {
+      members: [
+        { type: 'SecurityEditor', key: 'GroupName', value: 'Dispatch' },
+        { type: 'SecurityEditor', key: 'UserName', value: 'ivy.internal' },
+      ],
+      identityNames: ['ivy.internal'],
+    },
+  },
+  none: { summary: 'No such group', value: { members: [], identityNames: [] } },
+};
+
+export class HasAccessResponse extends createZodDto(z.object({ hasAccess: z.boolean() })) {}
+
+export const HAS_ACCESS_EXAMPLES = {
+  yes: { summary: 'Yes', value: { hasAccess: true } },
+  no: { summary: 'No', value: { hasAccess: false } },
+};

@@ -1,0 +1,214 @@
+import type { INestApplication, Type } from '@nestjs/common';
+import { METHOD_METADATA } from '@nestjs/common/constants';
+import { ModulesContainer } from '@nestjs/core';
+import type { RequestBodyObject } from '@nestjs/swagger';
+import { documentedAccess } from '@platform/access-tokens';
+import { OPERATION_DOCS, operationObject, SchemaComponents } from '@platform/service-defaults';
+import type { OperationDocs, RouteRequirement } from '@platform/service-defaults';
+import { applyDeferredDecorators, OMITTED_RESPONSES } from './decorators';
+import { HEALTH_SCHEMAS, HEALTH_TAG, healthPaths } from './health-document';
+import { ProblemDto, STANDARD_RESPONSES, standardResponses } from './problem-responses';
+import { keepAliases, publicSchemas, tidy } from './schemas';
+import type { OpenApiDocument, Operation, ParameterObject, Schema } from './schemas';
+
+/** What the document says of the service as a whole. */
+export interface AboutApi {
+  readonly title: string;
+  readonly version: string;
+  /** Markdown: what the service is for, and how to begin. */
+  readonly description: string;
+  /** Groups of operations, in the order in which they are shown. */
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  /** Where the service listens in development. */
+  readonly developmentUrl: string;
+}
+
+/** Extension by which a scanned operation is found among the routes; the document does not show it. */
+const ROUTE = 'x-route';
+
+interface ScannedOperation extends Operation {
+  [ROUTE]: string;
+  [OMITTED_RESPONSES]?: readonly number[];
+}
+
+/**
+ * The OpenAPI 3.1 document of an application. Nest and nestjs-zod write the operations and schemas; this adds who may call each operation
+ * and the responses that all have. @throws {Error} when a route lacks its description, or the two do not fit
+ */
+export async function buildDocument(app: INestApplication, about: AboutApi): Promise<OpenApiDocument> {
+  const { document, routes } = await scan(app, about);
+  const legacy = new SchemaComponents();
+  const paths: OpenApiDocument['paths'] = {};
+  for (const [path, methods] of Object.entries(document.paths).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    for (const [method, operation] of Object.entries(methods))
+      (paths[path] ??= {})[method] = finished({ path, method }, operation as ScannedOperation, {
+        routes,
+        legacy,
+      });
+  }
+  const { openapi, servers, tags, security, components } = document;
+  const { title, version, description } = about;
+  const used = JSON.stringify(paths);
+  const isUsed = ([name]: [string, unknown]): boolean => used.includes(`/responses/${name}"`);
+  const { schemas, rename } = publicSchemas({
+    ...components.schemas,
+    ...(legacy.sorted() as Record<string, Schema>),
+  });
+  return rename({
+    ...{ openapi, info: { title, version, description, license: { name: 'MIT', identifier: 'MIT' } } },
+    ...{ servers, tags, security },
+    paths: { ...paths, ...healthPaths() },
+    components: {
+      schemas,
+      responses: Object.fromEntries(Object.entries(STANDARD_RESPONSES).filter(isUsed)),
+      securitySchemes: components.securitySchemes,
+    },
+  } as OpenApiDocument);
+}
+
+/** Loads what scans when it is first needed: a service starts without it. */
+async function scan(
+  app: INestApplication,
+  about: AboutApi,
+): Promise<{ document: OpenApiDocument; routes: ReadonlyMap<string, Route> }> {
+  const [swagger, { cleanupOpenApiDoc }] = await Promise.all([
+    import('@nestjs/swagger'),
+    import('nestjs-zod'),
+  ]);
+  applyDeferredDecorators(swagger);
+  const routes = markRoutes(app, swagger);
+  const scanned = swagger.SwaggerModule.createDocument(app, header(new swagger.DocumentBuilder(), about), {
+    operationIdFactory: () => '',
+    autoTagControllers: false,
+    extraModels: [ProblemDto.Output, ...HEALTH_SCHEMAS],
+  });
+  keepAliases(scanned.components?.schemas ?? {});
+  return { document: cleanupOpenApiDoc(scanned) as unknown as OpenApiDocument, routes };
+}
+
+interface Route {
+  readonly access: RouteRequirement;
+  /** Of a route that is still described by `@Documented`. */
+  readonly docs: OperationDocs | undefined;
+}
+
+type Handler = (...args: unknown[]) => unknown;
+type Swagger = typeof import('@nestjs/swagger');
+
+function header(
+  builder: InstanceType<Swagger['DocumentBuilder']>,
+  { tags, developmentUrl }: AboutApi,
+): ReturnType<typeof builder.build> {
+  builder.setOpenAPIVersion('3.1.0');
+  builder.addServer('/', 'The server that serves this document');
+  builder.addServer(developmentUrl, 'The platform in development (`npm start`)');
+  for (const tag of [...tags, HEALTH_TAG]) builder.addTag(tag.name, tag.description);
+  return builder
+    .addSecurityRequirements('accessToken')
+    .addSecurity('accessToken', {
+      type: 'http',
+      scheme: 'bearer',
+      bearerFormat: 'JWT',
+      description: 'An access token of the authentication service: `Authorization: Bearer <ACCESS_TOKEN>`.',
+    })
+    .build();
+}
+
+/** Gives every route an extension with its name, and returns who may call it, by that name. */
+function markRoutes(app: INestApplication, { ApiExtension }: Swagger): ReadonlyMap<string, Route> {
+  const routes = new Map<string, Route>();
+  const modules = [...app.get(ModulesContainer).values()];
+  for (const { metatype } of modules.flatMap((module) => [...module.controllers.values()])) {
+    const controller = metatype as Type;
+    const prototype = controller.prototype as Record<string, Handler | undefined>;
+    for (const method of Object.getOwnPropertyNames(prototype)) {
+      const handler = prototype[method];
+      if (typeof handler !== 'function' || !Reflect.hasMetadata(METHOD_METADATA, handler)) continue;
+      const name = `${controller.name}.${method}`;
+      ApiExtension(ROUTE, name)(prototype, method, { value: handler });
+      const docs = Reflect.getMetadata(OPERATION_DOCS, handler) as OperationDocs | undefined;
+      routes.set(name, { access: documentedAccess(controller, handler), docs });
+    }
+  }
+  return routes;
+}
+
+/** One operation as readers see it. */
+function finished(
+  place: { readonly path: string; readonly method: string },
+  scanned: ScannedOperation,
+  { routes, legacy }: { routes: ReadonlyMap<string, Route>; legacy: SchemaComponents },
+): Operation {
+  const route = scanned[ROUTE];
+  const { access, docs } = routes.get(route) ?? {};
+  if (access !== undefined && docs !== undefined)
+    return operationObject(place, scanned as never, { docs, access }, legacy);
+  const missing = gaps(scanned);
+  if (access === undefined || missing.length > 0)
+    throw new Error(`${route}: the route is not documented: ${missing.join(', ')}`);
+  const { operationId, tags, summary, deprecated, requestBody } = scanned;
+  const description = [scanned.description, access.needs && `Needs ${access.needs}.`]
+    .filter(Boolean)
+    .join('\n\n');
+  const parameters = parametersOf(route, place.path, scanned);
+  const standard = Object.entries(standardResponses(access, place.method !== 'get')).filter(
+    ([status]) => !scanned[OMITTED_RESPONSES]?.includes(Number(status)),
+  );
+  return {
+    ...{ operationId, tags, summary },
+    ...(description === '' ? {} : { description }),
+    ...(deprecated === true ? { deprecated } : {}),
+    // No name in the list: nothing is needed.
+    security: access.isPublic ? [] : [{ accessToken: [] }],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(requestBody === undefined ? {} : { requestBody: bodyOf(requestBody) }),
+    responses: { ...Object.fromEntries(standard), ...scanned.responses },
+  } as Operation;
+}
+
+function bodyOf({ description, required = true, content }: RequestBodyObject): RequestBodyObject {
+  return { ...(description === undefined ? {} : { description }), required, content };
+}
+
+/** What a description lacks. Nest fills in a response without words where none is given. */
+function gaps({ operationId, summary, tags = [], responses }: ScannedOperation): string[] {
+  const silent = Object.entries(responses).filter(
+    ([, response]) => !('$ref' in response) && response.description === '',
+  );
+  return [
+    ...(operationId === '' ? ['no operationId'] : []),
+    ...(summary ? [] : ['no summary']),
+    ...(tags.length === 1 ? [] : ['not exactly one tag']),
+    ...silent.map(([status]) => `no description of its response ${status}`),
+  ];
+}
+
+const PLACES = ['path', 'query', 'header'];
+
+/** @throws {Error} for a parameter without a description, or the description of one that is not in the path */
+function parametersOf(route: string, path: string, { parameters = [] }: ScannedOperation): ParameterObject[] {
+  const described = parameters.filter(({ description }) => description !== undefined);
+  // Nest knows a header by the lower-case name by which the handler asks for it, its description by the proper one.
+  const isDescribed = ({ name }: ParameterObject): boolean =>
+    described.some((parameter) => parameter.name.toLowerCase() === name.toLowerCase());
+  const wrong = parameters.filter(
+    (parameter) =>
+      !isDescribed(parameter) || (parameter.in === 'path' && !path.includes(`{${parameter.name}}`)),
+  );
+  if (wrong.length > 0) {
+    const names = wrong.map(({ name }) => name).join(', ');
+    throw new Error(`${route}: parameters do not fit their descriptions: ${names}`);
+  }
+  return described.sort((a, b) => PLACES.indexOf(a.in) - PLACES.indexOf(b.in)).map(parameterOf);
+}
+
+function parameterOf(parameter: ParameterObject): ParameterObject {
+  const { name, in: place, required = false, description, schema = {} } = parameter;
+  const { example, ...type } = tidy(schema) as Record<string, unknown>;
+  return {
+    ...{ name, in: place, required: place === 'path' || required },
+    ...(description === undefined ? {} : { description }),
+    schema: type,
+    ...(example === undefined ? {} : { example }),
+  };
+}

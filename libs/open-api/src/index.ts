@@ -1,0 +1,28 @@
+export { OpenApi, previewDocument, GETTING_A_TOKEN, conventions } from './open-api';
+export type { OpenApiDocument } from './schemas';
+export {
+  ApiBody,
+  ApiConsumes,
+  ApiCreatedResponse,
+  ApiExtension,
+  ApiExtraModels,
+  ApiHeader,
+  ApiHeaders,
+  ApiOkResponse,
+  ApiOperation,
+  ApiParam,
+  ApiQuery,
+  ApiResponse,
+  ApiTags,
+  NeverFails,
+  OmitStandardResponses,
+  PagedQuery,
+} from './decorators';
+export {
+  ProblemResponse,
+  RESPONSE_HEADERS,
+  jsonContent,
+  problemBody,
+  problemContent,
+} from './problem-responses';
+export type { ProblemExample } from './problem-responses';
