@@ -1,4 +1,4 @@
-import type { Laboratory } from '#start/laboratory.ts';
+import type { Laboratory } from '#platform/laboratory.ts';
 
 /** Somebody who does the work: our service, a peer, or the bare machinery under both. */
 export interface Contestant {

@@ -2,12 +2,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
 import { ArgumentsError, parseBenchArguments, USAGE, type BenchArguments } from './arguments.ts';
 import { BENCHMARKS } from './catalogue.ts';
 import type { Benchmark } from './benchmark.ts';
-import { PROJECT_ROOTS } from '#start/deployables.ts';
-import { Laboratory, WORKSPACE } from '#start/laboratory.ts';
+import { PROJECT_ROOTS } from '#platform/programs.ts';
+import { Laboratory, WORKSPACE } from '#platform/laboratory.ts';
 import { goalText } from './report/markdown.ts';
 import type { BenchmarkResult } from './report/results.ts';
 import { describeRun, writeReport } from './report/write-report.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Contestant } from './benchmark.ts';
-import type { Variables } from '#start/environments.ts';
-import type { Laboratory, RunningProgram } from '#start/laboratory.ts';
+import type { Variables } from '#platform/environments.ts';
+import type { Laboratory, RunningProgram } from '#platform/laboratory.ts';
 
 /** Has a program measure and gives the figure. @throws when it cannot */
 export async function measureAt(url: string, measurement: string, seconds: number): Promise<number> {

@@ -1,6 +1,6 @@
-import { SERVICES } from '#start/deployables.ts';
-import type { PlatformSettings } from '#start/environments.ts';
-import { productionEnvironment, type Laboratory } from '#start/laboratory.ts';
+import { SERVICES } from '#platform/programs.ts';
+import type { PlatformSettings } from '#platform/environments.ts';
+import { productionEnvironment, type Laboratory } from '#platform/laboratory.ts';
 import { startMeasuredProgram, type MeasuredProgram } from './measured-program.ts';
 
 /** Starts the task service whose parts are measured one by one, on databases of its own. It asks auth-service for revocations all

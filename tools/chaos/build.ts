@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { PROJECT_ROOTS } from '#start/deployables.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
+import { PROJECT_ROOTS } from '#platform/programs.ts';
 
 /** Bundles services and neighbours into `dist`, as the build does. @throws {FriendlyError} with what the bundler wrote */
 export function build(workspace: string): void {

@@ -1,7 +1,7 @@
 /** `npm run chaos`: breaks a platform of its own under load and compares what was acknowledged with what is there. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
 import { build } from './build.ts';
 import { ArgumentsError, parseChaosArguments, USAGE, type ChaosArguments } from './arguments.ts';
 import { Cluster } from './cluster/cluster.ts';

@@ -1,5 +1,5 @@
 // `npm run leak`: see leak/main.ts.
-import { ensureRuntime, runProgram } from '#infrastructure/install.mjs';
+import { ensureRuntime, runProgram } from '#platform/install.mjs';
 
 ensureRuntime();
 runProgram('tools/fuzz/leak/main.ts', process.argv.slice(2));

@@ -1,6 +1,6 @@
 /** `npm run fuzz`: sends the platform hostile requests and holds its answers to the OpenAPI documents. */
 import { randomInt } from 'node:crypto';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
 import { ArgumentsError, parseFuzzArguments, USAGE, type FuzzArguments } from './arguments.ts';
 import type { FuzzRequest } from './fuzz-request.ts';
 import type { Outcome } from './http/connections.ts';

@@ -1,6 +1,6 @@
-import { SERVICES, NEIGHBOURS, PROJECT_ROOTS, type ServiceName } from '#start/deployables.ts';
-import { Laboratory, type RunningProgram } from '#start/laboratory.ts';
-import type { PlatformSettings, Variables } from '#start/environments.ts';
+import { SERVICES, NEIGHBOURS, PROJECT_ROOTS, type ServiceName } from '#platform/programs.ts';
+import { Laboratory, type RunningProgram } from '#platform/laboratory.ts';
+import type { PlatformSettings, Variables } from '#platform/environments.ts';
 
 export const SERVICE_NAMES = SERVICES.map(({ service }) => service);
 

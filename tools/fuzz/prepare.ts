@@ -1,6 +1,6 @@
-import type { ServiceName } from '#start/deployables.ts';
-import { makeAccessToken } from '#start/access-token.ts';
-import { localUrl } from '#start/environments.ts';
+import type { ServiceName } from '#platform/programs.ts';
+import { makeAccessToken } from '#platform/access-token.ts';
+import { localUrl } from '#platform/environments.ts';
 import { operationsOf, type OpenApiDocument } from './document.ts';
 import type { Fixtures, Forge } from './generate/fixtures.ts';
 import { PERSONAS } from './generate/personas.ts';

@@ -1,4 +1,4 @@
-import type { ServiceName } from '#start/deployables.ts';
+import type { ServiceName } from '#platform/programs.ts';
 import type { FuzzArguments } from './arguments.ts';
 import { bytesOf, type FuzzRequest } from './fuzz-request.ts';
 import type { Fixtures } from './generate/fixtures.ts';

@@ -5,12 +5,12 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { findRunRecord, isSupervised } from '#infrastructure/run-record.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
+import { findRunRecord, isSupervised } from '#platform/run-record.ts';
+import { openStateFolder } from '#platform/state-folder.ts';
 import { isAdministeredService, readAdministration } from './administration.ts';
 import type { AdministeredService } from './administration.ts';
-import type { Variables } from './environments.ts';
+import type { Variables } from '#platform/environments.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
 

@@ -1,5 +1,5 @@
-import type { Variables } from './environments.ts';
-import { readServiceEnvironment } from './service-environment.ts';
+import type { Variables } from '#platform/environments.ts';
+import { readServiceEnvironment } from '#platform/service-environment.ts';
 
 /** The services with an administration command line (`admin.js` in their bundle), and the variables it reads. */
 const VARIABLES = {

@@ -1,5 +1,5 @@
 import { ArgumentsError, parseStartArguments } from './arguments.ts';
-import { choosePorts, DEFAULT_PORTS, describeTakenPorts, portsToOpen } from './ports.ts';
+import { choosePorts, DEFAULT_PORTS, describeTakenPorts, portsToOpen } from '#platform/ports.ts';
 
 describe('parseStartArguments', () => {
   it('takes the documented defaults when nothing is said', () => {

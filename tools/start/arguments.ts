@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { choosePorts, isPortName, PORT_NAMES, type PortTable } from './ports.ts';
+import { choosePorts, isPortName, PORT_NAMES, type PortTable } from '#platform/ports.ts';
 
 /** What the command line of `npm start` says. */
 export interface StartArguments {

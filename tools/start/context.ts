@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { SecretFile } from '#infrastructure/secrets.ts';
-import type { Supervisor } from '#infrastructure/supervisor.ts';
+import { SecretFile } from '#platform/secrets.ts';
+import type { Supervisor } from '#platform/supervisor.ts';
 import type { StartArguments } from './arguments.ts';
 import type { ExternalServers } from './external-servers.ts';
 import type { Progress } from './progress.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { connect } from 'amqplib';
 import pg from 'pg';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
 
 /** Servers that the user named; null where a private one is to be started. */
 export interface ExternalServers {

@@ -1,14 +1,14 @@
 /** `npm start`: brings the whole platform up, keeps it until Ctrl-C, and takes it down in order. */
 import { join } from 'node:path';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { saveRunningAddresses } from '#infrastructure/running-addresses.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
-import { endedEarly, Supervisor } from '#infrastructure/supervisor.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
+import { saveRunningAddresses } from '#platform/running-addresses.ts';
+import { openStateFolder } from '#platform/state-folder.ts';
+import { endedEarly, Supervisor } from '#platform/supervisor.ts';
 import { ArgumentsError, parseStartArguments, USAGE, type StartArguments } from './arguments.ts';
 import { openSecrets, type StartContext } from './context.ts';
 import { DETACHED_VARIABLE, startDetached } from './detach.ts';
 import { readExternalServers } from './external-servers.ts';
-import { addressVariables } from './environments.ts';
+import { addressVariables } from '#platform/environments.ts';
 import { followLogs } from './follow-logs.ts';
 import { guide } from './guide.ts';
 import { restartService, startPlatform } from './platform.ts';

@@ -1,16 +1,16 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { isPortFree } from '#infrastructure/free-ports.ts';
-import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
+import { isPortFree } from '#platform/free-ports.ts';
+import { answersOk, waitUntilReady } from '#platform/wait-until.ts';
 import { PRIVATE_SECRETS, type StartContext } from './context.ts';
-import { LOAD_IDENTITIES, NEIGHBOURS, PROJECT_ROOTS, SERVICES } from './deployables.ts';
-import type { Deployable, Service } from './deployables.ts';
-import { localUrl, neighbourEnvironment, ownerEnvironment, serviceEnvironment } from './environments.ts';
-import type { PlatformSettings, Variables } from './environments.ts';
+import { LOAD_IDENTITIES, NEIGHBOURS, PROJECT_ROOTS, SERVICES } from '#platform/programs.ts';
+import type { Deployable, Service } from '#platform/programs.ts';
+import { localUrl, neighbourEnvironment, ownerEnvironment, serviceEnvironment } from '#platform/environments.ts';
+import type { PlatformSettings, Variables } from '#platform/environments.ts';
 import { secretFileName } from './external-servers.ts';
-import { describeTakenPorts, portsToOpen } from './ports.ts';
-import { saveServiceEnvironment } from './service-environment.ts';
+import { describeTakenPorts, portsToOpen } from '#platform/ports.ts';
+import { saveServiceEnvironment } from '#platform/service-environment.ts';
 import { chooseBroker, chooseDatabases, openBroker, openDatabases } from './servers.ts';
 
 /** Stages after the private servers' (0 PostgreSQL and epmd, 1 RabbitMQ); the highest stops first. */

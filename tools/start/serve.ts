@@ -4,16 +4,16 @@
  * its own again. Flags that begin with `--inspect` go to Node.
  */
 import { join } from 'node:path';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { findRunRecord, isSupervised } from '#infrastructure/run-record.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
-import { stopProcesses } from '#infrastructure/stop-processes.ts';
-import { Supervisor, type SupervisedProcess } from '#infrastructure/supervisor.ts';
-import { SERVICES, type Service } from './deployables.ts';
-import { withoutOwner, type Variables } from './environments.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
+import { findRunRecord, isSupervised } from '#platform/run-record.ts';
+import { openStateFolder } from '#platform/state-folder.ts';
+import { stopProcesses } from '#platform/stop-processes.ts';
+import { Supervisor, type SupervisedProcess } from '#platform/supervisor.ts';
+import { SERVICES, type Service } from '#platform/programs.ts';
+import { withoutOwner, type Variables } from '#platform/environments.ts';
 import { followLogs } from './follow-logs.ts';
 import { inheritedEnvironment } from './platform.ts';
-import { readServiceEnvironment } from './service-environment.ts';
+import { readServiceEnvironment } from '#platform/service-environment.ts';
 import { isServed, servingRecord } from './serving.ts';
 import { SourceChanges } from './source-changes.ts';
 

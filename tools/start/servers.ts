@@ -1,14 +1,14 @@
 import { join } from 'node:path';
-import { createDatabases, databaseUrls } from '#infrastructure/databases.ts';
-import type { DatabaseUrls, ServiceDatabase } from '#infrastructure/databases.ts';
-import { findPostgresqlBinaries } from '#infrastructure/postgresql-binaries.ts';
-import { startPostgresql, superuserUrl } from '#infrastructure/postgresql.ts';
-import { rabbitmqUrls, type RabbitmqOptions } from '#infrastructure/rabbitmq-node.ts';
-import { startRabbitmq } from '#infrastructure/rabbitmq.ts';
-import { findRunAs } from '#infrastructure/run-as.ts';
+import { createDatabases, databaseUrls } from '#platform/databases.ts';
+import type { DatabaseUrls, ServiceDatabase } from '#platform/databases.ts';
+import { findPostgresqlBinaries } from '#platform/postgresql-binaries.ts';
+import { startPostgresql, superuserUrl } from '#platform/postgresql.ts';
+import { rabbitmqUrls, type RabbitmqOptions } from '#platform/rabbitmq-node.ts';
+import { startRabbitmq } from '#platform/rabbitmq.ts';
+import { findRunAs } from '#platform/run-as.ts';
 import { PRIVATE_SECRETS, type StartContext } from './context.ts';
-import { SERVICES } from './deployables.ts';
-import type { PlatformSettings } from './environments.ts';
+import { SERVICES } from '#platform/programs.ts';
+import type { PlatformSettings } from '#platform/environments.ts';
 import { checkBroker, checkDatabase, withoutCredentials } from './external-servers.ts';
 
 /** Where the services find their databases: all in the one that DATABASE_URL names, else each its own on the private server. */

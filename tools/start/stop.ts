@@ -1,10 +1,10 @@
 /** `npm run stop`: stops the platform of this checkout, however it was started, and cleans up after a crash. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isErrorCode } from '#infrastructure/process-identity.ts';
-import { findRunRecord, isSupervised } from '#infrastructure/run-record.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
-import { sweepLeftovers } from '#infrastructure/stop-processes.ts';
+import { isErrorCode } from '#platform/process-identity.ts';
+import { findRunRecord, isSupervised } from '#platform/run-record.ts';
+import { openStateFolder } from '#platform/state-folder.ts';
+import { sweepLeftovers } from '#platform/stop-processes.ts';
 
 const RECORD = join(openStateFolder(join(import.meta.dirname, '../..')), 'run.json');
 const POLL_MS = 100;

@@ -2,7 +2,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { startTestInfrastructure, type TestInfrastructure } from '#infrastructure/test-infrastructure.ts';
+import { startTestInfrastructure, type TestInfrastructure } from '#platform/test-infrastructure.ts';
 import { countStep, countTests, summarise, type Count, type JestReport, type StepResult } from './results.ts';
 import { chooseSteps, type Step } from './steps.ts';
 

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 
 const WORKSPACE = join(__dirname, '../../..');
 
-/** A server that a program of `tools/infrastructure` holds and breaks on request: a line in is an order, a line out says that it is done. */
+/** A server that a program of `tools/platform` holds and breaks on request: a line in is an order, a line out says that it is done. */
 export class ServedServer<Facts extends object> {
   private constructor(
     private readonly name: string,
@@ -17,11 +17,11 @@ export class ServedServer<Facts extends object> {
   /** What the program told when the server was up. */
   facts!: Facts;
 
-  /** @param program a file of `tools/infrastructure` @throws {Error} when it does not come up; its reasons are on standard error */
+  /** @param program a file of `tools/platform` @throws {Error} when it does not come up; its reasons are on standard error */
   static async start<Facts extends object>(name: string, program: string): Promise<ServedServer<Facts>> {
     // A process, not an import: the servers' code runs natively in Node and belongs to the workspace's tools.
     const node = join(WORKSPACE, 'node_modules/.bin/node');
-    const server = spawn(node, [join(WORKSPACE, 'tools/infrastructure', program)], {
+    const server = spawn(node, [join(WORKSPACE, 'tools/platform', program)], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     const answers = createInterface({ input: server.stdout })[Symbol.asyncIterator]();

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { findFreePorts } from '#infrastructure/free-ports.ts';
-import { SERVICES, type Service } from '#start/deployables.ts';
-import type { PlatformSettings } from '#start/environments.ts';
+import { findFreePorts } from '#platform/free-ports.ts';
+import { SERVICES, type Service } from '#platform/programs.ts';
+import type { PlatformSettings } from '#platform/environments.ts';
 import type { Benchmark, Contest, Contestant } from '../benchmark.ts';
-import type { Laboratory, RunningProgram } from '#start/laboratory.ts';
+import type { Laboratory, RunningProgram } from '#platform/laboratory.ts';
 
 const EMPTY = {
   name: 'empty app',

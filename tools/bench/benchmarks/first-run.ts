@@ -13,13 +13,13 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { findFreePorts } from '#infrastructure/free-ports.ts';
-import { findRunAs } from '#infrastructure/run-as.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
-import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
-import { PORT_NAMES } from '#start/ports.ts';
+import { findFreePorts } from '#platform/free-ports.ts';
+import { findRunAs } from '#platform/run-as.ts';
+import { openStateFolder } from '#platform/state-folder.ts';
+import { makeTemporaryFolder } from '#platform/test-infrastructure.ts';
+import { PORT_NAMES } from '#platform/ports.ts';
 import type { Benchmark } from '../benchmark.ts';
-import { WORKSPACE } from '#start/laboratory.ts';
+import { WORKSPACE } from '#platform/laboratory.ts';
 
 const LIMIT_SECONDS = 15;
 const READY = /^Ready after /;
@@ -71,7 +71,7 @@ function linkPackages(clone: string): void {
   for (const name of readdirSync(from)) {
     if (name !== '.installed-from') symlinkSync(join(from, name), join(to, name));
   }
-  // As tools/infrastructure/install.mjs leaves it behind.
+  // As tools/platform/install.mjs leaves it behind.
   const lock = createHash('sha256')
     .update(readFileSync(join(clone, 'package-lock.json')))
     .digest('hex');

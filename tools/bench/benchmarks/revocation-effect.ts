@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { makeAccessToken } from '#start/access-token.ts';
+import { makeAccessToken } from '#platform/access-token.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { HttpLoad } from '../http-load.ts';
 import { percentile } from '../statistics.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'amqplib';
 import pg from 'pg';
-import { makeAccessToken } from '#start/access-token.ts';
+import { makeAccessToken } from '#platform/access-token.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { HttpLoad, type LoadRequest } from '../http-load.ts';
 import { SqlLoad, type SqlWork } from '../sql-load.ts';

@@ -1,5 +1,5 @@
 import type { Benchmark } from '../benchmark.ts';
-import type { Laboratory, RunningProgram } from '#start/laboratory.ts';
+import type { Laboratory, RunningProgram } from '#platform/laboratory.ts';
 import { measureAt } from '../measured-program.ts';
 import { runSql } from '../sql-load.ts';
 import { startTaskParts } from '../task-laboratory.ts';

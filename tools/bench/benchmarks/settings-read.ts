@@ -1,5 +1,5 @@
 import type { Benchmark } from '../benchmark.ts';
-import { makeAccessToken } from '#start/access-token.ts';
+import { makeAccessToken } from '#platform/access-token.ts';
 import { HttpLoad, type LoadRequest } from '../http-load.ts';
 
 const CONNECTIONS = 32;

@@ -1,4 +1,4 @@
-import { makeAccessToken } from '#start/access-token.ts';
+import { makeAccessToken } from '#platform/access-token.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { HttpLoad } from '../http-load.ts';
 import { SqlLoad, type SqlWork } from '../sql-load.ts';

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import { format } from 'prettier';
-import { WORKSPACE } from '#start/laboratory.ts';
+import { WORKSPACE } from '#platform/laboratory.ts';
 import { barChart } from './chart.ts';
 import { markdownReport } from './markdown.ts';
 import type { BenchmarkResult, RunResults } from './results.ts';

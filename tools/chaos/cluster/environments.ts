@@ -1,5 +1,5 @@
-import { ownerEnvironment, serviceEnvironment, type PlatformSettings } from '#start/environments.ts';
-import { SERVICES, type Service } from '#start/deployables.ts';
+import { ownerEnvironment, serviceEnvironment, type PlatformSettings } from '#platform/environments.ts';
+import { SERVICES, type Service } from '#platform/programs.ts';
 import type { ServiceName } from '../plan.ts';
 
 /** Where one replica finds everything: its own ports, and its own relays to the servers. */

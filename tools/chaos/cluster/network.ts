@@ -1,6 +1,6 @@
 import { SERVICE_NAMES, type Dependency, type ReplicaName, type ServiceName } from '../plan.ts';
-import { Balancer, type Endpoint } from './balancer.ts';
-import { Relay } from './relay.ts';
+import { Balancer, type Endpoint } from '#platform/balancer.ts';
+import { Relay } from '#platform/relay.ts';
 
 const LETTERS = ['a', 'b'] as const;
 

@@ -1,7 +1,7 @@
-import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
-import type { SupervisedProcess, Supervisor } from '#infrastructure/supervisor.ts';
+import { answersOk, waitUntilReady } from '#platform/wait-until.ts';
+import type { SupervisedProcess, Supervisor } from '#platform/supervisor.ts';
 import type { ReplicaName } from '../plan.ts';
-import type { Endpoint } from './balancer.ts';
+import type { Endpoint } from '#platform/balancer.ts';
 
 const SERVICE_STAGE = 3;
 const READY_TIMEOUT_MS = 90_000;

@@ -1,15 +1,15 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { crashPostgresql } from '#infrastructure/crash-postgresql.ts';
-import { createDatabases, databaseUrls, type DatabaseUrls } from '#infrastructure/databases.ts';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { findPostgresqlBinaries } from '#infrastructure/postgresql-binaries.ts';
-import { startPostgresql, type PostgresqlOptions } from '#infrastructure/postgresql.ts';
-import { startRabbitmq, type StartedRabbitmq } from '#infrastructure/rabbitmq.ts';
-import type { RabbitmqPorts } from '#infrastructure/rabbitmq-node.ts';
-import type { RunAs } from '#infrastructure/run-as.ts';
-import type { SupervisedProcess, Supervisor } from '#infrastructure/supervisor.ts';
+import { crashPostgresql } from '#platform/crash-postgresql.ts';
+import { createDatabases, databaseUrls, type DatabaseUrls } from '#platform/databases.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
+import { findPostgresqlBinaries } from '#platform/postgresql-binaries.ts';
+import { startPostgresql, type PostgresqlOptions } from '#platform/postgresql.ts';
+import { startRabbitmq, type StartedRabbitmq } from '#platform/rabbitmq.ts';
+import type { RabbitmqPorts } from '#platform/rabbitmq-node.ts';
+import type { RunAs } from '#platform/run-as.ts';
+import type { SupervisedProcess, Supervisor } from '#platform/supervisor.ts';
 import { SERVICE_NAMES, type ServiceName } from '../plan.ts';
 
 /** Where the servers of a run are made. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster } from '../cluster/cluster.ts';
 import { REPLICA_NAMES } from '../cluster/network.ts';
-import type { Relay } from '../cluster/relay.ts';
+import type { Relay } from '#platform/relay.ts';
 import type { FaultKind, PlannedFault } from '../plan.ts';
 import type { Injector, Proof, Scene } from './injector.ts';
 import {

@@ -1,5 +1,5 @@
-import { makeAccessToken } from '#start/access-token.ts';
-import { NEIGHBOURS, type ServiceName } from '#start/deployables.ts';
+import { makeAccessToken } from '#platform/access-token.ts';
+import { NEIGHBOURS, type ServiceName } from '#platform/programs.ts';
 import { Connections } from '../http/connections.ts';
 import { PERSONAS, type PersonaName } from '../generate/personas.ts';
 import { SERVICE_NAMES, type Platform } from '../platform.ts';

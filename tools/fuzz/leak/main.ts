@@ -2,11 +2,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { findRunAs } from '#infrastructure/run-as.ts';
+import { makeTemporaryFolder } from '#platform/test-infrastructure.ts';
+import { FriendlyError } from '#platform/friendly-error.ts';
+import { findRunAs } from '#platform/run-as.ts';
 import { Random } from '#random/random.ts';
-import { WORKSPACE } from '#start/laboratory.ts';
+import { WORKSPACE } from '#platform/laboratory.ts';
 import { SERVICE_NAMES, startPlatform, type Platform } from '../platform.ts';
 import { Caller } from './caller.ts';
 import { Sampler } from './sample.ts';

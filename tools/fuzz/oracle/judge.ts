@@ -1,4 +1,4 @@
-import type { ServiceName } from '#start/deployables.ts';
+import type { ServiceName } from '#platform/programs.ts';
 import type { FuzzRequest } from '../fuzz-request.ts';
 import { CANARY, DEVELOPMENT_SECRETS } from '../generate/values.ts';
 import type { HttpAnswer } from '../http/parse-answer.ts';

@@ -1,4 +1,4 @@
-import type { Deployable, Service, ServiceName } from './deployables.ts';
+import type { Deployable, Service, ServiceName } from './programs.ts';
 import type { PortTable } from './ports.ts';
 
 /** Everything that the programs' environments are made from. */

@@ -2,7 +2,7 @@
  * A private PostgreSQL and RabbitMQ for one test run, on free ports, thrown away at the end. Prints one line of JSON with the
  * TEST_* variables when both are ready and stops when its standard input closes or a signal comes.
  *
- * Usage: node tools/infrastructure/serve.ts
+ * Usage: node tools/platform/serve.ts
  */
 import { join } from 'node:path';
 import { FriendlyError } from './friendly-error.ts';

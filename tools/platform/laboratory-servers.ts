@@ -1,13 +1,13 @@
 import { join } from 'node:path';
-import { findFreePorts } from '#infrastructure/free-ports.ts';
-import { findPostgresqlBinaries } from '#infrastructure/postgresql-binaries.ts';
-import { startPostgresql } from '#infrastructure/postgresql.ts';
-import type { RabbitmqUrls } from '#infrastructure/rabbitmq-node.ts';
-import { startRabbitmq } from '#infrastructure/rabbitmq.ts';
-import { findRunAs } from '#infrastructure/run-as.ts';
-import { SecretFile } from '#infrastructure/secrets.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
-import type { Supervisor } from '#infrastructure/supervisor.ts';
+import { findFreePorts } from './free-ports.ts';
+import { findPostgresqlBinaries } from './postgresql-binaries.ts';
+import { startPostgresql } from './postgresql.ts';
+import type { RabbitmqUrls } from './rabbitmq-node.ts';
+import { startRabbitmq } from './rabbitmq.ts';
+import { findRunAs } from './run-as.ts';
+import { SecretFile } from './secrets.ts';
+import { openStateFolder } from './state-folder.ts';
+import type { Supervisor } from './supervisor.ts';
 
 /** A durable PostgreSQL and a RabbitMQ in `folder`: the superuser's URL, and the broker's. */
 export function startServers(

@@ -1,4 +1,4 @@
-import { answersOk } from '#infrastructure/wait-until.ts';
+import { answersOk } from './wait-until.ts';
 import { Relay } from './relay.ts';
 
 const PROBE_INTERVAL_MS = 200;

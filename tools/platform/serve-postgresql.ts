@@ -3,7 +3,7 @@
  * `{"url": …}`, when it is ready, and again after each line it reads: `crash` ends every process of the server with SIGKILL,
  * `start` starts it again on the same data and port. Stops when its standard input closes or a signal comes.
  *
- * Usage: node tools/infrastructure/serve-postgresql.ts
+ * Usage: node tools/platform/serve-postgresql.ts
  */
 import { join } from 'node:path';
 import { crashPostgresql } from './crash-postgresql.ts';

@@ -1,6 +1,6 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isErrorCode } from '#infrastructure/process-identity.ts';
+import { isErrorCode } from './process-identity.ts';
 import type { Variables } from './environments.ts';
 
 /** Notes in the state folder with which environment a service runs and is migrated; for the folder's owner only, because it holds

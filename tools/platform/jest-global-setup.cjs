@@ -20,7 +20,7 @@ module.exports = async function setUp({ rootDir }, { roots }) {
     process.env.TEST_RECORDING_FOLDER = mkdtempSync(join(rootDir, 'test-results/recording-'));
   if (NAMES.every((name) => process.env[name])) return;
   const node = join(rootDir, 'node_modules/.bin/node');
-  const child = spawn(node, [join(rootDir, 'tools/infrastructure/serve.ts')], {
+  const child = spawn(node, [join(rootDir, 'tools/platform/serve.ts')], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   globalThis.testInfrastructureProcess = child;

@@ -4,7 +4,7 @@
  * `start` starts it again on the same data and ports, and `block` and `unblock` raise and clear its memory alarm, as a broker that
  * runs out of memory does. Stops when its standard input closes or a signal comes.
  *
- * Usage: node tools/infrastructure/serve-rabbitmq.ts
+ * Usage: node tools/platform/serve-rabbitmq.ts
  */
 import { join } from 'node:path';
 import { findFreePorts } from './free-ports.ts';
