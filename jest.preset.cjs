@@ -19,7 +19,7 @@ module.exports = {
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json'],
   moduleNameMapper: {
     '^@platform/([^/]+)$': '<rootDir>/libs/$1/src/index.ts',
-    '^#platform/(.+)$': '<rootDir>/tools/platform/$1',
+    '^#(platform|start)/(.+)$': '<rootDir>/tools/$1/$2',
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   setupFiles: ['reflect-metadata'],

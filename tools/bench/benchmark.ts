@@ -1,4 +1,4 @@
-import type { Laboratory } from '#platform/laboratory.ts';
+import type { PrivateServers } from '#platform/test-platform.ts';
 
 /** Somebody who does the work: our service, a peer, or the bare machinery under both. */
 export interface Contestant {
@@ -34,13 +34,27 @@ export interface Contest {
   close(): Promise<void>;
 }
 
+/** Ends things one after the other: what loads a server before the server. */
+export function closing(
+  ...parts: readonly (
+    { close(): Promise<unknown> } | { stop(): Promise<unknown> } | { end(): Promise<unknown> }
+  )[]
+): () => Promise<void> {
+  return async () => {
+    for (const part of parts) {
+      if ('close' in part) await part.close();
+      else await ('stop' in part ? part.stop() : part.end());
+    }
+  };
+}
+
 /** One row of the performance table. */
 export interface Benchmark {
   /** Name on the command line and in the table. */
   readonly id: string;
   readonly title: string;
-  /** Runs when the laboratory's servers have ended: what they have left to do, e.g. vacuum, would take its processors. Comes last. */
+  /** Runs when the other benchmarks' servers have ended: what they have left to do, e.g. vacuum, would take its processors. Comes last. */
   readonly standsAlone?: true;
-  /** @param laboratory closed where a benchmark stands alone */
-  prepare(laboratory: Laboratory): Promise<Contest>;
+  /** @param servers closed where a benchmark stands alone */
+  prepare(servers: PrivateServers): Promise<Contest>;
 }

@@ -1,5 +1,5 @@
 import type { ServiceName } from '#platform/programs.ts';
-import { makeAccessToken } from '#platform/access-token.ts';
+import { makeAccessToken } from '#platform/environments.ts';
 import { localUrl } from '#platform/environments.ts';
 import { operationsOf, type OpenApiDocument } from './document.ts';
 import type { Fixtures, Forge } from './generate/fixtures.ts';

@@ -1,5 +1,4 @@
-import { createReadStream, existsSync, readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
+import { existsSync, readFileSync } from 'node:fs';
 import { secretsInLog, type Secrets } from './oracle/judge.ts';
 import { SERVICE_NAMES, type Platform } from './platform.ts';
 
@@ -54,11 +53,11 @@ export async function readLogs(
   const leaks = new Set<string>();
   let lines = 0;
   for (const program of [...Object.values(platform.programs), ...platform.neighbours]) {
-    for await (const line of createInterface({ input: createReadStream(program.logFile) })) {
+    for (const line of program.log().split('\n')) {
       lines += 1;
       for (const secret of secretsInLog(line, secrets)) {
         const message = /"msg":"([^"]{0,80})/.exec(line)?.[1] ?? line.slice(0, 80);
-        leaks.add(`${program.logFile.split('/').at(-1) ?? ''} holds ${secret}: ${message}`);
+        leaks.add(`${program.name} holds ${secret}: ${message}`);
       }
     }
   }

@@ -14,14 +14,28 @@ export interface DatabaseUrls {
 }
 
 /** Creates what is missing of each service's roles and database; safe to repeat. */
-export async function createDatabases(
-  adminUrl: string,
-  databases: readonly ServiceDatabase[],
-): Promise<void> {
+export function createDatabases(adminUrl: string, databases: readonly ServiceDatabase[]): Promise<void> {
+  return administer(adminUrl, async (client) => {
+    for (const database of databases) await createDatabase(client, database);
+  });
+}
+
+/** Disconnects everybody and removes databases and roles again. */
+export function dropDatabases(adminUrl: string, databases: readonly ServiceDatabase[]): Promise<void> {
+  return administer(adminUrl, async (client) => {
+    for (const { service } of databases) {
+      await client.query(`DROP DATABASE IF EXISTS ${client.escapeIdentifier(service)} WITH (FORCE)`);
+      for (const role of [`${service}_owner`, `${service}_app`])
+        await client.query(`DROP ROLE IF EXISTS ${client.escapeIdentifier(role)}`);
+    }
+  });
+}
+
+async function administer(adminUrl: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl });
   await client.connect();
   try {
-    for (const database of databases) await createDatabase(client, database);
+    await work(client);
   } finally {
     await client.end();
   }

@@ -1,19 +1,21 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import type { DatabaseUrls } from './databases.ts';
 import type { Deployable, Service, ServiceName } from './programs.ts';
 import type { PortTable } from './ports.ts';
+import type { Variables } from './state-folder.ts';
 
 /** Everything that the programs' environments are made from. */
 export interface PlatformSettings {
   readonly ports: PortTable;
-  readonly databases: Readonly<Record<ServiceName, { readonly owner: string; readonly app: string }>>;
-  readonly rabbitmqUrl: string;
+  readonly databases: Readonly<Record<ServiceName, DatabaseUrls>>;
+  /** AMQP addresses with their virtual hosts; npm start has one for both. */
+  readonly mainBusUrl: string;
+  readonly schedulingBusUrl: string;
   /** The random secret of this state folder called `name`. */
   readonly secret: (name: string) => string;
   /** Where neighbours keep what they heard. */
   readonly neighboursFolder: string;
 }
-
-/** Environment variables by name. */
-export type Variables = Readonly<Record<string, string>>;
 
 /** Password of every development identity. Source: the development identities in the README. */
 export const DEVELOPMENT_PASSWORD = 'Demo-Passw0rd!';
@@ -51,6 +53,14 @@ export function serviceEnvironment(service: Service, settings: PlatformSettings)
   };
 }
 
+/** Environment of a service's main program in production. Without single sign-on: its provider here has no certificate, which production
+ *  refuses. */
+export function productionEnvironment(service: Service, settings: PlatformSettings): Variables {
+  const variables = Object.entries(serviceEnvironment(service, settings));
+  const kept = variables.filter(([name]) => !/^(OPENID|DEVELOPMENT)_/.test(name));
+  return { ...Object.fromEntries(kept), NODE_ENV: 'production', SHUTDOWN_GRACE_MS: '0' };
+}
+
 /** Environment of a service's migrate program, and of loading the development identities. */
 export function ownerEnvironment(service: Service, settings: PlatformSettings): Variables {
   return {
@@ -84,7 +94,8 @@ function commonVariables(deployable: Deployable, { ports }: PlatformSettings): V
   return { NODE_ENV: 'development', HOST: '127.0.0.1', PORT: String(ports[deployable.port]) };
 }
 
-function tokenVariables({ ports, secret }: PlatformSettings): Variables {
+/** What checking access tokens takes. */
+export function tokenVariables({ ports, secret }: PlatformSettings): Variables {
   return {
     TOKEN_ISSUER: localUrl(ports.auth),
     TOKEN_AUDIENCE,
@@ -94,10 +105,10 @@ function tokenVariables({ ports, secret }: PlatformSettings): Variables {
   };
 }
 
-function busVariables({ rabbitmqUrl }: PlatformSettings): Variables {
+function busVariables({ mainBusUrl, schedulingBusUrl }: PlatformSettings): Variables {
   return {
-    RABBITMQ_MAIN_URL: rabbitmqUrl,
-    RABBITMQ_SCHEDULING_URL: rabbitmqUrl,
+    RABBITMQ_MAIN_URL: mainBusUrl,
+    RABBITMQ_SCHEDULING_URL: schedulingBusUrl,
     MESSAGE_NAMESPACE: 'Platform.Contracts',
   };
 }
@@ -129,3 +140,36 @@ const SPECIFIC: Readonly<Record<ServiceName, (settings: PlatformSettings) => Var
   settings: ownIdentity,
   task: (settings) => ({ ...ownIdentity(settings), ...busVariables(settings) }),
 };
+
+/** Claims that a caller has over the usual ones of an internal partner. */
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** A genuine HS256 access token of these services, signed with their configured key. */
+export function makeAccessToken({ ports, secret }: PlatformSettings, claims: Claims = {}): string {
+  const now = Math.floor(Date.now() / 1_000);
+  const header = { alg: 'HS256', kid: 'access-development', typ: 'at+jwt' };
+  const payload = {
+    iss: localUrl(ports.auth),
+    aud: 'property-platform',
+    sub: 'userid:9001',
+    jti: randomUUID(),
+    iat: now,
+    nbf: now,
+    exp: now + 86_400,
+    client_id: 'demo-backend',
+    auth_time: now,
+    identityType: 'internal-legacy',
+    userId: 9001,
+    name: 'Ivy Internal',
+    personas: 1,
+    roles: [],
+    facilities: [],
+    groups: ['Dispatch'],
+    ...claims,
+  };
+  const signed = [header, payload]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.');
+  const key = Buffer.from(secret('access-token-hmac-key'), 'base64url');
+  return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
+}

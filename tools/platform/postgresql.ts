@@ -1,58 +1,129 @@
-import { spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { chownSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
-import { FriendlyError } from './friendly-error.ts';
-import { isErrorCode } from './process-identity.ts';
+import { FriendlyError, isErrorCode } from './errors.ts';
+import { findPostgresqlBinaries } from './postgresql-binaries.ts';
+import { findProcessStart, trySignal } from './process-identity.ts';
 import { makeOwnedFolder, type RunAs } from './run-as.ts';
-import type { SupervisedProcess, Supervisor } from './supervisor.ts';
-import { waitUntilReady } from './wait-until.ts';
+import { endProcess, waitUntilReady, type ServerPlace, type SupervisedProcess } from './supervisor.ts';
+import { eventually } from './waiting.ts';
 
-export interface PostgresqlOptions {
-  /** Folder with `bin`, `lib`, `share`. */
-  readonly binaries: string;
-  readonly folder: string;
-  readonly port: number;
-  readonly password: string;
-  readonly runAs: RunAs | null;
-  /** false: nothing is flushed to the disk (a test run's server is thrown away). */
-  readonly durable: boolean;
-}
+/** A statement, with its parameters if it has any. */
+export type Statement = string | readonly [text: string, parameters: readonly unknown[]];
 
+const run = promisify(execFile);
+const NAME = 'postgresql';
 const STAGE = 0;
 const START_TIMEOUT_MS = 60_000;
+const CRASH_TIMEOUT_MS = 10_000;
 
-/**
- * Starts a private PostgreSQL on 127.0.0.1, its data made on the first start.
- * @returns the URL of its superuser.
- */
-export async function startPostgresql(supervisor: Supervisor, options: PostgresqlOptions): Promise<string> {
-  makeOwnedFolder(options.folder, options.runAs);
-  const data = join(options.folder, 'data');
-  if (!existsSync(data)) await initialise(data, options);
-  removeStaleLock(data);
-  const server = await supervisor.spawn({
-    name: 'postgresql',
-    stage: STAGE,
-    command: join(options.binaries, 'bin/postgres'),
-    args: ['-D', data, '-p', String(options.port), ...serverSettings(options.durable)],
-    env: serverEnvironment(),
-    cwd: options.folder,
-    runAs: options.runAs,
-    signal: 'SIGINT', // "fast shutdown": ends sessions, writes a checkpoint
-    graceMs: 15_000,
-  });
-  const url = superuserUrl(options.port, options.password);
-  await waitUntilReady(server, () => acceptsConnections(url, server), START_TIMEOUT_MS);
-  return url;
+/** A private PostgreSQL on 127.0.0.1, its data made on the first start. It may be ended, and started again on the same data. */
+export class Postgresql {
+  readonly #place: ServerPlace;
+  readonly #folder: string;
+  readonly #isDurable: boolean;
+  readonly port: number;
+
+  /** @param isDurable false: nothing is flushed to the disk, for a server that is thrown away */
+  constructor(place: ServerPlace, { port, isDurable }: { port: number; isDurable: boolean }) {
+    this.#place = place;
+    this.#folder = join(place.folder, NAME);
+    this.#isDurable = isDurable;
+    this.port = port;
+  }
+
+  /** The address of its superuser. */
+  get url(): string {
+    return `postgres://postgres:${this.#password}@127.0.0.1:${this.port}/postgres`;
+  }
+
+  async start(): Promise<void> {
+    const { supervisor, runAs, cacheFolder } = this.#place;
+    const binaries = findPostgresqlBinaries(cacheFolder, runAs);
+    makeOwnedFolder(this.#folder, runAs);
+    const data = join(this.#folder, 'data');
+    if (!existsSync(data)) await initialise(data, { binaries, runAs, password: this.#password });
+    removeStaleLock(data);
+    const server = await supervisor.spawn({
+      name: NAME,
+      stage: STAGE,
+      command: join(binaries, 'bin/postgres'),
+      args: ['-D', data, '-p', String(this.port), ...serverSettings(this.#isDurable)],
+      env: serverEnvironment(),
+      cwd: this.#folder,
+      runAs,
+      signal: 'SIGINT', // "fast shutdown": ends sessions, writes a checkpoint
+      graceMs: 15_000,
+    });
+    await waitUntilReady(server, () => acceptsConnections(this.url, server), START_TIMEOUT_MS);
+  }
+
+  /** Cuts every session off at once; the next start recovers. */
+  stopImmediately(): Promise<void> {
+    return endProcess(this.#place.supervisor, NAME, 'SIGQUIT');
+  }
+
+  /** Ends every process of it with SIGKILL: the parent first, so that it starts no more; then all its children, or they would
+   *  write on beside the next server. @throws {Error} when one survives */
+  async crash(): Promise<void> {
+    const processes = await this.processes();
+    for (const pid of processes) trySignal(pid, 'SIGKILL');
+    const expectGone = (): void => {
+      if (processes.some((pid) => findProcessStart(pid) !== null))
+        throw new Error('PostgreSQL survived SIGKILL');
+    };
+    await eventually(expectGone, { timeoutMs: CRASH_TIMEOUT_MS, intervalMs: 20 });
+  }
+
+  /** Every process of the server, the parent first. */
+  async processes(): Promise<number[]> {
+    const sessions = await this.query<{ pid: number }>('postgres', 'SELECT pid FROM pg_stat_activity');
+    const parent = this.#place.supervisor.running(NAME).pid;
+    return [parent, ...sessions.map(({ pid }) => pid)];
+  }
+
+  /** Runs statements as the superuser on one connection; gives the rows of the last. */
+  async query<Row extends object>(database: string, ...statements: readonly Statement[]): Promise<Row[]> {
+    const url = new URL(this.url);
+    url.pathname = `/${database}`;
+    return queryAt<Row>(url.href, ...statements);
+  }
+
+  get #password(): string {
+    return this.#place.secret('postgresql-superuser');
+  }
 }
 
-/** The address of a private server's superuser. */
-export function superuserUrl(port: number, password: string): string {
-  return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
+/** Runs statements on a connection of their own; gives the rows of the last. */
+export async function queryAt<Row extends object>(
+  url: string,
+  ...statements: readonly Statement[]
+): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+  // Servers and connections are ended on purpose; what matters fails in the statement.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    let rows: Row[] = [];
+    for (const statement of statements) {
+      const [text, parameters] = typeof statement === 'string' ? [statement, []] : statement;
+      ({ rows } = await client.query<Row>(text, [...parameters]));
+    }
+    return rows;
+  } finally {
+    await client.end();
+  }
 }
 
-function serverSettings(durable: boolean): string[] {
+interface Initialisation {
+  readonly binaries: string;
+  readonly runAs: RunAs | null;
+  readonly password: string;
+}
+
+function serverSettings(isDurable: boolean): string[] {
   const settings = [
     'listen_addresses=127.0.0.1',
     'unix_socket_directories=',
@@ -60,7 +131,7 @@ function serverSettings(durable: boolean): string[] {
     'shared_buffers=128MB',
     'timezone=UTC',
     'log_timezone=UTC',
-    ...(durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
+    ...(isDurable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
   ];
   return settings.flatMap((setting) => ['-c', setting]);
 }
@@ -70,15 +141,16 @@ function serverEnvironment(): NodeJS.ProcessEnv {
   return { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' };
 }
 
-async function initialise(data: string, options: PostgresqlOptions): Promise<void> {
+async function initialise(data: string, { binaries, runAs, password }: Initialisation): Promise<void> {
   // Under another name until it is complete: a first start that is killed leaves nothing half made.
   const partial = `${data}.partial`;
-  const passwordFile = join(options.folder, 'initial-password');
+  const folder = dirname(data);
+  const passwordFile = join(folder, 'initial-password');
   rmSync(partial, { recursive: true, force: true });
   rmSync(passwordFile, { force: true });
-  writeFileSync(passwordFile, options.password, { mode: 0o600 });
-  if (options.runAs) chownSync(passwordFile, options.runAs.uid, options.runAs.gid);
-  await run(join(options.binaries, 'bin/initdb'), initArguments(partial, passwordFile), options);
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  if (runAs) chownSync(passwordFile, runAs.uid, runAs.gid);
+  await runInitdb(join(binaries, 'bin/initdb'), initArguments(partial, passwordFile), folder, runAs);
   rmSync(passwordFile);
   renameSync(partial, data);
 }
@@ -91,26 +163,13 @@ function initArguments(data: string, passwordFile: string): string[] {
   ];
 }
 
-function run(command: string, args: string[], options: PostgresqlOptions): Promise<void> {
-  const identity = options.runAs ? { uid: options.runAs.uid, gid: options.runAs.gid } : {};
-  const child = spawn(command, args, {
-    cwd: options.folder,
-    env: serverEnvironment(),
-    stdio: ['ignore', 'pipe', 'pipe'],
-    ...identity,
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+async function runInitdb(command: string, args: string[], cwd: string, runAs: RunAs | null): Promise<void> {
+  try {
+    await run(command, args, { cwd, env: serverEnvironment(), ...runAs });
+  } catch (error) {
+    const { stdout = '', stderr = '', message } = error as Error & { stdout?: string; stderr?: string };
+    throw new FriendlyError(`initdb failed:\n${`${stdout}${stderr}`.trim() || message}`, { cause: error });
   }
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code) =>
-      code === 0
-        ? resolve()
-        : reject(new FriendlyError(`initdb failed (exit code ${code}):\n${output.trim()}`)),
-    );
-  });
 }
 
 /**
@@ -134,20 +193,12 @@ function commandLineOf(pid: string): string {
 }
 
 async function acceptsConnections(url: string, server: SupervisedProcess): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
-  // A connection that breaks after it stood emits an error of its own; the next probe sees the state anyway.
-  client.on('error', () => undefined);
   try {
-    await client.connect();
+    await queryAt(url);
     return true;
   } catch (error) {
     if (isErrorCode(error, 'ECONNREFUSED', 'ECONNRESET', '57P03')) return false;
     if (server.hasEnded()) return false;
-    throw new FriendlyError(
-      `PostgreSQL does not let us in: ${error instanceof Error ? error.message : String(error)}`,
-      { cause: error },
-    );
-  } finally {
-    await client.end();
+    throw new FriendlyError(`PostgreSQL does not let us in: ${(error as Error).message}`, { cause: error });
   }
 }

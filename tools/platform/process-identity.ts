@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { isErrorCode } from './errors.ts';
 
 /** A process named so that a later process that happens to get the same number is never taken for it. */
 export interface ProcessIdentity {
@@ -56,8 +57,12 @@ function findStartFromPs(pid: number): string | null {
   }
 }
 
-/** True when `error` is a system error with one of these codes (`ENOENT`, `ESRCH`, …). */
-export function isErrorCode(error: unknown, ...codes: string[]): boolean {
-  // Not instanceof: under Jest, Node's own errors come from another realm.
-  return typeof error === 'object' && error !== null && 'code' in error && codes.includes(String(error.code));
+/** Sends a signal; false when the process has ended in the meantime. @param pid negative: to its whole process group */
+export function trySignal(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    if (isErrorCode(error, 'ESRCH')) return false;
+    throw error;
+  }
 }

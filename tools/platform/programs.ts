@@ -37,7 +37,8 @@ function service(name: ServiceName): Service {
   };
 }
 
-export const SERVICES = [service('auth'), service('settings'), service('task')] as const;
+export const SERVICE_NAMES = ['auth', 'settings', 'task'] as const satisfies readonly ServiceName[];
+export const SERVICES: readonly Service[] = SERVICE_NAMES.map(service);
 
 /** Loads ivy, carl and the others into the auth service's database. */
 export const LOAD_IDENTITIES = 'dist/apps/auth-service/load-development-identities.js';
@@ -52,3 +53,10 @@ export const NEIGHBOURS: readonly Deployable[] = [
   },
   { name: 'identity-provider', bundle: 'dist/tools/neighbours/identity-provider.js', port: 'openid' },
 ];
+
+/** The service of this name. */
+export function serviceOf(name: ServiceName): Service {
+  const found = SERVICES.find(({ service }) => service === name);
+  if (found === undefined) throw new RangeError(`there is no service ${name}`);
+  return found;
+}

@@ -5,7 +5,7 @@
  *
  * Usage: node reaper.ts <run record>
  */
-import { sweepLeftovers } from './stop-processes.ts';
+import { sweepLeftovers } from './run-record.ts';
 
 const file = process.argv[2];
 if (file === undefined) throw new Error('Usage: node reaper.ts <run record>');

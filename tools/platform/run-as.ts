@@ -1,6 +1,6 @@
 import { chownSync, existsSync, lstatSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { FriendlyError } from './friendly-error.ts';
+import { FriendlyError } from './errors.ts';
 
 /** The unprivileged account that PostgreSQL and RabbitMQ run as when we are root: both refuse or should not have root. */
 export interface RunAs {

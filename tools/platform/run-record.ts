@@ -1,5 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { isErrorCode, isRunning, type ProcessIdentity } from './process-identity.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isErrorCode } from './errors.ts';
+import { isRunning, trySignal, type ProcessIdentity } from './process-identity.ts';
+
+const POLL_MS = 25;
 
 /** A process group that must not outlive its supervisor. */
 export interface RecordedProcess extends ProcessIdentity {
@@ -67,4 +72,45 @@ export function claimRunRecord(file: string, record: RunRecord): boolean {
 /** True while the supervisor of this record is alive. */
 export function isSupervised(record: RunRecord): boolean {
   return isRunning(record.supervisor);
+}
+
+/**
+ * Ends every process of a record, the last stage first: an orderly signal, then SIGKILL for the whole group when the
+ * grace is over. Works from the record alone, so the supervisor, the reaper and the next start all stop the same way.
+ */
+export async function stopProcesses(processes: readonly RecordedProcess[]): Promise<void> {
+  const stages = [...new Set(processes.map((entry) => entry.stage))].sort((a, b) => b - a);
+  for (const stage of stages) {
+    await Promise.all(processes.filter((entry) => entry.stage === stage).map(stopProcess));
+  }
+}
+
+async function stopProcess(entry: RecordedProcess): Promise<void> {
+  if (!isRunning(entry)) return;
+  // The orderly signal goes to the leader alone: PostgreSQL and RabbitMQ stop their own children in the right order.
+  trySignal(entry.pid, entry.signal);
+  const deadline = performance.now() + entry.graceMs;
+  while (isRunning(entry) && performance.now() < deadline) await delay(POLL_MS);
+  if (isRunning(entry)) trySignal(-entry.pid, 'SIGKILL');
+  while (isRunning(entry)) await delay(POLL_MS);
+}
+
+/** Stops what a record lists, containers included, and removes the folder it names and the record itself. */
+export async function endRun(file: string, record: RunRecord): Promise<void> {
+  await stopProcesses(record.processes);
+  for (const container of record.containers) {
+    execFileSync('docker', ['rm', '--force', container], { stdio: 'ignore' });
+  }
+  if (record.removeFolder) rmSync(record.removeFolder, { recursive: true, force: true, maxRetries: 5 });
+  // The reaper and a new start may clean up at once: the slower one must not take the new start's record away.
+  if (findRunRecord(file)?.supervisor.start === record.supervisor.start) rmSync(file, { force: true });
+}
+
+/** Cleans up after a run whose supervisor is gone. Returns the names of the processes it found still running. */
+export async function sweepLeftovers(file: string): Promise<string[]> {
+  const record = findRunRecord(file);
+  if (record === null) return [];
+  const alive = record.processes.filter((entry) => isRunning(entry)).map((entry) => entry.name);
+  await endRun(file, record);
+  return alive;
 }

@@ -1,8 +1,13 @@
-import { createHash } from 'node:crypto';
-import { existsSync, lstatSync, mkdirSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { FriendlyError } from './friendly-error.ts';
+import { FriendlyError, isErrorCode } from './errors.ts';
 import { findRunAs, isReachableBy } from './run-as.ts';
+
+export const WORKSPACE = join(import.meta.dirname, '../..');
+
+/** Environment variables by name. */
+export type Variables = Readonly<Record<string, string>>;
 
 /**
  * Where the platform of a checkout keeps its data, logs and secrets: `.platform` in the checkout, or, when the account
@@ -31,4 +36,77 @@ export function openStateFolder(checkout: string): string {
     );
   }
   return folder;
+}
+
+/** Where servers that were downloaded or unpacked once are kept for every later run of this checkout. */
+export function cacheFolder(): string {
+  return join(openStateFolder(WORKSPACE), 'cache');
+}
+
+/**
+ * Random secrets by name, made when first asked for and kept in one file that only its owner can read, so that a second
+ * start opens the same databases and accepts the same tokens.
+ */
+export class SecretFile {
+  readonly #file: string;
+  readonly #values: Record<string, string>;
+
+  constructor(file: string) {
+    this.#file = file;
+    this.#values = { ...readVariables(file) };
+  }
+
+  /** The secret called `name`: 32 random bytes as base64url, or as this file has it. */
+  get(name: string): string {
+    const known = this.#values[name];
+    if (known !== undefined) return known;
+    const value = randomBytes(32).toString('base64url');
+    this.#values[name] = value;
+    saveVariables(this.#file, this.#values);
+    return value;
+  }
+
+  /** Every secret made so far, by name. */
+  entries(): [name: string, value: string][] {
+    return Object.entries(this.#values);
+  }
+}
+
+/** Notes with which environment a service runs and is migrated. */
+export function saveServiceEnvironment(stateFolder: string, service: string, environment: Variables): void {
+  saveVariables(join(stateFolder, `${service}-environment.json`), environment);
+}
+
+/** What the last start of this state folder noted, or null when there was none. */
+export function readServiceEnvironment(stateFolder: string, service: string): Variables | null {
+  return readVariables(join(stateFolder, `${service}-environment.json`));
+}
+
+const ADDRESSES = 'addresses.json';
+
+/** Notes in the state folder where the platform that has just become ready answers: AUTH_URL, … */
+export function saveRunningAddresses(stateFolder: string, addresses: Variables): void {
+  saveVariables(join(stateFolder, ADDRESSES), addresses, 0o644);
+}
+
+/** Where the last platform of this state folder answered; empty when none was ever ready. */
+export function readRunningAddresses(stateFolder: string): Variables {
+  return readVariables(join(stateFolder, ADDRESSES)) ?? {};
+}
+
+/** @param mode by default for the file's owner only: there may be passwords and keys among them */
+function saveVariables(file: string, variables: Variables, mode = 0o600): void {
+  // A leftover would keep its own permissions.
+  rmSync(`${file}.next`, { force: true });
+  writeFileSync(`${file}.next`, `${JSON.stringify(variables, null, 2)}\n`, { mode });
+  renameSync(`${file}.next`, file);
+}
+
+function readVariables(file: string): Variables | null {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Variables;
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return null;
+    throw error;
+  }
 }

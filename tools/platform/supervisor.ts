@@ -1,14 +1,22 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdirSync, openSync, renameSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { FriendlyError } from './friendly-error.ts';
-import { lastLines } from './log-files.ts';
-import { findProcessStart } from './process-identity.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { FriendlyError } from './errors.ts';
+import { findProcessStart, trySignal } from './process-identity.ts';
 import type { RunAs } from './run-as.ts';
-import { claimRunRecord, findRunRecord, isSupervised, saveRunRecord } from './run-record.ts';
+import {
+  claimRunRecord,
+  endRun,
+  findRunRecord,
+  isSupervised,
+  saveRunRecord,
+  sweepLeftovers,
+} from './run-record.ts';
 import type { RecordedProcess, RunRecord } from './run-record.ts';
-import { endRun, sweepLeftovers } from './stop-processes.ts';
+
+const TAIL_BYTES = 64 * 1024;
 
 /** What to run and how to end it. */
 export interface ProcessSpec {
@@ -25,13 +33,16 @@ export interface ProcessSpec {
   readonly oneShot?: boolean;
 }
 
-/** A running child. `ended` resolves with a sentence saying how it ended; it never rejects. */
+/** A running child. */
 export interface SupervisedProcess {
   readonly name: string;
   readonly pid: number;
   readonly logFile: string;
+  /** Resolves with a sentence saying how it ended; never rejects. */
   readonly ended: Promise<string>;
   hasEnded(): boolean;
+  /** Null while it runs, and when a signal ended it. */
+  exitCode(): number | null;
 }
 
 export interface SupervisorOptions {
@@ -39,6 +50,18 @@ export interface SupervisorOptions {
   readonly logFolder: string;
   /** Goes when the run ends, crash or not. */
   readonly removeFolder?: string;
+}
+
+/** What private servers are made in. */
+export interface ServerPlace {
+  readonly supervisor: Supervisor;
+  /** Holds their data. */
+  readonly folder: string;
+  /** Holds their programs where they had to be fetched or copied. */
+  readonly cacheFolder: string;
+  readonly runAs: RunAs | null;
+  /** The secret of this name: made when first asked for, the same ever after. */
+  readonly secret: (name: string) => string;
 }
 
 /** Starts processes in groups of their own and sees to it that none outlives this process (see reaper.ts). */
@@ -112,7 +135,14 @@ export class Supervisor {
       signal: spec.signal ?? 'SIGTERM',
       graceMs: spec.graceMs ?? 10_000,
     });
-    const supervised = { name: spec.name, pid: child.pid, logFile, ended, hasEnded: () => isOver(child) };
+    const supervised: SupervisedProcess = {
+      name: spec.name,
+      pid: child.pid,
+      logFile,
+      ended,
+      hasEnded: () => isOver(child),
+      exitCode: () => child.exitCode,
+    };
     this.#children.set(spec.name, supervised);
     if (!spec.oneShot) this.#reportEnd(supervised);
     return supervised;
@@ -131,6 +161,13 @@ export class Supervisor {
   /** The process last started under this name, ended or not; null when there was none. */
   find(name: string): SupervisedProcess | null {
     return this.#children.get(name) ?? null;
+  }
+
+  /** The process that runs under this name. @throws {Error} when none does */
+  running(name: string): SupervisedProcess {
+    const found = this.find(name);
+    if (found === null || found.hasEnded()) throw new Error(`${name} is not running`);
+    return found;
   }
 
   /** True from the moment that somebody asked to stop. */
@@ -170,7 +207,21 @@ export class Supervisor {
   }
 }
 
-/** Says that `child` ended early, with the end of its log. */
+/** Ends a server that is to be started again. */
+export async function endProcess(
+  supervisor: Supervisor,
+  name: string,
+  signal: NodeJS.Signals,
+): Promise<void> {
+  const child = supervisor.running(name);
+  // In order it ends its own children; killed, they go with it, as with the power.
+  trySignal(signal === 'SIGKILL' ? -child.pid : child.pid, signal);
+  await child.ended;
+  // Its ports are free again a moment later.
+  await delay(100);
+}
+
+/** Says that `child` failed, and how, with the end of its log. */
 export function endedEarly(child: SupervisedProcess, how: string): FriendlyError {
   return new FriendlyError(
     `${child.name} ${how}. Its last log lines (${child.logFile}):\n${lastLines(child.logFile, 20)}`,
@@ -190,4 +241,40 @@ function whenEnded(child: ChildProcess): Promise<string> {
       resolve(signal ? `was ended by ${signal}` : `ended with exit code ${code ?? 'unknown'}`),
     );
   });
+}
+
+/**
+ * Waits until `probe` succeeds for `child`.
+ * @throws {FriendlyError} with the end of its log when the child ends first or `timeoutMs` is over.
+ */
+export async function waitUntilReady(
+  child: SupervisedProcess,
+  probe: () => Promise<boolean>,
+  timeoutMs: number,
+  intervalMs = 50,
+): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await probe())) {
+    if (child.hasEnded()) throw endedEarly(child, await child.ended);
+    if (performance.now() > deadline) throw endedEarly(child, `was not ready within ${timeoutMs / 1000} s`);
+    await delay(intervalMs);
+  }
+}
+
+/** The last `count` lines of a file (of its last 64 KiB), or why it cannot be read. */
+function lastLines(file: string, count: number): string {
+  let handle: number;
+  try {
+    handle = openSync(file, 'r');
+  } catch (error) {
+    return error instanceof Error ? error.message : '';
+  }
+  try {
+    const { size } = fstatSync(handle);
+    const buffer = Buffer.alloc(Math.min(size, TAIL_BYTES));
+    readSync(handle, buffer, 0, buffer.length, size - buffer.length);
+    return buffer.toString('utf8').trimEnd().split('\n').slice(-count).join('\n');
+  } finally {
+    closeSync(handle);
+  }
 }

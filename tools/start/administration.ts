@@ -1,5 +1,4 @@
-import type { Variables } from '#platform/environments.ts';
-import { readServiceEnvironment } from '#platform/service-environment.ts';
+import { readServiceEnvironment, type Variables } from '#platform/state-folder.ts';
 
 /** The services with an administration command line (`admin.js` in their bundle), and the variables it reads. */
 const VARIABLES = {

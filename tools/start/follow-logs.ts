@@ -1,6 +1,6 @@
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { isErrorCode } from '#platform/process-identity.ts';
+import { isErrorCode } from '#platform/errors.ts';
 
 const POLL_MS = 200;
 const CHUNK_BYTES = 64 * 1024;

@@ -2,16 +2,17 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { startTestInfrastructure, type TestInfrastructure } from '#platform/test-infrastructure.ts';
+import { onEndSignal, runMain } from '#platform/command-line.ts';
+import { startTestServers, type TestServers } from '#platform/private-servers.ts';
+import { WORKSPACE } from '#platform/state-folder.ts';
 import { countStep, countTests, summarise, type Count, type JestReport, type StepResult } from './results.ts';
 import { chooseSteps, type Step } from './steps.ts';
 
-const WORKSPACE = join(import.meta.dirname, '../..');
 const RESULTS = join(WORKSPACE, 'test-results');
 // No daemon: it would stay behind. No terminal interface: the output is also read from a file.
 const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
 
-type Servers = TestInfrastructure | Error;
+type Servers = TestServers | Error;
 
 async function main(): Promise<void> {
   // Whatever ends this process before the count is printed must not look like success.
@@ -25,9 +26,7 @@ async function main(): Promise<void> {
     const started = await servers;
     if (started && !(started instanceof Error)) await started.stop();
   };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => void stop().then(() => process.exit(1)));
-  }
+  onEndSignal(() => void stop().then(() => process.exit(1)));
   const results: StepResult[] = [];
   for (const step of steps) results.push(await runStep(step, servers));
   await stop();
@@ -36,7 +35,7 @@ async function main(): Promise<void> {
 }
 
 function startServers(): Promise<Servers> {
-  return startTestInfrastructure(WORKSPACE).catch((error: unknown) =>
+  return startTestServers().catch((error: unknown) =>
     error instanceof Error ? error : new Error(String(error)),
   );
 }
@@ -96,7 +95,4 @@ function readReport(project: string, kind: string): JestReport | null {
   return JSON.parse(readFileSync(file, 'utf8')) as JestReport;
 }
 
-main().catch((error: unknown) => {
-  console.error(error instanceof Error ? `✘ ${error.message}` : error);
-  process.exit(2);
-});
+runMain(main, 2);

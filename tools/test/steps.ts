@@ -1,3 +1,5 @@
+import { commandLine, someOf } from '#platform/command-line.ts';
+
 /** One step of `npm test`. */
 export interface Step {
   readonly name: string;
@@ -51,22 +53,21 @@ export const STEPS: readonly Step[] = [
   },
 ];
 
+const NAMES = STEPS.map(({ name }) => name);
+
 /**
  * The steps that `npm test -- --only a,b` names, in their usual order; all of them when it names none.
- * @throws {Error} when a name is not a step.
+ * @throws {ArgumentsError} when a name is not a step.
  */
 export function chooseSteps(args: readonly string[]): readonly Step[] {
-  const [flag, list, ...rest] = args;
-  if (flag === undefined) return STEPS;
-  const names = list?.split(',') ?? [];
-  const known = STEPS.map(({ name }) => name);
-  if (
-    flag !== '--only' ||
-    rest.length > 0 ||
-    names.length === 0 ||
-    !names.every((name) => known.includes(name))
-  ) {
-    throw new Error(`Usage: npm test [-- --only <step>[,<step>…]] with steps of: ${known.join(', ')}`);
-  }
-  return STEPS.filter(({ name }) => names.includes(name));
+  const usage = `[-- --only <step>[,<step>…]] with steps of: ${NAMES.join(', ')}`;
+  const { only } = commandLine(
+    'npm test',
+    usage,
+    'Runs every check and test of this checkout and counts them at the end.',
+  )
+    .option('--only <steps>', 'only these', someOf(NAMES))
+    .parse(args, { from: 'user' })
+    .opts<{ only?: string[] }>();
+  return only === undefined ? STEPS : STEPS.filter(({ name }) => only.includes(name));
 }

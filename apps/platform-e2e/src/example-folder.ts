@@ -2,7 +2,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Variables } from './environments';
+import type { Variables } from '#platform/state-folder.ts';
 
 const WORKSPACE = join(__dirname, '../../..');
 const TSC = join(WORKSPACE, 'node_modules/typescript/bin/tsc');

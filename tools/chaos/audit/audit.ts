@@ -1,6 +1,6 @@
 import type { Journal } from '../load/journal.ts';
 import { FIRST_PLANTED_FACILITY } from '../load/trigger-planter.ts';
-import type { PublishedMessage } from '../cluster/witness.ts';
+import type { PublishedMessage } from '../published-messages.ts';
 import { auditBusinessUnits } from './business-units.ts';
 import { CheckBuilder, type Check } from './check.ts';
 import { auditEvents, auditReceived, firstPublished } from './events.ts';

@@ -1,4 +1,4 @@
-import type { Cluster } from '../cluster/cluster.ts';
+import type { Cluster } from '../cluster.ts';
 import type { Journal } from '../load/journal.ts';
 import { CheckBuilder, type Check } from './check.ts';
 
@@ -6,11 +6,11 @@ import { CheckBuilder, type Check } from './check.ts';
 export async function auditTokens(cluster: Cluster, { revokedTokens }: Journal): Promise<Check> {
   const check = new CheckBuilder('revocations: hold on every replica');
   let asked = 0;
-  for (const replica of cluster.replicas) {
+  for (const { name, label, program } of cluster.replicas) {
     for (const { token, jti } of revokedTokens) {
       asked += 1;
-      const status = await statusOf(`http://127.0.0.1:${replica.port}${PATHS[replica.name.service]}`, token);
-      if (status !== 401) check.wrong(`${replica.label} answered ${status} to the revoked token ${jti}`);
+      const status = await statusOf(`${program.url}${PATHS[name.service]}`, token);
+      if (status !== 401) check.wrong(`${label} answered ${status} to the revoked token ${jti}`);
     }
   }
   return check.done(revokedTokens.length, asked);

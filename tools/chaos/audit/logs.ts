@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Cluster } from '../cluster/cluster.ts';
+import type { Cluster } from '../cluster.ts';
 import type { Journal } from '../load/journal.ts';
 import { CheckBuilder, type Check } from './check.ts';
 
@@ -11,11 +11,12 @@ export function auditLogs(cluster: Cluster, journal: Journal): Check {
   const secrets = new Map<string, string>([
     ['demo-backend-secret-for-local-use-only-000001', 'shared secret of demo-backend'],
   ]);
-  for (const [name, value] of cluster.secrets) secrets.set(value, name);
+  const configured = [...cluster.servers.place.secrets.entries(), ...cluster.platform.secrets.entries()];
+  for (const [name, value] of configured) secrets.set(value, name);
   // A token is known by its signature.
   for (const { token } of journal.revokedTokens) secrets.set(token.split('.')[2] ?? token, 'access token');
   for (const { id } of journal.settings.slice(-500)) secrets.set(id, 'value of a setting');
-  const files = cluster.replicas.flatMap(({ logFiles }) => logFiles);
+  const files = cluster.replicas.flatMap(({ program }) => program.logFiles);
   for (const file of files) {
     const text = readFileSync(file, 'utf8');
     for (const [secret, kind] of secrets)

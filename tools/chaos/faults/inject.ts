@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Cluster } from '../cluster/cluster.ts';
-import { REPLICA_NAMES } from '../cluster/network.ts';
-import type { Relay } from '#platform/relay.ts';
+import type { TcpProxy } from '#platform/tcp-proxy.ts';
+import type { Cluster } from '../cluster.ts';
+import { REPLICA_NAMES } from '../network.ts';
 import type { FaultKind, PlannedFault } from '../plan.ts';
 import type { Injector, Proof, Scene } from './injector.ts';
 import {
@@ -40,34 +40,34 @@ export function injectFault(scene: Scene, fault: PlannedFault): Promise<Proof> {
 }
 
 async function killReplica({ cluster }: Scene, fault: PlannedFault): Promise<Proof> {
-  const replica = cluster.replica(fault.replica);
-  replica.signal('SIGKILL');
-  const how = await replica.process.ended;
+  const { label, program } = cluster.replica(fault.replica);
+  program.signal('SIGKILL');
+  const how = await program.process.ended;
   // What looks after processes notices after a moment.
   await delay(RESTART_DELAY_MS);
-  await replica.spawn();
-  return `${replica.label} ${how}`;
+  await program.spawn();
+  return `${label} ${how}`;
 }
 
 /** Without its database a replica takes on work and finishes none; then it dies with all of it in its hands. */
 async function killStarvedReplica(scene: Scene, fault: PlannedFault): Promise<Proof> {
-  const relay = scene.cluster.network.relay(fault.replica, 'database');
-  relay.stall();
+  const proxy = scene.cluster.network.proxy(fault.replica, 'database');
+  proxy.freeze();
   await delay(fault.lastsMs);
-  const count = relay.connections;
+  const count = proxy.connections;
   const killed = await killReplica(scene, fault);
-  relay.resume();
+  await proxy.restore();
   return `${killed} after ${proved(count, 'connections to its database stood still')}`;
 }
 
 async function freezeReplica({ cluster }: Scene, fault: PlannedFault): Promise<Proof> {
-  const replica = cluster.replica(fault.replica);
-  replica.signal('SIGSTOP');
+  const { label, program } = cluster.replica(fault.replica);
+  program.signal('SIGSTOP');
   await delay(fault.lastsMs);
-  const wasReady = await replica.isReady();
-  replica.signal('SIGCONT');
-  if (wasReady) throw new Error(`${replica.label} answered while it was stopped`);
-  return `${replica.label} did not answer for ${fault.lastsMs} ms`;
+  const wasReady = await program.isReady();
+  program.signal('SIGCONT');
+  if (wasReady) throw new Error(`${label} answered while it was stopped`);
+  return `${label} did not answer for ${fault.lastsMs} ms`;
 }
 
 /** Each replica in turn, as a rolling update: SIGTERM, wait for the end, a new process, wait until it is ready. */
@@ -76,12 +76,10 @@ async function rollingRestart({ cluster, load }: Scene, fault: PlannedFault): Pr
   load.traffic.isStrict = true;
   const before = load.traffic.attempts;
   try {
-    for (const replica of replicas) {
-      replica.signal('SIGTERM');
-      const how = await replica.process.ended;
-      if (how !== 'ended with exit code 0') throw new Error(`${replica.label} ${how} after SIGTERM`);
-      await replica.spawn();
-      await replica.waitUntilReady();
+    for (const { label, program } of replicas) {
+      const exitCode = await program.stop('SIGTERM');
+      if (exitCode !== 0) throw new Error(`${label} ${await program.process.ended} after SIGTERM`);
+      await program.start();
       // The balancers' next probe.
       await delay(RESTART_DELAY_MS);
     }
@@ -92,38 +90,38 @@ async function rollingRestart({ cluster, load }: Scene, fault: PlannedFault): Pr
 }
 
 async function resetConnections({ cluster }: Scene, fault: PlannedFault): Promise<Proof> {
-  const relays = relaysOf(cluster, fault);
+  const proxies = proxiesOf(cluster, fault);
   const endsAtMs = performance.now() + fault.lastsMs;
   let count = 0;
   do {
-    count += relays.reduce((sum, relay) => sum + relay.reset(), 0);
+    count += proxies.reduce((sum, proxy) => sum + proxy.reset(), 0);
     await delay(250);
   } while (performance.now() < endsAtMs);
   return proved(count, 'connections reset');
 }
 
 async function blackHole({ cluster }: Scene, fault: PlannedFault): Promise<Proof> {
-  const relays = relaysOf(cluster, fault);
-  for (const relay of relays) relay.stall();
+  const proxies = proxiesOf(cluster, fault);
+  for (const proxy of proxies) proxy.freeze();
   await delay(fault.lastsMs);
-  const count = relays.reduce((sum, relay) => sum + relay.connections, 0);
-  for (const relay of relays) relay.resume();
+  const count = proxies.reduce((sum, proxy) => sum + proxy.connections, 0);
+  for (const proxy of proxies) await proxy.restore();
   return proved(count, 'connections stood still');
 }
 
 async function halfOpen({ cluster }: Scene, fault: PlannedFault): Promise<Proof> {
-  const count = relaysOf(cluster, fault).reduce((sum, relay) => sum + relay.halfOpen(), 0);
+  const count = proxiesOf(cluster, fault).reduce((sum, proxy) => sum + proxy.halfOpen(), 0);
   await delay(fault.lastsMs);
   return proved(count, 'connections left half open');
 }
 
-function relaysOf(cluster: Cluster, { everywhere, replica, dependency }: PlannedFault): Relay[] {
+function proxiesOf(cluster: Cluster, { everywhere, replica, dependency }: PlannedFault): TcpProxy[] {
   const names = everywhere
     ? REPLICA_NAMES.filter(({ service }) => dependency === 'database' || service !== 'auth').filter(
         ({ service }) => dependency !== 'broker' || service === 'task',
       )
     : [replica];
-  return names.map((name) => cluster.network.relay(name, dependency));
+  return names.map((name) => cluster.network.proxy(name, dependency));
 }
 
 function proved(count: number, what: string): Proof {

@@ -1,4 +1,4 @@
-import type { Cluster } from '../cluster/cluster.ts';
+import type { Cluster } from '../cluster.ts';
 import type { Load } from '../load/load.ts';
 import type { PlannedFault } from '../plan.ts';
 

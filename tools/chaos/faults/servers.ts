@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Broker } from '../cluster/servers.ts';
+import type { Cluster } from '../cluster.ts';
 import { createSchedule } from '../load/task-worker.ts';
 import type { PlannedFault } from '../plan.ts';
-import { trySignal } from '../cluster/signal.ts';
 import type { Injector, Proof, Scene } from './injector.ts';
 
 const ALARM_LIMIT_MS = 20_000;
@@ -15,8 +14,8 @@ export const restartBroker: Injector = (scene, fault) => endBroker(scene, fault,
 export const killBroker: Injector = (scene, fault) => endBroker(scene, fault, 'SIGKILL');
 
 async function endBroker(scene: Scene, fault: PlannedFault, signal: 'SIGTERM' | 'SIGKILL'): Promise<Proof> {
-  const { broker } = scene.cluster;
-  await broker.stop(signal);
+  const broker = scene.cluster.servers.rabbitmq;
+  await broker.end(signal);
   const acknowledged = await createSchedulesDirectly(scene);
   await delay(fault.lastsMs);
   await broker.start();
@@ -31,8 +30,8 @@ async function createSchedulesDirectly({ cluster, load }: Scene): Promise<number
   const { context, journal } = load;
   const replicas = cluster.replicas.filter(({ name }) => name.service === 'task');
   const created = await Promise.all(
-    replicas.map(({ port }, index) => {
-      const urls = { ...context.urls, task: `http://127.0.0.1:${port}` };
+    replicas.map(({ program }, index) => {
+      const urls = { ...context.urls, task: program.url };
       return createSchedule({ ...context, urls }, FIRST_DIRECT_FACILITY + index, DIRECT_PATIENCE_MS);
     }),
   );
@@ -64,24 +63,24 @@ const DISK_ALARM: Alarm = {
 
 /** With an alarm on, the broker takes nothing from publishers; connections stay. */
 export const alarmBroker: Injector = async ({ cluster }, fault) => {
-  const { broker } = cluster;
+  const broker = cluster.servers.rabbitmq;
   const alarm = fault.kind === 'broker-disk-alarm' ? DISK_ALARM : MEMORY_ALARM;
   await broker.control(...alarm.raise);
   try {
-    await untilAlarmed(broker, alarm, true);
+    await untilAlarmed(cluster, alarm, true);
     await delay(fault.lastsMs);
   } finally {
     await broker.control(...alarm.clear);
   }
-  await untilAlarmed(broker, alarm, false);
+  await untilAlarmed(cluster, alarm, false);
   return `the broker reported its ${alarm.member}`;
 };
 
 /** The broker's own account of it is seconds old. */
-async function untilAlarmed(broker: Broker, { member }: Alarm, isRaised: boolean): Promise<void> {
+async function untilAlarmed({ platform }: Cluster, { member }: Alarm, isRaised: boolean): Promise<void> {
   const deadline = performance.now() + ALARM_LIMIT_MS;
   for (;;) {
-    const nodes = (await broker.manage('GET', 'nodes')) as Record<Alarm['member'], boolean>[];
+    const nodes = await platform.bus('main').nodes();
     if (nodes.some((node) => node[member]) === isRaised) return;
     if (performance.now() > deadline) throw new Error(`the broker's ${member} stayed ${String(!isRaised)}`);
     await delay(200);
@@ -89,32 +88,30 @@ async function untilAlarmed(broker: Broker, { member }: Alarm, isRaised: boolean
 }
 
 export const restartDatabase: Injector = async ({ cluster }, fault) => {
-  await cluster.database.stopImmediately();
+  await cluster.servers.postgresql.stopImmediately();
   await delay(fault.lastsMs);
-  await cluster.database.start();
+  await cluster.servers.postgresql.start();
   return 'the server ended at once and started again';
 };
 
 export const crashDatabase: Injector = async ({ cluster }, fault) => {
-  await cluster.database.crash();
+  await cluster.servers.postgresql.crash();
   await delay(fault.lastsMs);
-  await cluster.database.start();
+  await cluster.servers.postgresql.start();
   return 'all processes of the server were killed and it recovered';
 };
 
 /** The server stands still with all its sessions; new connections are taken by the system and not answered. */
 export const freezeDatabase: Injector = async ({ cluster }, fault) => {
-  const processes = await cluster.database.processes();
-  const stopped = processes.filter((pid) => trySignal(pid, 'SIGSTOP'));
-  for (const pid of stopped) cluster.frozen.add(pid);
+  const stopped = cluster.freeze(await cluster.servers.postgresql.processes());
   await delay(fault.lastsMs);
   cluster.thaw();
-  return `${stopped.length} processes of the server stood still`;
+  return `${stopped} processes of the server stood still`;
 };
 
 /** As after a failover to a server that is not the primary yet. */
 export const makeDatabaseReadOnly: Injector = async ({ cluster }, fault) => {
-  const { database } = cluster;
+  const database = cluster.servers.postgresql;
   const reload = 'SELECT pg_reload_conf()';
   await database.query('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on', reload);
   await delay(fault.lastsMs);

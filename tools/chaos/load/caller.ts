@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 import type { Traffic } from './traffic.ts';
 
 /** A request as callers of the platform make it. */

@@ -1,4 +1,4 @@
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 import type { Caller } from './caller.ts';
 import type { Journal } from './journal.ts';
 

@@ -1,4 +1,4 @@
-import type { Database } from '../cluster/servers.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
 import type { Journal } from './journal.ts';
 
 export const FIRST_PLANTED_FACILITY = 100_000;
@@ -16,9 +16,9 @@ const PLANT = `
  * Puts triggers with several occurrences already due into the trigger store, because cron's minutes are far apart for a run of minutes.
  * From then on they fire like any other, every minute.
  */
-export async function plantTriggers(database: Database, journal: Journal, count: number): Promise<void> {
+export async function plantTriggers(platform: TestPlatform, journal: Journal, count: number): Promise<void> {
   const first = FIRST_PLANTED_FACILITY + journal.planted.length;
-  const rows = await database.query<{ facilityId: number; nextFireAt: Date }>('task', [
+  const rows = await platform.query<{ facilityId: number; nextFireAt: Date }>('task', [
     PLANT,
     [first, count, OCCURRENCES_DUE - 1],
   ]);
@@ -27,6 +27,6 @@ export async function plantTriggers(database: Database, journal: Journal, count:
 }
 
 /** Ends the fires of every trigger; the last ones are still on their way. */
-export async function pauseTriggers(database: Database): Promise<void> {
-  await database.query('task', `UPDATE task.triggers SET state = 'PAUSED', paused_at = now()`);
+export async function pauseTriggers(platform: TestPlatform): Promise<void> {
+  await platform.query('task', `UPDATE task.triggers SET state = 'PAUSED', paused_at = now()`);
 }

@@ -1,4 +1,4 @@
-import { makeAccessToken } from '#platform/access-token.ts';
+import { makeAccessToken } from '#platform/environments.ts';
 import { NEIGHBOURS, type ServiceName } from '#platform/programs.ts';
 import { Connections } from '../http/connections.ts';
 import { PERSONAS, type PersonaName } from '../generate/personas.ts';

@@ -23,7 +23,7 @@ async function startServers(): Promise<Servers> {
   const env = { ...process.env };
   for (const name of ['TEST_DATABASE_URL', 'TEST_RABBITMQ_URL']) delete env[name];
   const node = join(WORKSPACE, 'node_modules/.bin/node');
-  const child = spawn(node, [join(WORKSPACE, 'tools/platform/serve.ts')], {
+  const child = spawn(node, [join(WORKSPACE, 'tools/platform/test/hold-servers.ts')], {
     env,
     stdio: ['pipe', 'pipe', 'inherit'],
   });
