@@ -1,5 +1,4 @@
-import type { ContestResult } from './run-contest.ts';
-import { formatFigure } from './run-contest.ts';
+import { type ContestResult, formatFigure } from './contest.ts';
 
 const WIDTH = 760;
 const LABEL_WIDTH = 230;

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import { productionEnvironment } from '#platform/environments.ts';
-import type { Program } from '#platform/program.ts';
-import { serviceOf } from '#platform/programs.ts';
+import { type Program, serviceOf } from '#platform/programs.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import type { PrivateServers, TestPlatform } from '#platform/test-platform.ts';
-import type { Contestant } from './benchmark.ts';
+import type { Contestant } from './contest.ts';
 
 /** Has a program measure and gives the figure. @throws when it cannot */
 export async function measureAt(url: string, measurement: string, seconds: number): Promise<number> {

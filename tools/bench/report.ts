@@ -4,9 +4,9 @@ import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import { format } from 'prettier';
 import { WORKSPACE } from '#platform/state-folder.ts';
-import type { ProcessorTime } from './processor-time.ts';
-import { type ComparisonResult, type ContestResult, formatFigure } from './run-contest.ts';
 import { barChart } from './chart.ts';
+import { type ComparisonResult, type ContestResult, formatFigure } from './contest.ts';
+import type { ProcessorTime } from './processor-time.ts';
 
 /** Everything of one run, as docs/benchmarks.json keeps it. */
 export interface RunResults {

@@ -1,12 +1,11 @@
+import { findFreePorts } from '#platform/ports.ts';
 import { trySignal } from '#platform/process-identity.ts';
-import type { Program } from '#platform/program.ts';
-import { SERVICE_NAMES } from '#platform/programs.ts';
+import { type Program, SERVICE_NAMES } from '#platform/programs.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import { throughPort } from '#platform/tcp-proxy.ts';
 import { PrivateServers, type TestPlatform } from '#platform/test-platform.ts';
 import { Network, REPLICA_NAMES } from './network.ts';
 import type { ReplicaName } from './plan.ts';
-import { findFreePorts } from '#platform/ports.ts';
 
 /** How long a stopping service stays reachable. A multiple of the balancer's probe interval. */
 const SHUTDOWN_GRACE_MS = 1_500;

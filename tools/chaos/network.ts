@@ -1,6 +1,6 @@
+import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import { TcpProxy } from '#platform/tcp-proxy.ts';
 import { answersOk } from '#platform/waiting.ts';
-import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { Dependency, ReplicaName } from './plan.ts';
 
 const PROBE_INTERVAL_MS = 200;

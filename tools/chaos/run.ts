@@ -1,17 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { TestPlatform } from '#platform/test-platform.ts';
 import { auditRun } from './audit/audit.ts';
 import type { Check } from './audit/check.ts';
 import { gatherFacts, readOutbox, readQueues, watchApplications } from './audit/gather.ts';
-import { auditLogs } from './audit/logs.ts';
-import { auditTokens } from './audit/live-tokens.ts';
-import { auditTraffic } from './audit/traffic.ts';
-import type { TestPlatform } from '#platform/test-platform.ts';
+import { auditLogs, auditTokens, auditTraffic } from './audit/replicas.ts';
 import type { Cluster } from './cluster.ts';
-import { copyPublishedMessages } from './published-messages.ts';
-import { injectFault } from './faults/inject.ts';
+import { injectFault } from './faults.ts';
 import { Load } from './load/load.ts';
-import { pauseTriggers, plantTriggers } from './load/trigger-planter.ts';
-import { describeFault, planFaults, type FaultKind, type PlannedFault } from './plan.ts';
+import { pauseTriggers, plantTriggers } from './load/tasks.ts';
+import { describeFault, type FaultKind, planFaults, type PlannedFault } from './plan.ts';
+import { copyPublishedMessages } from './published-messages.ts';
 
 export interface RunOptions {
   readonly seed: number;

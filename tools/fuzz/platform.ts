@@ -1,6 +1,5 @@
 import type { PlatformSettings } from '#platform/environments.ts';
-import type { Program } from '#platform/program.ts';
-import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
+import { type Program, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import { PrivateServers } from '#platform/test-platform.ts';
 

@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { DatabaseUrls } from './databases.ts';
-import type { Deployable, Service, ServiceName } from './programs.ts';
 import type { PortTable } from './ports.ts';
+import type { Deployable, Service, ServiceName } from './programs.ts';
 import type { Variables } from './state-folder.ts';
 
 /** Everything that the programs' environments are made from. */

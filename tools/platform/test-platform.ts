@@ -7,16 +7,26 @@ import {
   localUrl,
   neighbourEnvironment,
   ownerEnvironment,
+  type PlatformSettings,
   productionEnvironment,
   serviceEnvironment,
-  type PlatformSettings,
 } from './environments.ts';
 import { findFreePorts, findFreePortTable, type PortName } from './ports.ts';
-import { queryAt, type Postgresql, type Statement } from './postgresql.ts';
+import { type Postgresql, queryAt, type Statement } from './postgresql.ts';
 import { makePostgresql, makeRabbitmq, openTemporaryPlace, type TemporaryPlace } from './private-servers.ts';
-import { build, NEIGHBOUR_STAGE, nodeProcess, Program } from './program.ts';
-import { LOAD_IDENTITIES, NEIGHBOURS, PROJECT_ROOTS, SERVICE_NAMES, serviceOf } from './programs.ts';
-import type { Deployable, ServiceName } from './programs.ts';
+import {
+  build,
+  type Deployable,
+  LOAD_IDENTITIES,
+  NEIGHBOUR_STAGE,
+  NEIGHBOURS,
+  nodeProcess,
+  Program,
+  PROJECT_ROOTS,
+  SERVICE_NAMES,
+  type ServiceName,
+  serviceOf,
+} from './programs.ts';
 import type { Rabbitmq } from './rabbitmq.ts';
 import { SecretFile, type Variables } from './state-folder.ts';
 import type { Supervisor } from './supervisor.ts';

@@ -7,11 +7,10 @@ import { endedEarly, Supervisor } from '#platform/supervisor.ts';
 import { parseStartArguments, type StartArguments } from './arguments.ts';
 import { DETACHED_VARIABLE, startDetached } from './detach.ts';
 import { readExternalServers } from './external-servers.ts';
-import { followLogs } from './follow-logs.ts';
 import { guide } from './guide.ts';
-import { restartService, startPlatform, type StartContext } from './platform.ts';
-import { Progress } from './progress.ts';
+import { restartService, type StartContext, startPlatform } from './platform.ts';
 import { isServed, servingEnded } from './serving.ts';
+import { followLogs, Progress } from './terminal.ts';
 
 const PARENT_POLL_MS = 500;
 

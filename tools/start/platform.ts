@@ -3,15 +3,24 @@ import { join } from 'node:path';
 import { neighbourEnvironment, ownerEnvironment, serviceEnvironment } from '#platform/environments.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { isPortFree } from '#platform/ports.ts';
-import { build, NEIGHBOUR_STAGE, nodeProcess, Program } from '#platform/program.ts';
-import { LOAD_IDENTITIES, NEIGHBOURS, SERVICES, serviceOf } from '#platform/programs.ts';
-import type { Deployable, Service } from '#platform/programs.ts';
+import {
+  build,
+  type Deployable,
+  LOAD_IDENTITIES,
+  NEIGHBOUR_STAGE,
+  NEIGHBOURS,
+  nodeProcess,
+  Program,
+  type Service,
+  serviceOf,
+  SERVICES,
+} from '#platform/programs.ts';
 import { saveServiceEnvironment, type Variables } from '#platform/state-folder.ts';
 import type { Supervisor } from '#platform/supervisor.ts';
 import { describeTakenPorts, portsToOpen, type StartArguments } from './arguments.ts';
 import type { ExternalServers } from './external-servers.ts';
-import type { Progress } from './progress.ts';
 import { PRIVATE_SECRETS, Servers } from './servers.ts';
+import type { Progress } from './terminal.ts';
 
 /** What every step of a start works with. */
 export interface StartContext {

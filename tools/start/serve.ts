@@ -9,19 +9,18 @@ import { InvalidArgumentError } from 'commander';
 import { commandLine, onEndSignal, runMain } from '#platform/command-line.ts';
 import { withoutOwner } from '#platform/environments.ts';
 import { FriendlyError } from '#platform/errors.ts';
-import { nodeProcess } from '#platform/program.ts';
-import { SERVICES, type Service } from '#platform/programs.ts';
+import { nodeProcess, type Service, SERVICES } from '#platform/programs.ts';
 import { findRunRecord, isSupervised, stopProcesses } from '#platform/run-record.ts';
 import {
   openStateFolder,
   readServiceEnvironment,
-  WORKSPACE,
   type Variables,
+  WORKSPACE,
 } from '#platform/state-folder.ts';
-import { Supervisor, type SupervisedProcess } from '#platform/supervisor.ts';
-import { followLogs } from './follow-logs.ts';
+import { type SupervisedProcess, Supervisor } from '#platform/supervisor.ts';
 import { bundleProcess } from './platform.ts';
 import { isServed, servingRecord } from './serving.ts';
+import { followLogs } from './terminal.ts';
 
 const PLATFORM_POLL_MS = 500;
 /** An editor writes several files, or one in several steps: quiet for this long is one change. */

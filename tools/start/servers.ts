@@ -13,9 +13,14 @@ import { Rabbitmq } from '#platform/rabbitmq.ts';
 import { findRunAs } from '#platform/run-as.ts';
 import { cacheFolder, SecretFile } from '#platform/state-folder.ts';
 import type { Supervisor } from '#platform/supervisor.ts';
-import { checkBroker, checkDatabase, secretFileName, withoutCredentials } from './external-servers.ts';
-import type { ExternalServers } from './external-servers.ts';
-import type { Progress } from './progress.ts';
+import {
+  checkBroker,
+  checkDatabase,
+  type ExternalServers,
+  secretFileName,
+  withoutCredentials,
+} from './external-servers.ts';
+import type { Progress } from './terminal.ts';
 
 /** Secrets of the private servers, and of the services on them. */
 export const PRIVATE_SECRETS = 'secrets.json';

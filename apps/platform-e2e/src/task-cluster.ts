@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { localUrl } from '#platform/environments.ts';
 import type { Statement } from '#platform/postgresql.ts';
-import type { Program } from '#platform/program.ts';
-import type { Ended, TestPlatform } from '#platform/test-platform.ts';
+import type { Program } from '#platform/programs.ts';
 import type { Variables } from '#platform/state-folder.ts';
+import type { Ended, TestPlatform } from '#platform/test-platform.ts';
 import { createPlatform } from './platform';
 
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,7 @@
-import { PrivateRabbitmq, eventually } from '@platform/testing';
-import { TaskApi, logIn } from '../src/api';
-import type { Program } from '#platform/program.ts';
+import type { Program } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
+import { eventually, PrivateRabbitmq } from '@platform/testing';
+import { logIn, TaskApi } from '../src/api';
 import { rejectedMessages, startPlatform } from '../src/platform';
 
 const START_TIMEOUT_MS = 240_000;

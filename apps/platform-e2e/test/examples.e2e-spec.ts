@@ -1,14 +1,20 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ExampleFolder, hasCommand } from '../src/example-folder';
-import { ExampleTraffic } from '../src/example-traffic';
-import { END_OF_EXAMPLE, readExamples, shellScript, typeScriptModule } from '../src/examples';
-import type { Example } from '../src/examples';
 import { tokenVariables } from '#platform/environments.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { guide } from '#start/guide.ts';
+import {
+  END_OF_EXAMPLE,
+  type Example,
+  ExampleFolder,
+  hasCommand,
+  readExamples,
+  shellScript,
+  typeScriptModule,
+} from '../src/examples';
 import { startPlatform } from '../src/platform';
+import { ExampleTraffic } from '../src/recording-proxy';
 import { BODIES, CALLING_BY_SHELL, CALLING_BY_TYPESCRIPT, JWKS, VECTOR_CODE } from './expected-calls';
 
 const WORKSPACE = join(__dirname, '../../..');

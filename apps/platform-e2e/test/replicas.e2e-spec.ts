@@ -1,13 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { eventually } from '@platform/testing';
-import { TaskApi, logIn } from '../src/api';
-import type { Instance } from '../src/api';
-import type { Program } from '#platform/program.ts';
-import { SERVICE_NAMES } from '#platform/programs.ts';
+import { type Program, SERVICE_NAMES } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
+import { eventually } from '@platform/testing';
+import { type Instance, logIn, TaskApi } from '../src/api';
 import { describedMetrics } from '../src/pages';
-import { SHUTDOWN_GRACE_MS, rejectedMessages, startPlatform } from '../src/platform';
+import { rejectedMessages, SHUTDOWN_GRACE_MS, startPlatform } from '../src/platform';
 
 const JOURNEY_TIMEOUT_MS = 90_000;
 /** For the work after the grace: closing connections on a busy machine. */

@@ -4,9 +4,9 @@ import { localUrl, type PlatformSettings } from '#platform/environments.ts';
 import { NEIGHBOURS, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
+import { findLeaks } from '@platform/testing';
 import { knownSecrets, rejectedMessages, startPlatform, tour as walk } from '../src/platform';
 import { RecordingProxy } from '../src/recording-proxy';
-import { findLeaks } from '@platform/testing';
 
 /** Starting seven processes, and walking, on a machine with two cores. */
 const JOURNEY_TIMEOUT_MS = 90_000;

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { connect } from 'amqplib';
 import pg from 'pg';
 import { makeAccessToken } from '#platform/environments.ts';
-import { closing, type Benchmark } from '../benchmark.ts';
-import { HttpLoad, type LoadRequest } from '../load.ts';
-import { SqlLoad, type SqlWork } from '../load.ts';
+import { type Benchmark, closing } from '../contest.ts';
+import { HttpLoad, type LoadRequest, SqlLoad, type SqlWork } from '../load.ts';
 
 const CONNECTIONS = 32;
 const FACILITIES = 1_000;

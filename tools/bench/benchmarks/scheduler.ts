@@ -1,5 +1,5 @@
 import type { PrivateServers } from '#platform/test-platform.ts';
-import { closing, type Benchmark, type Contestant } from '../benchmark.ts';
+import { type Benchmark, closing, type Contestant } from '../contest.ts';
 import { runSql } from '../load.ts';
 import { measureAt, startTaskParts } from '../measured-program.ts';
 

@@ -1,8 +1,6 @@
 import { makeAccessToken } from '#platform/environments.ts';
-import { closing, type Benchmark } from '../benchmark.ts';
-import { HttpLoad, type LoadRequest } from '../load.ts';
-import { runSql, SqlLoad, type SqlWork } from '../load.ts';
-import { median } from '../run-contest.ts';
+import { type Benchmark, closing, median } from '../contest.ts';
+import { HttpLoad, type LoadRequest, runSql, SqlLoad, type SqlWork } from '../load.ts';
 
 const CONNECTIONS = 32;
 const SETTING = '/platform/v1/subsystems/Billing/settings/Currency';

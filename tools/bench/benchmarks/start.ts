@@ -15,12 +15,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { findFreePorts, PORT_NAMES } from '#platform/ports.ts';
 import { makeTemporaryFolder } from '#platform/private-servers.ts';
-import type { Program } from '#platform/program.ts';
-import { type Service, SERVICES } from '#platform/programs.ts';
+import { type Program, type Service, SERVICES } from '#platform/programs.ts';
 import { findRunAs } from '#platform/run-as.ts';
 import { openStateFolder, WORKSPACE } from '#platform/state-folder.ts';
 import type { PrivateServers } from '#platform/test-platform.ts';
-import { closing, type Benchmark, type Contest, type Contestant } from '../benchmark.ts';
+import { type Benchmark, closing, type Contest, type Contestant } from '../contest.ts';
 
 const EMPTY = {
   name: 'empty app',

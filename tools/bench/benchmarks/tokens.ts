@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import { closing, type Benchmark } from '../benchmark.ts';
+import { type Benchmark, closing, percentile } from '../contest.ts';
 import { HttpLoad, type LoadRequest } from '../load.ts';
 import { startMeasuredProgram } from '../measured-program.ts';
-import { percentile } from '../run-contest.ts';
 
 const CONNECTIONS = 32;
 

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { makeAccessToken } from '#platform/environments.ts';
-import { closing, type Benchmark } from '../benchmark.ts';
+import { type Benchmark, closing, percentile } from '../contest.ts';
 import { HttpLoad } from '../load.ts';
 import { startMeasuredProgram } from '../measured-program.ts';
-import { percentile } from '../run-contest.ts';
 
 const ALGORITHMS = ['ES256', 'RS256'] as const;
 

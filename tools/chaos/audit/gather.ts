@@ -1,9 +1,9 @@
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { COPIES_QUEUE, readPublishedMessages, type PublishedMessage } from '../published-messages.ts';
 import { SUBSYSTEM } from '../load/settings-writer.ts';
-import type { StoredFire } from './fires.ts';
+import type { StoredFire } from './scheduler.ts';
 import type { StoredFamily, StoredToken } from './sessions.ts';
-import type { StoredWrite } from './writes.ts';
+import type { StoredWrite } from './messages.ts';
 
 /** A queue and what lies in it. */
 export interface QueueContent {

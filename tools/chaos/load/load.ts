@@ -1,16 +1,11 @@
 import { Random } from '#platform/random.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { republishChange } from '../published-messages.ts';
-import { Caller } from './caller.ts';
-import type { LoadContext } from './context.ts';
-import { changeBusinessUnits } from './customers-staff.ts';
-import { commandGeneration } from './generation-commander.ts';
+import { Caller, type LoadContext, Traffic } from './caller.ts';
 import { Journal } from './journal.ts';
-import { revokeTokens } from './revoker.ts';
-import { holdSessions, signIn } from './session-holder.ts';
+import { holdSessions, revokeTokens, signIn } from './sessions.ts';
 import { writeSettings } from './settings-writer.ts';
-import { createAndComplete } from './task-worker.ts';
-import { Traffic } from './traffic.ts';
+import { changeBusinessUnits, commandGeneration, createAndComplete } from './tasks.ts';
 
 const SETTINGS_WRITERS = 3;
 const SESSION_HOLDERS = 3;

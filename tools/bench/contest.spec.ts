@@ -1,5 +1,4 @@
-import type { Contest } from './benchmark.ts';
-import { formatFigure, judge, runContest } from './run-contest.ts';
+import { type Contest, formatFigure, judge, runContest } from './contest.ts';
 
 function contestant(name: string, figures: number[], journal: string[]) {
   return {
