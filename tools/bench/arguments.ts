@@ -14,8 +14,9 @@ export interface BenchArguments {
   readonly profile: string | null;
 }
 
-const DESCRIPTION = `Measures the platform's production build against peers and bare limits, side by side, on a private PostgreSQL and RabbitMQ.
-Without ids: everything, and docs/benchmarks.md with its charts is written anew.`;
+const DESCRIPTION =
+  "Measures the platform's production build against peers and bare limits, side by side, on a private PostgreSQL and RabbitMQ. " +
+  'Without ids: everything, and docs/benchmarks.md with its charts is written anew.';
 
 /** @throws {ArgumentsError} for a flag or an id that there is not, and for an impossible value */
 export function parseBenchArguments(args: readonly string[], knownIds: readonly string[]): BenchArguments {

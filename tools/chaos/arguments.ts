@@ -13,25 +13,25 @@ export interface ChaosArguments {
   readonly dist: string;
 }
 
-const DESCRIPTION = `Starts PostgreSQL, RabbitMQ and two replicas of each service, breaks them while callers use them, and compares what was
-acknowledged with what is there. Ends with 1 when anything was lost, done twice, out of order or answered wrongly.`;
+const DESCRIPTION =
+  'Starts PostgreSQL, RabbitMQ and two replicas of each service, breaks them while callers use them, and compares what was ' +
+  'acknowledged with what is there. Ends with 1 when anything was lost, done twice, out of order or answered wrongly.';
 
 /** @throws {ArgumentsError} on an unknown flag or an impossible value. @param randomSeed used when none is named */
 export function parseChaosArguments(args: readonly string[], randomSeed: number): ChaosArguments {
-  const { duration, ...rest } = commandLine('npm run chaos', '[-- flags]', DESCRIPTION)
+  const { duration = 30 * 60_000, ...given } = commandLine('npm run chaos', '[-- flags]', DESCRIPTION)
     .option('--rounds <number>', 'faults, one after the other', wholeNumber, 17)
     .option(
       '--seed <number>',
-      'which faults, where, for how long, and what the load does',
+      'which faults, where, for how long, and what the load does (random)',
       wholeNumber,
-      randomSeed,
     )
     .option('--faults <a,b>', `only these: ${FAULT_KINDS.join(', ')}`, someOf(FAULT_KINDS), [...FAULT_KINDS])
-    .option('--duration <time>', 'begins no round after this, e.g. 90s or 20m', parseDuration, 30 * 60_000)
+    .option('--duration <time>', 'begins no round after this, e.g. 90s or 20m (30m)', parseDuration)
     .option('--dist <folder>', 'another build', 'dist')
     .parse(args, { from: 'user' })
-    .opts<Omit<ChaosArguments, 'durationMs'> & { duration: number }>();
-  return { ...rest, durationMs: duration };
+    .opts<Omit<ChaosArguments, 'durationMs' | 'seed'> & { duration?: number; seed?: number }>();
+  return { seed: randomSeed, ...given, durationMs: duration };
 }
 
 function parseDuration(text: string): number {

