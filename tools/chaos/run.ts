@@ -58,7 +58,6 @@ export async function runChaos(cluster: Cluster, options: RunOptions): Promise<R
   await copyPublishedMessages(platform);
   const load = await Load.prepare(platform, seed);
   load.start(platform);
-  load.traffic.phase = 'no fault';
   await delay(WARM_UP_MS);
   const rounds: RoundResult[] = [];
   const endsAtMs = performance.now() + options.durationMs;

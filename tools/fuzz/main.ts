@@ -65,7 +65,7 @@ async function fuzz(platform: Platform, args: FuzzArguments): Promise<boolean> {
   watch.look();
   const seconds = (performance.now() - startedAtMs) / 1_000;
   for (const what of watch.complaints()) ledger.add({ what, where: 'processes', firstNumber: -1, trick: '' });
-  const { lines, leaks } = await readLogs(platform, secrets);
+  const { lines, leaks } = readLogs(platform, secrets);
   for (const what of leaks) ledger.add({ what, where: 'logs', firstNumber: -1, trick: '' });
   report(
     ledger,

@@ -46,10 +46,7 @@ export class Watch {
 }
 
 /** Secrets in what the services and neighbours wrote: what and where, each once, with the line's message. */
-export async function readLogs(
-  platform: Platform,
-  secrets: Secrets,
-): Promise<{ lines: number; leaks: string[] }> {
+export function readLogs(platform: Platform, secrets: Secrets): { lines: number; leaks: string[] } {
   const leaks = new Set<string>();
   let lines = 0;
   for (const program of [...Object.values(platform.programs), ...platform.neighbours]) {

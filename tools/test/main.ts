@@ -27,8 +27,7 @@ async function main(): Promise<void> {
     if (started && !(started instanceof Error)) await started.stop();
   };
   onEndSignal(() => void stop().then(() => process.exit(1)));
-  const results: StepResult[] = [];
-  for (const step of steps) results.push(await runStep(step, servers));
+  const results = await runAll(steps, servers);
   await stop();
   console.log(summarise(results));
   process.exit(results.some(({ count }) => count.failed > 0) ? 1 : 0);
@@ -40,32 +39,59 @@ function startServers(): Promise<Servers> {
   );
 }
 
+/** Static checks use one processor each, and nobody waits for them: they run beside build and unit tests. Whatever has clocks to keep
+ *  begins when they are done. Gives the results in the order of the steps. */
+async function runAll(steps: readonly Step[], servers: Promise<Servers> | null): Promise<StepResult[]> {
+  const results = new Map<Step, StepResult>();
+  const runEach = async (chosen: readonly Step[]): Promise<void> => {
+    for (const step of chosen) results.set(step, await runStep(step, servers));
+  };
+  const inOrder = steps.filter(({ isStatic }) => !isStatic);
+  const timed = inOrder.filter(({ needsServers }) => needsServers);
+  await Promise.all([
+    runEach(steps.filter(({ isStatic }) => isStatic)),
+    runEach(inOrder.filter((step) => !timed.includes(step))),
+  ]);
+  await runEach(timed);
+  return steps.map((step) => results.get(step) as StepResult);
+}
+
 async function runStep(step: Step, servers: Promise<Servers> | null): Promise<StepResult> {
-  console.log(`\n▸ ${step.name}: ${step.command.join(' ')}`);
+  if (!step.isStatic) console.log(heading(step));
   const startedAtMs = performance.now();
   const started = step.needsServers ? await servers : null;
   if (started instanceof Error)
     console.error(`✘ No PostgreSQL and RabbitMQ to test with: ${started.message}`);
-  const succeeded = !(started instanceof Error) && (await run(step.command, started?.environment ?? {}));
+  const succeeded = !(started instanceof Error) && (await run(step, started?.environment ?? {}));
   const durationMs = performance.now() - startedAtMs;
   return { name: step.name, count: count(step, succeeded), durationMs };
 }
 
-function run(
-  [program, ...args]: Step['command'],
-  environment: Readonly<Record<string, string>>,
-): Promise<boolean> {
+function heading({ name, command }: Step): string {
+  return `\n▸ ${name}: ${command.join(' ')}`;
+}
+
+/** What a static check writes is shown when it is done, so that it does not get between the lines of the tests. */
+function run(step: Step, environment: Readonly<Record<string, string>>): Promise<boolean> {
+  const [program, ...args] = step.command;
+  const output = step.isStatic ? 'pipe' : 'inherit';
   const child = spawn(join(WORKSPACE, 'node_modules/.bin', program), args, {
     cwd: WORKSPACE,
     env: { ...process.env, ...NX_ENVIRONMENT, ...environment },
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', output, output],
   });
+  const written: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk: Buffer) => written.push(chunk));
   return new Promise((resolve) => {
     child.once('error', (error) => {
       console.error(error.message);
       resolve(false);
     });
-    child.once('close', (code) => resolve(code === 0));
+    child.once('close', (code) => {
+      if (step.isStatic) console.log(`${heading(step)}\n${Buffer.concat(written).toString()}`.trimEnd());
+      resolve(code === 0);
+    });
   });
 }
 

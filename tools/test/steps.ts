@@ -8,6 +8,8 @@ export interface Step {
   /** The Nx target whose Jest reports (`test-results/<project>.<report>.json`) are counted; null: the step is one check. */
   readonly tests: { readonly target: string; readonly report: string } | null;
   readonly needsServers: boolean;
+  /** Reads the sources and runs nothing of them. */
+  readonly isStatic: boolean;
 }
 
 const nx = (target: string, ...flags: string[]): readonly [string, ...string[]] => [
@@ -19,30 +21,35 @@ const nx = (target: string, ...flags: string[]): readonly [string, ...string[]] 
   ...flags,
 ];
 
+function staticCheck(name: string, ...command: [string, ...string[]]): Step {
+  return { name, command, tests: null, needsServers: false, isStatic: true };
+}
+
 /** Cheapest first. All of them run, whatever fails, so that one run shows everything. */
 export const STEPS: readonly Step[] = [
-  {
-    name: 'format',
-    command: ['prettier', '--check', '--log-level=warn', '.'],
-    tests: null,
-    needsServers: false,
-  },
-  { name: 'lint', command: ['eslint', '--max-warnings=0', '.'], tests: null, needsServers: false },
-  { name: 'types', command: ['tsc', '-p', 'tsconfig.json'], tests: null, needsServers: false },
+  staticCheck('format', 'prettier', '--check', '--log-level=warn', '.'),
+  staticCheck('lint', 'eslint', '--max-warnings=0', '.'),
+  staticCheck('types', 'tsc', '-p', 'tsconfig.json'),
   // Files, exports and dependencies that nothing uses.
-  { name: 'unused', command: ['knip', '--no-progress'], tests: null, needsServers: false },
+  staticCheck('unused', 'knip', '--no-progress'),
   {
     name: 'unit',
     command: nx('test', '--parallel=2'),
     tests: { target: 'test', report: 'unit' },
     needsServers: false,
+    isStatic: false,
   },
-  { name: 'build', command: nx('build', '--parallel=2'), tests: null, needsServers: false },
+  {
+    name: 'build',
+    command: nx('build', '--parallel=2'),
+    ...{ tests: null, needsServers: false, isStatic: false },
+  },
   {
     name: 'integration',
     command: nx('integration', '--parallel=2'),
     tests: { target: 'integration', report: 'integration' },
     needsServers: true,
+    isStatic: false,
   },
   {
     name: 'e2e',
@@ -50,6 +57,7 @@ export const STEPS: readonly Step[] = [
     command: nx('e2e', '--parallel=1'),
     tests: { target: 'e2e', report: 'e2e' },
     needsServers: true,
+    isStatic: false,
   },
 ];
 

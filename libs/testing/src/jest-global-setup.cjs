@@ -16,8 +16,9 @@ module.exports = async function setUp({ rootDir }, { roots }) {
   if (roots.some((root) => RECORDED_PROJECTS.includes(relative(rootDir, root))))
     process.env.TEST_RECORDING_FOLDER = mkdtempSync(join(rootDir, 'test-results/recording-'));
   if (NAMES.every((name) => process.env[name])) return;
-  // Jest compiles what its hooks load.
-  const { startTestServers } = require(join(rootDir, 'tools/platform/private-servers.ts'));
+  // Jest compiles what its hooks load. By a variable: Nx takes a literal for a lazy import and forbids the static ones then.
+  const servers = join(rootDir, 'tools/platform/private-servers.ts');
+  const { startTestServers } = require(servers);
   globalThis.testServers = await startTestServers();
   Object.assign(process.env, globalThis.testServers.environment);
 };

@@ -1,5 +1,5 @@
 import type { PrivateServers } from '#platform/test-platform.ts';
-import { type Benchmark, closing, type Contestant } from '../contest.ts';
+import { type Benchmark, closing, type Comparison, type Contestant } from '../contest.ts';
 import { runSql } from '../load.ts';
 import { measureAt, startTaskParts } from '../measured-program.ts';
 
@@ -93,6 +93,11 @@ const DOES = {
   [TWO_BARE_LOOPS]: 'two processes of it on one table: what this machine gives to a second process',
 } as const;
 
+const compare = (title: string, of: string, against: string, atLeast: number): Comparison => ({
+  ...{ title, of, against },
+  goal: { atLeast },
+});
+
 /** Due triggers fired, to the committed event. */
 export const schedulerFire: Benchmark = {
   id: 'scheduler-fire',
@@ -109,10 +114,6 @@ export const schedulerFire: Benchmark = {
       name: contestantName(who, size),
       does: DOES[who],
       measure: () => table.measure(programs),
-    });
-    const compare = (title: string, of: string, against: string, atLeast: number) => ({
-      ...{ title, of, against },
-      goal: { atLeast },
     });
     return {
       unit: 'fires/s',

@@ -18,7 +18,7 @@ const MAX_DETAILS = 200;
 /** Counts what became of every attempt of every caller, and keeps those that are failures whatever the fault. */
 export class Traffic {
   /** What is being done to the platform; an attempt counts for the moment that it began. */
-  phase = 'start';
+  phase = 'no fault';
   /** True while nothing may fail: every attempt has to succeed at once. */
   isStrict = false;
   readonly unexpected: Unexpected[] = [];
