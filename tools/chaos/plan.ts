@@ -50,7 +50,7 @@ const DEPENDENCIES: Readonly<Record<ServiceName, readonly Dependency[]>> = {
   task: ['database', 'broker', 'auth'],
 };
 
-/** Lengths in ms. A frozen replica outlives heartbeats (twice 5 s) and, at its longest, the wait for a statement's answer (12 s). */
+/** Lengths in ms. A frozen replica outlives heartbeats (twice 5 s) and, at its longest, the wait for a statement's result (12 s). */
 const LENGTHS_MS: Readonly<Partial<Record<FaultKind, readonly [number, number]>>> = {
   'kill-starved-replica': [1_500, 4_000],
   'freeze-replica': [4_000, 25_000],

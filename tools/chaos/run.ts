@@ -36,7 +36,7 @@ export interface RunResult {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly longestMs: Readonly<Record<string, number>>;
   readonly attempts: number;
-  readonly lostAnswers: number;
+  readonly lostResponses: number;
   readonly repeatedMessages: number;
   readonly slowestRevocationMs: number;
   readonly drainedAfterMs: number;
@@ -84,7 +84,7 @@ export async function runChaos(cluster: Cluster, options: RunOptions): Promise<R
     outcomes: Object.fromEntries(traffic.outcomes),
     longestMs: Object.fromEntries(traffic.longestMs),
     attempts: traffic.attempts,
-    lostAnswers: traffic.lostAnswers,
+    lostResponses: traffic.lostResponses,
     repeatedMessages: journal.repeatedMessages,
     slowestRevocationMs: journal.slowestRevocationMs,
     drainedAfterMs,

@@ -55,11 +55,7 @@ function openServers(context: StartContext): Servers {
 async function startEverything(context: StartContext, servers: Servers): Promise<void> {
   const { stateFolder, supervisor, progress } = context;
   const { settings } = servers;
-  const [auth, settingsService, task] = (['auth', 'settings', 'task'] as const).map(serviceOf) as [
-    Service,
-    Service,
-    Service,
-  ];
+  const [auth, settingsService, task] = [serviceOf('auth'), serviceOf('settings'), serviceOf('task')];
   const startService = (service: Service): Promise<void> =>
     startProgram(context, service, serviceEnvironment(service, settings));
   const startNeighbour = (neighbour: Deployable): Promise<void> =>
@@ -71,20 +67,25 @@ async function startEverything(context: StartContext, servers: Servers): Promise
     saveServiceEnvironment(stateFolder, service.name, ownerEnvironment(service, settings));
   const broker = servers.openBroker();
   const built = progress.step('Services and neighbours built', () => build(supervisor));
-  const prepared = Promise.all([servers.openDatabases(), built]).then(async () => {
-    await progress.step('Databases migrated', () =>
-      Promise.all(SERVICES.map((service) => run(`migrate-${service.name}`, service.migrate, service))),
-    );
-    await progress.step('Development identities loaded', () =>
-      run('load-development-identities', LOAD_IDENTITIES, auth),
-    );
-  });
-  const authReady = prepared.then(() => startService(auth));
+  const opened = Promise.all([servers.openDatabases(), built]);
+  const migrations = SERVICES.map((service) =>
+    opened.then(() => run(`migrate-${service.name}`, service.migrate, service)),
+  );
+  const allMigrated = Promise.all(migrations);
+  const migrated = opened.then(() => progress.step('Databases migrated', () => allMigrated));
+  // The others are not ready before they have read the auth service's revocation feed: its database comes first.
+  const authReady = Promise.resolve(migrations[SERVICES.indexOf(auth)])
+    .then(() =>
+      progress.step('Development identities loaded', () =>
+        run('load-development-identities', LOAD_IDENTITIES, auth),
+      ),
+    )
+    .then(() => startService(auth));
   await Promise.all([
+    allMigrated,
     Promise.all([broker, built]).then(() => Promise.all(NEIGHBOURS.map(startNeighbour))),
-    // The other two are not ready before they have read the auth service's revocation feed.
-    authReady.then(() => startService(settingsService)),
-    Promise.all([authReady, broker]).then(() => startService(task)),
+    Promise.all([authReady, migrated]).then(() => startService(settingsService)),
+    Promise.all([authReady, migrated, broker]).then(() => startService(task)),
   ]);
 }
 

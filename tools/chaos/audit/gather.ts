@@ -186,8 +186,8 @@ async function readLedgers(
 async function readLedger<T>(url: string, member: string): Promise<Entry<T>[]> {
   const found: Entry<T>[] = [];
   for (;;) {
-    const answer = await fetch(`${url}?limit=1000&after=${found.at(-1)?.sequence ?? 0}`);
-    const page = ((await answer.json()) as Record<string, Entry<T>[]>)[member] ?? [];
+    const response = await fetch(`${url}?limit=1000&after=${found.at(-1)?.sequence ?? 0}`);
+    const page = ((await response.json()) as Record<string, Entry<T>[]>)[member] ?? [];
     if (page.length === 0) return found;
     found.push(...page);
   }

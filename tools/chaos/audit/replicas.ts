@@ -26,9 +26,9 @@ const PATHS = {
 } as const;
 
 async function statusOf(url: string, token: string): Promise<number> {
-  const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
-  await answer.arrayBuffer();
-  return answer.status;
+  const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+  await response.arrayBuffer();
+  return response.status;
 }
 
 const MIN_SECRET_LENGTH = 16;
@@ -53,15 +53,15 @@ export function auditLogs(cluster: Cluster, journal: Journal): Check {
   return check.done(secrets.size, files.length);
 }
 
-/** Every answer was a good one or one that the fault explains, and every fault was seen to take place. */
+/** Every response was a good one or one that the fault explains, and every fault was seen to take place. */
 export function auditTraffic(
   { unexpected, unexpectedCount, attempts }: Pick<Traffic, 'unexpected' | 'unexpectedCount' | 'attempts'>,
   rounds: readonly { readonly fault: PlannedFault; readonly proof: string | null }[],
 ): Check {
-  const check = new CheckBuilder('answers: 2xx, 503, or as documented; none failed in rolling restarts');
+  const check = new CheckBuilder('responses: 2xx, 503, or as documented; none failed in rolling restarts');
   for (const { operation, outcome, during, detail } of unexpected)
     check.wrong(`${operation} got ${outcome} during ${during}: ${detail}`);
-  if (unexpectedCount > unexpected.length) check.wrong(`${unexpectedCount} unexpected answers in all`);
+  if (unexpectedCount > unexpected.length) check.wrong(`${unexpectedCount} unexpected responses in all`);
   for (const { fault, proof } of rounds)
     if (proof === null) check.wrong(`round ${fault.round}: ${fault.kind} did not take place`);
   return check.done(attempts, attempts);

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '#platform/random.ts';
 import type { Journal } from './journal.ts';
 
-/** An answer that nobody should have got. */
+/** A response that nobody should have got. */
 export interface Unexpected {
   readonly atMs: number;
   readonly operation: string;
@@ -24,8 +24,8 @@ export class Traffic {
   readonly unexpected: Unexpected[] = [];
   unexpectedCount = 0;
   attempts = 0;
-  /** Answers that callers threw away on purpose, as if they had been lost on the way. */
-  lostAnswers = 0;
+  /** Responses that callers threw away on purpose, as if they had been lost on the way. */
+  lostResponses = 0;
   /** How often each outcome came, by phase, and by operation where it was no success. */
   readonly outcomes = new Map<string, number>();
   /** The longest that any attempt took, in ms, by phase. */
@@ -63,13 +63,13 @@ export interface Call {
   readonly token?: string;
   readonly idempotencyKey?: string;
   readonly body?: unknown;
-  /** Statuses besides 2xx that answer the call for good. */
-  readonly answers?: readonly number[];
+  /** Statuses besides 2xx that settle the call. */
+  readonly finalStatuses?: readonly number[];
   /** Statuses besides 503 after which the caller tries again. */
   readonly retriedStatuses?: readonly number[];
 }
 
-export interface Answer {
+export interface CallResponse {
   readonly status: number;
   readonly text: string;
 }
@@ -77,8 +77,8 @@ export interface Answer {
 /** What a caller knows of its call. */
 export interface Outcome {
   /** Null: it gave up, and does not know whether the call had an effect. */
-  readonly answer: Answer | null;
-  /** Attempts without a final answer. Each may have had its effect, or still have it. */
+  readonly response: CallResponse | null;
+  /** Attempts without a final response. Each may have had its effect, or still have it. */
   readonly unanswered: number;
   readonly invokedAtMs: number;
   readonly endedAtMs: number;
@@ -88,7 +88,7 @@ const ATTEMPT_TIMEOUT_MS = 15_000;
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1_000;
 
-/** A well-behaved caller: it waits so long and no longer, and repeats what was not answered or answered 503. Some answers it loses
+/** A well-behaved caller: it waits so long and no longer, and repeats what was not answered or answered 503. Some responses it loses
  *  on the way, as callers on a bad network do. */
 export class Caller {
   readonly #traffic: Traffic;
@@ -96,7 +96,7 @@ export class Caller {
   readonly #lossRate: number;
   readonly #stop: AbortSignal;
 
-  /** @param lossRate probability (0–1) that a good answer to a call that may be repeated gets lost */
+  /** @param lossRate probability (0–1) that a good response to a call that may be repeated gets lost */
   constructor(traffic: Traffic, random: Random, { lossRate, stop }: { lossRate: number; stop: AbortSignal }) {
     this.#traffic = traffic;
     this.#random = random;
@@ -109,30 +109,36 @@ export class Caller {
     const invokedAtMs = performance.now();
     let unanswered = 0;
     for (let attempt = 0; ; attempt += 1) {
-      const answer = await this.attempt(call);
-      const isLost = answer !== null && !this.#stop.aborted && this.#random.chance(this.#lossRate);
-      if (answer !== null && isFinal(call, answer) && !isLost)
-        return { answer, unanswered, invokedAtMs, endedAtMs: performance.now() };
-      if (isLost) this.#traffic.lostAnswers += 1;
+      const response = await this.attempt(call);
+      const isLost = response !== null && !this.#stop.aborted && this.#random.chance(this.#lossRate);
+      if (response !== null && isFinal(call, response) && !isLost)
+        return { response, unanswered, invokedAtMs, endedAtMs: performance.now() };
+      if (isLost) this.#traffic.lostResponses += 1;
       else unanswered += 1;
       const endedAtMs = performance.now();
-      if (endedAtMs - invokedAtMs > patienceMs) return { answer: null, unanswered, invokedAtMs, endedAtMs };
+      if (endedAtMs - invokedAtMs > patienceMs) return { response: null, unanswered, invokedAtMs, endedAtMs };
       if (!isLost) await delay(this.#pauseMs(attempt));
     }
   }
 
-  /** One attempt on a connection of its own; null when no answer came. */
-  async attempt(call: Call): Promise<Answer | null> {
+  /** One attempt on a connection of its own; null when no response came. */
+  async attempt(call: Call): Promise<CallResponse | null> {
     const begun = this.#traffic.begin();
     const { operation } = call;
     try {
-      const answer = await send(call);
-      const isSuccess = isFinal(call, answer);
+      const response = await send(call);
+      const isSuccess = isFinal(call, response);
       const isExpected =
-        isSuccess || answer.status === 503 || (call.retriedStatuses ?? []).includes(answer.status);
-      const detail = isExpected ? '' : answer.text.slice(0, 500);
-      this.#traffic.end(begun, { operation, outcome: String(answer.status), isExpected, isSuccess, detail });
-      return answer;
+        isSuccess || response.status === 503 || (call.retriedStatuses ?? []).includes(response.status);
+      const detail = isExpected ? '' : response.text.slice(0, 500);
+      this.#traffic.end(begun, {
+        operation,
+        outcome: String(response.status),
+        isExpected,
+        isSuccess,
+        detail,
+      });
+      return response;
     } catch (error) {
       const outcome = error instanceof Error && 'code' in error ? String(error.code) : String(error);
       this.#traffic.end(begun, { operation, outcome, isExpected: true, isSuccess: false, detail: outcome });
@@ -146,11 +152,11 @@ export class Caller {
   }
 }
 
-function isFinal({ answers = [] }: Call, { status }: Answer): boolean {
-  return (status >= 200 && status < 300) || answers.includes(status);
+function isFinal({ finalStatuses = [] }: Call, { status }: CallResponse): boolean {
+  return (status >= 200 && status < 300) || finalStatuses.includes(status);
 }
 
-function send(call: Call): Promise<Answer> {
+function send(call: Call): Promise<CallResponse> {
   const body = call.body === undefined ? null : JSON.stringify(call.body);
   const headers = {
     // Balancers know connections, not requests: one request each, so that none is on its way when a server closes an idle one.
@@ -172,7 +178,7 @@ function send(call: Call): Promise<Answer> {
       );
     });
     const timer = setTimeout(
-      () => request.destroy(Object.assign(new Error('no answer in time'), { code: 'TIMEOUT' })),
+      () => request.destroy(Object.assign(new Error('no response in time'), { code: 'TIMEOUT' })),
       ATTEMPT_TIMEOUT_MS,
     );
     request.once('error', reject);

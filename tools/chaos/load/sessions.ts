@@ -29,15 +29,15 @@ export async function holdSessions(context: LoadContext): Promise<void> {
   }
 }
 
-/** Signs in with the plain shared secret; null when that got no answer. */
+/** Signs in with the plain shared secret; null when that got no response. */
 export async function signIn({ caller, urls }: LoadContext): Promise<Tokens | null> {
-  const { answer } = await caller.persist({
+  const { response } = await caller.persist({
     operation: 'POST trust-simple',
     method: 'POST',
     url: `${urls.auth}/auth/token/trust-simple`,
     body: { ...APPLICATION, persona: INTERNAL_PARTNER, userName: 'ivy.internal' },
   });
-  return answer === null ? null : (JSON.parse(answer.text) as Tokens);
+  return response === null ? null : (JSON.parse(response.text) as Tokens);
 }
 
 async function refreshUntilOver(context: LoadContext, session: Session, first: Tokens): Promise<void> {
@@ -61,22 +61,22 @@ async function refresh(
       method: 'POST',
       url: `${urls.auth}/auth/token/refresh`,
       body: { refreshToken: tokens.refreshToken },
-      answers: [401],
+      finalStatuses: [401],
     },
     GRACE_MS,
   );
-  const { answer } = outcome;
+  const { response } = outcome;
   const isLate = outcome.endedAtMs - outcome.invokedAtMs > GRACE_MS;
-  if (answer?.status === 200) {
+  if (response?.status === 200) {
     if (session.end === 'revoked') journal.violations.push('a revoked session was refreshed');
-    const next = JSON.parse(answer.text) as Tokens;
+    const next = JSON.parse(response.text) as Tokens;
     session.rotations.push({ presented: jtiOf(tokens.refreshToken), received: jtiOf(next.refreshToken) });
     return next;
   }
   if (session.end !== 'alive') return null;
-  session.end = answer === null || isLate ? 'too-late' : 'rejected';
+  session.end = response === null || isLate ? 'too-late' : 'rejected';
   if (session.end === 'rejected')
-    journal.violations.push(`a session was ended wrongly: ${answer?.text.slice(0, 200) ?? ''}`);
+    journal.violations.push(`a session was ended wrongly: ${response?.text.slice(0, 200) ?? ''}`);
   return null;
 }
 
@@ -86,14 +86,14 @@ async function revokeSession(
   session: Session,
   tokens: Tokens,
 ): Promise<void> {
-  const { answer } = await caller.persist({
+  const { response } = await caller.persist({
     operation: 'PUT revocation',
     method: 'PUT',
     url: `${urls.auth}/auth/revocations/jti/${jtiOf(tokens.refreshToken)}`,
     token: adminToken,
   });
-  if (answer !== null) session.end = 'revoked';
-  // Nobody knows: neither of the two answers to the next refresh would be wrong.
+  if (response !== null) session.end = 'revoked';
+  // Nobody knows: neither outcome of the next refresh would be wrong.
   else session.end = 'too-late';
 }
 
@@ -110,13 +110,13 @@ export async function revokeTokens(context: LoadContext): Promise<void> {
     if (tokens === null) continue;
     const jti = jtiOf(tokens.accessToken);
     const url = `${urls.auth}/auth/revocations/jti/${jti}`;
-    const { answer, endedAtMs } = await caller.persist({
+    const { response, endedAtMs } = await caller.persist({
       operation: 'PUT revocation',
       method: 'PUT',
       url,
       token: adminToken,
     });
-    if (answer !== null) {
+    if (response !== null) {
       journal.revokedTokens.push({ jti, token: tokens.accessToken, acknowledgedAtMs: endedAtMs });
       await useUntilRefused(context, tokens.accessToken, endedAtMs);
     }
@@ -131,15 +131,15 @@ async function useUntilRefused(context: LoadContext, token: string, revokedAtMs:
     method: 'GET',
     url: `${urls.settings}/platform/v1/subsystems/chaos/settings?pageSize=1`,
     token,
-    answers: [401],
+    finalStatuses: [401],
   } as const;
   while (!context.stop.aborted) {
     const askedAtMs = performance.now();
-    const answer = await caller.attempt(call);
-    if (answer?.status === 401) return;
+    const response = await caller.attempt(call);
+    if (response?.status === 401) return;
     const lateMs = askedAtMs - revokedAtMs;
-    if (answer?.status === 200) journal.slowestRevocationMs = Math.max(journal.slowestRevocationMs, lateMs);
-    if (answer?.status === 200 && lateMs > STALE_LIMIT_MS) {
+    if (response?.status === 200) journal.slowestRevocationMs = Math.max(journal.slowestRevocationMs, lateMs);
+    if (response?.status === 200 && lateMs > STALE_LIMIT_MS) {
       journal.violations.push(`a token still worked ${Math.round(lateMs)} ms after its revocation`);
       return;
     }

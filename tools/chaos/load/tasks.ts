@@ -42,8 +42,9 @@ export async function createSchedule(
     body: { facilityId, name: 'Chaos', schedule: '0 6 * * *', timeZone: 'UTC' },
   } as const;
   const outcome = await caller.persist(call, patienceMs);
-  const { answer } = outcome;
-  const scheduleId = answer === null ? null : (JSON.parse(answer.text) as { scheduleId: string }).scheduleId;
+  const { response } = outcome;
+  const scheduleId =
+    response === null ? null : (JSON.parse(response.text) as { scheduleId: string }).scheduleId;
   journal.schedules.push({ ...operationOf(idempotencyKey, String(facilityId), outcome), scheduleId });
   return scheduleId;
 }
@@ -53,8 +54,8 @@ async function completeFirst(context: LoadContext, facilityId: number, scheduleI
   const { caller, journal, urls, adminToken } = context;
   const url = `${urls.task}/Instances?scheduleId=${scheduleId}&pageSize=${COMPLETIONS_PER_SCHEDULE}`;
   const found = await caller.persist({ operation: 'GET instances', method: 'GET', url, token: adminToken });
-  if (found.answer === null) return false;
-  const { instances } = JSON.parse(found.answer.text) as { instances: { taskInstanceId: string }[] };
+  if (found.response === null) return false;
+  const { instances } = JSON.parse(found.response.text) as { instances: { taskInstanceId: string }[] };
   for (const { taskInstanceId } of instances) {
     const outcome = await caller.persist({
       operation: 'POST complete',
@@ -83,7 +84,7 @@ export async function commandGeneration(context: LoadContext, worker: number): P
       url: `${urls.task}/commands/${command}RecurringTaskInstanceGeneration`,
       token: adminToken,
       body: wanted ? { facilityId, schedule: '0 5 * * *', timeZone: 'UTC' } : { facilityId },
-      // No answer came over the bus in time: as documented.
+      // No reply came over the bus in time: as documented.
       retriedStatuses: [504],
     });
     const id = `${facilityId}-${count}`;
@@ -117,14 +118,14 @@ export async function changeBusinessUnits(context: LoadContext, republish: Repub
       (_, index) => businessUnitId * 1_000 + index,
     );
     // Not repeated: the customers service knows no idempotency keys, and a second change is a change of its own.
-    const answer = await caller.attempt({
+    const response = await caller.attempt({
       operation: `POST ${command}`,
       method: 'POST',
       url: `${urls.customers}/business-units/${businessUnitId}/${command}`,
       body: { facilityIds },
     });
-    if (answer?.status === 202) {
-      const change = JSON.parse(answer.text) as BusinessUnitChange;
+    if (response?.status === 202) {
+      const change = JSON.parse(response.text) as BusinessUnitChange;
       journal.businessUnitChanges.push(change);
       if (random.chance(REPEAT_RATE)) await republish(change);
     }

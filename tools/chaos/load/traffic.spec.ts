@@ -23,7 +23,7 @@ describe('Traffic', () => {
     expect(traffic.unexpectedCount).toBe(0);
   });
 
-  it('keeps an unexpected answer whatever the fault', () => {
+  it('keeps an unexpected response whatever the fault', () => {
     const traffic = new Traffic();
     traffic.end(traffic.begin(), attempt('500', false));
     expect(traffic.unexpected).toMatchObject([{ operation: 'GET x', outcome: '500' }]);
