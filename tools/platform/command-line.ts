@@ -11,6 +11,7 @@ export function commandLine(name: string, usage: string, description: string): C
     .description(description)
     .helpOption('-h, --help', 'this text')
     .configureHelp({
+      argumentDescription: ({ description }) => description,
       // A flag that is off by default needs no word about it.
       optionDescription: ({ description, defaultValue }) =>
         ['string', 'number'].includes(typeof defaultValue) ? `${description} (${defaultValue})` : description,
