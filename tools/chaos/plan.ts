@@ -1,7 +1,5 @@
-import { Random } from '#random/random.ts';
-
-export type ServiceName = 'auth' | 'settings' | 'task';
-export const SERVICE_NAMES = ['auth', 'settings', 'task'] as const satisfies readonly ServiceName[];
+import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
+import { Random } from '#platform/random.ts';
 
 /** One of the two processes of a service. */
 export interface ReplicaName {
@@ -52,7 +50,7 @@ const DEPENDENCIES: Readonly<Record<ServiceName, readonly Dependency[]>> = {
   task: ['database', 'broker', 'auth'],
 };
 
-/** Lengths in ms. A frozen replica outlives heartbeats (twice 5 s) and, at its longest, the wait for a statement's answer (12 s). */
+/** Lengths in ms. A frozen replica outlives heartbeats (twice 5 s) and, at its longest, the wait for a statement's result (12 s). */
 const LENGTHS_MS: Readonly<Partial<Record<FaultKind, readonly [number, number]>>> = {
   'kill-starved-replica': [1_500, 4_000],
   'freeze-replica': [4_000, 25_000],

@@ -22,7 +22,7 @@ const result = (findings: string[]) => ({
   outcomes: {},
   longestMs: {},
   attempts: 3,
-  lostAnswers: 0,
+  lostResponses: 0,
   repeatedMessages: 0,
   slowestRevocationMs: 0,
   drainedAfterMs: 0,

@@ -20,7 +20,7 @@ export function renderReport(result: RunResult): string {
     '',
     ...table(['what', 'acknowledged', 'audited', 'lost', 'twice', 'other'], result.checks.map(checkRow)),
     '',
-    `${result.attempts} requests, ${result.lostAnswers} answers thrown away by their callers, ${result.repeatedMessages} messages published twice; ` +
+    `${result.attempts} requests, ${result.lostResponses} responses thrown away by their callers, ${result.repeatedMessages} messages published twice; ` +
       `a revoked token was taken for ${(result.slowestRevocationMs / 1000).toFixed(1)} s at most; drained after ${(result.drainedAfterMs / 1000).toFixed(1)} s`,
     '',
     ...findings,

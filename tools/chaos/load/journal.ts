@@ -83,8 +83,8 @@ export class Journal {
 export function operationOf(
   id: string,
   group: string,
-  outcome: { answer: unknown; invokedAtMs: number; endedAtMs: number },
+  outcome: { response: unknown; invokedAtMs: number; endedAtMs: number },
 ): Operation {
-  const { answer, invokedAtMs, endedAtMs } = outcome;
-  return { id, group, invokedAtMs, acknowledgedAtMs: answer === null ? null : endedAtMs };
+  const { response, invokedAtMs, endedAtMs } = outcome;
+  return { id, group, invokedAtMs, acknowledgedAtMs: response === null ? null : endedAtMs };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { PAUSE_MS, type LoadContext } from './context.ts';
+import { PAUSE_MS, type LoadContext } from './caller.ts';
 import { operationOf } from './journal.ts';
 
 const SHARED_NAMES = 3;
@@ -32,10 +32,10 @@ async function write(
     body: { settingValue: value },
   });
   journal.settings.push(operationOf(value, name, outcome));
-  return outcome.answer !== null;
+  return outcome.response !== null;
 }
 
-/** Nobody else writes this setting, so whichever replica answers must know the last acknowledged value. */
+/** Nobody else writes this setting, so whichever replica responds must know the last acknowledged value. */
 async function readBack({ caller, journal, urls, adminToken }: LoadContext, name: string): Promise<void> {
   const call = {
     operation: 'GET setting value',
@@ -43,11 +43,11 @@ async function readBack({ caller, journal, urls, adminToken }: LoadContext, name
     url: `${settingUrl(urls.settings, name)}/value`,
     token: adminToken,
   } as const;
-  const { answer } = await caller.persist(call);
-  if (answer === null) return;
+  const { response } = await caller.persist(call);
+  if (response === null) return;
   journal.checkedReads += 1;
   const last = journal.settings.findLast(({ group }) => group === name);
-  if (last !== undefined && answer.text !== JSON.stringify(last.id))
+  if (last !== undefined && response.text !== JSON.stringify(last.id))
     journal.violations.push(`a read of ${name} did not give the value acknowledged before it`);
 }
 

@@ -1,4 +1,4 @@
-import { Traffic } from './traffic.ts';
+import { Traffic } from './caller.ts';
 
 const attempt = (outcome: string, isExpected: boolean, isSuccess = false) => ({
   operation: 'GET x',
@@ -23,7 +23,7 @@ describe('Traffic', () => {
     expect(traffic.unexpectedCount).toBe(0);
   });
 
-  it('keeps an unexpected answer whatever the fault', () => {
+  it('keeps an unexpected response whatever the fault', () => {
     const traffic = new Traffic();
     traffic.end(traffic.begin(), attempt('500', false));
     expect(traffic.unexpected).toMatchObject([{ operation: 'GET x', outcome: '500' }]);
