@@ -46,7 +46,9 @@ describe('the documentation', () => {
     const flags = [...read('docs/development.md').matchAll(/^\| `(--[\w-]+)/gm)].map(([, flag]) => flag);
     // By npm it would install packages first, where they are not what the lock file says.
     const { stdout } = await run(process.execPath, 'tools/start/main.ts', '--help');
-    expect([...stdout.matchAll(/^ +(?:-h, )?(--[\w-]+)/gm)].map(([, flag]) => flag).sort()).toEqual(flags.sort());
+    expect([...stdout.matchAll(/^ +(?:-h, )?(--[\w-]+)/gm)].map(([, flag]) => flag).sort()).toEqual(
+      flags.sort(),
+    );
   });
 
   const run = (command: string, ...args: string[]) => promisify(execFile)(command, args, { cwd: WORKSPACE });
