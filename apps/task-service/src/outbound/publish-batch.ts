@@ -4,7 +4,7 @@ import { outboundContract } from './outbound-event';
 import type { StoredMessage } from './outbox-message.entity';
 
 /** An event that the broker refused. */
-export interface RefusedMessage {
+interface RefusedMessage {
   readonly sequence: string;
   /** Wait before the next attempt; null parks the event. */
   readonly delayMs: number | null;
