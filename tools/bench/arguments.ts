@@ -8,7 +8,7 @@ export interface BenchArguments {
   readonly ids: readonly string[];
   readonly rounds: number;
   readonly seconds: number;
-  /** Write docs/benchmarks.md: only a run of all benchmarks does. */
+  /** Write docs/performance.md: only a run of all benchmarks does. */
   readonly write: boolean;
   /** Folder for CPU profiles of everything under measurement, or null. */
   readonly profile: string | null;
@@ -16,7 +16,7 @@ export interface BenchArguments {
 
 const DESCRIPTION =
   "Measures the platform's production build against peers and bare limits, side by side, on a private PostgreSQL and RabbitMQ. " +
-  'Without ids: everything, and docs/benchmarks.md with its charts is written anew.';
+  'Without ids: everything, and docs/performance.md with its charts is written anew.';
 
 /** @throws {ArgumentsError} for a flag or an id that there is not, and for an impossible value */
 export function parseBenchArguments(args: readonly string[], knownIds: readonly string[]): BenchArguments {
@@ -29,7 +29,7 @@ export function parseBenchArguments(args: readonly string[], knownIds: readonly 
     .option('--rounds <number>', 'alternating rounds of each contestant', positive, 7)
     .option('--seconds <number>', 'length of a round', positive, 5)
     .option('--profile <folder>', 'write a CPU profile of every program under measurement there')
-    .option('--no-write', 'leave docs/benchmarks.md as it is')
+    .option('--no-write', 'leave docs/performance.md as it is')
     .option('--list', 'print the ids', false)
     .parse(args, { from: 'user' });
   const [ids] = command.processedArgs as [string[]];

@@ -1,4 +1,4 @@
-/** `npm run bench`: measures the platform side by side with peers and bare limits, and writes docs/benchmarks.md. */
+/** `npm run bench`: measures the platform side by side with peers and bare limits, and writes docs/performance.md. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BrokerManagement } from '#platform/broker-management.ts';
@@ -79,7 +79,7 @@ async function runAll(servers: PrivateServers, args: BenchArguments): Promise<vo
   mkdirSync(raw, { recursive: true });
   writeFileSync(join(raw, 'bench.json'), JSON.stringify(run, null, 2));
   if (args.write) await writeReport(run);
-  console.log(args.write ? '\ndocs/benchmarks.md is written.' : '\nRaw results: test-results/bench.json');
+  console.log(args.write ? '\ndocs/performance.md is written.' : '\nRaw results: test-results/bench.json');
 }
 
 async function runOne(

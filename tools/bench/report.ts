@@ -6,9 +6,8 @@ import { format } from 'prettier';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import { barChart } from './chart.ts';
 import { type ComparisonResult, type ContestResult, formatFigure } from './contest.ts';
-import type { ProcessorTime } from './processor-time.ts';
 
-/** Everything of one run, as docs/benchmarks.json keeps it. */
+/** Everything of one run, as docs/benchmarks/results.json keeps it. */
 export interface RunResults {
   readonly measuredAt: string;
   readonly commit: string;
@@ -31,85 +30,48 @@ export interface BenchmarkResult {
   readonly result: ContestResult;
 }
 
-const INTRODUCTION = `# Benchmarks
+const PAGE = join(WORKSPACE, 'docs/performance.md');
+const RESULTS_BEGIN = '<!-- benchmark results: written by npm run bench -->';
+const RESULTS_END = '<!-- end of benchmark results -->';
 
-Written by \`npm run bench\`; do not edit. What limits a row that falls short stands in [performance.md](performance.md).
-
-Absolute figures belong to the machine; the ratios are what counts. Each ratio is the median over alternating rounds of one run, with
-the lowest and the highest round behind it. Every side works on the same durable PostgreSQL and the same RabbitMQ, on the same cores as
-the load generator, and any unexpected answer ends the run. \`processors\` is how many of them the side kept busy, then the servers and the
-load generator.`;
-
-/** The page with the table of all goals and a section for each benchmark. */
-export function markdownReport(run: RunResults): string {
-  const { machine, versions } = run;
-  const facts = [
-    `Measured ${run.measuredAt} at commit ${run.commit} with \`${run.command}\` on ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGib} GiB, ${machine.system}.`,
-    Object.entries(versions)
-      .map(([name, version]) => `${name} ${version}`)
-      .join(', ') + '.',
-  ];
-  return (
-    [INTRODUCTION, facts.join('\n'), summaryTable(run.benchmarks), ...run.benchmarks.map(section)].join(
-      '\n\n',
-    ) + '\n'
-  );
-}
-
-function summaryTable(benchmarks: readonly BenchmarkResult[]): string {
-  const rows = benchmarks.flatMap(({ id, result }) =>
-    result.comparisons.map((comparison) => {
-      const verdict = comparison.met ? 'met' : '**not met**';
-      return `| [${id}](#${id}) | ${comparison.title} | ${goalText(comparison)} | ${ratioText(comparison)} | ${verdict} |`;
+/** The results as Markdown: where they were measured, and one row for each comparison with what both sides did. */
+export function markdownResults({ machine, versions, ...run }: RunResults): string {
+  const tools = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  const rows = run.benchmarks.flatMap(({ id, result }) =>
+    result.comparisons.map(({ title, goal, ratio, met }) => {
+      const spread = `${ratio.median.toFixed(2)}× (${ratio.min.toFixed(2)}–${ratio.max.toFixed(2)})`;
+      const cells = [
+        `[${id}](benchmarks/${id}.svg)`,
+        title,
+        goalText({ goal }),
+        spread,
+        met ? 'met' : '**not met**',
+      ];
+      return `| ${cells.join(' | ')} |`;
     }),
   );
-  return ['| benchmark | compared | goal | ratio | |', '| --- | --- | --- | --- | --- |', ...rows].join('\n');
-}
-
-function section({ id, title, result }: BenchmarkResult): string {
-  const rows = result.contestants.map(
-    ({ name, does, spread, processors }) =>
-      `| ${name} | ${formatFigure(spread.median)} | ${formatFigure(spread.min)}–${formatFigure(spread.max)} | ${processorsText(processors)} | ${does} |`,
-  );
+  const sides = run.benchmarks.map(({ id, title, result }) => {
+    const figures = result.contestants.map(
+      ({ name, spread, does }) => `${name} ${formatFigure(spread.median)} ${result.unit} (${does})`,
+    );
+    return `- **${id}**, ${title}: ${figures.join('; ')}.`;
+  });
   return [
-    `## ${id}`,
-    `${title}.`,
-    `![${title}](benchmarks/${id}.svg)`,
+    `Measured ${run.measuredAt} at commit ${run.commit} with \`${run.command}\` on ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGib} GiB, ${machine.system}. ${tools.join(', ')}.`,
     [
-      `| side | ${result.unit} | rounds | processors | what it does |`,
-      '| --- | --: | --: | --- | --- |',
+      '| benchmark | ours beside | goal | ratio (lowest–highest round) | |',
+      '| --- | --- | --- | --- | --- |',
       ...rows,
     ].join('\n'),
-    result.conditions.map((condition) => `- ${condition}`).join('\n'),
+    'What each side did, with its median:',
+    sides.join('\n'),
   ].join('\n\n');
-}
-
-/** `0.82 + PostgreSQL 0.61 + load 0.52`; what is hardly used is left out. */
-function processorsText(processors: ProcessorTime | null): string {
-  if (processors === null) return '';
-  const { program, postgresql, rabbitmq, load } = processors;
-  const parts = [
-    ['', program],
-    ['PostgreSQL ', postgresql],
-    ['RabbitMQ ', rabbitmq],
-    ['load ', load],
-  ] as const;
-  return parts
-    .filter(([, busy]) => busy >= 0.03)
-    .map(([who, busy]) => who + busy.toFixed(2))
-    .join(' + ');
 }
 
 /** `≥ 0.85×` */
 export function goalText({ goal }: Pick<ComparisonResult, 'goal'>): string {
   return 'atLeast' in goal ? `≥ ${goal.atLeast}×` : `≤ ${goal.atMost}×`;
 }
-
-function ratioText({ ratio }: ComparisonResult): string {
-  return `${ratio.median.toFixed(2)}× (${ratio.min.toFixed(2)}–${ratio.max.toFixed(2)})`;
-}
-
-const DOCS = join(WORKSPACE, 'docs');
 
 /** Describes this machine, the versions and the commit, around the results. */
 export function describeRun(
@@ -149,9 +111,9 @@ function packageVersions(): Record<string, string> {
   };
 }
 
-/** Writes docs/benchmarks.md, its charts and the raw results. */
+/** Writes the results into docs/performance.md, and beside it the charts and the raw results. */
 export async function writeReport(run: RunResults): Promise<void> {
-  const charts = join(DOCS, 'benchmarks');
+  const charts = join(WORKSPACE, 'docs/benchmarks');
   mkdirSync(charts, { recursive: true });
   for (const { id, title, result } of run.benchmarks) {
     writeFileSync(join(charts, `${id}.svg`), barChart(title, result));
@@ -160,5 +122,8 @@ export async function writeReport(run: RunResults): Promise<void> {
     join(charts, 'results.json'),
     await format(JSON.stringify(run), { parser: 'json', printWidth: 130 }),
   );
-  writeFileSync(join(DOCS, 'benchmarks.md'), await format(markdownReport(run), { parser: 'markdown' }));
+  const page = readFileSync(PAGE, 'utf8');
+  const begin = page.indexOf(RESULTS_BEGIN) + RESULTS_BEGIN.length;
+  const written = `${page.slice(0, begin)}\n\n${markdownResults(run)}\n\n${page.slice(page.indexOf(RESULTS_END))}`;
+  writeFileSync(PAGE, await format(written, { parser: 'markdown' }));
 }
