@@ -117,10 +117,9 @@ export class ExampleFolder {
     const base = join(WORKSPACE, 'tsconfig.base.json');
     // A reader's program goes on to use what an example makes.
     const compilerOptions = { noEmit: true, noUnusedLocals: false, types: ['node'], rootDir: WORKSPACE };
-    await this.write(
-      'tsconfig.json',
-      JSON.stringify({ extends: base, compilerOptions, files: this.modules }),
-    );
+    // passport-jwt ships no types.
+    const files = [...this.modules, join(WORKSPACE, 'libs/access-tokens/src/passport-jwt.d.ts')];
+    await this.write('tsconfig.json', JSON.stringify({ extends: base, compilerOptions, files }));
     return this.run(process.execPath, [TSC, '-p', 'tsconfig.json'], {});
   }
 
