@@ -5,8 +5,8 @@ module.exports = {
   ...preset,
   setupFiles: [...preset.setupFiles, '<rootDir>/libs/testing/src/record-traffic.cjs'],
   testMatch: ['**/*.integration-spec.ts', '**/*.e2e-spec.ts'],
-  globalSetup: '<rootDir>/tools/infrastructure/jest-global-setup.cjs',
-  globalTeardown: '<rootDir>/tools/infrastructure/jest-global-teardown.cjs',
+  globalSetup: '<rootDir>/libs/testing/src/jest-global-setup.cjs',
+  globalTeardown: '<rootDir>/libs/testing/src/jest-global-teardown.cjs',
   // Everything that services answer in these tests is held to their API documents.
   setupFilesAfterEnv: ['<rootDir>/libs/testing/src/api-document/jest-contract.ts'],
   testTimeout: 30_000,

@@ -17,7 +17,10 @@ module.exports = {
   // ESM-only packages that tests load in-process go through SWC too.
   transformIgnorePatterns: ['/node_modules/(?!(jose|oidc-provider|openid-client|oauth4webapi)/)'],
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json'],
-  moduleNameMapper: { '^@platform/([^/]+)$': '<rootDir>/libs/$1/src/index.ts' },
+  moduleNameMapper: {
+    '^@platform/([^/]+)$': '<rootDir>/libs/$1/src/index.ts',
+    '^#(platform|start)/(.+)$': '<rootDir>/tools/$1/$2',
+  },
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   setupFiles: ['reflect-metadata'],
   restoreMocks: true,

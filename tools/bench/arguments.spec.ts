@@ -1,11 +1,11 @@
-import { ArgumentsError, parseBenchArguments } from './arguments.ts';
+import { ArgumentsError } from '#platform/command-line.ts';
+import { parseBenchArguments } from './arguments.ts';
 
 const KNOWN = ['settings-read', 'token-trust'];
 
 describe('arguments of npm run bench', () => {
   it('mean everything, written down, when there are none', () => {
     expect(parseBenchArguments([], KNOWN)).toEqual({
-      help: false,
       list: false,
       ids: [],
       rounds: 7,

@@ -1,51 +1,78 @@
 /** `npm run bench`: measures the platform side by side with peers and bare limits, and writes docs/benchmarks.md. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { ArgumentsError, parseBenchArguments, USAGE, type BenchArguments } from './arguments.ts';
-import { BENCHMARKS } from './catalogue.ts';
-import type { Benchmark } from './benchmark.ts';
-import { PROJECT_ROOTS } from '#start/deployables.ts';
-import { Laboratory, WORKSPACE } from '#start/laboratory.ts';
-import { goalText } from './report/markdown.ts';
-import type { BenchmarkResult } from './report/results.ts';
-import { describeRun, writeReport } from './report/write-report.ts';
-import { runContest } from './run-contest.ts';
+import { BrokerManagement } from '#platform/broker-management.ts';
+import { onEndSignal, runMain } from '#platform/command-line.ts';
+import { PROJECT_ROOTS } from '#platform/programs.ts';
+import { WORKSPACE } from '#platform/state-folder.ts';
+import { PrivateServers } from '#platform/test-platform.ts';
+import { type BenchArguments, parseBenchArguments } from './arguments.ts';
+import { schedulePost } from './benchmarks/schedule-post.ts';
+import { generation, outboxRelay, schedulerFire } from './benchmarks/scheduler.ts';
+import { settingsList, settingsRead, settingsWrite } from './benchmarks/settings.ts';
+import { coldStart, coldStartMemory, firstRun } from './benchmarks/start.ts';
+import { tokenPassword, tokenPasswordPing, tokenRefresh, tokenTrust } from './benchmarks/tokens.ts';
+import {
+  revocationCheck,
+  revocationEffect,
+  revocationMemory,
+  tokenVerify,
+} from './benchmarks/verification.ts';
+import { type Benchmark, runContest } from './contest.ts';
+import { type BenchmarkResult, describeRun, goalText, writeReport } from './report.ts';
+
+/** Every benchmark, in the order of the table. */
+const BENCHMARKS: readonly Benchmark[] = [
+  settingsRead,
+  settingsWrite,
+  settingsList,
+  tokenTrust,
+  tokenRefresh,
+  tokenPassword,
+  tokenPasswordPing,
+  tokenVerify,
+  revocationCheck,
+  revocationMemory,
+  revocationEffect,
+  schedulerFire,
+  outboxRelay,
+  schedulePost,
+  generation,
+  coldStart,
+  coldStartMemory,
+  firstRun,
+];
 
 const IDS = BENCHMARKS.map(({ id }) => id);
 
 async function main(): Promise<void> {
   const args = parseBenchArguments(process.argv.slice(2), IDS);
-  if (args.help || args.list) {
-    console.log(
-      args.help ? USAGE : BENCHMARKS.map(({ id, title }) => `${id.padEnd(20)} ${title}`).join('\n'),
-    );
+  if (args.list) {
+    console.log(BENCHMARKS.map(({ id, title }) => `${id.padEnd(20)} ${title}`).join('\n'));
     return;
   }
   const nodeOptions = args.profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${args.profile}`];
-  const laboratory = await Laboratory.open(
+  const servers = await PrivateServers.open(
     { nodeOptions, projectRoots: [...PROJECT_ROOTS, 'tools/bench/programs'] },
     (line) => console.log(`▸ ${line}`),
   );
-  const stop = (): void => void laboratory.close().then(() => process.exit(130));
-  process.once('SIGINT', stop);
-  process.once('SIGTERM', stop);
+  onEndSignal(() => void servers.close().then(() => process.exit(130)));
   try {
-    await runAll(laboratory, args);
+    await runAll(servers, args);
   } finally {
-    await laboratory.close();
+    await servers.close();
   }
+  process.exit();
 }
 
-async function runAll(laboratory: Laboratory, args: BenchArguments): Promise<void> {
+async function runAll(servers: PrivateServers, args: BenchArguments): Promise<void> {
   const chosen = BENCHMARKS.filter(({ id }) => args.ids.length === 0 || args.ids.includes(id));
   const results: BenchmarkResult[] = [];
-  const versions = await serverVersions(laboratory);
+  const versions = await serverVersions(servers);
   for (const [index, benchmark] of chosen.entries()) {
     console.log(`\n${index + 1}/${chosen.length} ${benchmark.id}: ${benchmark.title}`);
-    if (benchmark.standsAlone) await laboratory.close();
-    results.push(await runOne(laboratory, benchmark, args));
+    if (benchmark.standsAlone) await servers.close();
+    results.push(await runOne(servers, benchmark, args));
   }
   const run = describeRun(results, versions);
   const raw = join(WORKSPACE, 'test-results');
@@ -56,11 +83,11 @@ async function runAll(laboratory: Laboratory, args: BenchArguments): Promise<voi
 }
 
 async function runOne(
-  laboratory: Laboratory,
+  servers: PrivateServers,
   benchmark: Benchmark,
   args: BenchArguments,
 ): Promise<BenchmarkResult> {
-  const contest = await benchmark.prepare(laboratory);
+  const contest = await benchmark.prepare(servers);
   try {
     const result = await runContest(contest, args, (line) => console.log(`  ${line}`));
     for (const comparison of result.comparisons) {
@@ -76,20 +103,15 @@ async function runOne(
   }
 }
 
-async function serverVersions({ databaseUrl, managementUrl }: Laboratory): Promise<Record<string, string>> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  const { rows } = await client.query<{ server_version: string }>('SHOW server_version');
-  await client.end();
-  const { username, password, origin } = new URL(managementUrl);
-  const authorization = `Basic ${Buffer.from(`${username}:${decodeURIComponent(password)}`).toString('base64')}`;
-  const response = await fetch(`${origin}/api/overview`, { headers: { authorization } });
-  const { rabbitmq_version: rabbitmq } = (await response.json()) as { rabbitmq_version: string };
-  return { PostgreSQL: rows[0]!.server_version, RabbitMQ: rabbitmq };
+async function serverVersions({
+  postgresql,
+  managementUrl,
+}: PrivateServers): Promise<Record<string, string>> {
+  const [row] = await postgresql.query<{ server_version: string }>('postgres', 'SHOW server_version');
+  return {
+    PostgreSQL: row!.server_version,
+    RabbitMQ: await new BrokerManagement(managementUrl, '/').version(),
+  };
 }
 
-main().catch((error: unknown) => {
-  if (error instanceof FriendlyError || error instanceof ArgumentsError) console.error(`✘ ${error.message}`);
-  else console.error(error);
-  process.exit(error instanceof ArgumentsError ? 2 : 1);
-});
+runMain(main);

@@ -1,4 +1,4 @@
-import { median, percentile, spreadOf } from './statistics.ts';
+import { median, percentile, spreadOf } from './contest.ts';
 
 describe('statistics of rounds', () => {
   it('take the middle, whatever the order', () => {

@@ -6,6 +6,7 @@ const CONTRACT = 'type:contract';
 const DOMAIN = 'type:domain';
 const CLIENT = 'type:client';
 const TESTING = 'type:testing';
+const TOOL = 'type:tool';
 
 const scopes = ['auth', 'settings', 'task', 'tools'].map((scope) => ({
   sourceTag: `scope:${scope}`,
@@ -23,9 +24,9 @@ const types = (extra: string[]) => [
   },
   { sourceTag: CONTRACT, onlyDependOnLibsWithTags: [DOMAIN, ...extra], bannedExternalImports: FRAMEWORKS },
   { sourceTag: DOMAIN, onlyDependOnLibsWithTags: [DOMAIN, ...extra], bannedExternalImports: FRAMEWORKS },
-  { sourceTag: TESTING, onlyDependOnLibsWithTags: [PLATFORM, CONTRACT, DOMAIN] },
-  { sourceTag: 'type:e2e', onlyDependOnLibsWithTags: [TESTING, CONTRACT, CLIENT] },
-  { sourceTag: 'type:tool', onlyDependOnLibsWithTags: ['type:tool', CONTRACT, DOMAIN, CLIENT, ...extra] },
+  { sourceTag: TESTING, onlyDependOnLibsWithTags: [TOOL, PLATFORM, CONTRACT, DOMAIN] },
+  { sourceTag: 'type:e2e', onlyDependOnLibsWithTags: [TESTING, TOOL, CONTRACT, CLIENT] },
+  { sourceTag: TOOL, onlyDependOnLibsWithTags: [TOOL, CONTRACT, DOMAIN, CLIENT, ...extra] },
 ];
 
 /** Constraints for production code. */

@@ -1,4 +1,5 @@
-import { ArgumentsError, parseChaosArguments } from './arguments.ts';
+import { ArgumentsError } from '#platform/command-line.ts';
+import { parseChaosArguments } from './arguments.ts';
 import { FAULT_KINDS } from './plan.ts';
 
 describe('parseChaosArguments', () => {
@@ -9,7 +10,6 @@ describe('parseChaosArguments', () => {
       faults: FAULT_KINDS,
       durationMs: 1_800_000,
       dist: 'dist',
-      help: false,
     });
   });
 

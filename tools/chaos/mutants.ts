@@ -7,7 +7,8 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { build } from './build.ts';
+import { PROJECT_ROOTS } from '#platform/programs.ts';
+import { WORKSPACE } from '#platform/state-folder.ts';
 
 interface Mutant {
   readonly name: string;
@@ -67,14 +68,15 @@ const MUTANTS: readonly Mutant[] = [
   },
 ];
 
-const WORKSPACE = join(import.meta.dirname, '../..');
 /** So that a fault of one replica hits each service once. */
 const ROUNDS = '3';
 const SEED = '1';
 
 function main(): void {
   const names = process.argv.slice(2);
-  build(WORKSPACE);
+  process.exitCode = 1;
+  const build = ['tools/build/bundle.ts', ...PROJECT_ROOTS];
+  if (spawnSync(process.execPath, build, { cwd: WORKSPACE, stdio: 'inherit' }).status !== 0) return;
   const chosen = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
   const survivors = chosen.filter((mutant) => !isCaught(mutant));
   console.log(`\n${chosen.length - survivors.length} of ${chosen.length} broken builds were noticed`);

@@ -1,7 +1,5 @@
-import { Random } from '#random/random.ts';
-
-export type ServiceName = 'auth' | 'settings' | 'task';
-export const SERVICE_NAMES = ['auth', 'settings', 'task'] as const satisfies readonly ServiceName[];
+import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
+import { Random } from '#platform/random.ts';
 
 /** One of the two processes of a service. */
 export interface ReplicaName {

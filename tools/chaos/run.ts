@@ -1,20 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { TestPlatform } from '#platform/test-platform.ts';
 import { auditRun } from './audit/audit.ts';
 import type { Check } from './audit/check.ts';
 import { gatherFacts, readOutbox, readQueues, watchApplications } from './audit/gather.ts';
-import { auditLogs } from './audit/logs.ts';
-import { auditTokens } from './audit/live-tokens.ts';
-import { auditTraffic } from './audit/traffic.ts';
-import type { Cluster } from './cluster/cluster.ts';
-import { bindWitness } from './cluster/witness.ts';
-import { injectFault } from './faults/inject.ts';
+import { auditLogs, auditTokens, auditTraffic } from './audit/replicas.ts';
+import type { Cluster } from './cluster.ts';
+import { injectFault } from './faults.ts';
 import { Load } from './load/load.ts';
-import { pauseTriggers, plantTriggers } from './load/trigger-planter.ts';
-import { describeFault, planFaults, type FaultKind, type PlannedFault } from './plan.ts';
+import { pauseTriggers, plantTriggers } from './load/tasks.ts';
+import { describeFault, type FaultKind, planFaults, type PlannedFault } from './plan.ts';
+import { copyPublishedMessages } from './published-messages.ts';
 
 export interface RunOptions {
-  readonly workspace: string;
-  readonly dist: string;
   readonly seed: number;
   readonly rounds: number;
   readonly faults: readonly FaultKind[];
@@ -56,11 +53,11 @@ const DRAIN_LIMIT_MS = 300_000;
 export async function runChaos(cluster: Cluster, options: RunOptions): Promise<RunResult> {
   const { report, seed } = options;
   await cluster.start();
-  await watchApplications(cluster);
-  await bindWitness(cluster.broker);
-  const load = await Load.prepare(cluster, seed);
-  load.start(cluster);
-  load.traffic.phase = 'no fault';
+  const { platform } = cluster;
+  await watchApplications(platform);
+  await copyPublishedMessages(platform);
+  const load = await Load.prepare(platform, seed);
+  load.start(platform);
   await delay(WARM_UP_MS);
   const rounds: RoundResult[] = [];
   const endsAtMs = performance.now() + options.durationMs;
@@ -70,9 +67,9 @@ export async function runChaos(cluster: Cluster, options: RunOptions): Promise<R
     report(describeRound(rounds.at(-1) as RoundResult, options.rounds));
   }
   await load.finish();
-  const drainedAfterMs = await drain(cluster);
+  const drainedAfterMs = await drain(platform);
   report(`load ended, drained after ${seconds(drainedAfterMs)}`);
-  const facts = await gatherFacts(cluster);
+  const facts = await gatherFacts(platform);
   const { journal, traffic } = load;
   const checks = [
     ...auditRun(journal, facts),
@@ -96,7 +93,7 @@ export async function runChaos(cluster: Cluster, options: RunOptions): Promise<R
 
 async function runRound(cluster: Cluster, load: Load, fault: PlannedFault): Promise<RoundResult> {
   const before = load.journal.acknowledged;
-  await plantTriggers(cluster.database, load.journal, TRIGGERS_PER_ROUND);
+  await plantTriggers(cluster.platform, load.journal, TRIGGERS_PER_ROUND);
   load.traffic.phase = fault.kind;
   let proof: string | null = null;
   try {
@@ -116,12 +113,12 @@ async function runRound(cluster: Cluster, load: Load, fault: PlannedFault): Prom
 async function untilHealthy(cluster: Cluster, load: Load, fault: PlannedFault): Promise<void> {
   const deadline = performance.now() + RECOVERY_LIMIT_MS;
   for (;;) {
-    const states = await Promise.all(cluster.replicas.map((replica) => replica.isReady()));
+    const states = await Promise.all(cluster.replicas.map(({ program }) => program.isReady()));
     if (states.every(Boolean) && cluster.network.readyCount === cluster.replicas.length) return;
-    for (const replica of cluster.replicas) {
-      if (!replica.process.hasEnded()) continue;
-      load.journal.violations.push(`${replica.label} ended by itself during ${describeFault(fault)}`);
-      await replica.spawn();
+    for (const { label, program } of cluster.replicas) {
+      if (!program.hasEnded()) continue;
+      load.journal.violations.push(`${label} ended by itself during ${describeFault(fault)}`);
+      await program.spawn();
     }
     if (performance.now() > deadline) {
       const unready = cluster.replicas
@@ -137,16 +134,16 @@ async function untilHealthy(cluster: Cluster, load: Load, fault: PlannedFault): 
 }
 
 /** Ends the fires and waits until nothing is on its way: no due trigger, no outbox row, no message. Gives how long that took. */
-async function drain(cluster: Cluster): Promise<number> {
+async function drain(platform: TestPlatform): Promise<number> {
   const startedAtMs = performance.now();
-  await untilNothingIsDue(cluster);
-  await pauseTriggers(cluster.database);
+  await untilNothingIsDue(platform);
+  await pauseTriggers(platform);
   let quiet = 0;
   // The broker's counts are seconds old: several times in a row, then.
   while (quiet < 4 && performance.now() - startedAtMs < DRAIN_LIMIT_MS) {
-    const queues = await readQueues(cluster);
+    const queues = await readQueues(platform);
     const isQuiet =
-      (await readOutbox(cluster)) === 0 &&
+      (await readOutbox(platform)) === 0 &&
       queues.every(({ name, messages }) => messages === 0 || /_(error|skipped)$/.test(name));
     quiet = isQuiet ? quiet + 1 : 0;
     await delay(1_500);
@@ -154,10 +151,10 @@ async function drain(cluster: Cluster): Promise<number> {
   return performance.now() - startedAtMs;
 }
 
-async function untilNothingIsDue({ database }: Cluster): Promise<void> {
+async function untilNothingIsDue(platform: TestPlatform): Promise<void> {
   const deadline = performance.now() + RECOVERY_LIMIT_MS;
   for (;;) {
-    const [row] = await database.query<{ due: number }>(
+    const [row] = await platform.query<{ due: number }>(
       'task',
       `SELECT count(*)::int AS due FROM task.triggers WHERE state = 'WAITING' AND next_fire_at <= now()`,
     );

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { SERVICES, type ServiceName } from '#start/deployables.ts';
+import { type ServiceName, SERVICES } from '#platform/programs.ts';
 
 /** What `npm run fuzz` was asked for. */
 export interface FuzzArguments {

@@ -1,4 +1,4 @@
-import type { ServiceName } from '#start/deployables.ts';
+import type { ServiceName } from '#platform/programs.ts';
 
 /** As much of JSON Schema as the services' documents use. */
 export interface Schema {

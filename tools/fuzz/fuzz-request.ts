@@ -1,4 +1,4 @@
-import type { ServiceName } from '#start/deployables.ts';
+import type { ServiceName } from '#platform/programs.ts';
 
 /** How a request came to be; findings and the table go by it. */
 export const REQUEST_KINDS = [

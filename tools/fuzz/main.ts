@@ -1,6 +1,6 @@
 /** `npm run fuzz`: sends the platform hostile requests and holds its answers to the OpenAPI documents. */
 import { randomInt } from 'node:crypto';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { FriendlyError } from '#platform/errors.ts';
 import { ArgumentsError, parseFuzzArguments, USAGE, type FuzzArguments } from './arguments.ts';
 import type { FuzzRequest } from './fuzz-request.ts';
 import type { Outcome } from './http/connections.ts';
@@ -65,7 +65,7 @@ async function fuzz(platform: Platform, args: FuzzArguments): Promise<boolean> {
   watch.look();
   const seconds = (performance.now() - startedAtMs) / 1_000;
   for (const what of watch.complaints()) ledger.add({ what, where: 'processes', firstNumber: -1, trick: '' });
-  const { lines, leaks } = await readLogs(platform, secrets);
+  const { lines, leaks } = readLogs(platform, secrets);
   for (const what of leaks) ledger.add({ what, where: 'logs', firstNumber: -1, trick: '' });
   report(
     ledger,
@@ -114,7 +114,7 @@ function show(request: FuzzRequest, bytes: Buffer, outcome: Outcome): void {
 }
 
 /** Everything secret that the services are configured with, by name. */
-function secretsOf({ settings, laboratory }: Platform): Map<string, string> {
+function secretsOf({ settings, servers }: Platform): Map<string, string> {
   const keys = [
     'access-token-hmac-key',
     'refresh-token-hmac-key',
@@ -125,8 +125,8 @@ function secretsOf({ settings, laboratory }: Platform): Map<string, string> {
   const found = new Map(keys.map((name) => [name, settings.secret(name)]));
   const urls = [
     ...Object.values(settings.databases).flatMap(({ owner, app }) => [owner, app]),
-    laboratory.databaseUrl,
-    laboratory.rabbitmqUrl,
+    servers.databaseUrl,
+    servers.rabbitmqUrl,
   ];
   for (const url of urls)
     found.set(

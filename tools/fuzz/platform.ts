@@ -1,15 +1,16 @@
-import { SERVICES, NEIGHBOURS, PROJECT_ROOTS, type ServiceName } from '#start/deployables.ts';
-import { Laboratory, type RunningProgram } from '#start/laboratory.ts';
-import type { PlatformSettings, Variables } from '#start/environments.ts';
+import type { PlatformSettings } from '#platform/environments.ts';
+import { type Program, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
+import type { Variables } from '#platform/state-folder.ts';
+import { PrivateServers } from '#platform/test-platform.ts';
 
-export const SERVICE_NAMES = SERVICES.map(({ service }) => service);
+export { SERVICE_NAMES };
 
 /** The built platform in production mode, on servers of its own. */
 export interface Platform {
-  readonly laboratory: Laboratory;
+  readonly servers: PrivateServers;
   readonly settings: PlatformSettings;
-  readonly programs: Readonly<Record<ServiceName, RunningProgram>>;
-  readonly neighbours: readonly RunningProgram[];
+  readonly programs: Readonly<Record<ServiceName, Program>>;
+  readonly neighbours: readonly Program[];
   close(): Promise<void>;
 }
 
@@ -25,20 +26,21 @@ export interface PlatformOptions {
 /** Starts everything: PostgreSQL, RabbitMQ, the three services and, but for single sign-on's provider, their neighbours. */
 export async function startPlatform(options: PlatformOptions): Promise<Platform> {
   const { build, nodeOptions = [], variables = () => ({}), progress } = options;
-  const laboratory = await Laboratory.open(
-    { nodeOptions, projectRoots: build ? PROJECT_ROOTS : [] },
+  const servers = await PrivateServers.open(
+    { nodeOptions, ...(build ? {} : { projectRoots: [] }) },
     progress,
   );
   try {
     progress('migrating databases, starting services and neighbours');
-    const overrides = Object.fromEntries(SERVICE_NAMES.map((name) => [name, variables(name)]));
-    const { settings, programs } = await laboratory.startServices(SERVICE_NAMES, overrides);
-    const wanted = NEIGHBOURS.filter(({ name }) => name !== 'identity-provider');
-    const neighbours = await Promise.all(wanted.map((one) => laboratory.startNeighbour(one, settings)));
-    const all = programs as Record<ServiceName, RunningProgram>;
-    return { laboratory, settings, programs: all, neighbours, close: () => laboratory.close() };
+    const platform = await servers.createPlatform();
+    await platform.startEverything(Object.fromEntries(SERVICE_NAMES.map((name) => [name, variables(name)])));
+    const programs = Object.fromEntries(
+      SERVICE_NAMES.map((name) => [name, platform.programAt(platform.url(name))]),
+    ) as Record<ServiceName, Program>;
+    const neighbours = platform.programs.filter((program) => !Object.values(programs).includes(program));
+    return { servers, settings: platform.settings, programs, neighbours, close: () => servers.close() };
   } catch (error) {
-    await laboratory.close();
+    await servers.close();
     throw error;
   }
 }

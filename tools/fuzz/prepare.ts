@@ -1,10 +1,9 @@
-import type { ServiceName } from '#start/deployables.ts';
-import { makeAccessToken } from '#start/access-token.ts';
-import { localUrl } from '#start/environments.ts';
-import { operationsOf, type OpenApiDocument } from './document.ts';
+import { localUrl, makeAccessToken } from '#platform/environments.ts';
+import type { ServiceName } from '#platform/programs.ts';
+import { type OpenApiDocument, operationsOf } from './document.ts';
 import type { Fixtures, Forge } from './generate/fixtures.ts';
 import { PERSONAS } from './generate/personas.ts';
-import { SERVICE_NAMES, type Platform } from './platform.ts';
+import { type Platform, SERVICE_NAMES } from './platform.ts';
 
 const REFRESH_TOKENS = 30;
 

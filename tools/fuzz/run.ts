@@ -1,13 +1,13 @@
-import type { ServiceName } from '#start/deployables.ts';
+import type { ServiceName } from '#platform/programs.ts';
 import type { FuzzArguments } from './arguments.ts';
 import { bytesOf, type FuzzRequest } from './fuzz-request.ts';
 import type { Fixtures } from './generate/fixtures.ts';
 import { makeRequest } from './generate/make-request.ts';
 import { Connections, type Outcome } from './http/connections.ts';
+import type { Ledger } from './ledger.ts';
 import { Contract } from './oracle/contract.ts';
 import { judge, type Secrets } from './oracle/judge.ts';
 import { SERVICE_NAMES } from './platform.ts';
-import type { Ledger } from './ledger.ts';
 
 /** Longer than the services' own limits, so that they get to say what took too long. */
 const HANG_MS = 20_000;

@@ -1,5 +1,4 @@
-import { createReadStream, existsSync, readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
+import { existsSync, readFileSync } from 'node:fs';
 import { secretsInLog, type Secrets } from './oracle/judge.ts';
 import { SERVICE_NAMES, type Platform } from './platform.ts';
 
@@ -47,18 +46,15 @@ export class Watch {
 }
 
 /** Secrets in what the services and neighbours wrote: what and where, each once, with the line's message. */
-export async function readLogs(
-  platform: Platform,
-  secrets: Secrets,
-): Promise<{ lines: number; leaks: string[] }> {
+export function readLogs(platform: Platform, secrets: Secrets): { lines: number; leaks: string[] } {
   const leaks = new Set<string>();
   let lines = 0;
   for (const program of [...Object.values(platform.programs), ...platform.neighbours]) {
-    for await (const line of createInterface({ input: createReadStream(program.logFile) })) {
+    for (const line of program.log().split('\n')) {
       lines += 1;
       for (const secret of secretsInLog(line, secrets)) {
         const message = /"msg":"([^"]{0,80})/.exec(line)?.[1] ?? line.slice(0, 80);
-        leaks.add(`${program.logFile.split('/').at(-1) ?? ''} holds ${secret}: ${message}`);
+        leaks.add(`${program.name} holds ${secret}: ${message}`);
       }
     }
   }

@@ -5,14 +5,13 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { findRunRecord, isSupervised } from '#infrastructure/run-record.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
+import { InvalidArgumentError } from 'commander';
+import { commandLine, runMain } from '#platform/command-line.ts';
+import { FriendlyError } from '#platform/errors.ts';
+import { findRunRecord, isSupervised } from '#platform/run-record.ts';
+import { openStateFolder, WORKSPACE, type Variables } from '#platform/state-folder.ts';
 import { isAdministeredService, readAdministration } from './administration.ts';
 import type { AdministeredService } from './administration.ts';
-import type { Variables } from './environments.ts';
-
-const WORKSPACE = join(import.meta.dirname, '../..');
 
 /** Only of a platform that is up: what a stopped one noted leads nowhere. Help needs none. */
 function environment(service: AdministeredService, args: readonly string[]): Variables {
@@ -29,8 +28,7 @@ function isHelp(word: string): boolean {
   return word === '--help' || word === '-h' || word === 'help';
 }
 
-function administer([service, ...args]: readonly string[]): void {
-  if (!isAdministeredService(service)) throw new FriendlyError('Name the service: auth or task.');
+function administer(service: AdministeredService, args: readonly string[]): void {
   const bundle = `dist/apps/${service}-service/admin.js`;
   if (!existsSync(join(WORKSPACE, bundle)))
     throw new FriendlyError(`${bundle} is missing. Build it with: npm run build`);
@@ -47,9 +45,23 @@ function administer([service, ...args]: readonly string[]): void {
   });
 }
 
-try {
-  administer(process.argv.slice(2));
-} catch (error) {
-  console.error(error instanceof FriendlyError ? `✘ ${error.message}` : error);
-  process.exitCode = 1;
+function parseService(name: string): AdministeredService {
+  if (!isAdministeredService(name)) throw new InvalidArgumentError('Name the service: auth or task.');
+  return name;
 }
+
+runMain(() => {
+  // Help and whatever else follows the service's name is its own program's.
+  const command = commandLine(
+    'tools/start/administer.ts',
+    '<service> …',
+    "A service's administration command line.",
+  )
+    .helpOption(false)
+    .argument('<service>', 'auth or task', parseService)
+    .argument('[arguments...]')
+    .passThroughOptions()
+    .allowUnknownOption()
+    .parse();
+  administer(...(command.processedArgs as [AdministeredService, string[]]));
+});

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isAdministeredService, readAdministration } from './administration.ts';
-import { saveServiceEnvironment } from './service-environment.ts';
+import { saveServiceEnvironment } from '#platform/state-folder.ts';
 
 describe('what administering a service takes', () => {
   let folder: string;

@@ -1,5 +1,4 @@
-import type { Variables } from './environments.ts';
-import { readServiceEnvironment } from './service-environment.ts';
+import { readServiceEnvironment, type Variables } from '#platform/state-folder.ts';
 
 /** The services with an administration command line (`admin.js` in their bundle), and the variables it reads. */
 const VARIABLES = {

@@ -1,5 +1,6 @@
-import { ArgumentsError, parseStartArguments } from './arguments.ts';
-import { choosePorts, DEFAULT_PORTS, describeTakenPorts, portsToOpen } from './ports.ts';
+import { ArgumentsError } from '#platform/command-line.ts';
+import { choosePorts, DEFAULT_PORTS } from '#platform/ports.ts';
+import { describeTakenPorts, parseStartArguments, portsToOpen } from './arguments.ts';
 
 describe('parseStartArguments', () => {
   it('takes the documented defaults when nothing is said', () => {
@@ -8,7 +9,6 @@ describe('parseStartArguments', () => {
       reset: false,
       detach: false,
       verbose: false,
-      help: false,
       infrastructureOnly: false,
     });
   });

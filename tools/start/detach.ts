@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { onEndSignal } from '#platform/command-line.ts';
 
 const POLL_MS = 100;
 /** Tells the child that it is the detached one. */
@@ -31,7 +32,7 @@ export async function startDetached(
     shown = text.length;
   };
   const timer = setInterval(show, POLL_MS);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal));
+  onEndSignal((signal) => child.kill(signal));
   const code = await new Promise<number>((resolve) => {
     child.once('message', () => resolve(0));
     child.once('exit', (exitCode) => resolve(exitCode ?? 1));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { connect } from 'amqplib';
-import pg from 'pg';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
+import { FriendlyError } from '#platform/errors.ts';
+import { queryAt } from '#platform/postgresql.ts';
 
 /** Servers that the user named; null where a private one is to be started. */
 export interface ExternalServers {
@@ -54,11 +54,8 @@ export function withoutCredentials(address: string): string {
 
 /** @throws {FriendlyError} when no session can be opened at DATABASE_URL. */
 export async function checkDatabase(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5_000 });
-  client.on('error', () => undefined); // told by the failing call already
   try {
-    await client.connect();
-    await client.end();
+    await queryAt(databaseUrl);
   } catch (error) {
     throw unusable('DATABASE_URL', databaseUrl, error);
   }

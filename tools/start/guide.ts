@@ -1,5 +1,5 @@
-import { DEVELOPMENT_PASSWORD, localUrl } from './environments.ts';
-import type { PortTable } from './ports.ts';
+import { DEVELOPMENT_PASSWORD, localUrl } from '#platform/environments.ts';
+import type { PortTable } from '#platform/ports.ts';
 
 /** What is printed when everything is ready: where things are, and commands to paste. */
 export function guide(ports: PortTable, stateFolder: string): string {

@@ -1,29 +1,21 @@
 /** `npm start`: brings the whole platform up, keeps it until Ctrl-C, and takes it down in order. */
 import { join } from 'node:path';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { saveRunningAddresses } from '#infrastructure/running-addresses.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
-import { endedEarly, Supervisor } from '#infrastructure/supervisor.ts';
-import { ArgumentsError, parseStartArguments, USAGE, type StartArguments } from './arguments.ts';
-import { openSecrets, type StartContext } from './context.ts';
+import { complain, onEndSignal, runMain } from '#platform/command-line.ts';
+import { addressVariables } from '#platform/environments.ts';
+import { openStateFolder, saveRunningAddresses, WORKSPACE } from '#platform/state-folder.ts';
+import { endedEarly, Supervisor } from '#platform/supervisor.ts';
+import { parseStartArguments, type StartArguments } from './arguments.ts';
 import { DETACHED_VARIABLE, startDetached } from './detach.ts';
 import { readExternalServers } from './external-servers.ts';
-import { addressVariables } from './environments.ts';
-import { followLogs } from './follow-logs.ts';
 import { guide } from './guide.ts';
-import { restartService, startPlatform } from './platform.ts';
-import { Progress } from './progress.ts';
+import { restartService, type StartContext, startPlatform } from './platform.ts';
 import { isServed, servingEnded } from './serving.ts';
+import { followLogs, Progress } from './terminal.ts';
 
 const PARENT_POLL_MS = 500;
-const WORKSPACE = join(import.meta.dirname, '../..');
 
 async function main(): Promise<void> {
   const args = parseStartArguments(process.argv.slice(2));
-  if (args.help) {
-    console.log(USAGE);
-    return;
-  }
   const stateFolder = openStateFolder(WORKSPACE);
   if (args.detach && process.env[DETACHED_VARIABLE] === undefined) {
     process.exitCode = await startDetached(import.meta.filename, process.argv.slice(2), stateFolder);
@@ -44,10 +36,13 @@ async function run(args: StartArguments, stateFolder: string): Promise<void> {
     stopFollowing();
     process.exit(exitCode);
   };
-  endOnSignals(supervisor, progress, end);
+  onEndSignal((signal) => {
+    // A closed terminal cannot be written to any more; a second signal changes nothing.
+    if (signal !== 'SIGHUP' && !supervisor.isStopping) progress.line('▸ Stopping …');
+    void end(0);
+  });
   if (!args.detach) endWithParent(end);
-  const secrets = openSecrets(stateFolder);
-  const context = { workspace: WORKSPACE, stateFolder, args, external, supervisor, progress, secrets };
+  const context = { stateFolder, args, external, supervisor, progress };
   const fail = (error: unknown): void => {
     // Whatever fails while we are stopping fails because of that.
     if (supervisor.isStopping) return;
@@ -63,7 +58,7 @@ async function run(args: StartArguments, stateFolder: string): Promise<void> {
   } catch (error) {
     return fail(error);
   }
-  announce(args, stateFolder, progress);
+  sayReady(args, stateFolder, progress);
 }
 
 /** Leaves a service's place to `nx serve`, and takes it again afterwards. */
@@ -71,20 +66,6 @@ async function standBack(context: StartContext, name: string): Promise<void> {
   context.progress.line(`▸ ${name} is served by nx serve`);
   await servingEnded(context.stateFolder, name);
   if (!context.supervisor.isStopping) await restartService(context, name);
-}
-
-function endOnSignals(
-  supervisor: Supervisor,
-  progress: Progress,
-  end: (code: number) => Promise<void>,
-): void {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      // A closed terminal cannot be written to any more; a second signal changes nothing.
-      if (signal !== 'SIGHUP' && !supervisor.isStopping) progress.line('▸ Stopping …');
-      void end(0);
-    });
-  }
 }
 
 /** Whoever started us has seen to it that we live as long as they do: a killed parent cannot pass the signal on. */
@@ -98,7 +79,7 @@ function endWithParent(end: (code: number) => Promise<void>): void {
   timer.unref();
 }
 
-function announce(args: StartArguments, stateFolder: string, progress: Progress): void {
+function sayReady(args: StartArguments, stateFolder: string, progress: Progress): void {
   if (!args.infrastructureOnly) {
     saveRunningAddresses(stateFolder, addressVariables(args.ports));
     progress.line(guide(args.ports, stateFolder));
@@ -110,12 +91,4 @@ function announce(args: StartArguments, stateFolder: string, progress: Progress)
   setInterval(() => undefined, 2 ** 30);
 }
 
-function complain(error: unknown): void {
-  if (error instanceof FriendlyError || error instanceof ArgumentsError) console.error(`✘ ${error.message}`);
-  else console.error(error);
-}
-
-main().catch((error: unknown) => {
-  complain(error);
-  process.exit(error instanceof ArgumentsError ? 2 : 1);
-});
+runMain(main);

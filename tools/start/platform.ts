@@ -1,78 +1,91 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { isPortFree } from '#infrastructure/free-ports.ts';
-import { answersOk, waitUntilReady } from '#infrastructure/wait-until.ts';
-import { PRIVATE_SECRETS, type StartContext } from './context.ts';
-import { LOAD_IDENTITIES, NEIGHBOURS, PROJECT_ROOTS, SERVICES } from './deployables.ts';
-import type { Deployable, Service } from './deployables.ts';
-import { localUrl, neighbourEnvironment, ownerEnvironment, serviceEnvironment } from './environments.ts';
-import type { PlatformSettings, Variables } from './environments.ts';
-import { secretFileName } from './external-servers.ts';
-import { describeTakenPorts, portsToOpen } from './ports.ts';
-import { saveServiceEnvironment } from './service-environment.ts';
-import { chooseBroker, chooseDatabases, openBroker, openDatabases } from './servers.ts';
+import { neighbourEnvironment, ownerEnvironment, serviceEnvironment } from '#platform/environments.ts';
+import { FriendlyError } from '#platform/errors.ts';
+import { isPortFree } from '#platform/ports.ts';
+import {
+  build,
+  type Deployable,
+  LOAD_IDENTITIES,
+  NEIGHBOUR_STAGE,
+  NEIGHBOURS,
+  nodeProcess,
+  Program,
+  type Service,
+  serviceOf,
+  SERVICES,
+} from '#platform/programs.ts';
+import { saveServiceEnvironment, type Variables } from '#platform/state-folder.ts';
+import type { Supervisor } from '#platform/supervisor.ts';
+import { describeTakenPorts, portsToOpen, type StartArguments } from './arguments.ts';
+import type { ExternalServers } from './external-servers.ts';
+import { PRIVATE_SECRETS, Servers } from './servers.ts';
+import type { Progress } from './terminal.ts';
 
-/** Stages after the private servers' (0 PostgreSQL and epmd, 1 RabbitMQ); the highest stops first. */
-const NEIGHBOUR_STAGE = 2;
-const SERVICE_STAGE = 3;
-const READY_TIMEOUT_MS = 90_000;
-/** A service ends its own shutdown after 25 s (SHUTDOWN_TIMEOUT_MS). */
-const GRACE_MS = 30_000;
-
-const [AUTH, SETTINGS, TASK] = SERVICES;
+/** What every step of a start works with. */
+export interface StartContext {
+  readonly stateFolder: string;
+  readonly args: StartArguments;
+  readonly external: ExternalServers;
+  readonly supervisor: Supervisor;
+  readonly progress: Progress;
+}
 
 /** Brings the platform up step by step. @throws {FriendlyError} as soon as one step fails. */
 export async function startPlatform(context: StartContext): Promise<void> {
   await checkPorts(context);
   if (context.args.reset) reset(context);
-  if (context.args.infrastructureOnly) {
-    await Promise.all([openDatabases(context), openBroker(context)]);
-  } else {
-    await startEverything(context, platformSettings(context));
-  }
+  const servers = openServers(context);
+  if (context.args.infrastructureOnly) await Promise.all([servers.openDatabases(), servers.openBroker()]);
+  else await startEverything(context, servers);
 }
 
 /** Starts one service of a running platform again. @throws {FriendlyError} when there is none of this name, or it does not get ready. */
 export async function restartService(context: StartContext, name: string): Promise<void> {
   const service = SERVICES.find((each) => each.name === name);
   if (service === undefined) throw new FriendlyError(`There is no service ${name}.`);
-  const environment = serviceEnvironment(service, platformSettings(context));
-  await startProgram(context, service, SERVICE_STAGE, environment);
+  await startProgram(context, service, serviceEnvironment(service, openServers(context).settings));
+}
+
+function openServers(context: StartContext): Servers {
+  return new Servers({ ...context, ports: context.args.ports });
 }
 
 /** Each step begins as soon as what it needs is there: the broker takes the longest to boot, and half the rest can do without. */
-async function startEverything(context: StartContext, settings: PlatformSettings): Promise<void> {
+async function startEverything(context: StartContext, servers: Servers): Promise<void> {
+  const { stateFolder, supervisor, progress } = context;
+  const { settings } = servers;
+  const [auth, settingsService, task] = (['auth', 'settings', 'task'] as const).map(serviceOf) as [
+    Service,
+    Service,
+    Service,
+  ];
   const startService = (service: Service): Promise<void> =>
-    startProgram(context, service, SERVICE_STAGE, serviceEnvironment(service, settings));
+    startProgram(context, service, serviceEnvironment(service, settings));
   const startNeighbour = (neighbour: Deployable): Promise<void> =>
-    startProgram(context, neighbour, NEIGHBOUR_STAGE, neighbourEnvironment(neighbour, settings));
+    startProgram(context, neighbour, neighbourEnvironment(neighbour, settings), NEIGHBOUR_STAGE);
+  const run = (name: string, bundle: string, service: Service): Promise<void> =>
+    supervisor.run(bundleProcess(name, bundle, ownerEnvironment(service, settings)));
 
   for (const service of SERVICES)
-    saveServiceEnvironment(context.stateFolder, service.name, ownerEnvironment(service, settings));
-  const built = build(context);
-  const broker = openBroker(context);
-  const prepared = Promise.all([openDatabases(context), built]).then(() =>
-    prepareDatabases(context, settings),
-  );
-  const auth = prepared.then(() => startService(AUTH));
+    saveServiceEnvironment(stateFolder, service.name, ownerEnvironment(service, settings));
+  const broker = servers.openBroker();
+  const built = progress.step('Services and neighbours built', () => build(supervisor));
+  const prepared = Promise.all([servers.openDatabases(), built]).then(async () => {
+    await progress.step('Databases migrated', () =>
+      Promise.all(SERVICES.map((service) => run(`migrate-${service.name}`, service.migrate, service))),
+    );
+    await progress.step('Development identities loaded', () =>
+      run('load-development-identities', LOAD_IDENTITIES, auth),
+    );
+  });
+  const authReady = prepared.then(() => startService(auth));
   await Promise.all([
     Promise.all([broker, built]).then(() => Promise.all(NEIGHBOURS.map(startNeighbour))),
     // The other two are not ready before they have read the auth service's revocation feed.
-    auth.then(() => startService(SETTINGS)),
-    Promise.all([auth, broker]).then(() => startService(TASK)),
+    authReady.then(() => startService(settingsService)),
+    Promise.all([authReady, broker]).then(() => startService(task)),
   ]);
-}
-
-function platformSettings(context: StartContext): PlatformSettings {
-  const { args, external, stateFolder } = context;
-  return {
-    ports: args.ports,
-    databases: chooseDatabases(context),
-    rabbitmqUrl: chooseBroker(context),
-    secret: (name) => context.secrets(secretFileName(external.databaseUrl)).get(name),
-    neighboursFolder: join(stateFolder, 'neighbours'),
-  };
 }
 
 async function checkPorts({ args, external }: StartContext): Promise<void> {
@@ -87,78 +100,34 @@ async function checkPorts({ args, external }: StartContext): Promise<void> {
 }
 
 function reset({ stateFolder, external, progress }: StartContext): void {
-  for (const name of ['postgresql', 'rabbitmq', 'neighbours', PRIVATE_SECRETS]) {
+  for (const name of ['postgresql', 'rabbitmq', 'neighbours', PRIVATE_SECRETS])
     rmSync(join(stateFolder, name), { recursive: true, force: true });
-  }
   const kept = external.databaseUrl === null ? '' : ' (the database that DATABASE_URL names is not touched)';
   progress.line(`✔ Data of this checkout thrown away${kept}`);
 }
 
-function build({ workspace, supervisor, progress }: StartContext): Promise<void> {
-  return progress.step('Services and neighbours built', () =>
-    supervisor.run({
-      name: 'build',
-      stage: SERVICE_STAGE,
-      command: process.execPath,
-      args: ['tools/build/bundle.ts', ...PROJECT_ROOTS],
-      env: process.env,
-      cwd: workspace,
-      graceMs: 0,
-    }),
-  );
-}
-
-async function prepareDatabases(context: StartContext, settings: PlatformSettings): Promise<void> {
-  await context.progress.step('Databases migrated', () =>
-    Promise.all(
-      SERVICES.map((service) =>
-        runBundle(context, `migrate-${service.name}`, service.migrate, ownerEnvironment(service, settings)),
-      ),
-    ),
-  );
-  await context.progress.step('Development identities loaded', () =>
-    runBundle(context, 'load-development-identities', LOAD_IDENTITIES, ownerEnvironment(AUTH, settings)),
-  );
-}
-
 function startProgram(
-  { workspace, supervisor, progress, args }: StartContext,
-  program: Deployable,
-  stage: number,
+  { supervisor, progress, args }: StartContext,
+  { name, bundle, port: portName }: Deployable,
   variables: Variables,
+  stage?: number,
 ): Promise<void> {
-  return progress.step(`${program.name} on port ${args.ports[program.port]}`, async () => {
-    const child = await supervisor.spawn({
-      name: program.name,
-      stage,
-      command: process.execPath,
-      args: ['--enable-source-maps', program.bundle],
-      env: { ...inheritedEnvironment(), ...variables },
-      cwd: workspace,
-      graceMs: GRACE_MS,
-    });
-    const url = `${localUrl(args.ports[program.port])}/health/ready`;
-    await waitUntilReady(child, answersOk(url), READY_TIMEOUT_MS);
-  });
+  const port = args.ports[portName];
+  const process = bundleProcess(name, bundle, variables);
+  const program = new Program(supervisor, { ...process, port, ...(stage === undefined ? {} : { stage }) });
+  return progress.step(`${name} on port ${port}`, async () => void (await program.start()));
 }
 
-function runBundle(context: StartContext, name: string, bundle: string, variables: Variables): Promise<void> {
-  return context.supervisor.run({
-    name,
-    stage: SERVICE_STAGE,
-    command: process.execPath,
-    args: ['--enable-source-maps', bundle],
-    env: { ...inheritedEnvironment(), ...variables },
-    cwd: context.workspace,
-    graceMs: GRACE_MS,
-  });
-}
-
-/** The user's environment, so that LOG_LEVEL=debug npm start works, without what npm put there. */
-export function inheritedEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(
-    Object.entries(process.env).filter(
-      ([name]) => !/^npm_|^INIT_CWD$|^RABBITMQ_URL$|^(MIGRATION_)?DATABASE_URL$/i.test(name),
-    ),
+/** A process of a bundle with the user's environment, so that LOG_LEVEL=debug npm start works, but without what npm put there. */
+export function bundleProcess(
+  name: string,
+  bundle: string,
+  variables: Variables,
+  nodeFlags: readonly string[] = [],
+) {
+  const inherited = Object.entries(process.env).filter(
+    ([variable]) => !/^npm_|^INIT_CWD$|^RABBITMQ_URL$|^(MIGRATION_)?DATABASE_URL$/i.test(variable),
   );
+  const env = { ...Object.fromEntries(inherited), ...variables };
+  return nodeProcess(name, [...nodeFlags, '--enable-source-maps', bundle], env);
 }

@@ -3,24 +3,28 @@
  * the platform's own environment and its log in this terminal, again after every change of its sources. On Ctrl-C the platform starts
  * its own again. Flags that begin with `--inspect` go to Node.
  */
+import { watch } from 'node:fs';
 import { join } from 'node:path';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { findRunRecord, isSupervised } from '#infrastructure/run-record.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
-import { stopProcesses } from '#infrastructure/stop-processes.ts';
-import { Supervisor, type SupervisedProcess } from '#infrastructure/supervisor.ts';
-import { SERVICES, type Service } from './deployables.ts';
-import { withoutOwner, type Variables } from './environments.ts';
-import { followLogs } from './follow-logs.ts';
-import { inheritedEnvironment } from './platform.ts';
-import { readServiceEnvironment } from './service-environment.ts';
+import { InvalidArgumentError } from 'commander';
+import { commandLine, onEndSignal, runMain } from '#platform/command-line.ts';
+import { withoutOwner } from '#platform/environments.ts';
+import { FriendlyError } from '#platform/errors.ts';
+import { nodeProcess, type Service, SERVICES } from '#platform/programs.ts';
+import { findRunRecord, isSupervised, stopProcesses } from '#platform/run-record.ts';
+import {
+  openStateFolder,
+  readServiceEnvironment,
+  type Variables,
+  WORKSPACE,
+} from '#platform/state-folder.ts';
+import { type SupervisedProcess, Supervisor } from '#platform/supervisor.ts';
+import { bundleProcess } from './platform.ts';
 import { isServed, servingRecord } from './serving.ts';
-import { SourceChanges } from './source-changes.ts';
+import { followLogs } from './terminal.ts';
 
-const WORKSPACE = join(import.meta.dirname, '../..');
-/** A service ends its own shutdown after 25 s (SHUTDOWN_TIMEOUT_MS). */
-const GRACE_MS = 30_000;
 const PLATFORM_POLL_MS = 500;
+/** An editor writes several files, or one in several steps: quiet for this long is one change. */
+const QUIET_MS = 200;
 
 class Serving {
   readonly service: Service;
@@ -44,17 +48,18 @@ class Serving {
   /** Builds, and puts the new build in the place of the old; one that cannot be built leaves the old running. */
   async renew(): Promise<void> {
     try {
-      await this.#run('build', ['tools/build/bundle.ts', `apps/${this.service.name}`], {});
-      await this.#run('migrate', ['--enable-source-maps', this.service.migrate], this.environment);
+      const bundler = ['tools/build/bundle.ts', `apps/${this.service.name}`];
+      await this.supervisor.run(nodeProcess('build', bundler, process.env));
+      await this.supervisor.run(bundleProcess('migrate', this.service.migrate, this.environment));
     } catch (error) {
       if (!(error instanceof FriendlyError) || this.supervisor.isStopping) throw error;
       console.error(`✘ ${error.message}\n▸ Waiting for a change …`);
       return;
     }
     await this.#stop();
-    const args = [...this.nodeFlags, '--enable-source-maps', this.service.bundle];
+    const { name, bundle } = this.service;
     const child = await this.supervisor.spawn(
-      this.#spec(this.service.name, args, withoutOwner(this.environment)),
+      bundleProcess(name, bundle, withoutOwner(this.environment), this.nodeFlags),
     );
     this.#child = child;
     console.log(`▸ ${this.service.name} runs from a fresh build; Ctrl-C gives its place back`);
@@ -69,15 +74,6 @@ class Serving {
     if (child === null || child.hasEnded()) return;
     process.kill(child.pid, 'SIGTERM');
     await child.ended;
-  }
-
-  #run(name: string, args: readonly string[], variables: Variables): Promise<void> {
-    return this.supervisor.run(this.#spec(name, args, variables));
-  }
-
-  #spec(name: string, args: readonly string[], variables: Variables) {
-    const env = { ...inheritedEnvironment(), ...variables };
-    return { name, stage: 0, command: process.execPath, args, env, cwd: WORKSPACE, graceMs: GRACE_MS };
   }
 }
 
@@ -113,24 +109,61 @@ async function serve(service: Service, nodeFlags: readonly string[]): Promise<vo
 /** Ends on Ctrl-C, and with the platform. */
 function endWith(supervisor: Supervisor, isPlatformUp: () => boolean): void {
   const end = (): void => void supervisor.stop().then(() => process.exit(0));
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
+  onEndSignal(end);
   setInterval(() => {
     if (!isPlatformUp()) end();
   }, PLATFORM_POLL_MS);
 }
 
-const [name, ...flags] = process.argv.slice(2);
-const service = SERVICES.find((each) => each.name === name);
-if (service === undefined) {
-  console.error(
-    `Usage: nx serve <service> [--inspect…] with a service of: ${SERVICES.map((each) => each.name).join(', ')}`,
-  );
-  process.exit(2);
+/** Changes of sources under some folders, tests apart. */
+class SourceChanges {
+  #changed = false;
+  #tell: () => void = () => undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(folders: readonly string[]) {
+    for (const folder of folders) {
+      watch(folder, { recursive: true, persistent: false }, (_event, file) => {
+        if (file?.endsWith('.ts') && !file.endsWith('.spec.ts')) this.#note();
+      });
+    }
+  }
+
+  /** Resolves when something has changed since the last call. */
+  async next(): Promise<void> {
+    if (!this.#changed) await new Promise<void>((resolve) => (this.#tell = resolve));
+    this.#changed = false;
+  }
+
+  #note(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#changed = true;
+      this.#tell();
+    }, QUIET_MS);
+  }
 }
-serve(
-  service,
-  flags.filter((flag) => flag.startsWith('--inspect')),
-).catch((error: unknown) => {
-  console.error(error instanceof FriendlyError ? `✘ ${error.message}` : error);
-  process.exit(1);
+
+function parseService(name: string): Service {
+  const found = SERVICES.find((service) => service.name === name);
+  if (found === undefined)
+    throw new InvalidArgumentError(
+      `It must be one of: ${SERVICES.map((service) => service.name).join(', ')}.`,
+    );
+  return found;
+}
+
+runMain(() => {
+  const description =
+    'Serves one service of the platform that runs from this checkout, built anew after each change.';
+  const command = commandLine('nx serve', '<service> [--inspect…]', description)
+    .argument('<service>', 'which one', parseService)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .parse();
+  const [service] = command.processedArgs as [Service];
+  return serve(
+    service,
+    command.args.filter((flag) => flag.startsWith('--inspect')),
+  );
 });

@@ -1,97 +1,116 @@
 import { join } from 'node:path';
-import { createDatabases, databaseUrls } from '#infrastructure/databases.ts';
-import type { DatabaseUrls, ServiceDatabase } from '#infrastructure/databases.ts';
-import { findPostgresqlBinaries } from '#infrastructure/postgresql-binaries.ts';
-import { startPostgresql, superuserUrl } from '#infrastructure/postgresql.ts';
-import { rabbitmqUrls, type RabbitmqOptions } from '#infrastructure/rabbitmq-node.ts';
-import { startRabbitmq } from '#infrastructure/rabbitmq.ts';
-import { findRunAs } from '#infrastructure/run-as.ts';
-import { PRIVATE_SECRETS, type StartContext } from './context.ts';
-import { SERVICES } from './deployables.ts';
-import type { PlatformSettings } from './environments.ts';
-import { checkBroker, checkDatabase, withoutCredentials } from './external-servers.ts';
+import {
+  createDatabases,
+  databaseUrls,
+  type DatabaseUrls,
+  type ServiceDatabase,
+} from '#platform/databases.ts';
+import type { PlatformSettings } from '#platform/environments.ts';
+import type { PortTable } from '#platform/ports.ts';
+import { Postgresql } from '#platform/postgresql.ts';
+import { SERVICE_NAMES } from '#platform/programs.ts';
+import { Rabbitmq } from '#platform/rabbitmq.ts';
+import { findRunAs } from '#platform/run-as.ts';
+import { cacheFolder, SecretFile } from '#platform/state-folder.ts';
+import type { Supervisor } from '#platform/supervisor.ts';
+import {
+  checkBroker,
+  checkDatabase,
+  type ExternalServers,
+  secretFileName,
+  withoutCredentials,
+} from './external-servers.ts';
+import type { Progress } from './terminal.ts';
 
-/** Where the services find their databases: all in the one that DATABASE_URL names, else each its own on the private server. */
-export function chooseDatabases(context: StartContext): PlatformSettings['databases'] {
-  const { databaseUrl } = context.external;
-  const urls = serviceDatabases(context).map((database): [string, DatabaseUrls] => [
-    database.service,
-    databaseUrl === null
-      ? databaseUrls(adminUrl(context), database)
-      : { owner: databaseUrl, app: databaseUrl },
-  ]);
-  return Object.fromEntries(urls) as PlatformSettings['databases'];
+/** Secrets of the private servers, and of the services on them. */
+export const PRIVATE_SECRETS = 'secrets.json';
+
+export interface ServersOptions {
+  readonly supervisor: Supervisor;
+  readonly stateFolder: string;
+  readonly ports: PortTable;
+  readonly external: ExternalServers;
+  readonly progress: Progress;
 }
 
-/** Checks the server that DATABASE_URL names, or starts a private one with roles and databases. */
-export async function openDatabases(context: StartContext): Promise<void> {
-  const { databaseUrl } = context.external;
-  if (databaseUrl !== null) {
-    const title = `PostgreSQL at ${withoutCredentials(databaseUrl)}`;
-    return context.progress.step(title, () => checkDatabase(databaseUrl));
-  }
-  await context.progress.step(`PostgreSQL on port ${context.args.ports.postgresql}`, async () => {
-    const runAs = findRunAs();
-    await startPostgresql(context.supervisor, {
-      binaries: findPostgresqlBinaries(context.workspace, join(context.stateFolder, 'cache'), runAs),
-      folder: join(context.stateFolder, 'postgresql'),
-      port: context.args.ports.postgresql,
-      password: superuserPassword(context),
-      runAs,
-      durable: true,
-    });
-    await createDatabases(adminUrl(context), serviceDatabases(context));
-  });
-}
+/** PostgreSQL and RabbitMQ of a start: those that the user named, else private ones in the state folder. */
+export class Servers {
+  readonly #options: ServersOptions;
+  readonly #postgresql: Postgresql;
+  readonly #rabbitmq: Rabbitmq;
+  readonly #databases: readonly ServiceDatabase[];
+  /** What the environments of the programs are made from. */
+  readonly settings: PlatformSettings;
 
-function serviceDatabases(context: StartContext): ServiceDatabase[] {
-  const secrets = context.secrets(PRIVATE_SECRETS);
-  return SERVICES.map(({ service }) => ({
-    service,
-    ownerPassword: secrets.get(`postgresql-${service}-owner`),
-    appPassword: secrets.get(`postgresql-${service}-app`),
-  }));
-}
-
-function adminUrl(context: StartContext): string {
-  return superuserUrl(context.args.ports.postgresql, superuserPassword(context));
-}
-
-function superuserPassword(context: StartContext): string {
-  return context.secrets(PRIVATE_SECRETS).get('postgresql-superuser');
-}
-
-/** The broker's AMQP address: what RABBITMQ_URL says, else the private node's. */
-export function chooseBroker(context: StartContext): string {
-  return context.external.rabbitmqUrl ?? rabbitmqUrls(brokerOptions(context)).amqp;
-}
-
-/** Checks the broker that RABBITMQ_URL names, or starts a private node. */
-export async function openBroker(context: StartContext): Promise<void> {
-  const { rabbitmqUrl } = context.external;
-  if (rabbitmqUrl !== null) {
-    const title = `RabbitMQ at ${withoutCredentials(rabbitmqUrl)}`;
-    return context.progress.step(title, () => checkBroker(rabbitmqUrl));
-  }
-  await context.progress.step(
-    `RabbitMQ on port ${context.args.ports.rabbitmq}`,
-    () => startRabbitmq(context.supervisor, brokerOptions(context)),
-    ({ origin }) => `from ${origin}`,
-  );
-}
-
-function brokerOptions(context: StartContext): RabbitmqOptions & { readonly cacheFolder: string } {
-  const { ports } = context.args;
-  return {
-    folder: join(context.stateFolder, 'rabbitmq'),
-    cacheFolder: join(context.stateFolder, 'cache'),
-    ports: {
+  constructor(options: ServersOptions) {
+    const { supervisor, stateFolder, ports, external } = options;
+    this.#options = options;
+    const secrets = new SecretFile(join(stateFolder, PRIVATE_SECRETS));
+    const secret = (name: string): string => secrets.get(name);
+    const place = { supervisor, folder: stateFolder, cacheFolder: cacheFolder(), runAs: findRunAs(), secret };
+    this.#postgresql = new Postgresql(place, { port: ports.postgresql, isDurable: true });
+    this.#rabbitmq = new Rabbitmq(place, {
       amqp: ports.rabbitmq,
       management: ports['rabbitmq-management'],
       distribution: ports['rabbitmq-distribution'],
       epmd: ports['rabbitmq-epmd'],
-    },
-    password: context.secrets(PRIVATE_SECRETS).get('rabbitmq'),
-    runAs: findRunAs(),
-  };
+    });
+    this.#databases = SERVICE_NAMES.map((service) => ({
+      service,
+      ownerPassword: secret(`postgresql-${service}-owner`),
+      appPassword: secret(`postgresql-${service}-app`),
+    }));
+    const file = secretFileName(external.databaseUrl);
+    // One object per file: two would overwrite each other's new secrets.
+    const serviceSecrets = file === PRIVATE_SECRETS ? secrets : new SecretFile(join(stateFolder, file));
+    const brokerUrl = external.rabbitmqUrl ?? this.#rabbitmq.url;
+    this.settings = {
+      ports,
+      databases: this.#databaseUrls(),
+      ...{ mainBusUrl: brokerUrl, schedulingBusUrl: brokerUrl },
+      secret: (name) => serviceSecrets.get(name),
+      neighboursFolder: join(stateFolder, 'neighbours'),
+    };
+  }
+
+  /** Checks the server that DATABASE_URL names, or starts a private one with roles and databases. */
+  async openDatabases(): Promise<void> {
+    const { progress, ports, external } = this.#options;
+    const { databaseUrl } = external;
+    if (databaseUrl !== null) {
+      const title = `PostgreSQL at ${withoutCredentials(databaseUrl)}`;
+      return progress.step(title, () => checkDatabase(databaseUrl));
+    }
+    await progress.step(`PostgreSQL on port ${ports.postgresql}`, async () => {
+      await this.#postgresql.start();
+      await createDatabases(this.#postgresql.url, this.#databases);
+    });
+  }
+
+  /** Checks the broker that RABBITMQ_URL names, or starts a private node. */
+  async openBroker(): Promise<void> {
+    const { progress, ports, external } = this.#options;
+    const { rabbitmqUrl } = external;
+    if (rabbitmqUrl !== null) {
+      const title = `RabbitMQ at ${withoutCredentials(rabbitmqUrl)}`;
+      return progress.step(title, () => checkBroker(rabbitmqUrl));
+    }
+    await progress.step(
+      `RabbitMQ on port ${ports.rabbitmq}`,
+      () => this.#rabbitmq.start(),
+      () => `from ${this.#rabbitmq.origin}`,
+    );
+  }
+
+  /** All in the database that DATABASE_URL names, else each its own on the private server. */
+  #databaseUrls(): PlatformSettings['databases'] {
+    const { databaseUrl } = this.#options.external;
+    const urls = this.#databases.map((database): [string, DatabaseUrls] => [
+      database.service,
+      databaseUrl === null
+        ? databaseUrls(this.#postgresql.url, database)
+        : { owner: databaseUrl, app: databaseUrl },
+    ]);
+    return Object.fromEntries(urls) as PlatformSettings['databases'];
+  }
 }

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findRunRecord, isSupervised } from '#infrastructure/run-record.ts';
-import { sweepLeftovers } from '#infrastructure/stop-processes.ts';
+import { findRunRecord, isSupervised, sweepLeftovers } from '#platform/run-record.ts';
 
 const POLL_MS = 250;
 

@@ -1,19 +1,18 @@
 /** `npm run stop`: stops the platform of this checkout, however it was started, and cleans up after a crash. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isErrorCode } from '#infrastructure/process-identity.ts';
-import { findRunRecord, isSupervised } from '#infrastructure/run-record.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
-import { sweepLeftovers } from '#infrastructure/stop-processes.ts';
+import { commandLine, runMain } from '#platform/command-line.ts';
+import { FriendlyError, isErrorCode } from '#platform/errors.ts';
+import { findRunRecord, isSupervised, sweepLeftovers } from '#platform/run-record.ts';
+import { openStateFolder, WORKSPACE } from '#platform/state-folder.ts';
 
-const RECORD = join(openStateFolder(join(import.meta.dirname, '../..')), 'run.json');
 const POLL_MS = 100;
 
-async function stop(): Promise<string> {
-  const record = findRunRecord(RECORD);
+async function stop(recordFile: string): Promise<string> {
+  const record = findRunRecord(recordFile);
   if (record === null) return 'The platform of this checkout is not running.';
   if (!isSupervised(record)) {
-    const names = await sweepLeftovers(RECORD);
+    const names = await sweepLeftovers(recordFile);
     return names.length > 0
       ? `Stopped what a crash had left running: ${names.join(', ')}.`
       : 'Cleaned up after a crash.';
@@ -21,16 +20,18 @@ async function stop(): Promise<string> {
   process.kill(record.supervisor.pid, 'SIGTERM');
   while (isSupervised(record)) await delay(POLL_MS);
   // The supervisor was killed while it stopped things: its reaper or we do the rest.
-  await sweepLeftovers(RECORD);
+  await sweepLeftovers(recordFile);
   return 'Stopped.';
 }
 
-stop().then(
-  (sentence) => console.log(sentence),
-  (error: unknown) => {
-    console.error(
-      isErrorCode(error, 'EPERM') ? '✘ The platform belongs to another user: stop it as that user.' : error,
-    );
-    process.exitCode = 1;
-  },
-);
+runMain(async () => {
+  const description =
+    'Stops the platform of this checkout, however it was started, and cleans up after a crash.';
+  commandLine('npm run stop', '[-- --help]', description).parse();
+  try {
+    console.log(await stop(join(openStateFolder(WORKSPACE), 'run.json')));
+  } catch (error) {
+    if (!isErrorCode(error, 'EPERM')) throw error;
+    throw new FriendlyError('The platform belongs to another user: stop it as that user.', { cause: error });
+  }
+});

@@ -2,16 +2,17 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { startTestInfrastructure, type TestInfrastructure } from '#infrastructure/test-infrastructure.ts';
+import { onEndSignal, runMain } from '#platform/command-line.ts';
+import { startTestServers, type TestServers } from '#platform/private-servers.ts';
+import { WORKSPACE } from '#platform/state-folder.ts';
 import { countStep, countTests, summarise, type Count, type JestReport, type StepResult } from './results.ts';
 import { chooseSteps, type Step } from './steps.ts';
 
-const WORKSPACE = join(import.meta.dirname, '../..');
 const RESULTS = join(WORKSPACE, 'test-results');
 // No daemon: it would stay behind. No terminal interface: the output is also read from a file.
 const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
 
-type Servers = TestInfrastructure | Error;
+type Servers = TestServers | Error;
 
 async function main(): Promise<void> {
   // Whatever ends this process before the count is printed must not look like success.
@@ -25,48 +26,72 @@ async function main(): Promise<void> {
     const started = await servers;
     if (started && !(started instanceof Error)) await started.stop();
   };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => void stop().then(() => process.exit(1)));
-  }
-  const results: StepResult[] = [];
-  for (const step of steps) results.push(await runStep(step, servers));
+  onEndSignal(() => void stop().then(() => process.exit(1)));
+  const results = await runAll(steps, servers);
   await stop();
   console.log(summarise(results));
   process.exit(results.some(({ count }) => count.failed > 0) ? 1 : 0);
 }
 
 function startServers(): Promise<Servers> {
-  return startTestInfrastructure(WORKSPACE).catch((error: unknown) =>
+  return startTestServers().catch((error: unknown) =>
     error instanceof Error ? error : new Error(String(error)),
   );
 }
 
+/** Static checks use one processor each, and nobody waits for them: they run beside build and unit tests. Whatever has clocks to keep
+ *  begins when they are done. Gives the results in the order of the steps. */
+async function runAll(steps: readonly Step[], servers: Promise<Servers> | null): Promise<StepResult[]> {
+  const results = new Map<Step, StepResult>();
+  const runEach = async (chosen: readonly Step[]): Promise<void> => {
+    for (const step of chosen) results.set(step, await runStep(step, servers));
+  };
+  const inOrder = steps.filter(({ isStatic }) => !isStatic);
+  const timed = inOrder.filter(({ needsServers }) => needsServers);
+  await Promise.all([
+    runEach(steps.filter(({ isStatic }) => isStatic)),
+    runEach(inOrder.filter((step) => !timed.includes(step))),
+  ]);
+  await runEach(timed);
+  return steps.map((step) => results.get(step) as StepResult);
+}
+
 async function runStep(step: Step, servers: Promise<Servers> | null): Promise<StepResult> {
-  console.log(`\n▸ ${step.name}: ${step.command.join(' ')}`);
+  if (!step.isStatic) console.log(heading(step));
   const startedAtMs = performance.now();
   const started = step.needsServers ? await servers : null;
   if (started instanceof Error)
     console.error(`✘ No PostgreSQL and RabbitMQ to test with: ${started.message}`);
-  const succeeded = !(started instanceof Error) && (await run(step.command, started?.environment ?? {}));
+  const succeeded = !(started instanceof Error) && (await run(step, started?.environment ?? {}));
   const durationMs = performance.now() - startedAtMs;
   return { name: step.name, count: count(step, succeeded), durationMs };
 }
 
-function run(
-  [program, ...args]: Step['command'],
-  environment: Readonly<Record<string, string>>,
-): Promise<boolean> {
+function heading({ name, command }: Step): string {
+  return `\n▸ ${name}: ${command.join(' ')}`;
+}
+
+/** What a static check writes is shown when it is done, so that it does not get between the lines of the tests. */
+function run(step: Step, environment: Readonly<Record<string, string>>): Promise<boolean> {
+  const [program, ...args] = step.command;
+  const output = step.isStatic ? 'pipe' : 'inherit';
   const child = spawn(join(WORKSPACE, 'node_modules/.bin', program), args, {
     cwd: WORKSPACE,
     env: { ...process.env, ...NX_ENVIRONMENT, ...environment },
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', output, output],
   });
+  const written: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk: Buffer) => written.push(chunk));
   return new Promise((resolve) => {
     child.once('error', (error) => {
       console.error(error.message);
       resolve(false);
     });
-    child.once('close', (code) => resolve(code === 0));
+    child.once('close', (code) => {
+      if (step.isStatic) console.log(`${heading(step)}\n${Buffer.concat(written).toString()}`.trimEnd());
+      resolve(code === 0);
+    });
   });
 }
 
@@ -96,7 +121,4 @@ function readReport(project: string, kind: string): JestReport | null {
   return JSON.parse(readFileSync(file, 'utf8')) as JestReport;
 }
 
-main().catch((error: unknown) => {
-  console.error(error instanceof Error ? `✘ ${error.message}` : error);
-  process.exit(2);
-});
+runMain(main, 2);

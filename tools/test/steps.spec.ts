@@ -15,4 +15,8 @@ describe('chooseSteps', () => {
       expect(() => chooseSteps(args)).toThrow(/Usage: .*format, lint, types/);
     },
   );
+
+  it('has no static check that waits for servers', () => {
+    expect(STEPS.filter(({ isStatic, needsServers }) => isStatic && needsServers)).toEqual([]);
+  });
 });

@@ -1,3 +1,5 @@
+import { commandLine, someOf } from '#platform/command-line.ts';
+
 /** One step of `npm test`. */
 export interface Step {
   readonly name: string;
@@ -6,6 +8,8 @@ export interface Step {
   /** The Nx target whose Jest reports (`test-results/<project>.<report>.json`) are counted; null: the step is one check. */
   readonly tests: { readonly target: string; readonly report: string } | null;
   readonly needsServers: boolean;
+  /** Reads the sources and runs nothing of them. */
+  readonly isStatic: boolean;
 }
 
 const nx = (target: string, ...flags: string[]): readonly [string, ...string[]] => [
@@ -17,30 +21,35 @@ const nx = (target: string, ...flags: string[]): readonly [string, ...string[]] 
   ...flags,
 ];
 
+function staticCheck(name: string, ...command: [string, ...string[]]): Step {
+  return { name, command, tests: null, needsServers: false, isStatic: true };
+}
+
 /** Cheapest first. All of them run, whatever fails, so that one run shows everything. */
 export const STEPS: readonly Step[] = [
-  {
-    name: 'format',
-    command: ['prettier', '--check', '--log-level=warn', '.'],
-    tests: null,
-    needsServers: false,
-  },
-  { name: 'lint', command: ['eslint', '--max-warnings=0', '.'], tests: null, needsServers: false },
-  { name: 'types', command: ['tsc', '-p', 'tsconfig.json'], tests: null, needsServers: false },
+  staticCheck('format', 'prettier', '--check', '--log-level=warn', '.'),
+  staticCheck('lint', 'eslint', '--max-warnings=0', '.'),
+  staticCheck('types', 'tsc', '-p', 'tsconfig.json'),
   // Files, exports and dependencies that nothing uses.
-  { name: 'unused', command: ['knip', '--no-progress'], tests: null, needsServers: false },
+  staticCheck('unused', 'knip', '--no-progress'),
   {
     name: 'unit',
     command: nx('test', '--parallel=2'),
     tests: { target: 'test', report: 'unit' },
     needsServers: false,
+    isStatic: false,
   },
-  { name: 'build', command: nx('build', '--parallel=2'), tests: null, needsServers: false },
+  {
+    name: 'build',
+    command: nx('build', '--parallel=2'),
+    ...{ tests: null, needsServers: false, isStatic: false },
+  },
   {
     name: 'integration',
     command: nx('integration', '--parallel=2'),
     tests: { target: 'integration', report: 'integration' },
     needsServers: true,
+    isStatic: false,
   },
   {
     name: 'e2e',
@@ -48,25 +57,25 @@ export const STEPS: readonly Step[] = [
     command: nx('e2e', '--parallel=1'),
     tests: { target: 'e2e', report: 'e2e' },
     needsServers: true,
+    isStatic: false,
   },
 ];
 
+const NAMES = STEPS.map(({ name }) => name);
+
 /**
  * The steps that `npm test -- --only a,b` names, in their usual order; all of them when it names none.
- * @throws {Error} when a name is not a step.
+ * @throws {ArgumentsError} when a name is not a step.
  */
 export function chooseSteps(args: readonly string[]): readonly Step[] {
-  const [flag, list, ...rest] = args;
-  if (flag === undefined) return STEPS;
-  const names = list?.split(',') ?? [];
-  const known = STEPS.map(({ name }) => name);
-  if (
-    flag !== '--only' ||
-    rest.length > 0 ||
-    names.length === 0 ||
-    !names.every((name) => known.includes(name))
-  ) {
-    throw new Error(`Usage: npm test [-- --only <step>[,<step>…]] with steps of: ${known.join(', ')}`);
-  }
-  return STEPS.filter(({ name }) => names.includes(name));
+  const usage = `[-- --only <step>[,<step>…]] with steps of: ${NAMES.join(', ')}`;
+  const { only } = commandLine(
+    'npm test',
+    usage,
+    'Runs every check and test of this checkout and counts them at the end.',
+  )
+    .option('--only <steps>', 'only these', someOf(NAMES))
+    .parse(args, { from: 'user' })
+    .opts<{ only?: string[] }>();
+  return only === undefined ? STEPS : STEPS.filter(({ name }) => only.includes(name));
 }

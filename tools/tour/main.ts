@@ -7,8 +7,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { readRunningAddresses } from '#infrastructure/running-addresses.ts';
-import { openStateFolder } from '#infrastructure/state-folder.ts';
+import { openStateFolder, readRunningAddresses } from '#platform/state-folder.ts';
 import { readTourSettings, type TourSettings } from './addresses.ts';
 import { accessControlChapter } from './chapters/access-control.chapter.ts';
 import { activationChapter } from './chapters/activation.chapter.ts';

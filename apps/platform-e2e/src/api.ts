@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { DEVELOPMENT_PASSWORD } from './environments';
+import { DEVELOPMENT_PASSWORD } from '#platform/environments.ts';
 
 /** An access token of a development identity, by its password. */
 export async function logIn(

@@ -1,3 +1,9 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Variables } from '#platform/state-folder.ts';
+
 /** A fenced block of a page that a reader is meant to run. */
 export interface Example {
   /** The heading that it stands under. */
@@ -24,16 +30,121 @@ export const END_OF_EXAMPLE = '/end-of-example/';
 /** All shell examples as one script, as if pasted into one shell; it asks `END_OF_EXAMPLE_URL` after each.
  *  With -u, because a variable that no example has set is a mistake of the page. */
 export function shellScript(examples: readonly Example[]): string {
-  return join(examples, 'set -u\n', (end) => `curl -sS -o /dev/null "$END_OF_EXAMPLE_URL"${end}\n`);
+  return joined(examples, 'set -u\n', (end) => `curl -sS -o /dev/null "$END_OF_EXAMPLE_URL"${end}\n`);
 }
 
 /** All TypeScript examples as one module; it asks `END_OF_EXAMPLE_URL` after each, and ends with `epilogue`. */
 export function typeScriptModule(examples: readonly Example[], epilogue: string): string {
   return (
-    join(examples, '', (end) => `await fetch(process.env['END_OF_EXAMPLE_URL'] + '${end}');\n`) + epilogue
+    joined(examples, '', (end) => `await fetch(process.env['END_OF_EXAMPLE_URL'] + '${end}');\n`) + epilogue
   );
 }
 
-function join(examples: readonly Example[], head: string, mark: (end: string) => string): string {
+function joined(examples: readonly Example[], head: string, mark: (end: string) => string): string {
   return head + examples.map(({ code }, index) => `${code}\n${mark(String(index))}`).join('\n');
+}
+
+const WORKSPACE = join(__dirname, '../../..');
+const TSC = join(WORKSPACE, 'node_modules/typescript/bin/tsc');
+/** What examples import. */
+const LIBRARIES = ['access-tokens', 'auth-client', 'settings-client'] as const;
+const RUN_TIMEOUT_MS = 150_000;
+
+/** What a program came to. */
+export interface Ended {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** True where there is a command `name`. */
+export function hasCommand(name: string): boolean {
+  try {
+    execFileSync('sh', ['-c', `command -v ${name}`], { stdio: 'ignore' });
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'status' in error) return false;
+    throw error;
+  }
+}
+
+/** A folder in which a reader's program finds the workspace's libraries under their names. */
+export class ExampleFolder {
+  private readonly modules: string[] = [];
+
+  private constructor(private readonly path: string) {}
+
+  /** Within the workspace, whose node_modules the libraries' own imports are found in. */
+  static async create(): Promise<ExampleFolder> {
+    await mkdir(join(WORKSPACE, 'dist'), { recursive: true });
+    const folder = new ExampleFolder(await mkdtemp(join(WORKSPACE, 'dist/examples-')));
+    await folder.write('package.json', JSON.stringify({ private: true, type: 'module' }));
+    const scope = join(folder.path, 'node_modules/@platform');
+    const options = [
+      '--bundle',
+      '--platform=node',
+      '--format=cjs',
+      '--packages=external',
+      '--log-level=warning',
+    ];
+    await promisify(execFile)(
+      join(WORKSPACE, 'node_modules/.bin/esbuild'),
+      [
+        ...LIBRARIES.map((library) => `libs/${library}/src/index.ts`),
+        ...['--tsconfig=tsconfig.base.json', '--outbase=libs', `--outdir=${scope}`],
+        ...options,
+      ],
+      { cwd: WORKSPACE },
+    );
+    for (const library of LIBRARIES)
+      await writeFile(join(scope, library, 'package.json'), JSON.stringify({ main: './src/index.js' }));
+    return folder;
+  }
+
+  /** Runs a TypeScript module as Node does: types are taken away, nothing is compiled. */
+  async runModule(name: string, text: string, env: Variables): Promise<Ended> {
+    this.modules.push(name);
+    return this.run(process.execPath, [await this.write(name, text)], env);
+  }
+
+  /** Runs a script of the shell that every system has. */
+  async runShell(name: string, text: string, env: Variables): Promise<Ended> {
+    return this.run('sh', [await this.write(name, text)], env);
+  }
+
+  /** Has the compiler check the modules that were run. */
+  async typeCheck(): Promise<Ended> {
+    const base = join(WORKSPACE, 'tsconfig.base.json');
+    // A reader's program goes on to use what an example makes.
+    const compilerOptions = { noEmit: true, noUnusedLocals: false, types: ['node'], rootDir: WORKSPACE };
+    await this.write(
+      'tsconfig.json',
+      JSON.stringify({ extends: base, compilerOptions, files: this.modules }),
+    );
+    return this.run(process.execPath, [TSC, '-p', 'tsconfig.json'], {});
+  }
+
+  remove(): Promise<void> {
+    return rm(this.path, { recursive: true, force: true });
+  }
+
+  private async write(name: string, text: string): Promise<string> {
+    await writeFile(join(this.path, name), text);
+    return name;
+  }
+
+  private run(command: string, args: readonly string[], env: Variables): Promise<Ended> {
+    const options = { cwd: this.path, env: { HOME: this.path, ...env }, timeout: RUN_TIMEOUT_MS };
+    return new Promise((resolve) => {
+      execFile(command, args, options, (error, stdout, stderr) =>
+        resolve({ exitCode: exitCodeOf(error), stdout, stderr }),
+      );
+    });
+  }
+}
+
+/** -1 for a program that did not end by itself or could not be started. */
+function exitCodeOf(error: Error | null): number {
+  if (error === null) return 0;
+  return 'code' in error && typeof error.code === 'number' ? error.code : -1;
 }

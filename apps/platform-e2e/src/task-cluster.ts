@@ -1,112 +1,67 @@
 import { join } from 'node:path';
-import { createTestBroker, createTestDatabase, findFreePorts, runProcess } from '@platform/testing';
-import type { RunningProcess, TestBroker, TestDatabase } from '@platform/testing';
-import { localUrl, makeSecrets } from './environments';
-import type { Variables } from './environments';
+import { localUrl } from '#platform/environments.ts';
+import type { Statement } from '#platform/postgresql.ts';
+import type { Program } from '#platform/programs.ts';
+import type { Variables } from '#platform/state-folder.ts';
+import type { Ended, TestPlatform } from '#platform/test-platform.ts';
+import { createPlatform } from './platform';
 
-const WORKSPACE = join(__dirname, '../../..');
-/** A few seconds as a rule; a machine that does much else at the same time takes far longer. */
-const READY_TIMEOUT_MS = 100_000;
 const HOUR_MS = 3_600_000;
 
-/** A process of the task service. */
-export interface TaskProcess extends RunningProcess {
-  readonly variables: Variables;
-  readonly nodeOptions: readonly string[];
-}
-
-/** Several processes of the built task service on one database and one broker, and nothing else of the platform: without an auth
+/** Several processes of the built task service on one database and one virtual host, and nothing else of the platform: without an auth
  *  service they take no requests, but they schedule, publish and consume. */
 export class TaskCluster {
-  readonly processes: TaskProcess[] = [];
+  readonly processes: Program[] = [];
 
-  private constructor(
-    readonly database: TestDatabase,
-    readonly broker: TestBroker,
-    private readonly variables: Variables,
-  ) {}
+  private constructor(readonly platform: TestPlatform) {}
 
   /** A migrated database and a virtual host, no process yet. */
   static async prepare(): Promise<TaskCluster> {
-    const broker = await createTestBroker();
-    const database = await createTestDatabase({ migrate: () => Promise.resolve() });
-    const role = await database.createRole();
-    const variables = taskVariables(role.url, broker.url);
-    const migrating = await runProcess({
-      entry: join(WORKSPACE, 'dist/apps/task-service/migrate.js'),
-      env: { ...variables, MIGRATION_DATABASE_URL: database.ownerUrl },
+    const platform = await createPlatform({
+      variables: ({ mainBusUrl }) => ({
+        ...{ SHUTDOWN_GRACE_MS: '0', LOG_LEVEL: 'warn', RABBITMQ_SCHEDULING_URL: mainBusUrl },
+        // Nobody answers there.
+        AUTH_SERVICE_URL: localUrl(9),
+      }),
     });
-    if ((await migrating.exited) !== 0) throw new Error(`not migrated:\n${migrating.output()}`);
-    return new TaskCluster(database, broker, variables);
+    await platform.migrate('task');
+    return new TaskCluster(platform);
+  }
+
+  get bus() {
+    return this.platform.bus('main');
+  }
+
+  query<Row extends object>(statement: Statement): Promise<Row[]> {
+    return this.platform.query<Row>('task', statement);
   }
 
   /** Starts a process whose wall clock is off by `clockOffsetHours`. */
-  async start(clockOffsetHours = 0, overrides: Variables = {}): Promise<TaskProcess> {
-    const [port, metricsPort] = (await findFreePorts(2)) as [number, number];
-    const variables = {
-      ...this.variables,
-      PORT: String(port),
-      METRICS_PORT: String(metricsPort),
-      CLOCK_OFFSET_MS: String(clockOffsetHours * HOUR_MS),
-      ...overrides,
-    };
-    return this.run(variables, ['--require', join(__dirname, 'shifted-clock.cjs')]);
-  }
-
-  /** Starts a process like one that has ended, on the same ports. */
-  async restart(ended: TaskProcess): Promise<TaskProcess> {
-    this.processes.splice(this.processes.indexOf(ended), 1);
-    return this.run(ended.variables, ended.nodeOptions);
+  async start(clockOffsetHours = 0, overrides: Variables = {}): Promise<Program> {
+    const started = await this.platform.addReplica('task', {
+      variables: { CLOCK_OFFSET_MS: String(clockOffsetHours * HOUR_MS), ...overrides },
+      nodeOptions: ['--require', join(__dirname, 'shifted-clock.cjs')],
+      readyPath: '/health/startup',
+    });
+    this.processes.push(started);
+    return started;
   }
 
   /** Runs the operator's command line to its end, as `node admin.js …` in the image does. */
-  async administer(...args: string[]): Promise<{ exitCode: number | null; output: string }> {
-    const running = await runProcess({
-      entry: join(WORKSPACE, 'dist/apps/task-service/admin.js'),
-      args,
-      env: this.variables,
-    });
-    return { exitCode: await running.exited, output: running.output() };
+  administer(...args: string[]): Promise<Ended> {
+    const { settings } = this.platform;
+    const variables = {
+      DATABASE_URL: settings.databases.task.app,
+      RABBITMQ_MAIN_URL: settings.mainBusUrl,
+      RABBITMQ_SCHEDULING_URL: settings.mainBusUrl,
+    };
+    return this.platform.runToEnd('admin', ['dist/apps/task-service/admin.js', ...args], variables);
   }
 
   /** Ends what runs and takes database and broker away. */
   async stop(): Promise<void> {
-    await Promise.all(
-      this.processes.map(async (running) => {
-        // A stopped process takes no other signal.
-        running.child.kill('SIGCONT');
-        await running.stop('SIGKILL');
-      }),
-    );
-    await Promise.all([this.database.drop(), this.broker.drop()]);
+    // A stopped process takes no other signal.
+    for (const running of this.processes) if (!running.hasEnded()) running.signal('SIGCONT');
+    await this.platform.stop('SIGKILL');
   }
-
-  private async run(variables: Variables, nodeOptions: readonly string[]): Promise<TaskProcess> {
-    const running = await runProcess({
-      entry: join(WORKSPACE, 'dist/apps/task-service/main.js'),
-      nodeOptions,
-      env: variables,
-      readyUrl: `${localUrl(Number(variables['PORT']))}/health/startup`,
-      timeoutMs: READY_TIMEOUT_MS,
-    });
-    const process = { ...running, variables, nodeOptions };
-    this.processes.push(process);
-    return process;
-  }
-}
-
-function taskVariables(databaseUrl: string, brokerUrl: string): Variables {
-  const secrets = makeSecrets();
-  return {
-    ...{ NODE_ENV: 'production', HOST: '127.0.0.1', SHUTDOWN_GRACE_MS: '0', LOG_LEVEL: 'warn' },
-    DATABASE_URL: databaseUrl,
-    ...{ RABBITMQ_MAIN_URL: brokerUrl, RABBITMQ_SCHEDULING_URL: brokerUrl },
-    ...{ TOKEN_ISSUER: 'https://auth.platform.test', TOKEN_AUDIENCE: 'platform-e2e' },
-    ...{ ACCESS_TOKEN_HMAC_KEY: secrets.accessTokenKey, ACCESS_TOKEN_HMAC_KEY_ID: 'access-e2e' },
-    CURSOR_HMAC_KEY: secrets.cursorKey,
-    // Nobody answers there.
-    AUTH_SERVICE_URL: localUrl(9),
-    ...{ SERVICE_APPLICATION_KEY: 'platform-services', SERVICE_USER_NAME: 'svc.platform' },
-    SERVICE_SHARED_SECRET: secrets.serviceSecret,
-  };
 }

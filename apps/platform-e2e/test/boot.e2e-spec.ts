@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { SERVICE_NAMES } from '#platform/programs.ts';
 import { runProcess } from '@platform/testing';
-import { SERVICE_NAMES } from '../src/environments';
 
 const DIST = join(__dirname, '../../../dist');
 

@@ -1,7 +1,8 @@
-import { PrivateRabbitmq, eventually } from '@platform/testing';
-import { TaskApi, logIn } from '../src/api';
-import { Platform } from '../src/platform';
-import type { Replica } from '../src/platform';
+import type { Program } from '#platform/programs.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
+import { eventually, PrivateRabbitmq } from '@platform/testing';
+import { logIn, TaskApi } from '../src/api';
+import { rejectedMessages, startPlatform } from '../src/platform';
 
 const START_TIMEOUT_MS = 240_000;
 /** Some 20 s as a rule. */
@@ -16,17 +17,17 @@ const OBSERVER = 'observer';
 
 describe('an outage of the broker, with two task-service processes', () => {
   let broker: PrivateRabbitmq;
-  let platform: Platform;
-  let replicas: Replica[];
+  let platform: TestPlatform;
+  let replicas: Program[];
   let ivy: string;
   const received = new Map<number, string[]>();
 
   beforeAll(async () => {
     broker = await PrivateRabbitmq.start();
-    platform = await Platform.start(undefined, broker);
-    replicas = [platform.replicaAt(platform.url('task')), await platform.addReplica('task')];
+    platform = await startPlatform({ broker });
+    replicas = [platform.programAt(platform.url('task')), await platform.addReplica('task')];
     ivy = await logIn(platform.url('auth'), 'ivy.internal');
-    await platform.bus('main').management.bindQueue('Platform.Contracts:ScheduleCreatedEvent', OBSERVER);
+    await platform.bus('main').bindQueue('Platform.Contracts:ScheduleCreatedEvent', OBSERVER);
   }, START_TIMEOUT_MS);
 
   afterAll(async () => {
@@ -48,7 +49,7 @@ describe('an outage of the broker, with two task-service processes', () => {
       await Promise.all(
         [...this.created].map(async ([facilityId, ids]) => {
           for (let turn = 0; turn < count; turn += 1) {
-            const { url } = replicas[turn % replicas.length] as Replica;
+            const { url } = replicas[turn % replicas.length] as Program;
             const startedAtMs = performance.now();
             ids.push(await new TaskApi(url, ivy).createSchedule(undefined, facilityId));
             this.slowestMs = Math.max(this.slowestMs, performance.now() - startedAtMs);
@@ -67,13 +68,14 @@ describe('an outage of the broker, with two task-service processes', () => {
     );
 
   const outbox = () =>
-    platform
-      .database('task')
-      .query<{ attempts: number; parked_at: Date | null }>('SELECT attempts, parked_at FROM task.outbox');
+    platform.query<{ attempts: number; parked_at: Date | null }>(
+      'task',
+      'SELECT attempts, parked_at FROM task.outbox',
+    );
 
   /** What came to the receiving side, by facility, each event at its first coming. */
   async function receivedFirst(facilityId: number): Promise<string[]> {
-    for (const { body } of await platform.bus('main').management.get(OBSERVER, 10_000)) {
+    for (const { body } of await platform.bus('main').get(OBSERVER, 10_000)) {
       const { message } = JSON.parse(body) as { message: { facilityId: number; scheduleId: string } };
       received.set(message.facilityId, [...(received.get(message.facilityId) ?? []), message.scheduleId]);
     }
@@ -90,11 +92,11 @@ describe('an outage of the broker, with two task-service processes', () => {
     const ids = [...created.values()].flat();
     await eventually(
       async () => {
-        const schedules = await platform.database('task').query<{ instances: number; due: number }>(
+        const schedules = await platform.query<{ instances: number; due: number }>('task', [
           `SELECT count(*)::int AS instances, count(DISTINCT due_at)::int AS due FROM task.instances
            WHERE schedule_id = ANY ($1) GROUP BY schedule_id`,
           [ids],
-        );
+        ]);
         expect(schedules).toHaveLength(ids.length);
         for (const { instances, due } of schedules) {
           expect(due).toBe(instances);
@@ -103,7 +105,7 @@ describe('an outage of the broker, with two task-service processes', () => {
       },
       { timeoutMs: 60_000, intervalMs: 200 },
     );
-    expect(await platform.rejectedMessages()).toEqual([]);
+    expect(await rejectedMessages(platform)).toEqual([]);
   }
 
   /** The broker goes while events are on their way to it. */

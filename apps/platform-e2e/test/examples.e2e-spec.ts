@@ -1,14 +1,20 @@
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { ExampleFolder, hasCommand } from '../src/example-folder';
-import { ExampleTraffic } from '../src/example-traffic';
-import { END_OF_EXAMPLE, readExamples, shellScript, typeScriptModule } from '../src/examples';
-import type { Example } from '../src/examples';
-import { tokenVariables } from '../src/environments';
-import type { Variables } from '../src/environments';
-import { Platform } from '../src/platform';
+import { tokenVariables } from '#platform/environments.ts';
+import type { Variables } from '#platform/state-folder.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
+import { guide } from '#start/guide.ts';
+import {
+  END_OF_EXAMPLE,
+  type Example,
+  ExampleFolder,
+  hasCommand,
+  readExamples,
+  shellScript,
+  typeScriptModule,
+} from '../src/examples';
+import { startPlatform } from '../src/platform';
+import { ExampleTraffic } from '../src/recording-proxy';
 import { BODIES, CALLING_BY_SHELL, CALLING_BY_TYPESCRIPT, JWKS, VECTOR_CODE } from './expected-calls';
 
 const WORKSPACE = join(__dirname, '../../..');
@@ -22,12 +28,9 @@ const [CALLING, AUTH_CLIENT, SETTINGS_CLIENT] = [
 ] as const;
 
 /** The commands of the guide, up to what is for a browser. */
-async function guideCommands({ facts: { ports } }: Platform): Promise<string> {
-  const table = { ...ports, completions: ports['completion-receiver'], openid: ports['identity-provider'] };
-  const print = `import { guide } from './tools/start/guide.ts'; console.log(guide(${JSON.stringify(table)}, '/state'))`;
-  const args = ['--input-type=module-typescript', '--eval', print];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: WORKSPACE });
-  const [, commands = ''] = /another terminal:\n([\s\S]*?)\n *# single sign-on/.exec(stdout) ?? [];
+function guideCommands({ settings }: TestPlatform): string {
+  const printed = guide(settings.ports, '/state');
+  const [, commands = ''] = /another terminal:\n([\s\S]*?)\n *# single sign-on/.exec(printed) ?? [];
   return commands.replace(/^ {2}/gm, '');
 }
 
@@ -36,7 +39,7 @@ const missing = ['curl', 'openssl'].filter((command) => !hasCommand(command));
 const itWithCurl = missing.length === 0 ? it : it.skip;
 
 describe('the examples of the documentation, run as they stand', () => {
-  let platform: Platform;
+  let platform: TestPlatform;
   let folder: ExampleFolder;
   const traffic = new ExampleTraffic();
   const cleanUps: (() => Promise<unknown>)[] = [];
@@ -45,7 +48,7 @@ describe('the examples of the documentation, run as they stand', () => {
   beforeAll(async () => {
     folder = await ExampleFolder.create();
     cleanUps.push(() => folder.remove());
-    platform = await Platform.start();
+    platform = await startPlatform();
     cleanUps.push(() => platform.stop());
     cleanUps.push(() => traffic.stop());
     const authUrl = await traffic.before(platform.url('auth'));
@@ -54,7 +57,7 @@ describe('the examples of the documentation, run as they stand', () => {
       AUTH_URL: authUrl,
       SETTINGS_URL: await traffic.before(platform.url('settings')),
       END_OF_EXAMPLE_URL: `${authUrl}${END_OF_EXAMPLE}`,
-      ...tokenVariables(platform.facts),
+      ...tokenVariables(platform.settings),
     };
   }, START_TIMEOUT_MS);
 
@@ -148,7 +151,7 @@ describe('the examples of the documentation, run as they stand', () => {
   itWithCurl(
     'what npm start prints for pasting',
     async () => {
-      const ended = await folder.runShell('guide.sh', await guideCommands(platform), { PATH });
+      const ended = await folder.runShell('guide.sh', guideCommands(platform), { PATH });
       expect(ended).toMatchObject({ exitCode: 0, stderr: '' });
       const [put, value, schedule, instances] = ended.stdout
         .trim()

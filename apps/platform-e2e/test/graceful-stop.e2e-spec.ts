@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eventually } from '@platform/testing';
-import { slowDown, slowStatements, speedUp } from '../src/slow-statements';
+import { slowDown, slowStatements, speedUp } from '../src/platform';
 import { TaskCluster } from '../src/task-cluster';
 
 const QUEUE = 'task-service.task-instance-generation';
@@ -16,34 +16,34 @@ describe('SIGTERM of a task-service process with a message in process', () => {
 
   beforeEach(async () => {
     cluster = await TaskCluster.prepare();
-    await cluster.database.query(
+    await cluster.query([
       `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until,
          created_by_subject, created_by_persona, request_digest)
        VALUES (gen_random_uuid(), $1, 'n', '0 6 * * *', 'UTC', now(), 's', 1, 'd')`,
       [FACILITY],
-    );
+    ]);
   }, PREPARE_TIMEOUT_MS);
   afterEach(() => cluster.stop(), PREPARE_TIMEOUT_MS);
 
-  const instances = () => cluster.database.query('SELECT 1 FROM task.instances');
-  const waiting = async () => (await cluster.broker.management.get(QUEUE, 10)).length;
+  const instances = () => cluster.query('SELECT 1 FROM task.instances');
+  const waiting = async () => (await cluster.bus.get(QUEUE, 10)).length;
 
   /** Sends a message whose handler takes so long, and waits until it is under way. */
   async function occupy(durationMs: number): Promise<void> {
-    const { database, broker } = cluster;
-    await slowDown(database, 'INSERT ON task.instances', durationMs);
+    const { platform, bus } = cluster;
+    await slowDown(platform, 'INSERT ON task.instances', durationMs);
     const body = {
       facilityId: FACILITY,
       ...{ scheduledFireTimeUtc: '2026-01-05T02:00:00Z', fireTimeUtc: '2026-01-05T02:00:00Z' },
       ...{ misfired: false, missedCount: 0 },
     };
-    await eventually(async () => expect(await broker.management.queue(QUEUE)).not.toBeNull());
-    await broker.management.publish('', {
+    await eventually(async () => expect(await bus.queue(QUEUE)).not.toBeNull());
+    await bus.publish('', {
       routingKey: QUEUE,
       body: JSON.stringify(body),
       properties: { content_type: 'application/json', message_id: randomUUID(), delivery_mode: 2 },
     });
-    await eventually(async () => expect(await slowStatements(database)).toBe(1));
+    await eventually(async () => expect(await slowStatements(platform)).toBe(1));
   }
 
   it(
@@ -52,7 +52,7 @@ describe('SIGTERM of a task-service process with a message in process', () => {
       const running = await cluster.start();
       await occupy(SHORT_MS);
       expect(await running.stop('SIGTERM')).toBe(0);
-      expect(await slowStatements(cluster.database)).toBe(0);
+      expect(await slowStatements(cluster.platform)).toBe(0);
       expect((await instances()).length).toBeGreaterThanOrEqual(30);
       expect(await waiting()).toBe(0);
     },
@@ -66,9 +66,9 @@ describe('SIGTERM of a task-service process with a message in process', () => {
       await occupy(LONG_MS);
       await running.stop('SIGTERM');
       // The process has gone before its work was done.
-      expect(await slowStatements(cluster.database)).toBe(1);
+      expect(await slowStatements(cluster.platform)).toBe(1);
       // Waits for the statement, whose transaction nobody commits any more.
-      await speedUp(cluster.database);
+      await speedUp(cluster.platform);
       expect(await instances()).toEqual([]);
       await cluster.start();
       await eventually(async () => expect((await instances()).length).toBeGreaterThanOrEqual(30), {

@@ -1,23 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type Program, SERVICE_NAMES } from '#platform/programs.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
 import { eventually } from '@platform/testing';
-import { TaskApi, logIn } from '../src/api';
-import type { Instance } from '../src/api';
-import { describedMetrics } from '../src/described-metrics';
-import { SERVICE_NAMES, SHUTDOWN_GRACE_MS } from '../src/environments';
-import { Platform } from '../src/platform';
-import type { Replica } from '../src/platform';
+import { type Instance, logIn, TaskApi } from '../src/api';
+import { describedMetrics } from '../src/pages';
+import { rejectedMessages, SHUTDOWN_GRACE_MS, startPlatform } from '../src/platform';
 
 const JOURNEY_TIMEOUT_MS = 90_000;
 /** For the work after the grace: closing connections on a busy machine. */
 const CLOSING_MS = 8_000;
 
 describe('two replicas', () => {
-  let platform: Platform;
+  let platform: TestPlatform;
   let carl: string;
 
   beforeAll(async () => {
-    platform = await Platform.start();
+    platform = await startPlatform();
     carl = await logIn(platform.url('auth'), 'carl.customer');
   }, JOURNEY_TIMEOUT_MS);
 
@@ -27,7 +26,7 @@ describe('two replicas', () => {
     const operations = await readFile(join(__dirname, '../../../docs/operations.md'), 'utf8');
     const described = describedMetrics(operations, `${name}-service`);
     expect(described).toContain('http_request_duration_seconds');
-    const address = `http://127.0.0.1:${String(platform.facts.metricsPorts[name])}/metrics`;
+    const address = `${platform.url(`${name}-metrics`)}/metrics`;
     const text = await (await fetch(address)).text();
     expect(described.filter((metric) => !text.includes(`# TYPE ${metric} `))).toEqual([]);
   });
@@ -41,10 +40,10 @@ describe('two replicas', () => {
   }
 
   describe('of the task service', () => {
-    const replicas: Replica[] = [];
+    const replicas: Program[] = [];
 
     beforeAll(async () => {
-      replicas.push(platform.replicaAt(platform.url('task')), await platform.addReplica('task'));
+      replicas.push(platform.programAt(platform.url('task')), await platform.addReplica('task'));
     }, JOURNEY_TIMEOUT_MS);
 
     it('apply the event of each schedule once, whichever of them took it', async () => {
@@ -63,7 +62,7 @@ describe('two replicas', () => {
         });
         expect(new Set(dueInstants(instances)).size).toBe(instances.length);
       }
-      expect(await platform.rejectedMessages()).toEqual([]);
+      expect(await rejectedMessages(platform)).toEqual([]);
     });
 
     it('create one schedule for one Idempotency-Key used on both at once', async () => {
@@ -75,7 +74,7 @@ describe('two replicas', () => {
     });
 
     it('complete an instance once when both are asked at the same time', async () => {
-      const [first, second] = replicas as [Replica, Replica];
+      const [first, second] = replicas as [Program, Program];
       const scheduleId = await task(first).createSchedule();
       const [instance] = await eventually(async () => {
         const found = await task(second).instances(scheduleId);
@@ -89,14 +88,14 @@ describe('two replicas', () => {
       expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
       await eventually(async () => {
         const heard = await fetch(
-          `${platform.url('completion-receiver')}/completions?taskInstanceId=${taskInstanceId}`,
+          `${platform.url('completions')}/completions?taskInstanceId=${taskInstanceId}`,
         );
         expect(((await heard.json()) as { completions: unknown[] }).completions).toHaveLength(1);
       });
     });
 
     it('carry on when one of them is killed', async () => {
-      const [survivor, victim] = replicas as [Replica, Replica];
+      const [survivor, victim] = replicas as [Program, Program];
       const scheduleId = await task(victim).createSchedule();
       await victim.stop('SIGKILL');
       // What the victim held comes back once the broker and the database miss its connections.
@@ -111,13 +110,13 @@ describe('two replicas', () => {
     async (name) => {
       const replica = await platform.addReplica(name);
       const signalledAtMs = performance.now();
-      replica.child.kill('SIGTERM');
+      replica.signal('SIGTERM');
       await eventually(async () => expect((await fetch(`${replica.url}/health/ready`)).status).toBe(503), {
         timeoutMs: SHUTDOWN_GRACE_MS,
         intervalMs: 20,
       });
       expect((await fetch(`${replica.url}/health/live`)).status).toBe(200);
-      expect(await replica.exited).toBe(0);
+      expect(await replica.exited()).toBe(0);
       const tookMs = performance.now() - signalledAtMs;
       expect(tookMs).toBeGreaterThanOrEqual(SHUTDOWN_GRACE_MS);
       expect(tookMs).toBeLessThan(SHUTDOWN_GRACE_MS + CLOSING_MS);

@@ -1,8 +1,14 @@
 import { eventually } from '@platform/testing';
 import { TaskApi, logIn } from '../src/api';
-import { SHUTDOWN_GRACE_MS } from '../src/environments';
-import { Platform } from '../src/platform';
-import { slowDown, slowStatements, speedUp } from '../src/slow-statements';
+import type { TestPlatform } from '#platform/test-platform.ts';
+import {
+  SHUTDOWN_GRACE_MS,
+  rejectedMessages,
+  slowDown,
+  slowStatements,
+  speedUp,
+  startPlatform,
+} from '../src/platform';
 import { Workload } from '../src/workload';
 import type { Target } from '../src/workload';
 
@@ -14,11 +20,11 @@ const WORKERS = 4;
 const BETWEEN_SIGNALS = 15;
 
 describe('SIGTERM of each task-service replica in turn, under load', () => {
-  let platform: Platform;
+  let platform: TestPlatform;
   let carl: string;
 
   beforeAll(async () => {
-    platform = await Platform.start();
+    platform = await startPlatform();
     carl = await logIn(platform.url('auth'), 'carl.customer');
   }, START_TIMEOUT_MS);
 
@@ -26,13 +32,13 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
 
   /** Ends the process behind a target as a rolling update does, and puts a new one in its place. */
   async function replace(target: Target): Promise<void> {
-    const replica = platform.replicaAt(target.url);
-    replica.child.kill('SIGTERM');
+    const replica = platform.programAt(target.url);
+    replica.signal('SIGTERM');
     await eventually(async () => expect((await fetch(`${target.url}/health/ready`)).status).toBe(503), {
       intervalMs: 20,
     });
     target.isReady = false;
-    expect(await replica.exited).toBe(0);
+    expect(await replica.exited()).toBe(0);
     target.url = (await platform.addReplica('task')).url;
     target.isReady = true;
   }
@@ -63,7 +69,7 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
       await eventually(() => nothingIsOnItsWay(), { timeoutMs: 20_000, intervalMs: 200 });
       await expectSchedulesOnce(workload);
       await expectEventsOnce(workload);
-      expect(await platform.rejectedMessages()).toEqual([]);
+      expect(await rejectedMessages(platform)).toEqual([]);
     },
     JOURNEY_TIMEOUT_MS,
   );
@@ -72,31 +78,31 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
     'answers a request that it took before, however long that takes beyond the grace',
     async () => {
       const { url } = await platform.addReplica('task');
-      const database = platform.database('task');
-      await slowDown(database, 'INSERT ON task.schedules', 2 * SHUTDOWN_GRACE_MS);
+      await slowDown(platform, 'INSERT ON task.schedules', 2 * SHUTDOWN_GRACE_MS);
       const answer = new TaskApi(url, carl, { connection: 'close' }).createSchedule();
-      await eventually(async () => expect(await slowStatements(database)).toBe(1));
-      const replica = platform.replicaAt(url);
-      replica.child.kill('SIGTERM');
+      await eventually(async () => expect(await slowStatements(platform)).toBe(1));
+      const replica = platform.programAt(url);
+      replica.signal('SIGTERM');
       await expect(answer).resolves.toEqual(expect.any(String));
-      expect(await replica.exited).toBe(0);
-      await speedUp(database);
+      expect(await replica.exited()).toBe(0);
+      await speedUp(platform);
     },
     JOURNEY_TIMEOUT_MS,
   );
 
   async function nothingIsOnItsWay(): Promise<void> {
-    expect(await platform.database('task').query('SELECT message_id FROM task.outbox')).toEqual([]);
+    expect(await platform.query('task', 'SELECT message_id FROM task.outbox')).toEqual([]);
   }
 
   /** Each acknowledged schedule, no other, and for each its instances: 30 days ahead, or 31 when a day began meanwhile. */
   async function expectSchedulesOnce({ schedules }: Workload): Promise<void> {
-    const stored = await platform.database('task').query<{
+    const stored = await platform.query<{
       idempotency_key: string;
       schedule_id: string;
       instances: number;
       due: number;
     }>(
+      'task',
       `SELECT idempotency_key, schedule_id, count(instance)::int AS instances, count(DISTINCT instance.due_at)::int AS due
        FROM task.schedules LEFT JOIN task.instances AS instance USING (schedule_id) GROUP BY schedule_id, idempotency_key`,
     );
@@ -117,7 +123,7 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
       const passedOn = scheduleCreated.map(({ record }) => record.scheduleId);
       expect(passedOn.toSorted()).toEqual([...schedules.values()].toSorted());
       const received = await heard<{ completions: { record: { taskInstanceId: string } }[] }>(
-        `${platform.url('completion-receiver')}/completions`,
+        `${platform.url('completions')}/completions`,
       );
       const completed = received.completions.map(({ record }) => record.taskInstanceId);
       expect(completed.toSorted()).toEqual([...completions].toSorted());

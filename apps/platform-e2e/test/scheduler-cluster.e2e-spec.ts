@@ -1,7 +1,6 @@
 import { eventually } from '@platform/testing';
-import { seededRandom } from '../src/random';
+import { Random } from '#platform/random.ts';
 import { TaskCluster } from '../src/task-cluster';
-import type { TaskProcess } from '../src/task-cluster';
 
 const QUEUE = 'task-service.task-instance-generation';
 /** The due triggers of each case. Source: the reliability goals; fewer for a quick look. */
@@ -21,43 +20,41 @@ describe('a cluster of task-service processes', () => {
   afterEach(() => cluster.stop(), 60_000);
 
   async function addDueTriggers(count: number): Promise<void> {
-    await cluster.database.query(
+    await cluster.query([
       `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at)
        SELECT id, 'facility-' || id, 'TaskInstanceGeneration', 'GenerateTaskInstancesSchedule', '0 0 1 1 *', 'UTC',
          date_trunc('minute', now()) - (id % 80) * interval '1 minute'
        FROM generate_series(1, $1::bigint) AS id`,
       [count],
-    );
-    await cluster.database.query(
+    ]);
+    await cluster.query([
       `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until,
          created_by_subject, created_by_persona, request_digest)
        SELECT gen_random_uuid(), id, 'n', '0 6 * * *', 'UTC', now(), 's', 1, 'd' FROM generate_series(1, $1::bigint) AS id`,
       [WITH_SCHEDULE],
-    );
+    ]);
   }
 
   async function count(from: string): Promise<number> {
-    const [row] = await cluster.database.query<{ count: number }>(
-      `SELECT count(*)::int AS count FROM ${from}`,
-    );
+    const [row] = await cluster.query<{ count: number }>(`SELECT count(*)::int AS count FROM ${from}`);
     return row?.count ?? 0;
   }
 
   /** Kills, or stops for a while, one process after another, until `isOver`. */
-  async function disturb(random: () => number, isOver: () => Promise<boolean>): Promise<string[]> {
+  async function disturb(random: Random, isOver: () => Promise<boolean>): Promise<string[]> {
     const done: string[] = [];
     while (!(await isOver())) {
-      const victim = cluster.processes[Math.floor(random() * cluster.processes.length)] as TaskProcess;
-      await passes(100 + random() * 900);
-      const isKill = random() < 0.5;
+      const victim = random.pick(cluster.processes);
+      await passes(random.integer(100, 1_000));
+      const isKill = random.chance(0.5);
       done.push(isKill ? 'kill -9' : 'SIGSTOP');
       if (isKill) {
         await victim.stop('SIGKILL');
-        await cluster.restart(victim);
+        await victim.start();
       } else {
-        victim.child.kill('SIGSTOP');
-        await passes(200 + random() * 1_800);
-        victim.child.kill('SIGCONT');
+        victim.signal('SIGSTOP');
+        await passes(random.integer(200, 2_000));
+        victim.signal('SIGCONT');
       }
     }
     return done;
@@ -74,7 +71,7 @@ describe('a cluster of task-service processes', () => {
       await addDueTriggers(triggers);
       // Through firing, publishing and most of applying.
       const isOver = async () => (await count('task.inbox')) >= 0.8 * triggers;
-      expect((await disturb(seededRandom(seed), isOver)).length).toBeGreaterThanOrEqual(3);
+      expect((await disturb(new Random(seed), isOver)).length).toBeGreaterThanOrEqual(3);
       await eventually(
         async () => {
           expect(await count('task.outbox')).toBe(0);
@@ -93,15 +90,14 @@ describe('a cluster of task-service processes', () => {
       ).toBe(0);
       expect(await count(`task.triggers WHERE state <> 'WAITING' OR next_fire_at <= now()`)).toBe(0);
       // Generated once: 30 days ahead, or 31 when a day began meanwhile.
-      const [instances] = await cluster.database.query<{ least: number; most: number }>(
+      const [instances] = await cluster.query<{ least: number; most: number }>(
         `SELECT min(count)::int AS least, max(count)::int AS most FROM (
            SELECT (SELECT count(*) FROM task.instances WHERE schedule_id = schedule.schedule_id) FROM task.schedules AS schedule) AS c`,
       );
       expect(instances?.least).toBeGreaterThanOrEqual(30);
       expect(instances?.most).toBeLessThanOrEqual(31);
-      for (const queue of await cluster.broker.management.queues())
-        if (/_(error|skipped)$/.test(queue))
-          expect(await cluster.broker.management.get(queue, 1)).toEqual([]);
+      for (const queue of await cluster.bus.queues())
+        if (/_(error|skipped)$/.test(queue)) expect(await cluster.bus.get(queue, 1)).toEqual([]);
     },
     LIMIT_MS,
   );

@@ -21,7 +21,7 @@ describe('the operator’s command line as a process beside a running task-servi
   beforeAll(async () => {
     cluster = await TaskCluster.prepare();
     await cluster.start();
-    await eventually(async () => expect(await cluster.broker.management.queue(REQUESTS)).not.toBeNull());
+    await eventually(async () => expect(await cluster.bus.queue(REQUESTS)).not.toBeNull());
   }, START_TIMEOUT_MS);
   afterAll(() => cluster.stop(), START_TIMEOUT_MS);
 
@@ -37,24 +37,24 @@ describe('the operator’s command line as a process beside a running task-servi
   it(
     'lists, shows, replays and discards parked events',
     async () => {
-      await cluster.broker.management.bindQueue(EXCHANGE, 'completions');
+      await cluster.bus.bindQueue(EXCHANGE, 'completions');
       const [replayed, discarded] = [randomUUID(), randomUUID()];
       for (const [id, facilityId] of [
         [replayed, 470],
         [discarded, 471],
       ])
-        await cluster.database.query(
+        await cluster.query([
           `INSERT INTO task.outbox (lane, facility_id, message_id, bus, exchange, headers, body, attempts, last_error, parked_at)
            VALUES (3, $1, $2, 'main', $3, '{}', '{"hello":"operator"}', 20, 'NO_ROUTE', now())`,
           [facilityId, id, EXCHANGE],
-        );
+        ]);
       expect(idsOf(await list('outbox'))).toEqual([replayed, discarded].sort());
       expect(await done('outbox', 'show', replayed)).toContain('"hello": "operator"');
       expect(await done('outbox', 'replay', replayed)).toContain('1 replayed');
       expect(await done('outbox', 'discard', discarded, '--yes')).toContain('1 discarded');
       expect(await list('outbox')).toEqual([]);
       await eventually(async () =>
-        expect((await cluster.broker.management.get('completions', 5)).map(({ body }) => body)).toEqual([
+        expect((await cluster.bus.get('completions', 5)).map(({ body }) => body)).toEqual([
           '{"hello":"operator"}',
         ]),
       );
@@ -67,7 +67,7 @@ describe('the operator’s command line as a process beside a running task-servi
     async () => {
       const [replayed, discarded] = [randomUUID(), randomUUID()];
       for (const id of [replayed, discarded])
-        await cluster.broker.management.publish('', {
+        await cluster.bus.publish('', {
           routingKey: REQUESTS,
           body: '{"facilityId":"not a number"}',
           properties: { content_type: 'application/json', message_id: id, delivery_mode: 2 },

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { NEIGHBOUR_NAMES, SERVICE_NAMES, localUrl } from '../src/environments';
-import type { ServiceName, Variables } from '../src/environments';
-import { knownSecrets } from '../src/known-secrets';
-import { Platform } from '../src/platform';
-import { RecordingProxy } from '../src/recording-proxy';
+import { localUrl, type PlatformSettings } from '#platform/environments.ts';
+import { NEIGHBOURS, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
+import type { Variables } from '#platform/state-folder.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
 import { findLeaks } from '@platform/testing';
+import { knownSecrets, rejectedMessages, startPlatform, tour as walk } from '../src/platform';
+import { RecordingProxy } from '../src/recording-proxy';
 
 /** Starting seven processes, and walking, on a machine with two cores. */
 const JOURNEY_TIMEOUT_MS = 90_000;
@@ -14,13 +15,13 @@ const WRONG_PASSWORD = 'not-the-password-of-anybody';
 const WRONG_SECRET = 'not-the-secret-of-any-application';
 
 describe('the tour', () => {
-  let platform: Platform;
+  let platform: TestPlatform;
   /** Everybody, the services themselves included, talks to the services through these, so that all secrets used are known. */
   let proxies: Record<ServiceName, RecordingProxy>;
   const tourOutputs: string[] = [];
 
   beforeAll(async () => {
-    platform = await Platform.start(async ({ ports }) => {
+    const variables = async ({ ports }: PlatformSettings): Promise<Variables> => {
       const proxy = (name: ServiceName) => RecordingProxy.start(localUrl(ports[name]));
       proxies = { auth: await proxy('auth'), settings: await proxy('settings'), task: await proxy('task') };
       const { url } = proxies.auth;
@@ -32,7 +33,8 @@ describe('the tour', () => {
         REDIRECT_URIS: callback,
         LOG_LEVEL: 'trace',
       };
-    });
+    };
+    platform = await startPlatform({ variables });
   }, JOURNEY_TIMEOUT_MS);
 
   afterAll(async () => {
@@ -41,7 +43,7 @@ describe('the tour', () => {
   }, JOURNEY_TIMEOUT_MS);
 
   async function tour(overrides: Variables = {}) {
-    const result = await platform.tour({
+    const result = await walk(platform, {
       AUTH_URL: proxies.auth.url,
       SETTINGS_URL: proxies.settings.url,
       TASK_URL: proxies.task.url,
@@ -57,7 +59,7 @@ describe('the tour', () => {
       for (let walk = 1; walk <= 2; walk += 1) {
         const { exitCode, output } = await tour();
         expect({ walk, exitCode, output }).toMatchObject({ exitCode: 0 });
-        expect(await platform.rejectedMessages()).toEqual([]);
+        expect(await rejectedMessages(platform)).toEqual([]);
         expect(output).toMatch(/All \d+ steps went as the tour says, in \d+\.\d s\.\s*$/);
       }
     },
@@ -101,12 +103,12 @@ describe('the tour', () => {
 
   it('lets every neighbour go on SIGTERM with exit code 0', async () => {
     // The last walk's events are delivered by then; nobody after this needs a neighbour.
-    const neighbours = NEIGHBOUR_NAMES.map((name) => platform.replicaAt(platform.url(name)));
+    const neighbours = NEIGHBOURS.map(({ port }) => platform.programAt(platform.url(port)));
     expect(await Promise.all(neighbours.map((neighbour) => neighbour.stop()))).toEqual([0, 0, 0, 0]);
   });
 
   it('fails and names the address when a service has been stopped', async () => {
-    await platform.replicaAt(platform.url('settings')).stop();
+    await platform.programAt(platform.url('settings')).stop();
     const { exitCode, output } = await tour({ SETTINGS_URL: platform.url('settings') });
     expect(exitCode).toBe(1);
     expect(output).toContain(`${platform.url('settings')} is not as expected`);
@@ -117,7 +119,7 @@ describe('the tour', () => {
     // What is written while stopping counts too.
     await Promise.all(
       SERVICE_NAMES.filter((name) => name !== 'settings').map((name) =>
-        platform.replicaAt(platform.url(name)).stop(),
+        platform.programAt(platform.url(name)).stop(),
       ),
     );
     const used = new Map(SERVICE_NAMES.flatMap((name) => [...proxies[name].secrets]));
@@ -134,16 +136,14 @@ describe('the tour', () => {
       expect(kinds).toContain(kind);
     const secrets = new Map([
       ...used,
-      ...knownSecrets(platform.facts),
+      ...knownSecrets(platform),
       [WRONG_PASSWORD, 'wrong password'],
       [WRONG_SECRET, 'wrong shared secret'],
     ]);
     const logs = platform.logs();
-    expect(logs.size).toBeGreaterThanOrEqual(2 * SERVICE_NAMES.length + 1 + NEIGHBOUR_NAMES.length);
+    expect(logs.size).toBeGreaterThanOrEqual(2 * SERVICE_NAMES.length + 1 + NEIGHBOURS.length);
     for (const name of SERVICE_NAMES)
-      expect([...logs].find(([program]) => program.includes(`${name}-service/main.js`))?.[1]).toMatch(
-        /request/,
-      );
+      expect([...logs].find(([program]) => program.startsWith(`${name}-service`))?.[1]).toMatch(/request/);
     expect(findLeaks(secrets, logs)).toEqual([]);
     // To whoever walks it, the tour shows setting values as it shows every answer, and the used-up names of sign-ins.
     const shown: readonly string[] = ['settingValue', 'state', 'nonce'];

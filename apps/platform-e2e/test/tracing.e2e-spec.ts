@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { eventually, startTraceCollector } from '@platform/testing';
 import type { CollectedSpan, TraceCollector } from '@platform/testing';
 import { TaskApi, logIn } from '../src/api';
-import { DEVELOPMENT_PASSWORD } from '../src/environments';
-import { Platform } from '../src/platform';
+import { DEVELOPMENT_PASSWORD } from '#platform/environments.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
+import { startPlatform } from '../src/platform';
 
 const JOURNEY_TIMEOUT_MS = 90_000;
 const CALLER = '00f067aa0ba902b7';
@@ -12,18 +13,18 @@ describe('one trace', () => {
   const traceId = randomBytes(16).toString('hex');
   const headers = { traceparent: `00-${traceId}-${CALLER}-01`, connection: 'close' };
   let collector: TraceCollector;
-  let platform: Platform;
+  let platform: TestPlatform;
 
   /** A caller's journey: log in, see which facilities there are, create a schedule, complete its first instance. */
   beforeAll(async () => {
     collector = await startTraceCollector();
-    platform = await Platform.start(() =>
-      Promise.resolve({
+    platform = await startPlatform({
+      variables: () => ({
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
         OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
         OTEL_BSP_SCHEDULE_DELAY: '100',
       }),
-    );
+    });
     const token = await logIn(platform.url('auth'), 'carl.customer', headers);
     await fetch(`${platform.url('auth')}/auth/buid/77/facility-access`, {
       headers: { ...headers, authorization: `Bearer ${token}` },
@@ -54,16 +55,16 @@ describe('one trace', () => {
   }
 
   it.each([
-    ['auth-service/main', /"url":"\/auth\/token\/user"/],
-    ['auth-service/main', /"url":"\/auth\/buid\/77\/facility-access"/],
-    ['neighbours/customers', /GET \/business-units\/77\/facility-access 200/],
-    ['task-service/main', /"method":"POST","url":"\/Schedules"/],
-    ['task-service/main', /published Platform\.Contracts:ScheduleCreatedEvent/],
-    ['neighbours/scheduling', /consumed ScheduleCreatedEvent/],
-    ['neighbours/scheduling', /published Platform\.Contracts:IScheduleCreatedEvent/],
-    ['task-service/main', /consumed IScheduleCreatedEvent/],
-    ['task-service/main', /published Platform\.Contracts:TaskInstanceCompletedEvent/],
-    ['neighbours/completion-receiver', /consumed TaskInstanceCompletedEvent/],
+    ['auth-service', /"url":"\/auth\/token\/user"/],
+    ['auth-service', /"url":"\/auth\/buid\/77\/facility-access"/],
+    ['customers', /GET \/business-units\/77\/facility-access 200/],
+    ['task-service', /"method":"POST","url":"\/Schedules"/],
+    ['task-service', /published Platform\.Contracts:ScheduleCreatedEvent/],
+    ['scheduling', /consumed ScheduleCreatedEvent/],
+    ['scheduling', /published Platform\.Contracts:IScheduleCreatedEvent/],
+    ['task-service', /consumed IScheduleCreatedEvent/],
+    ['task-service', /published Platform\.Contracts:TaskInstanceCompletedEvent/],
+    ['completion-receiver', /consumed TaskInstanceCompletedEvent/],
   ])('is found in the log of %s with %s', async (program, what) => {
     await eventually(() => {
       expect(linesOf(program).filter((line) => what.test(line))).toHaveLength(1);

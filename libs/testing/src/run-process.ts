@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { basename, dirname } from 'node:path';
-import { eventually } from './eventually';
+import { eventually } from '#platform/waiting.ts';
 import { TRAFFIC_RECORDER, recordedLog, recordingFolder } from './recording';
 
 /** A child process under test. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { BrokerManagement } from './broker-management';
-import { testVariable } from './environment';
+import { BrokerManagement } from '#platform/broker-management.ts';
+import { testVariable } from '#platform/private-servers.ts';
 
 /** A virtual host of its own for one suite. */
 export interface TestBroker {

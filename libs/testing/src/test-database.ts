@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
-import { testVariable } from './environment';
+import { testVariable } from '#platform/private-servers.ts';
 
 /** A login role of a suite, e.g. to prove what grants allow. */
 export interface TestRole {

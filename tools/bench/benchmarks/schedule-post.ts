@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'amqplib';
 import pg from 'pg';
-import { makeAccessToken } from '#start/access-token.ts';
-import type { Benchmark } from '../benchmark.ts';
-import { HttpLoad, type LoadRequest } from '../http-load.ts';
-import { SqlLoad, type SqlWork } from '../sql-load.ts';
+import { makeAccessToken } from '#platform/environments.ts';
+import { type Benchmark, closing } from '../contest.ts';
+import { HttpLoad, type LoadRequest, SqlLoad, type SqlWork } from '../load.ts';
 
 const CONNECTIONS = 32;
 const FACILITIES = 1_000;
@@ -52,15 +51,15 @@ const bareInsert: SqlWork = async (client, worker, count) => {
 export const schedulePost: Benchmark = {
   id: 'schedule-post',
   title: 'POST /Schedules, its event stored and published',
-  async prepare(laboratory) {
-    const services = await laboratory.startServices(['auth', 'task']);
-    const { owner, app } = services.settings.databases.task;
-    const broker = await openQueue(laboratory.rabbitmqUrl);
-    const ours = new HttpLoad(services.programs.task!.url, CONNECTIONS);
+  async prepare(servers) {
+    const platform = await servers.startPlatform(['auth', 'task']);
+    const { owner, app } = platform.settings.databases.task;
+    const broker = await openQueue(platform.settings.mainBusUrl);
+    const ours = new HttpLoad(platform.url('task'), CONNECTIONS);
     const bare = new SqlLoad(app, CONNECTIONS);
     const database = new pg.Client({ connectionString: owner });
     await database.connect();
-    const post = posting(`Bearer ${makeAccessToken(services.settings)}`);
+    const post = posting(`Bearer ${makeAccessToken(platform.settings)}`);
     return {
       unit: 'schedules/s',
       contestants: [
@@ -86,10 +85,7 @@ export const schedulePost: Benchmark = {
       conditions: [
         `${CONNECTIONS} at once, 20 database connections, ${FACILITIES.toLocaleString('en-US')} facilities; a durable quorum queue takes the events`,
       ],
-      close: async () => {
-        await Promise.all([ours.close(), bare.close(), database.end(), broker.close()]);
-        await services.stop();
-      },
+      close: closing(ours, bare, database, broker, platform),
     };
   },
 };

@@ -1,13 +1,18 @@
 import type { Journal } from '../load/journal.ts';
-import { FIRST_PLANTED_FACILITY } from '../load/trigger-planter.ts';
-import type { PublishedMessage } from '../cluster/witness.ts';
-import { auditBusinessUnits } from './business-units.ts';
-import { CheckBuilder, type Check } from './check.ts';
-import { auditEvents, auditReceived, firstPublished } from './events.ts';
-import { auditFires } from './fires.ts';
+import { FIRST_PLANTED_FACILITY } from '../load/tasks.ts';
+import type { PublishedMessage } from '../published-messages.ts';
+import { type Check, CheckBuilder } from './check.ts';
 import type { Facts } from './gather.ts';
+import {
+  auditEvents,
+  auditLastValues,
+  auditReceived,
+  auditWrites,
+  firstPublished,
+  type StoredWrite,
+} from './messages.ts';
+import { auditBusinessUnits, auditFires } from './scheduler.ts';
 import { auditRevocations, auditSessions } from './sessions.ts';
-import { auditLastValues, auditWrites, type StoredWrite } from './writes.ts';
 
 const QUEUES = {
   changes: 'task-service.business-unit-change',

@@ -1,5 +1,5 @@
 import type { BusinessUnitChange } from '../load/journal.ts';
-import { auditBusinessUnits } from './business-units.ts';
+import { auditBusinessUnits } from './scheduler.ts';
 
 const change = (
   eventId: string,

@@ -1,4 +1,4 @@
-import { auditEvents, auditReceived, firstPublished } from './events.ts';
+import { auditEvents, auditReceived, firstPublished } from './messages.ts';
 
 const event = (subject: string, messageId: string) => ({ subject, messageId });
 

@@ -1,4 +1,4 @@
-import { auditFires } from './fires.ts';
+import { auditFires } from './scheduler.ts';
 
 const MINUTE_MS = 60_000;
 const PLANTED = [{ facilityId: 1, firstDueAtMs: 0 }];

@@ -1,10 +1,9 @@
-import type { Cluster } from '../cluster/cluster.ts';
-import { VHOSTS } from '../cluster/servers.ts';
-import { readWitness, type PublishedMessage } from '../cluster/witness.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
+import { COPIES_QUEUE, readPublishedMessages, type PublishedMessage } from '../published-messages.ts';
 import { SUBSYSTEM } from '../load/settings-writer.ts';
-import type { StoredFire } from './fires.ts';
+import type { StoredFire } from './scheduler.ts';
 import type { StoredFamily, StoredToken } from './sessions.ts';
-import type { StoredWrite } from './writes.ts';
+import type { StoredWrite } from './messages.ts';
 
 /** A queue and what lies in it. */
 export interface QueueContent {
@@ -49,23 +48,22 @@ const WATCH_APPLICATIONS = [
 ] as const;
 
 /** Prepares the database for the audit, before the load begins. */
-export async function watchApplications({ database }: Cluster): Promise<void> {
-  await database.query('task', ...WATCH_APPLICATIONS);
+export async function watchApplications(platform: TestPlatform): Promise<void> {
+  await platform.query('task', ...WATCH_APPLICATIONS);
 }
 
-/** Messages in all queues but the witness's. */
-export async function readQueues({ broker }: Cluster): Promise<QueueContent[]> {
+/** Messages in all queues but those of the copies. */
+export async function readQueues(platform: TestPlatform): Promise<QueueContent[]> {
   const found: QueueContent[] = [];
-  for (const vhost of VHOSTS) {
-    const queues = (await broker.manage('GET', `queues/${vhost}`)) as { name: string; messages?: number }[];
-    for (const { name, messages = 0 } of queues)
-      if (name !== 'chaos.witness') found.push({ name: `${vhost}/${name}`, messages });
+  for (const bus of ['main', 'scheduling'] as const) {
+    for (const { name, messages = 0 } of await platform.bus(bus).queueDeclarations())
+      if (name !== COPIES_QUEUE) found.push({ name: `${bus}/${name}`, messages });
   }
   return found;
 }
 
-export async function readOutbox({ database }: Cluster): Promise<number> {
-  const [row] = await database.query<{ rows: number }>(
+export async function readOutbox(platform: TestPlatform): Promise<number> {
+  const [row] = await platform.query<{ rows: number }>(
     'task',
     'SELECT count(*)::int AS rows FROM task.outbox',
   );
@@ -73,45 +71,45 @@ export async function readOutbox({ database }: Cluster): Promise<number> {
 }
 
 /** Reads everything; nothing may be under way any more. */
-export async function gatherFacts(cluster: Cluster): Promise<Facts> {
+export async function gatherFacts(platform: TestPlatform): Promise<Facts> {
   return {
-    ...(await readSettings(cluster)),
-    ...(await readTokens(cluster)),
-    ...(await readTasks(cluster)),
-    ...(await readScheduler(cluster)),
-    ...(await readLedgers(cluster)),
-    outboxRows: await readOutbox(cluster),
-    queues: await readQueues(cluster),
-    published: await readWitness(cluster.broker),
+    ...(await readSettings(platform)),
+    ...(await readTokens(platform)),
+    ...(await readTasks(platform)),
+    ...(await readScheduler(platform)),
+    ...(await readLedgers(platform)),
+    outboxRows: await readOutbox(platform),
+    queues: await readQueues(platform),
+    published: await readPublishedMessages(platform),
   };
 }
 
-async function readSettings({ database }: Cluster): Promise<Pick<Facts, 'history' | 'currentSettings'>> {
-  const history = await database.query<{ group: string; id: string }>('settings', [
+async function readSettings(platform: TestPlatform): Promise<Pick<Facts, 'history' | 'currentSettings'>> {
+  const history = await platform.query<{ group: string; id: string }>('settings', [
     `SELECT setting_key AS "group", value_text::json #>> '{}' AS id FROM settings.setting_history
      WHERE subsystem_key = $1 ORDER BY history_id`,
     [SUBSYSTEM],
   ]);
-  const current = await database.query<{ group: string; id: string }>('settings', [
+  const current = await platform.query<{ group: string; id: string }>('settings', [
     `SELECT setting_key AS "group", value_text::json #>> '{}' AS id FROM settings.setting WHERE subsystem_key = $1`,
     [SUBSYSTEM],
   ]);
   return { history, currentSettings: new Map(current.map(({ group, id }) => [group, id])) };
 }
 
-async function readTokens({
-  database,
-}: Cluster): Promise<Pick<Facts, 'tokens' | 'families' | 'revokedJtis'>> {
-  const revoked = await database.query<{ jti: string }>(
+async function readTokens(
+  platform: TestPlatform,
+): Promise<Pick<Facts, 'tokens' | 'families' | 'revokedJtis'>> {
+  const revoked = await platform.query<{ jti: string }>(
     'auth',
     `SELECT identifier AS jti FROM auth.revocation WHERE domain = 'jti'`,
   );
   return {
-    tokens: await database.query<StoredToken & Record<string, unknown>>(
+    tokens: await platform.query<StoredToken>(
       'auth',
       'SELECT jti, family_id AS "familyId", successor_jti AS "successorJti" FROM auth.refresh_token',
     ),
-    families: await database.query<StoredFamily & Record<string, unknown>>(
+    families: await platform.query<StoredFamily>(
       'auth',
       `SELECT family_id AS "familyId", CASE WHEN revoked_at IS NOT NULL THEN coalesce(revoked_because, 'unknown') END
          AS "revokedBecause" FROM auth.refresh_family`,
@@ -120,15 +118,15 @@ async function readTokens({
   };
 }
 
-async function readTasks({ database }: Cluster): Promise<Pick<Facts, 'schedules' | 'completed'>> {
+async function readTasks(platform: TestPlatform): Promise<Pick<Facts, 'schedules' | 'completed'>> {
   return {
-    schedules: await database.query<Facts['schedules'][number]>(
+    schedules: await platform.query<Facts['schedules'][number]>(
       'task',
       `SELECT schedule_id AS "scheduleId", schedules.facility_id::int AS "facilityId", coalesce(idempotency_key, '') AS key,
          count(task_instance_id)::int AS instances, count(DISTINCT due_at)::int AS due
        FROM task.schedules LEFT JOIN task.instances USING (schedule_id) GROUP BY schedule_id`,
     ),
-    completed: await database.query<Facts['completed'][number]>(
+    completed: await platform.query<Facts['completed'][number]>(
       'task',
       `SELECT task_instance_id AS "taskInstanceId", facility_id::int AS "facilityId" FROM task.instances
        WHERE status = 'Completed'`,
@@ -136,25 +134,25 @@ async function readTasks({ database }: Cluster): Promise<Pick<Facts, 'schedules'
   };
 }
 
-async function readScheduler({
-  database,
-}: Cluster): Promise<Pick<Facts, 'fires' | 'nextFireAtMs' | 'inbox' | 'applications'>> {
-  const fires = await database.query<{ facilityId: number; scheduledAt: Date; messageId: string }>(
+async function readScheduler(
+  platform: TestPlatform,
+): Promise<Pick<Facts, 'fires' | 'nextFireAtMs' | 'inbox' | 'applications'>> {
+  const fires = await platform.query<{ facilityId: number; scheduledAt: Date; messageId: string }>(
     'task',
     `SELECT facility_id::int AS "facilityId", scheduled_at AS "scheduledAt", message_id AS "messageId" FROM task.trigger_fires`,
   );
-  const triggers = await database.query<{ facilityId: number; nextFireAt: Date }>(
+  const triggers = await platform.query<{ facilityId: number; nextFireAt: Date }>(
     'task',
     'SELECT facility_id::int AS "facilityId", next_fire_at AS "nextFireAt" FROM task.triggers',
   );
-  const applications = await database.query<{ eventId: string }>(
+  const applications = await platform.query<{ eventId: string }>(
     'task',
     'SELECT event_id AS "eventId" FROM chaos.application ORDER BY number',
   );
   return {
     fires: fires.map((fire) => ({ ...fire, scheduledAtMs: fire.scheduledAt.getTime() })),
     nextFireAtMs: new Map(triggers.map(({ facilityId, nextFireAt }) => [facilityId, nextFireAt.getTime()])),
-    inbox: await database.query<Facts['inbox'][number]>(
+    inbox: await platform.query<Facts['inbox'][number]>(
       'task',
       'SELECT queue, message_id AS "messageId" FROM task.inbox',
     ),
@@ -169,14 +167,14 @@ interface Entry<T> {
 }
 
 async function readLedgers(
-  cluster: Cluster,
+  platform: TestPlatform,
 ): Promise<Pick<Facts, 'scheduleCreatedLedger' | 'completionLedger'>> {
   const passedOn = await readLedger<{ scheduleId: string }>(
-    `${cluster.url('scheduling')}/events`,
+    `${platform.url('scheduling')}/events`,
     'scheduleCreated',
   );
   const received = await readLedger<{ taskInstanceId: string; facilityId: number }>(
-    `${cluster.url('completions')}/completions`,
+    `${platform.url('completions')}/completions`,
     'completions',
   );
   return {

@@ -1,5 +1,5 @@
 import type { Operation } from '../load/journal.ts';
-import { auditLastValues, auditWrites } from './writes.ts';
+import { auditLastValues, auditWrites } from './messages.ts';
 
 const operation = (id: string, invokedAtMs: number, acknowledgedAtMs: number | null): Operation => ({
   id,

@@ -1,16 +1,11 @@
-import { Random } from '#random/random.ts';
-import type { Cluster } from '../cluster/cluster.ts';
-import { republishChange } from '../cluster/witness.ts';
-import { Caller } from './caller.ts';
-import type { LoadContext } from './context.ts';
-import { changeBusinessUnits } from './customers-staff.ts';
-import { commandGeneration } from './generation-commander.ts';
+import { Random } from '#platform/random.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
+import { republishChange } from '../published-messages.ts';
+import { Caller, type LoadContext, Traffic } from './caller.ts';
 import { Journal } from './journal.ts';
-import { revokeTokens } from './revoker.ts';
-import { holdSessions, signIn } from './session-holder.ts';
+import { holdSessions, revokeTokens, signIn } from './sessions.ts';
 import { writeSettings } from './settings-writer.ts';
-import { createAndComplete } from './task-worker.ts';
-import { Traffic } from './traffic.ts';
+import { changeBusinessUnits, commandGeneration, createAndComplete } from './tasks.ts';
 
 const SETTINGS_WRITERS = 3;
 const SESSION_HOLDERS = 3;
@@ -34,16 +29,16 @@ export class Load {
   }
 
   /** Callers that are signed in and do nothing yet. */
-  static async prepare(cluster: Cluster, seed: number): Promise<Load> {
+  static async prepare(platform: TestPlatform, seed: number): Promise<Load> {
     const stop = new AbortController();
     const random = new Random(seed);
     const traffic = new Traffic();
     const caller = new Caller(traffic, random, { lossRate: LOSS_RATE, stop: stop.signal });
     const urls = {
-      auth: cluster.url('auth'),
-      settings: cluster.url('settings'),
-      task: cluster.url('task'),
-      customers: cluster.url('customers'),
+      auth: platform.url('auth'),
+      settings: platform.url('settings'),
+      task: platform.url('task'),
+      customers: platform.url('customers'),
     };
     const journal = new Journal();
     const context = { caller, journal, random, stop: stop.signal, urls, adminToken: '' };
@@ -52,13 +47,13 @@ export class Load {
     return new Load(journal, traffic, { ...context, adminToken: tokens.accessToken }, stop);
   }
 
-  start(cluster: Cluster): void {
+  start(platform: TestPlatform): void {
     const { context } = this;
     const times = (count: number, work: (index: number) => Promise<void>): Promise<void>[] =>
       Array.from({ length: count }, (_, index) => work(index));
     const republish = async (change: Parameters<typeof republishChange>[1]): Promise<void> => {
       // A repetition that does not get through is none.
-      await republishChange(cluster.broker, change).then(
+      await republishChange(platform, change).then(
         () => (this.journal.repeatedMessages += 1),
         () => undefined,
       );

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { PAUSE_MS, type LoadContext } from './context.ts';
+import { PAUSE_MS, type LoadContext } from './caller.ts';
 import { operationOf } from './journal.ts';
 
 const SHARED_NAMES = 3;

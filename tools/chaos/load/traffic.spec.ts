@@ -1,4 +1,4 @@
-import { Traffic } from './traffic.ts';
+import { Traffic } from './caller.ts';
 
 const attempt = (outcome: string, isExpected: boolean, isSuccess = false) => ({
   operation: 'GET x',

@@ -1,5 +1,5 @@
 import { deflateSync, gzipSync } from 'node:zlib';
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 import type { Draft } from './draft.ts';
 import { CANARY } from './values.ts';
 

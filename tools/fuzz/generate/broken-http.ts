@@ -1,4 +1,4 @@
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 import type { RawRequest } from '../fuzz-request.ts';
 
 interface Target {

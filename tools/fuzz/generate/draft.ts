@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 import type { Operation, Schema } from '../document.ts';
 import type { FuzzRequest, RequestKind } from '../fuzz-request.ts';
 import type { Fixtures } from './fixtures.ts';

@@ -1,4 +1,4 @@
-import type { ServiceName } from '#start/deployables.ts';
+import type { ServiceName } from '#platform/programs.ts';
 import type { OpenApiDocument, Operation } from '../document.ts';
 import type { PersonaName } from './personas.ts';
 

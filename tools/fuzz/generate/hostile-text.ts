@@ -1,4 +1,4 @@
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 
 /** Text that has broken programs. As a JavaScript string: lone surrogates included. */
 const HOSTILE_TEXTS: readonly string[] = [

@@ -1,5 +1,5 @@
 import { createHmac, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 import type { Forge } from './fixtures.ts';
 import { uuid } from './values.ts';
 

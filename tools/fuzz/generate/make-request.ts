@@ -1,4 +1,4 @@
-import { Random } from '#random/random.ts';
+import { Random } from '#platform/random.ts';
 import type { Operation } from '../document.ts';
 import type { FuzzRequest, RequestKind } from '../fuzz-request.ts';
 import { breakBody } from './broken-body.ts';

@@ -1,4 +1,4 @@
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 import type { Draft } from './draft.ts';
 import { hostileText, percentEncode } from './hostile-text.ts';
 

@@ -1,4 +1,4 @@
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 import type { Draft } from './draft.ts';
 
 /** Headers that mean something to frameworks, proxies or loggers; well-formed as HTTP goes. */

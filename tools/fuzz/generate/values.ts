@@ -1,4 +1,4 @@
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 import type { OpenApiDocument, Schema } from '../document.ts';
 import { resolveSchema } from '../document.ts';
 import type { Fixtures } from './fixtures.ts';

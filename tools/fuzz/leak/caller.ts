@@ -1,8 +1,8 @@
-import { makeAccessToken } from '#start/access-token.ts';
-import { NEIGHBOURS, type ServiceName } from '#start/deployables.ts';
+import { makeAccessToken } from '#platform/environments.ts';
+import { NEIGHBOURS, type ServiceName } from '#platform/programs.ts';
+import { type PersonaName, PERSONAS } from '../generate/personas.ts';
 import { Connections } from '../http/connections.ts';
-import { PERSONAS, type PersonaName } from '../generate/personas.ts';
-import { SERVICE_NAMES, type Platform } from '../platform.ts';
+import { type Platform, SERVICE_NAMES } from '../platform.ts';
 
 /** One answer in JSON. */
 export interface Answered<T> {

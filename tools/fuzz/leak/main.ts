@@ -2,11 +2,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeTemporaryFolder } from '#infrastructure/test-infrastructure.ts';
-import { FriendlyError } from '#infrastructure/friendly-error.ts';
-import { findRunAs } from '#infrastructure/run-as.ts';
-import { Random } from '#random/random.ts';
-import { WORKSPACE } from '#start/laboratory.ts';
+import { makeTemporaryFolder } from '#platform/private-servers.ts';
+import { FriendlyError } from '#platform/errors.ts';
+import { findRunAs } from '#platform/run-as.ts';
+import { Random } from '#platform/random.ts';
+import { WORKSPACE } from '#platform/state-folder.ts';
 import { SERVICE_NAMES, startPlatform, type Platform } from '../platform.ts';
 import { Caller } from './caller.ts';
 import { Sampler } from './sample.ts';
@@ -71,7 +71,7 @@ interface Plan {
 
 /** True when everything levels off. */
 async function run(platform: Platform, probeFolder: string, plan: Plan): Promise<boolean> {
-  const { databaseUrl, managementUrl } = platform.laboratory;
+  const { databaseUrl, managementUrl } = platform.servers;
   const pids = Object.fromEntries(SERVICE_NAMES.map((name) => [name, platform.programs[name].pid]));
   const sampler = new Sampler({
     pids: pids as Record<(typeof SERVICE_NAMES)[number], number>,

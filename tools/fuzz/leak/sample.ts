@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import pg from 'pg';
-import type { ServiceName } from '#start/deployables.ts';
+import type { ServiceName } from '#platform/programs.ts';
 import type { Series } from './slope.ts';
 
 /** What is under watch. */

@@ -1,4 +1,4 @@
-import type { Random } from '#random/random.ts';
+import type { Random } from '#platform/random.ts';
 import type { Caller } from './caller.ts';
 
 /** A little of what callers do in an hour; it makes its requests one after the other. */

@@ -1,8 +1,8 @@
-import type { ServiceName } from '#start/deployables.ts';
+import type { ServiceName } from '#platform/programs.ts';
 import type { FuzzRequest } from '../fuzz-request.ts';
 import { CANARY, DEVELOPMENT_SECRETS } from '../generate/values.ts';
-import type { HttpAnswer } from '../http/parse-answer.ts';
 import type { Outcome } from '../http/connections.ts';
+import type { HttpAnswer } from '../http/parse-answer.ts';
 import type { Contract } from './contract.ts';
 
 /** What no service may ever answer or log. */

@@ -1,0 +1,82 @@
+const { existsSync, readdirSync, readFileSync, rmSync } = require('node:fs');
+const { basename, join } = require('node:path');
+
+/** Searches the logs for secrets if they were kept, stops the servers that jest-global-setup.cjs started, and compares the answers that a
+ *  whole project's tests saw with its API document. */
+module.exports = async function tearDown(global, project) {
+  try {
+    scanLogs();
+  } finally {
+    await globalThis.testServers?.stop();
+  }
+  if (project.roots.length === 1 && isWholeProject(global))
+    expectEveryAnswerSeen(project.rootDir, basename(project.roots[0]));
+};
+
+/** Throws when it finds one, which fails the run. */
+function scanLogs() {
+  const folder = process.env.TEST_RECORDING_FOLDER;
+  if (!folder) return;
+  // Jest compiles what its hooks load.
+  const { scanRecording } = require('./scan-recording.ts');
+  try {
+    const { secrets, programs, characters } = scanRecording(folder);
+    console.log(
+      `No log holds a secret: ${secrets} looked for in ${characters} characters of ${programs} logs.`,
+    );
+  } finally {
+    // It holds secrets.
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function isWholeProject({ testPathPatterns, testNamePattern, nonFlagArgs = [], onlyFailures }) {
+  return !testPathPatterns?.patterns?.length && !testNamePattern && nonFlagArgs.length === 0 && !onlyFailures;
+}
+
+/**
+ * Adds up which answers of a service's API document its integration tests have seen.
+ * @returns null for a project without a document; else every documented answer, those that nobody saw, and how many were compared
+ */
+function apiCoverage(workspace, project) {
+  const file = join(workspace, 'docs/openapi', `${project}.json`);
+  const folder = join(workspace, 'test-results/api-traffic', project);
+  if (!existsSync(file) || !existsSync(folder)) return null;
+  const { paths } = JSON.parse(readFileSync(file, 'utf8'));
+  const documented = Object.values(paths)
+    .flatMap((methods) => Object.values(methods))
+    .flatMap(({ operationId, responses }) =>
+      Object.keys(responses).map((status) => `${operationId} ${status}`),
+    );
+  const seen = new Map();
+  let exchanges = 0;
+  for (const name of readdirSync(folder)) {
+    for (const [answer, count] of Object.entries(JSON.parse(readFileSync(join(folder, name), 'utf8')))) {
+      seen.set(answer, (seen.get(answer) ?? 0) + count);
+      exchanges += count;
+    }
+  }
+  return { documented, unseen: documented.filter((answer) => !seen.has(answer)), exchanges };
+}
+
+/** Answers that the tests need not see, by pattern, and why. */
+function excused(workspace) {
+  const text = readFileSync(join(workspace, 'docs/openapi/unseen-answers.json'), 'utf8');
+  return JSON.parse(text).map(({ answers, because }) => ({ pattern: new RegExp(`^(${answers})$`), because }));
+}
+
+/** @throws {Error} naming the documented answers of a project that no test has seen and nothing excuses */
+function expectEveryAnswerSeen(workspace, project) {
+  const coverage = apiCoverage(workspace, project);
+  if (coverage === null) return;
+  const { documented, unseen, exchanges } = coverage;
+  console.log(
+    `${project}: ${exchanges} answers agree with the API document; ${documented.length - unseen.length} of ${documented.length} documented ones were seen`,
+  );
+  const excuses = excused(workspace);
+  const missing = unseen.filter((answer) => !excuses.some(({ pattern }) => pattern.test(answer)));
+  if (missing.length > 0)
+    throw new Error(
+      `${project}: no integration test has seen these documented answers: ${missing.join(', ')}`,
+    );
+}

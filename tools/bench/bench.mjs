@@ -1,5 +1,0 @@
-// `npm run bench`: see main.ts.
-import { ensureRuntime, runProgram } from '#infrastructure/install.mjs';
-
-ensureRuntime();
-runProgram('tools/bench/main.ts', process.argv.slice(2));

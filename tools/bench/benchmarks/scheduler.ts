@@ -1,0 +1,238 @@
+import type { PrivateServers } from '#platform/test-platform.ts';
+import { type Benchmark, closing, type Comparison, type Contestant } from '../contest.ts';
+import { runSql } from '../load.ts';
+import { measureAt, startTaskParts } from '../measured-program.ts';
+
+const SMALL = 10_000;
+const LARGE = 1_000_000;
+const DUE = 6_000;
+const NODES = 2;
+/** What an ITaskInstanceGenerationRequested is in its envelope. */
+const BODY_BYTES = 662;
+
+const contestantName = (who: string, size: number): string =>
+  `${who}, ${size.toLocaleString('en-US')} triggers`;
+const ONE = 'one node';
+const TWO = 'two nodes';
+const BARE_LOOP = 'bare loop';
+const TWO_BARE_LOOPS = 'two bare loops';
+
+/** Daily at wall times of Berlin that are at least four hours away, so that nothing else comes due while this runs. */
+const fillTriggers = (size: number): string => `
+  INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at)
+  SELECT n, 'facility-' || n, 'TaskInstanceGeneration', 'GenerateTaskInstancesSchedule',
+    n % 60 || ' ' || (extract(hour FROM now() AT TIME ZONE 'Europe/Berlin')::int + 6 + n % 12) % 24 || ' * * *', 'Europe/Berlin',
+    now() + interval '6 hours' + n % 43200 * interval '1 second'
+  FROM generate_series(1, ${size}) AS n`;
+
+/** Overdue by up to half a minute, spread over the table; others each time, and never the same instant twice. */
+const makeDue = (size: number, round: number): string => `
+  UPDATE task.triggers SET next_fire_at = now() - facility_id % 30000 * interval '1 millisecond'
+  WHERE facility_id IN (SELECT 1 + (${round} * 7 + n * ${Math.floor(size / DUE)}) % ${size} FROM generate_series(1, ${DUE}) AS n)`;
+
+/** One trigger table with everybody who fires from it. */
+class Table {
+  readonly #size: number;
+  readonly #ownerUrl: string;
+  #round = 0;
+
+  constructor(size: number, ownerUrl: string) {
+    this.#size = size;
+    this.#ownerUrl = ownerUrl;
+  }
+
+  async fillTriggers(): Promise<void> {
+    await runSql(this.#ownerUrl, fillTriggers(this.#size), 'VACUUM ANALYZE task.triggers');
+  }
+
+  /** Fires per second of these programs together, from the moment that everything is due. */
+  async measure(programs: readonly { readonly url: string }[]): Promise<number> {
+    this.#round += 1;
+    await runSql(
+      this.#ownerUrl,
+      makeDue(this.#size, this.#round),
+      'VACUUM ANALYZE task.triggers',
+      'TRUNCATE task.outbox',
+    );
+    const startedAtMs = performance.now();
+    const fired = await Promise.all(programs.map(({ url }) => measureAt(url, 'fire', 0)));
+    const tookSeconds = (performance.now() - startedAtMs) / 1_000;
+    const total = fired.reduce((sum, each) => sum + each, 0);
+    if (total !== DUE) throw new Error(`${total} of ${DUE} due triggers fired`);
+    return total / tookSeconds;
+  }
+}
+
+async function prepareTable(servers: PrivateServers, size: number) {
+  const platform = await servers.startPlatform(['auth']);
+  await platform.migrate('task');
+  const { owner, app } = platform.settings.databases.task;
+  const table = new Table(size, owner);
+  await table.fillTriggers();
+  const nodes = size === SMALL ? NODES : 1;
+  const bare = { DATABASE_URL: app, BODY_BYTES: String(BODY_BYTES) };
+  const ours = await many(nodes, () => startTaskParts(servers, platform));
+  const bares = await many(nodes, () => servers.startPeer('tools/bench/peers/bare-scheduler.ts', bare));
+  return {
+    ...{ table, ours, bares },
+    stop: closing(...ours, ...bares, platform),
+  };
+}
+
+async function many<T>(count: number, start: () => Promise<T>): Promise<T[]> {
+  const started: T[] = [];
+  while (started.length < count) started.push(await start());
+  return started;
+}
+
+const DOES = {
+  [ONE]: `the scheduler's own batches: locks ten due triggers, evaluates cron and zone, writes fire rows and outbox rows and moves the triggers in one statement, commits`,
+  [TWO]: 'two processes of it on one table',
+  [BARE_LOOP]:
+    '`pg` with prepared statements: BEGIN, the same SELECT … SKIP LOCKED, one statement with the same rows, COMMIT; evaluates no cron',
+  [TWO_BARE_LOOPS]: 'two processes of it on one table: what this machine gives to a second process',
+} as const;
+
+const compare = (title: string, of: string, against: string, atLeast: number): Comparison => ({
+  ...{ title, of, against },
+  goal: { atLeast },
+});
+
+/** Due triggers fired, to the committed event. */
+export const schedulerFire: Benchmark = {
+  id: 'scheduler-fire',
+  title: 'Due triggers fired, each with its fire row and its event stored',
+  async prepare(servers) {
+    const small = await prepareTable(servers, SMALL);
+    const large = await prepareTable(servers, LARGE);
+    const contestant = (
+      who: keyof typeof DOES,
+      { table }: typeof small,
+      size: number,
+      programs: readonly { readonly url: string }[],
+    ): Contestant => ({
+      name: contestantName(who, size),
+      does: DOES[who],
+      measure: () => table.measure(programs),
+    });
+    return {
+      unit: 'fires/s',
+      maxRounds: 5,
+      contestants: [
+        contestant(ONE, small, SMALL, small.ours.slice(0, 1)),
+        contestant(BARE_LOOP, small, SMALL, small.bares.slice(0, 1)),
+        contestant(TWO, small, SMALL, small.ours),
+        contestant(TWO_BARE_LOOPS, small, SMALL, small.bares),
+        contestant(ONE, large, LARGE, large.ours),
+        contestant(BARE_LOOP, large, LARGE, large.bares),
+      ],
+      comparisons: [
+        compare('bare loop, 10⁴', contestantName(ONE, SMALL), contestantName(BARE_LOOP, SMALL), 0.5),
+        compare('bare loop, 10⁶', contestantName(ONE, LARGE), contestantName(BARE_LOOP, LARGE), 0.5),
+        compare('10⁶ : 10⁴ triggers', contestantName(ONE, LARGE), contestantName(ONE, SMALL), 0.8),
+        compare('two nodes : one', contestantName(TWO, SMALL), contestantName(ONE, SMALL), 1.5),
+      ],
+      conditions: [
+        `${DUE.toLocaleString('en-US')} triggers made due, time until all of them have fired; batches of 10, one connection per process; every batch is a durable commit; nothing is published meanwhile`,
+        'For scale: Quartz over JDBC, clustered on PostgreSQL, on another machine with two cores, came to 451 fires/s at 10,000 triggers and 195 at 50,000',
+      ],
+      close: closing(small, large),
+    };
+  },
+};
+
+const SCHEDULES = 1_000;
+const HORIZON_DAYS = 30;
+const INSTANCES = SCHEDULES * HORIZON_DAYS;
+const FACILITY_ID = 501;
+
+const GENERATOR =
+  'the generator of task-service: locks the schedules, evaluates cron and zone, inserts what is not there yet and counts it, notes how far it came, commits';
+const BULK_INSERT =
+  'one INSERT … SELECT over the schedules and a series of days, in the database alone: no cron, no zone, no check for what is there already';
+
+/** Daily at 60 different minutes, in a zone with daylight saving. */
+const FILL_SCHEDULES = `
+  INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
+    created_by_persona, request_digest)
+  SELECT gen_random_uuid(), ${FACILITY_ID}, 'Check the fire extinguishers ' || n, n % 60 || ' 2 * * *', 'Europe/Berlin', now(),
+    'personid:1001', 2, ''
+  FROM generate_series(1, ${SCHEDULES}) AS n`;
+const RESET = [
+  'TRUNCATE task.instances',
+  'UPDATE task.schedules SET generated_until = now()',
+  'VACUUM ANALYZE task.schedules',
+];
+const BULK = `
+  INSERT INTO task.instances (schedule_id, facility_id, name, due_at)
+  SELECT schedule_id, facility_id, name, date_trunc('minute', now()) + day * interval '1 day'
+  FROM task.schedules CROSS JOIN generate_series(1, ${HORIZON_DAYS}) AS day`;
+
+/** Instances of a facility's schedules. */
+export const generation: Benchmark = {
+  id: 'generation',
+  title: 'Instances of 1,000 schedules, 30 days ahead',
+  async prepare(servers) {
+    const platform = await servers.startPlatform(['auth']);
+    await platform.migrate('task');
+    const { owner, app } = platform.settings.databases.task;
+    const program = await startTaskParts(servers, platform);
+    await runSql(owner, FILL_SCHEDULES);
+    const ours = program.contestant('generate', GENERATOR);
+    return {
+      unit: 'instances/s',
+      contestants: [
+        {
+          ...ours,
+          measure: async (seconds) => {
+            await runSql(owner, ...RESET);
+            return ours.measure(seconds);
+          },
+        },
+        {
+          name: 'bulk insert',
+          does: BULK_INSERT,
+          measure: async () => {
+            await runSql(owner, ...RESET);
+            const startedAtMs = performance.now();
+            await runSql(app, BULK);
+            return INSTANCES / ((performance.now() - startedAtMs) / 1_000);
+          },
+        },
+      ],
+      comparisons: [{ title: 'bulk insert', of: ours.name, against: 'bulk insert', goal: { atLeast: 0.5 } }],
+      conditions: [
+        `${INSTANCES.toLocaleString('en-US')} instances into an empty table with all its indexes and its foreign key, one durable transaction`,
+      ],
+      close: closing(program, platform),
+    };
+  },
+};
+
+/** Stored events on their way out. */
+export const outboxRelay: Benchmark = {
+  id: 'outbox-relay',
+  title: 'Committed events to confirmed publishes',
+  async prepare(servers) {
+    const platform = await servers.startPlatform(['auth']);
+    await platform.migrate('task');
+    const program = await startTaskParts(servers, platform, { RELAYS: 'true' });
+    const ours = program.contestant(
+      'relay',
+      'the relay of task-service: takes lanes, one by one where they are long, selects up to 200 events in order, publishes each with a confirm and a log line, deletes what is confirmed, commits; four passes at once',
+    );
+    const bare = program.contestant(
+      'bare publish',
+      'confirm channel of `amqplib`, nothing else: no database, no order, no log',
+    );
+    return {
+      unit: 'events/s',
+      contestants: [ours, bare],
+      comparisons: [{ title: 'bare publish', of: ours.name, against: bare.name, goal: { atLeast: 0.4 } }],
+      conditions: [
+        '5,000 events of as many facilities, stored in one commit; the same envelope, persistent and mandatory, to the same quorum queue; up to 800 unconfirmed at a time on both sides',
+      ],
+      close: closing(program, platform),
+    };
+  },
+};

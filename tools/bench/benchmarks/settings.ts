@@ -1,0 +1,199 @@
+import { makeAccessToken } from '#platform/environments.ts';
+import { type Benchmark, closing, median } from '../contest.ts';
+import { HttpLoad, type LoadRequest, runSql, SqlLoad, type SqlWork } from '../load.ts';
+
+const CONNECTIONS = 32;
+const SETTING = '/platform/v1/subsystems/Billing/settings/Currency';
+const VALUE = { code: 'EUR', digits: 2, note: 'x'.repeat(200) };
+
+const FIRST_WRITE = {
+  method: 'PUT',
+  path: SETTING,
+  body: JSON.stringify({ settingValue: VALUE }),
+  expect: 200,
+} as const;
+
+const READING_SERVICE = {
+  name: 'settings-service',
+  does: 'routes, verifies the HS256 token, checks revocation and persona, reads the row from PostgreSQL, answers',
+};
+const READING_BARE = {
+  name: 'bare server',
+  does: '`node:http`; reads the same row with a named query of `pg`; verifies nothing',
+};
+
+/** A setting's value, read over and over. */
+export const settingsRead: Benchmark = {
+  id: 'settings-read',
+  title: 'GET …/value of one setting',
+  async prepare(servers) {
+    const platform = await servers.startPlatform(['auth', 'settings']);
+    const peer = await servers.startPeer('tools/bench/peers/bare-settings-read.ts', {
+      DATABASE_URL: platform.settings.databases.settings.app,
+    });
+    const ours = new HttpLoad(platform.url('settings'), CONNECTIONS);
+    const bare = new HttpLoad(peer.url, CONNECTIONS);
+    const authorization = `Bearer ${makeAccessToken(platform.settings)}`;
+    await ours.send({ ...FIRST_WRITE, headers: { authorization, 'content-type': 'application/json' } });
+    return {
+      unit: 'requests/s',
+      contestants: [
+        { ...READING_SERVICE, measure: reading(ours, authorization) },
+        { ...READING_BARE, measure: reading(bare, authorization) },
+      ],
+      comparisons: [
+        {
+          title: 'bare server',
+          of: READING_SERVICE.name,
+          against: READING_BARE.name,
+          goal: { atLeast: 0.85 },
+        },
+      ],
+      conditions: [
+        `one process each, ${CONNECTIONS} connections, a pool of 20 database connections each, a value of 240 bytes`,
+      ],
+      close: closing(ours, bare, platform, peer),
+    };
+  },
+};
+
+function reading(load: HttpLoad, authorization: string): (seconds: number) => Promise<number> {
+  const read: LoadRequest = {
+    method: 'GET',
+    path: `${SETTING}/value`,
+    headers: { authorization },
+    expect: 200,
+  };
+  return async (seconds) => (await load.run(seconds, () => read)).requestsPerSecond;
+}
+
+const KEYS_PER_CONNECTION = 50;
+const VALUE_TEXT = JSON.stringify(VALUE);
+const BODY = JSON.stringify({ settingValue: VALUE });
+
+const WRITING_SERVICE = {
+  name: 'settings-service',
+  does: 'verifies the HS256 token, checks revocation and persona, scans the JSON text, writes setting and history in a REPEATABLE READ transaction, answers with the setting and its ETag',
+};
+const WRITING_BARE = {
+  name: 'bare pg',
+  does: 'BEGIN REPEATABLE READ; the same upsert with its history row; COMMIT; without HTTP and without any check',
+};
+
+const WRITING_SHORTEST = {
+  name: 'bare pg, shortest',
+  does: 'the same upsert with its history row as a transaction by itself, one round trip: the bare limit for writes that come one by one',
+};
+
+const WRITE = `
+  WITH written AS (
+    INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
+    VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (subsystem_key, setting_key)
+      DO UPDATE SET value_text = excluded.value_text, revision = excluded.revision
+    RETURNING subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision
+  )
+  INSERT INTO settings.setting_history
+    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation, user_id, person_name, persona, request_id)
+  SELECT written.*, 'write', 9001, 'Ivy Internal', 1, 'bench' FROM written
+  RETURNING *`;
+
+const shortestWrite: SqlWork = (client, worker, count) => {
+  const name = `Key-${worker}-${count % KEYS_PER_CONNECTION}`;
+  const values = ['bare', name.toLowerCase(), 'Bare', name, VALUE_TEXT];
+  return client.query({ name: 'write', text: WRITE, values });
+};
+
+const bareWrite: SqlWork = async (client, worker, count) => {
+  await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+  await shortestWrite(client, worker, count);
+  await client.query('COMMIT');
+};
+
+/** Settings written over and over, no two writers at one key. */
+export const settingsWrite: Benchmark = {
+  id: 'settings-write',
+  title: 'PUT of distinct settings, with history',
+  async prepare(servers) {
+    const platform = await servers.startPlatform(['auth', 'settings']);
+    const ours = new HttpLoad(platform.url('settings'), CONNECTIONS);
+    const bare = new SqlLoad(platform.settings.databases.settings.app, CONNECTIONS);
+    const headers = {
+      authorization: `Bearer ${makeAccessToken(platform.settings)}`,
+      'content-type': 'application/json',
+    };
+    const put = (connection: number, count: number) => {
+      const name = `Key-${connection}-${count % KEYS_PER_CONNECTION}`;
+      const path = `/platform/v1/subsystems/Ours/settings/${name}`;
+      return { method: 'PUT', path, headers, body: BODY, expect: 200 } as const;
+    };
+    return {
+      unit: 'writes/s',
+      contestants: [
+        { ...WRITING_SERVICE, measure: async (seconds) => (await ours.run(seconds, put)).requestsPerSecond },
+        { ...WRITING_BARE, measure: (seconds) => bare.run(seconds, bareWrite) },
+        { ...WRITING_SHORTEST, measure: (seconds) => bare.run(seconds, shortestWrite) },
+      ],
+      comparisons: [
+        {
+          title: 'bare statements',
+          of: WRITING_SERVICE.name,
+          against: WRITING_BARE.name,
+          goal: { atLeast: 0.8 },
+        },
+      ],
+      conditions: [
+        `${CONNECTIONS} writers, 20 database connections, ${CONNECTIONS * KEYS_PER_CONNECTION} keys, values of ${VALUE_TEXT.length} bytes`,
+        'The service writes what arrives together in one statement and one commit, which neither bare side does',
+      ],
+      close: closing(ours, bare, platform),
+    };
+  },
+};
+
+const SIZES = [1, 100, 10_000, 1_000_000] as const;
+const REFERENCE = 100;
+
+const nameOf = (size: number): string => `${size.toLocaleString('en-US')} settings`;
+
+/** The subsystem `sizeN` has N settings, all in one table. */
+const fill = (size: number): string => `
+  INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
+  SELECT 'size${size}', 'key-' || lpad(n::text, 7, '0'), 'Size${size}', 'Key-' || lpad(n::text, 7, '0'), '{"n":' || n || '}'
+  FROM generate_series(1, ${size}) AS n`;
+
+/** A page of a list, whatever the length of the list. */
+export const settingsList: Benchmark = {
+  id: 'settings-list',
+  title: 'GET of the first page of a subsystem, by the size of the subsystem',
+  async prepare(servers) {
+    const platform = await servers.startPlatform(['auth', 'settings']);
+    const { owner } = platform.settings.databases.settings;
+    await runSql(owner, ...SIZES.map(fill), 'VACUUM ANALYZE settings.setting');
+    const load = new HttpLoad(platform.url('settings'), 1);
+    const headers = { authorization: `Bearer ${makeAccessToken(platform.settings)}` };
+    const measure = (size: number) => async (seconds: number) => {
+      const path = `/platform/v1/subsystems/Size${size}/settings`;
+      const { latenciesMs } = await load.run(seconds, () => ({ method: 'GET', path, headers, expect: 200 }));
+      return median(latenciesMs);
+    };
+    return {
+      unit: 'ms',
+      contestants: SIZES.map((size) => ({
+        name: nameOf(size),
+        does: `reads a page of ${Math.min(size, 100)}`,
+        measure: measure(size),
+      })),
+      comparisons: SIZES.filter((size) => size !== REFERENCE).map((size) => ({
+        title: `${nameOf(size)} : ${nameOf(REFERENCE)}`,
+        of: nameOf(size),
+        against: nameOf(REFERENCE),
+        goal: { atMost: 1.3 },
+      })),
+      conditions: [
+        'one connection; median latency of the page; all subsystems lie in one table of 1,010,101 settings',
+      ],
+      close: closing(load, platform),
+    };
+  },
+};

@@ -1,0 +1,53 @@
+import { type Contest, formatFigure, judge, runContest } from './contest.ts';
+
+function contestant(name: string, figures: number[], journal: string[]) {
+  return {
+    name,
+    does: `what ${name} does`,
+    measure: () => {
+      journal.push(name);
+      return Promise.resolve(figures.shift() ?? 0);
+    },
+  };
+}
+
+describe('a contest', () => {
+  it('warms up unmeasured, alternates the order, and judges the median of the ratios', async () => {
+    const journal: string[] = [];
+    const contest: Contest = {
+      unit: 'requests/s',
+      contestants: [
+        contestant('ours', [1, 80, 90, 100], journal),
+        contestant('bare', [1, 100, 100, 100], journal),
+      ],
+      comparisons: [{ title: 'reads', of: 'ours', against: 'bare', goal: { atLeast: 0.85 } }],
+      conditions: [],
+      close: () => Promise.resolve(),
+    };
+
+    const result = await runContest(contest, { rounds: 3, seconds: 1 }, () => undefined);
+
+    expect(journal).toEqual(['bare', 'ours', 'ours', 'bare', 'bare', 'ours', 'ours', 'bare']);
+    expect(result.contestants[0]!.figures).toEqual([80, 90, 100]);
+    expect(result.comparisons[0]).toMatchObject({ ratio: { median: 0.9, min: 0.8, max: 1 }, met: true });
+  });
+
+  it('can be against a constant, and be a goal that must not be exceeded', () => {
+    const comparison = { title: '', of: 'effect', against: 2_000, goal: { atMost: 1 } } as const;
+    expect(judge(comparison, new Map([['effect', [500, 3_000, 1_000]]])).met).toBe(true);
+    expect(judge(comparison, new Map([['effect', [2_500, 3_000, 1_000]]])).met).toBe(false);
+  });
+
+  it('does not compare with somebody who has no figures', () => {
+    const comparison = { title: '', of: 'a', against: 'b', goal: { atLeast: 1 } } as const;
+    expect(() => judge(comparison, new Map([['a', [1]]]))).toThrow(RangeError);
+  });
+
+  it.each([
+    [12_345.6, '12,346'],
+    [0.8561, '0.856'],
+    [99.99, '100'],
+  ])('prints %d as %s', (value, text) => {
+    expect(formatFigure(value)).toBe(text);
+  });
+});

@@ -1,0 +1,197 @@
+import type { PrivateServers } from '#platform/test-platform.ts';
+import { processorsBusy, processorTime, type ProcessorTime } from './processor-time.ts';
+
+/** Somebody who does the work: our service, a peer, or the bare machinery under both. */
+export interface Contestant {
+  /** Short name in tables: `settings-service`, `bare server`. */
+  readonly name: string;
+  /** What exactly this side does, in a sentence. */
+  readonly does: string;
+  /** Does the work for about `seconds` and gives its figure, in the contest's unit. @throws when an answer is not the expected one */
+  readonly measure: (seconds: number) => Promise<number>;
+}
+
+/** A goal: the ratio of one contestant's figure to another's, or to a constant. */
+export interface Comparison {
+  /** What is compared, when a contest has more than one comparison. */
+  readonly title: string;
+  /** Name of the contestant that is judged. */
+  readonly of: string;
+  /** Name of the contestant it is measured against, or a constant in the contest's unit. */
+  readonly against: string | number;
+  readonly goal: { readonly atLeast: number } | { readonly atMost: number };
+}
+
+/** Contestants that are ready to work, in turns. */
+export interface Contest {
+  /** Unit of every figure, e.g. `requests/s`. */
+  readonly unit: string;
+  readonly contestants: readonly Contestant[];
+  readonly comparisons: readonly Comparison[];
+  /** What a reader must know to judge the figures: payload, connections, durability. */
+  readonly conditions: readonly string[];
+  /** Work that every round repeats but that has no end of its own (a start, a fixed amount of work) needs fewer rounds. */
+  readonly maxRounds?: number;
+  close(): Promise<void>;
+}
+
+/** Ends things one after the other: what loads a server before the server. */
+export function closing(
+  ...parts: readonly (
+    { close(): Promise<unknown> } | { stop(): Promise<unknown> } | { end(): Promise<unknown> }
+  )[]
+): () => Promise<void> {
+  return async () => {
+    for (const part of parts) {
+      if ('close' in part) await part.close();
+      else await ('stop' in part ? part.stop() : part.end());
+    }
+  };
+}
+
+/** One row of the performance table. */
+export interface Benchmark {
+  /** Name on the command line and in the table. */
+  readonly id: string;
+  readonly title: string;
+  /** Runs when the other benchmarks' servers have ended: what they have left to do, e.g. vacuum, would take its processors. Comes last. */
+  readonly standsAlone?: true;
+  /** @param servers closed where a benchmark stands alone */
+  prepare(servers: PrivateServers): Promise<Contest>;
+}
+
+/** Middle value of `values`, or the mean of the two in the middle. @throws {RangeError} for no values */
+export function median(values: readonly number[]): number {
+  if (values.length === 0) throw new RangeError('there is no median of nothing');
+  const sorted = values.toSorted((left, right) => left - right);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** The value below which the share `quantile` (0–1) of `values` lies: the nearest rank. @throws {RangeError} for no values */
+export function percentile(values: readonly number[], quantile: number): number {
+  if (values.length === 0) throw new RangeError('there is no percentile of nothing');
+  const sorted = values.toSorted((left, right) => left - right);
+  const rank = Math.max(1, Math.ceil(quantile * sorted.length));
+  return sorted[rank - 1]!;
+}
+
+/** Median with the smallest and the largest value. */
+export interface Spread {
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** @throws {RangeError} for no values */
+export function spreadOf(values: readonly number[]): Spread {
+  return { median: median(values), min: Math.min(...values), max: Math.max(...values) };
+}
+
+/** What a contest came to. */
+export interface ContestResult {
+  readonly unit: string;
+  readonly conditions: readonly string[];
+  readonly contestants: readonly {
+    readonly name: string;
+    readonly does: string;
+    readonly figures: readonly number[];
+    readonly spread: Spread;
+    /** Processors kept busy by each, medians over the rounds; null where the system does not tell. */
+    readonly processors: ProcessorTime | null;
+  }[];
+  readonly comparisons: readonly ComparisonResult[];
+}
+
+/** A comparison with its ratio, round by round. */
+export interface ComparisonResult extends Comparison {
+  readonly ratio: Spread;
+  readonly met: boolean;
+}
+
+export interface Rounds {
+  readonly rounds: number;
+  readonly seconds: number;
+}
+
+const WARM_UP_ROUNDS = 1;
+
+/** Lets the contestants work in turns, each round in the opposite order of the one before, so that what drifts on the machine falls on all. */
+export async function runContest(
+  contest: Contest,
+  { rounds, seconds }: Rounds,
+  progress: (line: string) => void,
+): Promise<ContestResult> {
+  const figures = new Map(contest.contestants.map(({ name }) => [name, [] as number[]]));
+  const processors = new Map<string, ProcessorTime[]>(contest.contestants.map(({ name }) => [name, []]));
+  const measured = Math.min(rounds, contest.maxRounds ?? rounds);
+  for (let round = 1 - WARM_UP_ROUNDS; round <= measured; round += 1) {
+    const order = round % 2 === 0 ? contest.contestants.toReversed() : contest.contestants;
+    for (const { name, measure } of order) {
+      const { figure, busy } = await watch(() => measure(seconds));
+      if (round > 0) {
+        figures.get(name)!.push(figure);
+        if (busy !== null) processors.get(name)!.push(busy);
+      }
+      const which = round > 0 ? `round ${round}/${measured}` : 'warm-up';
+      progress(`${which}  ${name}: ${formatFigure(figure)} ${contest.unit}`);
+    }
+  }
+  return {
+    unit: contest.unit,
+    conditions: contest.conditions,
+    contestants: contest.contestants.map(({ name, does }) => {
+      const own = figures.get(name)!;
+      return { name, does, figures: own, spread: spreadOf(own), processors: medianOf(processors.get(name)!) };
+    }),
+    comparisons: contest.comparisons.map((comparison) => judge(comparison, figures)),
+  };
+}
+
+async function watch(
+  measure: () => Promise<number>,
+): Promise<{ figure: number; busy: ProcessorTime | null }> {
+  const before = processorTime();
+  const startedAtMs = performance.now();
+  const figure = await measure();
+  const seconds = (performance.now() - startedAtMs) / 1_000;
+  const after = processorTime();
+  return { figure, busy: before === null || after === null ? null : processorsBusy(before, after, seconds) };
+}
+
+function medianOf(rounds: readonly ProcessorTime[]): ProcessorTime | null {
+  if (rounds.length === 0) return null;
+  const median = (role: keyof ProcessorTime): number => spreadOf(rounds.map((round) => round[role])).median;
+  return {
+    program: median('program'),
+    postgresql: median('postgresql'),
+    rabbitmq: median('rabbitmq'),
+    load: median('load'),
+  };
+}
+
+/** The ratio of each round's two figures, which stood next to each other in time; the goal is judged by their median. */
+export function judge(
+  comparison: Comparison,
+  figures: ReadonlyMap<string, readonly number[]>,
+): ComparisonResult {
+  const { of, against, goal } = comparison;
+  const own = figures.get(of) ?? [];
+  const ratios = own.map((figure, round) => {
+    const other = typeof against === 'number' ? against : figures.get(against)?.[round];
+    if (other === undefined) throw new RangeError(`${String(against)} has no figure for round ${round + 1}`);
+    return figure / other;
+  });
+  const ratio = spreadOf(ratios);
+  return {
+    ...comparison,
+    ratio,
+    met: 'atLeast' in goal ? ratio.median >= goal.atLeast : ratio.median <= goal.atMost,
+  };
+}
+
+/** Three significant digits below 1000, whole numbers above. */
+export function formatFigure(value: number): string {
+  if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US');
+  return String(Number(value.toPrecision(3)));
+}

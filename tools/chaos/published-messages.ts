@@ -1,0 +1,103 @@
+import amqp from 'amqplib';
+import type { BusName, TestPlatform } from '#platform/test-platform.ts';
+import type { BusinessUnitChange } from './load/journal.ts';
+
+/** A message as it was published. */
+export interface PublishedMessage {
+  readonly name: string;
+  readonly messageId: string;
+  readonly message: Readonly<Record<string, unknown>>;
+}
+
+/** Holds a copy of every event. */
+export const COPIES_QUEUE = 'chaos.copies';
+const NAMESPACE = 'Platform.Contracts';
+const EXCHANGES: Readonly<Record<BusName, readonly string[]>> = {
+  main: ['IBusinessUnitChangeV1', 'ScheduleCreatedEvent', 'TaskInstanceCompletedEvent'],
+  scheduling: ['ITaskInstanceGenerationRequested', 'IScheduleCreatedEvent', 'ScheduledMessageEvent'],
+};
+const BUSES: readonly BusName[] = ['main', 'scheduling'];
+const IDLE_MS = 1_500;
+
+/** Has a durable quorum queue on each bus take a copy of every event, in the order in which they were published. */
+export async function copyPublishedMessages(platform: TestPlatform): Promise<void> {
+  for (const bus of BUSES) {
+    await withChannel(platform, bus, async (channel) => {
+      await channel.assertQueue(COPIES_QUEUE, { durable: true, arguments: { 'x-queue-type': 'quorum' } });
+      for (const name of EXCHANGES[bus]) {
+        const exchange = `${NAMESPACE}:${name}`;
+        await channel.assertExchange(exchange, 'fanout', { durable: true });
+        await channel.bindQueue(COPIES_QUEUE, exchange, '');
+      }
+    });
+  }
+}
+
+/** Takes every copy: first of the main bus, then of the scheduling bus. */
+export async function readPublishedMessages(platform: TestPlatform): Promise<PublishedMessage[]> {
+  const found: PublishedMessage[] = [];
+  for (const bus of BUSES) {
+    await withChannel(platform, bus, async (channel) => {
+      let lastAtMs = performance.now();
+      await channel.consume(
+        COPIES_QUEUE,
+        (delivery) => {
+          lastAtMs = performance.now();
+          if (delivery !== null) found.push(readMessage(delivery));
+        },
+        { noAck: true },
+      );
+      await new Promise<void>((resolve) => {
+        const timer = setInterval(() => {
+          if (performance.now() - lastAtMs < IDLE_MS) return;
+          clearInterval(timer);
+          resolve();
+        }, 100);
+      });
+    });
+  }
+  return found;
+}
+
+/** Publishes a change again under its own id. */
+export async function republishChange(platform: TestPlatform, change: BusinessUnitChange): Promise<void> {
+  const name = 'IBusinessUnitChangeV1';
+  const envelope = {
+    messageId: change.eventId,
+    messageType: [`urn:message:${NAMESPACE}:${name}`],
+    message: change,
+  };
+  await withChannel(platform, 'main', async (channel) => {
+    channel.publish(`${NAMESPACE}:${name}`, '', Buffer.from(JSON.stringify(envelope)), {
+      contentType: 'application/vnd.masstransit+json',
+      messageId: change.eventId,
+      persistent: true,
+    });
+    await channel.waitForConfirms();
+  });
+}
+
+function readMessage({ content, fields }: amqp.ConsumeMessage): PublishedMessage {
+  const envelope = JSON.parse(content.toString()) as Pick<PublishedMessage, 'messageId' | 'message'>;
+  const name = fields.exchange.slice(NAMESPACE.length + 1);
+  return { name, messageId: envelope.messageId, message: envelope.message };
+}
+
+async function withChannel(
+  { settings }: TestPlatform,
+  bus: BusName,
+  work: (channel: amqp.ConfirmChannel) => Promise<void>,
+): Promise<void> {
+  const connection = await amqp.connect(bus === 'main' ? settings.mainBusUrl : settings.schedulingBusUrl, {
+    timeout: 5_000,
+  });
+  // A connection that breaks fails what is being done on it, which is where it is noticed.
+  connection.on('error', () => undefined);
+  try {
+    const channel = await connection.createConfirmChannel();
+    channel.on('error', () => undefined);
+    await work(channel);
+  } finally {
+    await connection.close().catch(() => undefined);
+  }
+}

@@ -1,5 +1,0 @@
-// `npm run fuzz`: see main.ts.
-import { ensureRuntime, runProgram } from '#infrastructure/install.mjs';
-
-ensureRuntime();
-runProgram('tools/fuzz/main.ts', process.argv.slice(2));

@@ -1,5 +1,0 @@
-// `npm run leak`: see leak/main.ts.
-import { ensureRuntime, runProgram } from '#infrastructure/install.mjs';
-
-ensureRuntime();
-runProgram('tools/fuzz/leak/main.ts', process.argv.slice(2));

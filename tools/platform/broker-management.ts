@@ -1,0 +1,196 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** How many messages and consumers a queue has. Statistics lag by up to five seconds. */
+export interface QueueState {
+  messages: number;
+  consumers: number;
+}
+
+/** A queue as it was declared, and what lies in it. */
+export interface QueueDeclaration {
+  name: string;
+  messages?: number;
+  durable: boolean;
+  exclusive: boolean;
+  arguments: Record<string, unknown>;
+}
+
+/** What was agreed on a connection, and what a channel asked for. */
+export interface ClientSettings {
+  connections: { frame_max: number }[];
+  channels: { prefetch_count: number; global_prefetch_count: number }[];
+}
+
+/** A message taken from a queue. */
+export interface ReceivedMessage {
+  body: string;
+  exchange: string;
+  routingKey: string;
+  headers: Record<string, unknown>;
+  properties: Record<string, unknown>;
+  redelivered: boolean;
+}
+
+/** A message to publish. */
+export interface OutgoingMessage {
+  body: string;
+  routingKey?: string;
+  /** AMQP properties in the management API's spelling, e.g. `content_type`, `message_id`, `headers`. */
+  properties?: Record<string, unknown>;
+}
+
+interface ManagementMessage {
+  payload: string;
+  exchange: string;
+  routing_key: string;
+  redelivered: boolean;
+  properties: Record<string, unknown> & { headers?: Record<string, unknown> };
+}
+
+const LEADER_MS = 5_000;
+/** What the management API says of a negative confirm. */
+const REFUSED = 'rejected Unable to publish message';
+
+/** One virtual host of a broker as its management API shows it. */
+export class BrokerManagement {
+  private readonly authorization: string;
+  private readonly origin: string;
+  private readonly vhost: string;
+
+  constructor(managementUrl: string, vhost: string) {
+    this.vhost = vhost;
+    const url = new URL(managementUrl);
+    const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+    this.authorization = `Basic ${Buffer.from(user).toString('base64')}`;
+    this.origin = url.origin;
+  }
+
+  /** Null when there is no such queue. */
+  async queue(name: string): Promise<QueueState | null> {
+    const found = await this.find<Partial<QueueState>>(`queues/${this.scope}/${encodeURIComponent(name)}`);
+    return found === null ? null : { messages: found.messages ?? 0, consumers: found.consumers ?? 0 };
+  }
+
+  /** Names of all queues, sorted. */
+  async queues(): Promise<string[]> {
+    const queues = await this.send<{ name: string }[]>('GET', `queues/${this.scope}`);
+    return queues.map(({ name }) => name).sort();
+  }
+
+  /** All queues with how they were declared. */
+  queueDeclarations(): Promise<QueueDeclaration[]> {
+    return this.send('GET', `queues/${this.scope}`);
+  }
+
+  /** The connections to the virtual host and their channels. Statistics lag by up to five seconds. */
+  async clientSettings(): Promise<ClientSettings> {
+    return {
+      connections: await this.send('GET', `vhosts/${this.scope}/connections`),
+      channels: await this.send('GET', `vhosts/${this.scope}/channels`),
+    };
+  }
+
+  /** Null when there is no such exchange. */
+  async exchange(name: string): Promise<{ type: string; durable: boolean } | null> {
+    return this.find(`exchanges/${this.scope}/${encodeURIComponent(name)}`);
+  }
+
+  /** Takes up to `count` messages from a queue, oldest first. */
+  async get(queue: string, count: number): Promise<ReceivedMessage[]> {
+    const path = `queues/${this.scope}/${encodeURIComponent(queue)}/get`;
+    const body = { count, ackmode: 'ack_requeue_false', encoding: 'auto' };
+    const messages = await this.send<ManagementMessage[]>('POST', path, body);
+    return messages.map((message) => ({
+      body: message.payload,
+      exchange: message.exchange,
+      routingKey: message.routing_key,
+      headers: message.properties.headers ?? {},
+      properties: message.properties,
+      redelivered: message.redelivered,
+    }));
+  }
+
+  /**
+   * Publishes; true when at least one queue got the message. An empty exchange name reaches a queue by routing key. A quorum queue
+   * refuses what comes before it has its leader, as a publisher's confirm would say: then it is published again, for up to 5 s.
+   */
+  async publish(
+    exchange: string,
+    { body, routingKey = '', properties = {} }: OutgoingMessage,
+  ): Promise<boolean> {
+    const path = `exchanges/${this.scope}/${encodeURIComponent(exchange === '' ? 'amq.default' : exchange)}/publish`;
+    const message = { routing_key: routingKey, payload: body, payload_encoding: 'string', properties };
+    const deadline = performance.now() + LEADER_MS;
+    for (;;) {
+      const response = await this.request('POST', path, message);
+      const isRefused = response.status === 400 && (await response.clone().text()).includes(REFUSED);
+      if (!isRefused || performance.now() >= deadline)
+        return (await read<{ routed: boolean }>(response, path)).routed;
+      await delay(20);
+    }
+  }
+
+  /** Declares a queue bound to a durable fanout exchange (made if missing), to see what is published there. */
+  async bindQueue(exchange: string, queue: string): Promise<void> {
+    const [exchangeName, queueName] = [exchange, queue].map(encodeURIComponent);
+    await this.send('PUT', `exchanges/${this.scope}/${exchangeName}`, { type: 'fanout', durable: true });
+    await this.send('PUT', `queues/${this.scope}/${queueName}`, { durable: true });
+    await this.send('POST', `bindings/${this.scope}/e/${exchangeName}/q/${queueName}`, { routing_key: '' });
+  }
+
+  /** The broker's own account of its nodes; seconds old. */
+  nodes(): Promise<{ mem_alarm: boolean; disk_free_alarm: boolean }[]> {
+    return this.send('GET', 'nodes');
+  }
+
+  /** The broker's version. */
+  async version(): Promise<string> {
+    return (await this.send<{ rabbitmq_version: string }>('GET', 'overview')).rabbitmq_version;
+  }
+
+  /** Makes the virtual host and gives this user all rights on it. */
+  async createVhost(): Promise<void> {
+    const user =
+      Buffer.from(this.authorization.slice('Basic '.length), 'base64').toString().split(':', 1)[0] ?? '';
+    await this.send('PUT', `vhosts/${this.scope}`);
+    const everything = { configure: '.*', write: '.*', read: '.*' };
+    await this.send('PUT', `permissions/${this.scope}/${encodeURIComponent(user)}`, everything);
+  }
+
+  /** Removes the virtual host with everything in it; connections to it are closed. */
+  async deleteVhost(): Promise<void> {
+    await this.send('DELETE', `vhosts/${this.scope}`);
+  }
+
+  /** Closes every connection to the virtual host, as an operator would. */
+  async closeConnections(): Promise<void> {
+    const connections = await this.send<{ name: string }[]>('GET', `vhosts/${this.scope}/connections`);
+    for (const { name } of connections) await this.send('DELETE', `connections/${encodeURIComponent(name)}`);
+  }
+
+  private get scope(): string {
+    return encodeURIComponent(this.vhost);
+  }
+
+  private async find<T>(path: string): Promise<T | null> {
+    const response = await this.request('GET', path);
+    if (response.status === 404) return null;
+    return read<T>(response, path);
+  }
+
+  private async send<T>(method: string, path: string, body?: object): Promise<T> {
+    return read<T>(await this.request(method, path, body), path);
+  }
+
+  private request(method: string, path: string, body?: object): Promise<Response> {
+    const headers = { authorization: this.authorization, 'content-type': 'application/json' };
+    const payload = body === undefined ? {} : { body: JSON.stringify(body) };
+    return fetch(`${this.origin}/api/${path}`, { method, headers, ...payload });
+  }
+}
+
+async function read<T>(response: Response, path: string): Promise<T> {
+  const text = await response.text();
+  if (!response.ok) throw new Error(`broker management answered ${response.status} to ${path}: ${text}`);
+  return (text === '' ? undefined : JSON.parse(text)) as T;
+}

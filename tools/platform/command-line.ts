@@ -1,0 +1,62 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { FriendlyError } from './errors.ts';
+
+/** A mistake in the command line; the message is for the user. */
+export class ArgumentsError extends Error {}
+
+/** A command line as its users write it; what it cannot parse is thrown as ArgumentsError. @param name e.g. `npm start` */
+export function commandLine(name: string, usage: string, description: string): Command {
+  return new Command(name)
+    .usage(usage)
+    .description(description)
+    .helpOption('-h, --help', 'this text')
+    .configureHelp({
+      // A flag that is off by default needs no word about it.
+      optionDescription: ({ description, defaultValue }) =>
+        ['string', 'number'].includes(typeof defaultValue) ? `${description} (${defaultValue})` : description,
+    })
+    .configureOutput({ writeErr: () => undefined })
+    .exitOverride(({ exitCode, message }) => {
+      if (exitCode === 0) process.exit(0);
+      throw new ArgumentsError(
+        `${message.replace(/^error: /, '')}\nUsage: ${name} ${usage}; see ${name} -- --help`,
+      );
+    });
+}
+
+/** For an option's value. @throws {InvalidArgumentError} */
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(text);
+}
+
+/** For an option whose value is some of `known`, separated by commas. @throws {InvalidArgumentError} that lists them */
+export function someOf<T extends string>(known: readonly T[]): (list: string) => T[] {
+  return (list) =>
+    list.split(',').map((name) => {
+      const found = known.find((one) => one === name);
+      if (found === undefined) throw new InvalidArgumentError(`It takes some of: ${known.join(', ')}.`);
+      return found;
+    });
+}
+
+/** Runs a program; what it throws is told, and ends it: with 2 for a mistake in the command line, else with `failure`. */
+export function runMain(main: () => void | Promise<void>, failure = 1): void {
+  Promise.resolve()
+    .then(main)
+    .catch((error: unknown) => {
+      complain(error);
+      process.exit(error instanceof ArgumentsError ? 2 : failure);
+    });
+}
+
+/** Without a stack where the message is all that the user needs. */
+export function complain(error: unknown): void {
+  const isForUser = error instanceof FriendlyError || error instanceof ArgumentsError;
+  console.error(isForUser ? `✘ ${error.message}` : error);
+}
+
+/** Calls `end` on the signals that ask a process to end. */
+export function onEndSignal(end: (signal: NodeJS.Signals) => void): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(signal));
+}

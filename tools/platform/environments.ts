@@ -1,0 +1,175 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import type { DatabaseUrls } from './databases.ts';
+import type { PortTable } from './ports.ts';
+import type { Deployable, Service, ServiceName } from './programs.ts';
+import type { Variables } from './state-folder.ts';
+
+/** Everything that the programs' environments are made from. */
+export interface PlatformSettings {
+  readonly ports: PortTable;
+  readonly databases: Readonly<Record<ServiceName, DatabaseUrls>>;
+  /** AMQP addresses with their virtual hosts; npm start has one for both. */
+  readonly mainBusUrl: string;
+  readonly schedulingBusUrl: string;
+  /** The random secret of this state folder called `name`. */
+  readonly secret: (name: string) => string;
+  /** Where neighbours keep what they heard. */
+  readonly neighboursFolder: string;
+}
+
+/** Password of every development identity. Source: the development identities in the README. */
+export const DEVELOPMENT_PASSWORD = 'Demo-Passw0rd!';
+const TOKEN_AUDIENCE = 'property-platform';
+/** The auth service as the identity provider knows it. */
+const OPENID_CLIENT_ID = 'auth-service';
+
+/** The address of a program on this machine. */
+export function localUrl(port: number): string {
+  return `http://127.0.0.1:${port}`;
+}
+
+/** Where every program answers, by the variables that the tour and other callers read. */
+export function addressVariables(ports: PortTable): Variables {
+  return {
+    AUTH_URL: localUrl(ports.auth),
+    SETTINGS_URL: localUrl(ports.settings),
+    TASK_URL: localUrl(ports.task),
+    CUSTOMERS_URL: localUrl(ports.customers),
+    SCHEDULING_URL: localUrl(ports.scheduling),
+    RECEIVER_URL: localUrl(ports.completions),
+    IDENTITY_PROVIDER_URL: localUrl(ports.openid),
+  };
+}
+
+/** Environment of a service's main program. */
+export function serviceEnvironment(service: Service, settings: PlatformSettings): Variables {
+  return {
+    ...commonVariables(service, settings),
+    METRICS_PORT: String(settings.ports[service.metricsPort]),
+    DATABASE_URL: settings.databases[service.service].app,
+    ...tokenVariables(settings),
+    CURSOR_HMAC_KEY: settings.secret(`${service.service}-cursor-hmac-key`),
+    ...SPECIFIC[service.service](settings),
+  };
+}
+
+/** Environment of a service's main program in production. Without single sign-on: its provider here has no certificate, which production
+ *  refuses. */
+export function productionEnvironment(service: Service, settings: PlatformSettings): Variables {
+  const variables = Object.entries(serviceEnvironment(service, settings));
+  const kept = variables.filter(([name]) => !/^(OPENID|DEVELOPMENT)_/.test(name));
+  return { ...Object.fromEntries(kept), NODE_ENV: 'production', SHUTDOWN_GRACE_MS: '0' };
+}
+
+/** Environment of a service's migrate program, and of loading the development identities. */
+export function ownerEnvironment(service: Service, settings: PlatformSettings): Variables {
+  return {
+    ...serviceEnvironment(service, settings),
+    MIGRATION_DATABASE_URL: settings.databases[service.service].owner,
+  };
+}
+
+/** What is left of `ownerEnvironment` for a service's main program. */
+export function withoutOwner({ MIGRATION_DATABASE_URL: _owner, ...variables }: Variables): Variables {
+  return variables;
+}
+
+/** Environment of a neighbour. */
+export function neighbourEnvironment(neighbour: Deployable, settings: PlatformSettings): Variables {
+  return {
+    ...commonVariables(neighbour, settings),
+    ...tokenVariables(settings),
+    ...busVariables(settings),
+    STATE_DIRECTORY: settings.neighboursFolder,
+    CLIENT_ID: OPENID_CLIENT_ID,
+    CLIENT_SECRET: settings.secret('openid-client-secret'),
+    USER_PASSWORD: DEVELOPMENT_PASSWORD,
+    REDIRECT_URIS: ['openId', 'user/AzureADLogOn']
+      .map((path) => `${localUrl(settings.ports.auth)}/auth/token/${path}`)
+      .join(','),
+  };
+}
+
+function commonVariables(deployable: Deployable, { ports }: PlatformSettings): Variables {
+  return { NODE_ENV: 'development', HOST: '127.0.0.1', PORT: String(ports[deployable.port]) };
+}
+
+/** What checking access tokens takes. */
+export function tokenVariables({ ports, secret }: PlatformSettings): Variables {
+  return {
+    TOKEN_ISSUER: localUrl(ports.auth),
+    TOKEN_AUDIENCE,
+    ACCESS_TOKEN_HMAC_KEY: secret('access-token-hmac-key'),
+    ACCESS_TOKEN_HMAC_KEY_ID: 'access-development',
+    AUTH_SERVICE_URL: localUrl(ports.auth),
+  };
+}
+
+function busVariables({ mainBusUrl, schedulingBusUrl }: PlatformSettings): Variables {
+  return {
+    RABBITMQ_MAIN_URL: mainBusUrl,
+    RABBITMQ_SCHEDULING_URL: schedulingBusUrl,
+    MESSAGE_NAMESPACE: 'Platform.Contracts',
+  };
+}
+
+/** How a service proves to the auth service who it is. */
+function ownIdentity({ secret }: PlatformSettings): Variables {
+  return {
+    SERVICE_APPLICATION_KEY: 'platform-services',
+    SERVICE_SHARED_SECRET: secret('service-shared-secret'),
+    SERVICE_USER_NAME: 'svc.platform',
+  };
+}
+
+const SPECIFIC: Readonly<Record<ServiceName, (settings: PlatformSettings) => Variables>> = {
+  auth: (settings) => ({
+    REFRESH_TOKEN_HMAC_KEY: settings.secret('refresh-token-hmac-key'),
+    REFRESH_TOKEN_HMAC_KEY_ID: 'refresh-development',
+    SECRET_ENCRYPTION_KEY: settings.secret('secret-encryption-key'),
+    CUSTOMERS_SERVICE_URL: localUrl(settings.ports.customers),
+    USER_FLOW_DEFAULT_APPLICATION: 'demo-backend',
+    DEVELOPMENT_SERVICE_SECRET: settings.secret('service-shared-secret'),
+    OPENID_ISSUER: localUrl(settings.ports.openid),
+    OPENID_CLIENT_ID,
+    OPENID_CLIENT_SECRET: settings.secret('openid-client-secret'),
+    OPENID_REDIRECT_URI: `${localUrl(settings.ports.auth)}/auth/token/openId`,
+    OPENID_DEFAULT_APPLICATION: 'demo-backend',
+    OPENID_HTTP_ALLOWED: 'true',
+  }),
+  settings: ownIdentity,
+  task: (settings) => ({ ...ownIdentity(settings), ...busVariables(settings) }),
+};
+
+/** Claims that a caller has over the usual ones of an internal partner. */
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** A genuine HS256 access token of these services, signed with their configured key. */
+export function makeAccessToken({ ports, secret }: PlatformSettings, claims: Claims = {}): string {
+  const now = Math.floor(Date.now() / 1_000);
+  const header = { alg: 'HS256', kid: 'access-development', typ: 'at+jwt' };
+  const payload = {
+    iss: localUrl(ports.auth),
+    aud: 'property-platform',
+    sub: 'userid:9001',
+    jti: randomUUID(),
+    iat: now,
+    nbf: now,
+    exp: now + 86_400,
+    client_id: 'demo-backend',
+    auth_time: now,
+    identityType: 'internal-legacy',
+    userId: 9001,
+    name: 'Ivy Internal',
+    personas: 1,
+    roles: [],
+    facilities: [],
+    groups: ['Dispatch'],
+    ...claims,
+  };
+  const signed = [header, payload]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.');
+  const key = Buffer.from(secret('access-token-hmac-key'), 'base64url');
+  return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
+}

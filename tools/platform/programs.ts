@@ -1,0 +1,188 @@
+import { readFileSync } from 'node:fs';
+import type { PortName } from './ports.ts';
+import { WORKSPACE } from './state-folder.ts';
+import { type ProcessSpec, type SupervisedProcess, type Supervisor, waitUntilReady } from './supervisor.ts';
+import { answersOk } from './waiting.ts';
+
+/** A program of the platform: what npm start builds, starts and waits for. */
+export interface Deployable {
+  /** Name of its process, log file and progress line. */
+  readonly name: string;
+  /** Bundle in dist/. */
+  readonly bundle: string;
+  readonly port: PortName;
+}
+
+/** A service with a database of its own. */
+export interface Service extends Deployable {
+  readonly service: ServiceName;
+  readonly migrate: string;
+  readonly metricsPort: PortName;
+}
+
+export type ServiceName = 'auth' | 'settings' | 'task';
+
+/** The project folders that `tools/build/bundle.ts` is called with. */
+export const PROJECT_ROOTS = [
+  'apps/auth-service',
+  'apps/settings-service',
+  'apps/task-service',
+  'tools/neighbours',
+];
+
+function service(name: ServiceName): Service {
+  return {
+    service: name,
+    name: `${name}-service`,
+    bundle: `dist/apps/${name}-service/main.js`,
+    migrate: `dist/apps/${name}-service/migrate.js`,
+    port: name,
+    metricsPort: `${name}-metrics`,
+  };
+}
+
+export const SERVICE_NAMES = ['auth', 'settings', 'task'] as const satisfies readonly ServiceName[];
+export const SERVICES: readonly Service[] = SERVICE_NAMES.map(service);
+
+/** Loads ivy, carl and the others into the auth service's database. */
+export const LOAD_IDENTITIES = 'dist/apps/auth-service/load-development-identities.js';
+
+export const NEIGHBOURS: readonly Deployable[] = [
+  { name: 'customers', bundle: 'dist/tools/neighbours/customers.js', port: 'customers' },
+  { name: 'scheduling', bundle: 'dist/tools/neighbours/scheduling.js', port: 'scheduling' },
+  {
+    name: 'completion-receiver',
+    bundle: 'dist/tools/neighbours/completion-receiver.js',
+    port: 'completions',
+  },
+  { name: 'identity-provider', bundle: 'dist/tools/neighbours/identity-provider.js', port: 'openid' },
+];
+
+/** The service of this name. */
+export function serviceOf(name: ServiceName): Service {
+  const found = SERVICES.find(({ service }) => service === name);
+  if (found === undefined) throw new RangeError(`there is no service ${name}`);
+  return found;
+}
+
+/** Stages after the private servers' (0 PostgreSQL and epmd, 1 RabbitMQ); the highest stops first. */
+export const NEIGHBOUR_STAGE = 2;
+const SERVICE_STAGE = 3;
+const READY_TIMEOUT_MS = 100_000;
+/** A service ends its own shutdown after 25 s (SHUTDOWN_TIMEOUT_MS). */
+const GRACE_MS = 30_000;
+
+/** What a process of the platform runs. */
+export interface ProgramSpec {
+  readonly name: string;
+  /** Options of Node, the program, and its arguments. */
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly port: number;
+  /** Answers 200 when the program is ready. */
+  readonly readyPath?: string;
+  readonly stage?: number;
+}
+
+/** A place for one process of the platform: a port, an environment, and the process there, which may be ended and started again. */
+export class Program {
+  readonly name: string;
+  readonly port: number;
+  readonly url: string;
+  /** A file for each process that has run here. */
+  readonly logFiles: string[] = [];
+  /** From the start of the last process to its first good answer. */
+  readyAfterMs = 0;
+  readonly #supervisor: Supervisor;
+  readonly #spec: ProgramSpec;
+  #process: SupervisedProcess | null = null;
+  #startedAtMs = 0;
+
+  constructor(supervisor: Supervisor, spec: ProgramSpec) {
+    this.#supervisor = supervisor;
+    this.#spec = spec;
+    this.name = spec.name;
+    this.port = spec.port;
+    this.url = `http://127.0.0.1:${spec.port}`;
+  }
+
+  /** Starts a process and waits until it is ready. @param intervalMs between two looks */
+  async start(intervalMs?: number): Promise<this> {
+    await this.spawn();
+    await this.untilReady(intervalMs);
+    return this;
+  }
+
+  async spawn(): Promise<void> {
+    const { name, args, env, stage = SERVICE_STAGE } = this.#spec;
+    const generation = this.logFiles.length + 1;
+    this.#startedAtMs = performance.now();
+    const spec = nodeProcess(generation === 1 ? name : `${name}-${generation}`, args, env);
+    this.#process = await this.#supervisor.spawn({ ...spec, stage });
+    this.logFiles.push(this.#process.logFile);
+  }
+
+  async untilReady(intervalMs?: number): Promise<void> {
+    await waitUntilReady(this.process, () => this.isReady(), READY_TIMEOUT_MS, intervalMs);
+    this.readyAfterMs = performance.now() - this.#startedAtMs;
+  }
+
+  isReady(): Promise<boolean> {
+    return answersOk(`${this.url}${this.#spec.readyPath ?? '/health/ready'}`)();
+  }
+
+  get process(): SupervisedProcess {
+    if (this.#process === null) throw new Error(`${this.name} was never started`);
+    return this.#process;
+  }
+
+  get pid(): number {
+    return this.process.pid;
+  }
+
+  hasEnded(): boolean {
+    return this.process.hasEnded();
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    process.kill(this.pid, signal);
+  }
+
+  /** Waits for the end. Gives the exit code; null when a signal ended it. */
+  async exited(): Promise<number | null> {
+    await this.process.ended;
+    return this.process.exitCode();
+  }
+
+  /** Ends it, if it still runs, and gives its exit code. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    if (!this.hasEnded()) this.signal(signal);
+    return this.exited();
+  }
+
+  /** What its processes have written so far. */
+  log(): string {
+    return this.logFiles.map((file) => readFileSync(file, 'utf8')).join('');
+  }
+}
+
+/** A process of Node in the workspace. */
+export function nodeProcess(name: string, args: readonly string[], env: NodeJS.ProcessEnv): ProcessSpec {
+  return {
+    name,
+    stage: SERVICE_STAGE,
+    command: process.execPath,
+    args,
+    env,
+    cwd: WORKSPACE,
+    graceMs: GRACE_MS,
+  };
+}
+
+/** Bundles projects into `dist`. @throws {FriendlyError} with the end of what the bundler wrote */
+export function build(
+  supervisor: Supervisor,
+  projectRoots: readonly string[] = PROJECT_ROOTS,
+): Promise<void> {
+  return supervisor.run(nodeProcess('build', ['tools/build/bundle.ts', ...projectRoots], process.env));
+}

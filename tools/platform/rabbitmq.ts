@@ -1,0 +1,245 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { FriendlyError } from './errors.ts';
+import {
+  findInstalledRabbitmq,
+  findOnPath,
+  hasDebianPackages,
+  unpackRabbitmq,
+} from './rabbitmq-installation.ts';
+import type { RabbitmqInstallation } from './rabbitmq-installation.ts';
+import { makeOwnedFolder } from './run-as.ts';
+import { endProcess, waitUntilReady, type ServerPlace } from './supervisor.ts';
+import { answersOk } from './waiting.ts';
+
+/** The ports of a private node, all on 127.0.0.1. */
+export interface RabbitmqPorts {
+  readonly amqp: number;
+  readonly management: number;
+  readonly distribution: number;
+  readonly epmd: number;
+}
+
+const run = promisify(execFile);
+const NAME = 'rabbitmq';
+const USER = 'platform';
+const EPMD_STAGE = 0;
+const NODE_STAGE = 1;
+const START_TIMEOUT_MS = 120_000;
+const DOCKER_IMAGE = 'rabbitmq:4-management';
+const DOCKER_TIMEOUT_MS = 300_000;
+
+/**
+ * A private RabbitMQ node with its management API on 127.0.0.1, from the first source that this machine has: an installed
+ * rabbitmq-server, Debian's packages unpacked in private, Docker. It may be ended, and started again on the same data.
+ */
+export class Rabbitmq {
+  readonly #place: ServerPlace;
+  readonly #folder: string;
+  readonly ports: RabbitmqPorts;
+  #installation: RabbitmqInstallation | null = null;
+
+  constructor(place: ServerPlace, ports: RabbitmqPorts) {
+    this.#place = place;
+    this.#folder = join(place.folder, NAME);
+    this.ports = ports;
+  }
+
+  /** Its AMQP address, without a virtual host. */
+  get url(): string {
+    return `amqp://${USER}:${this.#password}@127.0.0.1:${this.ports.amqp}`;
+  }
+
+  /** Its management API. */
+  get managementUrl(): string {
+    return `http://${USER}:${this.#password}@127.0.0.1:${this.ports.management}`;
+  }
+
+  /** Said to the user once it runs: where it comes from. */
+  get origin(): string {
+    return this.#installation?.origin ?? `Docker (${DOCKER_IMAGE})`;
+  }
+
+  /** @throws {FriendlyError} when this machine has no source for it */
+  async start(): Promise<void> {
+    this.#installation ??= findInstalledRabbitmq();
+    let whyNotDebian = 'this is not a Debian-like system';
+    if (this.#installation === null && hasDebianPackages()) {
+      this.#installation = await unpackRabbitmq(this.#place.cacheFolder).catch((error: Error) => {
+        whyNotDebian = error.message.trim();
+        return null;
+      });
+    }
+    if (this.#installation !== null) return this.#startNode(this.#installation);
+    if (await isDockerUsable()) return this.#startInDocker();
+    throw new FriendlyError(
+      "No RabbitMQ: none is installed, Docker is not usable, and Debian's packages could not be fetched " +
+        `(${whyNotDebian}). Install rabbitmq-server, or name a broker: RABBITMQ_URL=amqp://user:password@host:5672 npm start`,
+    );
+  }
+
+  /** Ends it: in order, or every process of it at once. */
+  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    return endProcess(this.#place.supervisor, NAME, signal);
+  }
+
+  /** Runs `rabbitmqctl`. @throws {FriendlyError} where the installation has none */
+  async control(...args: string[]): Promise<void> {
+    const home = this.#installation?.home ?? null;
+    if (this.#installation === null || home === null)
+      throw new FriendlyError(`There is no rabbitmqctl for a broker from ${this.origin}.`);
+    const env = this.#environment(this.#installation);
+    await run(join(home, 'sbin/rabbitmqctl'), args, { env, cwd: this.#folder, ...this.#place.runAs });
+  }
+
+  get #password(): string {
+    return this.#place.secret(NAME);
+  }
+
+  async #startNode(installation: RabbitmqInstallation): Promise<void> {
+    const { supervisor, runAs } = this.#place;
+    this.#writeConfiguration();
+    const common = { env: this.#environment(installation), cwd: this.#folder, runAs };
+    // In the foreground and as our child: left to itself Erlang starts a daemon that stays for good.
+    if (supervisor.find('epmd')?.hasEnded() !== false)
+      await supervisor.spawn({
+        ...common,
+        name: 'epmd',
+        stage: EPMD_STAGE,
+        command: installation.epmd,
+        args: ['-port', String(this.ports.epmd), '-address', '127.0.0.1'],
+        graceMs: 2_000,
+      });
+    const node = await supervisor.spawn({
+      ...common,
+      name: NAME,
+      stage: NODE_STAGE,
+      command: installation.server,
+      args: [],
+      graceMs: 20_000,
+    });
+    await waitUntilReady(node, () => this.#isServing(), START_TIMEOUT_MS);
+  }
+
+  async #startInDocker(): Promise<void> {
+    const { supervisor } = this.#place;
+    const name = `property-platform-${createHash('sha256').update(this.#folder).digest('hex').slice(0, 12)}`;
+    const { amqp, management } = this.ports;
+    supervisor.rememberContainer(name);
+    await run('docker', ['rm', '--force', name]);
+    const container = await supervisor.spawn({
+      name: NAME,
+      stage: NODE_STAGE,
+      command: 'docker',
+      args: [
+        ...[
+          'run',
+          '--rm',
+          '--name',
+          name,
+          '--hostname',
+          'localhost',
+          '--volume',
+          `${name}:/var/lib/rabbitmq`,
+        ],
+        ...['--publish', `127.0.0.1:${amqp}:5672`, '--publish', `127.0.0.1:${management}:15672`],
+        ...['--env', 'RABBITMQ_DEFAULT_USER', '--env', 'RABBITMQ_DEFAULT_PASS', DOCKER_IMAGE],
+      ],
+      // By environment, not by argument: arguments are visible to every user of the machine.
+      env: { ...process.env, RABBITMQ_DEFAULT_USER: USER, RABBITMQ_DEFAULT_PASS: this.#password },
+      cwd: '/',
+      graceMs: 20_000,
+    });
+    await waitUntilReady(container, () => this.#isServing(), DOCKER_TIMEOUT_MS);
+  }
+
+  /** True when both the management API and the AMQP listener (which opens last) answer. */
+  async #isServing(): Promise<boolean> {
+    const authorization = `Basic ${Buffer.from(`${USER}:${this.#password}`).toString('base64')}`;
+    const overview = answersOk(`http://127.0.0.1:${this.ports.management}/api/overview`, { authorization });
+    return (await accepts(this.ports.amqp)) && (await overview());
+  }
+
+  #writeConfiguration(): void {
+    const { runAs } = this.#place;
+    makeOwnedFolder(this.#folder, runAs);
+    const own = (path: string): void => {
+      if (runAs) chownSync(path, runAs.uid, runAs.gid);
+    };
+    const texts = { enabled_plugins: '[rabbitmq_management].\n', 'rabbitmq.conf': this.#configuration() };
+    for (const [name, text] of Object.entries(texts)) {
+      writeFileSync(join(this.#folder, name), text, { mode: 0o600 });
+      own(join(this.#folder, name));
+    }
+    for (const name of ['home', 'data', 'log']) {
+      const folder = join(this.#folder, name);
+      if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
+      own(folder);
+    }
+  }
+
+  #configuration(): string {
+    return [
+      `listeners.tcp.1 = 127.0.0.1:${this.ports.amqp}`,
+      'management.tcp.ip = 127.0.0.1',
+      `management.tcp.port = ${this.ports.management}`,
+      `default_user = ${USER}`,
+      `default_pass = ${this.#password}`,
+      'cluster_formation.peer_discovery_backend = classic_config',
+      'log.console = true',
+      'log.console.level = info',
+      'log.file = false',
+      '',
+    ].join('\n');
+  }
+
+  #environment(installation: RabbitmqInstallation): NodeJS.ProcessEnv {
+    const folder = this.#folder;
+    const { ports } = this;
+    return {
+      PATH: [...installation.binFolders, process.env['PATH'] ?? ''].join(':'),
+      LANG: 'C.UTF-8',
+      HOME: join(folder, 'home'),
+      ...(installation.libraryFolders.length > 0
+        ? { LD_LIBRARY_PATH: installation.libraryFolders.join(':') }
+        : {}),
+      ...(installation.home === null ? {} : { RABBITMQ_HOME: installation.home }),
+      ERL_EPMD_PORT: String(ports.epmd),
+      ERL_EPMD_ADDRESS: '127.0.0.1',
+      RABBITMQ_NODENAME: 'platform@localhost',
+      RABBITMQ_NODE_PORT: String(ports.amqp),
+      RABBITMQ_DIST_PORT: String(ports.distribution),
+      RABBITMQ_MNESIA_BASE: join(folder, 'data'),
+      RABBITMQ_LOG_BASE: join(folder, 'log'),
+      RABBITMQ_PID_FILE: join(folder, 'pid'),
+      RABBITMQ_CONFIG_FILE: join(folder, 'rabbitmq.conf'),
+      RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'enabled_plugins'),
+      RABBITMQ_CONF_ENV_FILE: '/dev/null',
+      // Makes the start script become the Erlang machine instead of waiting beside it, so that a signal reaches the broker.
+      RUNNING_UNDER_SYSTEMD: 'true',
+      // The node talks to nobody else; and an idle machine stays idle (no busy waiting).
+      RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
+        '-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none',
+    };
+  }
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+}
+
+async function isDockerUsable(): Promise<boolean> {
+  if (findOnPath('docker') === null) return false;
+  return run('docker', ['info'], { timeout: 10_000 }).then(
+    () => true,
+    () => false,
+  );
+}

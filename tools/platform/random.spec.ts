@@ -1,0 +1,21 @@
+import { Random } from './random.ts';
+
+const draws = (random: Random): number[] => Array.from({ length: 5 }, () => random.integer(0, 1_000_000));
+
+describe('Random', () => {
+  it('gives the same sequence for the same seed and number', () => {
+    expect(draws(Random.ofStream(7, 123))).toEqual(draws(Random.ofStream(7, 123)));
+  });
+
+  it('gives other sequences for neighbouring seeds and numbers', () => {
+    const sequences = [Random.ofStream(7, 123), Random.ofStream(7, 124), Random.ofStream(8, 123)].map(
+      (random) => draws(random).join(),
+    );
+    expect(new Set(sequences).size).toBe(3);
+  });
+
+  it('stays within its bounds and reaches both', () => {
+    const random = Random.ofStream(1, 1);
+    expect(new Set(Array.from({ length: 200 }, () => random.integer(2, 4)))).toEqual(new Set([2, 3, 4]));
+  });
+});

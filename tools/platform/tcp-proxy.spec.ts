@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { TcpProxy } from './tcp-proxy.ts';
+import { eventually } from './waiting.ts';
+
+describe('TcpProxy', () => {
+  let server: Server;
+  let proxy: TcpProxy;
+  let client: Socket;
+  const heardByServer: string[] = [];
+  let serverSide: Socket;
+
+  beforeEach(async () => {
+    heardByServer.length = 0;
+    server = createServer((socket) => {
+      serverSide = socket;
+      socket.on('error', () => undefined);
+      socket.on('data', (data) => {
+        heardByServer.push(data.toString());
+        socket.write(data);
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    proxy = new TcpProxy(() => ({ host: '127.0.0.1', port: (server.address() as AddressInfo).port }));
+    await proxy.listen(0);
+    client = connect(proxy.port, '127.0.0.1');
+    client.on('error', () => undefined);
+    client.write('hello');
+    expect(String((await once(client, 'data'))[0])).toBe('hello');
+  });
+
+  afterEach(() => {
+    client.destroy();
+    void proxy.stop();
+    server.close();
+  });
+
+  it('resets both sides', async () => {
+    expect(proxy.reset()).toBe(1);
+    await eventually(() => expect(client.destroyed).toBe(true));
+    await eventually(() => expect(serverSide.destroyed).toBe(true));
+    expect(proxy.connections).toBe(0);
+  });
+
+  it('holds bytes back while stalled and delivers them afterwards', async () => {
+    proxy.freeze();
+    expect(proxy.connections).toBe(1);
+    client.write(' later');
+    await new Promise(setImmediate);
+    expect(heardByServer).toEqual(['hello']);
+    await proxy.restore();
+    await eventually(() => expect(heardByServer.join('')).toBe('hello later'));
+  });
+
+  it('leaves a client in the dark whose server has gone', async () => {
+    expect(proxy.halfOpen()).toBe(1);
+    await eventually(() => expect(serverSide.destroyed).toBe(true));
+    client.write('anybody?');
+    await new Promise(setImmediate);
+    expect(client.destroyed).toBe(false);
+    expect(heardByServer).toEqual(['hello']);
+    expect(proxy.halfOpen()).toBe(0);
+  });
+});

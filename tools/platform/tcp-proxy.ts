@@ -1,0 +1,181 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+
+/** A place that connections can go to. */
+export interface TcpTarget {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface Pair {
+  readonly client: Socket;
+  readonly upstream: Socket;
+  /** The upstream half is gone and the client does not know. */
+  isHalfOpen: boolean;
+}
+
+/** A TCP proxy between a process and a server, where the network breaks on command and leaves the server itself alone. */
+export class TcpProxy {
+  readonly #chooseTarget: () => TcpTarget | null;
+  readonly #pairs = new Set<Pair>();
+  /** The address given to `start()` by way of this proxy. */
+  url = '';
+  #server: Server;
+  #port = 0;
+  #isFrozen = false;
+
+  /** @param chooseTarget where a new connection goes; null: it is refused */
+  constructor(chooseTarget: () => TcpTarget | null) {
+    this.#chooseTarget = chooseTarget;
+    this.#server = this.#makeServer();
+  }
+
+  /** A proxy in front of one server, on a free port. @param targetUrl e.g. `postgres://…`; must name its port */
+  static async start(targetUrl: string): Promise<TcpProxy> {
+    const { hostname, port } = new URL(targetUrl);
+    const proxy = new TcpProxy(() => ({ host: hostname, port: Number(port) }));
+    await proxy.listen(0);
+    proxy.url = throughPort(targetUrl, proxy.port);
+    return proxy;
+  }
+
+  /** Listens on 127.0.0.1. @param port 0 for any free one */
+  async listen(port: number): Promise<void> {
+    this.#server.listen(port, '127.0.0.1');
+    await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Connections that stand now. */
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
+  /** Ends every connection in order; new ones pass. */
+  cut(): void {
+    for (const { client, upstream } of this.#pairs) {
+      client.destroy();
+      upstream.destroy();
+    }
+  }
+
+  /** Resets every connection, as a firewall or a dying router does. Gives how many. */
+  reset(): number {
+    const pairs = [...this.#pairs];
+    for (const { client, upstream } of pairs) {
+      client.resetAndDestroy();
+      upstream.resetAndDestroy();
+    }
+    return pairs.length;
+  }
+
+  /** Cuts every connection and refuses new ones. */
+  async refuse(): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.cut();
+    await closed;
+  }
+
+  /** Holds all bytes back, of old and new connections, as a stopped server or a lost network does. */
+  freeze(): void {
+    this.#isFrozen = true;
+    for (const pair of this.#pairs) pause(pair);
+  }
+
+  /** Everything passes again; what was held back arrives late. */
+  async restore(): Promise<void> {
+    this.#isFrozen = false;
+    for (const { client, upstream } of this.#pairs) {
+      client.resume();
+      upstream.resume();
+    }
+    if (this.#server.listening) return;
+    this.#server = this.#makeServer();
+    await this.listen(this.#port);
+  }
+
+  /** The server's side of every connection goes, and the client never hears of it. New connections work. Gives how many. */
+  halfOpen(): number {
+    const pairs = [...this.#pairs].filter((pair) => !pair.isHalfOpen);
+    for (const pair of pairs) {
+      pair.isHalfOpen = true;
+      pair.upstream.resetAndDestroy();
+      pair.client.removeAllListeners('data').on('data', () => undefined);
+    }
+    return pairs.length;
+  }
+
+  /** Sends `bytes` to every client, as if the target had; only between two of its own messages, so while nothing else is going on. */
+  inject(bytes: Buffer): void {
+    for (const { client } of this.#pairs) client.write(bytes);
+  }
+
+  /** Ends the proxy and its connections. */
+  stop(): Promise<void> {
+    return this.refuse();
+  }
+
+  #makeServer(): Server {
+    return createServer({ allowHalfOpen: true }, (client) => this.#accept(client));
+  }
+
+  #accept(client: Socket): void {
+    const target = this.#chooseTarget();
+    client.on('error', () => undefined);
+    if (target === null) {
+      client.resetAndDestroy();
+      return;
+    }
+    const pair: Pair = { client, upstream: connect({ ...target, allowHalfOpen: true }), isHalfOpen: false };
+    client.setNoDelay(true);
+    pair.upstream.setNoDelay(true);
+    this.#pairs.add(pair);
+    this.#join(pair, client, pair.upstream);
+    this.#join(pair, pair.upstream, client);
+    if (this.#isFrozen) pause(pair);
+  }
+
+  #join(pair: Pair, from: Socket, to: Socket): void {
+    from.on('data', (chunk) => {
+      if (!to.write(chunk)) from.pause();
+    });
+    to.on('drain', () => {
+      if (!this.#isFrozen) from.resume();
+    });
+    from.on('end', () => {
+      if (!pair.isHalfOpen) to.end();
+      else if (from === pair.client) from.end();
+    });
+    from.on('error', () => this.#drop(pair, from));
+    from.on('close', () => this.#drop(pair, from));
+  }
+
+  /** One side is gone: so is the other, unless that is exactly what must not be seen. */
+  #drop(pair: Pair, gone: Socket): void {
+    if (pair.isHalfOpen && gone === pair.upstream) return;
+    this.#pairs.delete(pair);
+    const other = gone === pair.client ? pair.upstream : pair.client;
+    // A refused or reset connection looks the same on the other side.
+    if (gone.errored === null) other.destroy();
+    else other.resetAndDestroy();
+  }
+}
+
+function pause({ client, upstream }: Pair): void {
+  client.pause();
+  upstream.pause();
+}
+
+/** `url` by way of a port of this machine. */
+export function throughPort(url: string, port: number): string {
+  const moved = new URL(url);
+  moved.hostname = '127.0.0.1';
+  moved.port = String(port);
+  return moved.href;
+}

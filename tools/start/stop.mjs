@@ -1,5 +1,0 @@
-// `npm run stop`: see stop.ts.
-import { ensureRuntime, runProgram } from '#infrastructure/install.mjs';
-
-ensureRuntime();
-runProgram('tools/start/stop.ts', process.argv.slice(2));

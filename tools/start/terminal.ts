@@ -1,0 +1,92 @@
+import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { isErrorCode } from '#platform/errors.ts';
+
+/** Prints what is being done and how long it took, one line each. */
+export class Progress {
+  readonly #startedAtMs = performance.now();
+
+  /** Runs `work` and says how long it took; `work` may return words to add to the line. */
+  async step<T>(
+    title: string,
+    work: () => Promise<T>,
+    describe: (result: T) => string = () => '',
+  ): Promise<T> {
+    const startedAtMs = performance.now();
+    const result = await work();
+    const words = describe(result);
+    this.line(`✔ ${title}${words ? ` ${words}` : ''} (${seconds(startedAtMs)})`);
+    return result;
+  }
+
+  line(text: string): void {
+    process.stdout.write(`${text}\n`);
+  }
+
+  /** Time since the beginning, such as `12.3 s`. */
+  total(): string {
+    return seconds(this.#startedAtMs);
+  }
+}
+
+function seconds(sinceMs: number): string {
+  return `${((performance.now() - sinceMs) / 1000).toFixed(1)} s`;
+}
+
+const POLL_MS = 200;
+const CHUNK_BYTES = 64 * 1024;
+
+/** Prints what is added to the logs in `folder` from now on, each line with the name of its program. Returns how to stop. */
+export function followLogs(folder: string, print: (line: string) => void): () => void {
+  const positions = new Map<string, { inode: number; offset: number }>();
+  const begin = logFiles(folder).map((file) => [file, statSync(file)] as const);
+  for (const [file, { ino, size }] of begin) positions.set(file, { inode: ino, offset: size });
+  const look = (): void => {
+    for (const file of logFiles(folder)) printNewLines(file, positions, print);
+  };
+  const timer = setInterval(look, POLL_MS);
+  timer.unref();
+  return () => {
+    clearInterval(timer);
+    look();
+  };
+}
+
+function logFiles(folder: string): string[] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.log') && !name.endsWith('.previous.log'))
+    .map((name) => join(folder, name));
+}
+
+function printNewLines(
+  file: string,
+  positions: Map<string, { inode: number; offset: number }>,
+  print: (line: string) => void,
+): void {
+  const { ino } = statSync(file);
+  const known = positions.get(file);
+  // Another file of the same name: the program was started again.
+  const offset = known?.inode === ino ? known.offset : 0;
+  const text = readFrom(file, offset);
+  const complete = text.slice(0, text.lastIndexOf('\n') + 1);
+  positions.set(file, { inode: ino, offset: offset + Buffer.byteLength(complete) });
+  const name = basename(file, '.log');
+  for (const line of complete.split('\n').slice(0, -1)) print(`[${name}] ${line}`);
+}
+
+function readFrom(file: string, offset: number): string {
+  let handle: number;
+  try {
+    handle = openSync(file, 'r');
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return '';
+    throw error;
+  }
+  try {
+    const buffer = Buffer.alloc(CHUNK_BYTES);
+    const length = readSync(handle, buffer, 0, CHUNK_BYTES, offset);
+    return buffer.toString('utf8', 0, length);
+  } finally {
+    closeSync(handle);
+  }
+}

@@ -1,5 +1,0 @@
-// `npm test`: see main.ts. This part only makes sure that there is something to run it with.
-import { ensureInstalled, runProgram } from '#infrastructure/install.mjs';
-
-ensureInstalled();
-runProgram('tools/test/main.ts', process.argv.slice(2));
