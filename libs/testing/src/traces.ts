@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { startHttpDouble } from './http-double';
+import { startHttpDouble } from './http-doubles';
 
 /** A span as it was exported, in as far as tests look at it. */
 export interface CollectedSpan {
@@ -56,7 +56,7 @@ interface OtlpRequest {
 
 const FAILED = 2;
 
-/** Starts a collector on a free port. @param isSilent takes connections and never answers */
+/** Starts a collector on a free port. @param isSilent accepts connections and never responds */
 export async function startTraceCollector({ isSilent = false } = {}): Promise<TraceCollector> {
   const exports: CollectedExport[] = [];
   const double = await startHttpDouble((request, response) => {
@@ -104,4 +104,60 @@ function collected(service: string, span: OtlpSpan): CollectedSpan {
 
 function valuesOf(attributes: readonly OtlpAttribute[]): Record<string, unknown> {
   return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
+}
+
+/** A span that code under test has opened, and what it was told. */
+export interface NotedSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Undefined at the root of a trace. */
+  readonly parentSpanId: string | undefined;
+  readonly name: string;
+  readonly kind: string;
+  readonly attributes: Record<string, unknown>;
+  readonly linkedTraceIds: readonly string[];
+  failure: string | null;
+  hasEnded: boolean;
+}
+
+interface Trace {
+  readonly traceId: string;
+  readonly spanId: string | undefined;
+}
+
+interface Options {
+  readonly name: string;
+  readonly kind: string;
+  readonly attributes?: Readonly<Record<string, unknown>>;
+  readonly links?: readonly Trace[];
+}
+
+/** A recorder that keeps spans in memory, for `recordSpansWith`; the exporter cannot run inside of Jest. */
+export class SpanNotes {
+  readonly spans: NotedSpan[] = [];
+
+  /** Begins a span that counts as sampled. */
+  open(parent: Trace, { name, kind, attributes = {}, links = [] }: Options) {
+    const { traceId, spanId: parentSpanId } = parent;
+    const spanId = String(this.spans.length + 1).padStart(16, '0');
+    const noted: NotedSpan = {
+      ...{ traceId, spanId, parentSpanId, name, kind },
+      attributes: { ...attributes },
+      linkedTraceIds: links.map((link) => link.traceId),
+      failure: null,
+      hasEnded: false,
+    };
+    this.spans.push(noted);
+    const span = {
+      set: (more: Readonly<Record<string, unknown>>) => void Object.assign(noted.attributes, more),
+      fail: (errorType: string) => void (noted.failure = errorType),
+      end: () => void (noted.hasEnded = true),
+    };
+    return { traceId, spanId, flags: 1, span };
+  }
+
+  /** The spans of one trace, in the order they were opened. */
+  of(traceId: string): NotedSpan[] {
+    return this.spans.filter((span) => span.traceId === traceId);
+  }
 }

@@ -1,15 +1,36 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { TEST_TOKEN_CONFIG, testAccessToken } from './access-token';
-import { startHttpDouble } from './http-double';
-import type { HttpDouble } from './http-double';
+
+/** A stand-in for a neighbour, reached over HTTP. */
+export interface HttpDouble {
+  readonly url: string;
+  /** Closes it and every connection to it. */
+  close(): Promise<void>;
+}
+
+/** Serves on a free port of 127.0.0.1. */
+export async function startHttpDouble(respond: RequestListener): Promise<HttpDouble> {
+  const server = createServer(respond);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
 
 const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('base64url');
 
 /** The routes of auth-service that other services use, on a real socket. */
 export interface AuthServiceDouble extends HttpDouble {
-  /** What GET /auth/revocations answers from now on. */
+  /** Body of GET /auth/revocations from now on. */
   revocations: { domain: string; identifier: string; revocationDate: string }[];
-  /** What GET /auth/me answers; null answers 503. */
+  /** Body of GET /auth/me; null leads to 503. */
   identity: { facilities: number[] } | null;
   /** The last `traceparent` that came in, by path. */
   traceparents: Record<string, string>;
@@ -17,7 +38,7 @@ export interface AuthServiceDouble extends HttpDouble {
 
 /** Starts it on a free port. */
 export async function startAuthServiceDouble(): Promise<AuthServiceDouble> {
-  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+  const respond = (request: IncomingMessage, response: ServerResponse): void => {
     const path = new URL(request.url ?? '/', 'http://auth').pathname;
     const bodies: Record<string, unknown> = {
       '/auth/token/trust': { wasSuccessful: true, accessToken: testAccessToken() },
@@ -30,7 +51,7 @@ export async function startAuthServiceDouble(): Promise<AuthServiceDouble> {
     response.end(JSON.stringify(bodies[path] ?? {}));
   };
   const double: AuthServiceDouble = {
-    ...(await startHttpDouble(answer)),
+    ...(await startHttpDouble(respond)),
     revocations: [],
     identity: null,
     traceparents: {},

@@ -1,6 +1,4 @@
-import type { OpenApiDocument } from '@platform/service-defaults';
-import { Contract } from './contract';
-import type { Exchange } from './exchange';
+import { ApiContract, type Exchange } from './api-contract.ts';
 
 const text = { type: 'string' };
 const task = { type: 'object', required: ['name'], properties: { name: text } };
@@ -27,7 +25,7 @@ const DOCUMENT = {
     },
   },
   components: { schemas: { Problem: problem }, responses: {}, securitySchemes: {} },
-} as unknown as OpenApiDocument;
+};
 
 const PUT: Exchange = {
   method: 'PUT',
@@ -38,44 +36,48 @@ const PUT: Exchange = {
   headers: { etag: '"1"', 'content-type': 'application/json; charset=utf-8' },
   body: '{"name":"a"}',
 };
-const GET = { ...PUT, method: 'GET', requestBody: '', headers: {}, body: '' };
+const GET: Exchange = { ...PUT, method: 'GET', requestBody: '', headers: {}, body: '' };
 const PROBLEM = { headers: { 'content-type': 'application/problem+json' }, body: '{"status":404}' };
 
-describe('Contract', () => {
+describe('ApiContract', () => {
   const violations = (exchange: Exchange): string =>
-    new Contract(DOCUMENT).judge(exchange).violations.join('; ');
+    new ApiContract(DOCUMENT).judge(exchange).violations.join('; ');
 
   it('finds nothing in what the document allows, in any letter case and with a slash at the end', () => {
-    expect(new Contract(DOCUMENT).judge(PUT)).toEqual({ seen: 'putTask 200', violations: [] });
+    expect(new ApiContract(DOCUMENT).judge(PUT)).toEqual({ seen: 'putTask 200', violations: [] });
   });
 
-  it('knows paths before patterns of paths, and HEAD as GET', () => {
+  it('prefers literal paths to templates, and treats HEAD as GET', () => {
     const head = { ...GET, method: 'HEAD', target: '/tasks/newest', status: 204 };
-    expect(new Contract(DOCUMENT).judge(head)).toEqual({ seen: 'getNewest 204', violations: [] });
+    expect(new ApiContract(DOCUMENT).judge(head)).toEqual({ seen: 'getNewest 204', violations: [] });
   });
 
   it.each<[string, Partial<Exchange>, RegExp]>([
-    ['a status', { status: 201 }, /putTask does not say that it answers 201/],
+    ['a status', { status: 201 }, /putTask does not document status 201/],
     ['a missing header', { headers: { 'content-type': 'application/json' } }, /header ETag is missing/],
     ['a content type', { headers: { etag: '"1"', 'content-type': 'text/html' } }, /content type text\/html/],
     ['a missing member', { body: '{}' }, /required property 'name'/],
-    ['a member without words', { body: '{"name":"a","more":1}' }, /additional properties.*more/],
-    ['a body that is no JSON', { body: '{' }, /not JSON/],
-    ['a request that was taken', { requestBody: '{"name":1}' }, /the request: \/name must be string/],
+    ['an undocumented member', { body: '{"name":"a","more":1}' }, /additional properties.*more/],
+    ['a body that is not JSON', { body: '{' }, /not JSON/],
+    [
+      'a request that was accepted',
+      { requestBody: '{"name":1}' },
+      /the request does not fit its schema: \/name must be string/,
+    ],
     ['a request without a token', { requestHeaders: {} }, /no token was needed/],
-    ['an address', { target: '/elsewhere' }, /address that is not documented/],
-    ['a method', { method: 'DELETE' }, /address that is not documented/],
+    ['an address', { target: '/elsewhere' }, /undocumented address/],
+    ['a method', { method: 'DELETE' }, /undocumented address/],
   ])('finds %s that the document does not allow', (_what, change, expected) => {
     expect(violations({ ...PUT, ...change })).toMatch(expected);
   });
 
-  it('wants a problem, and nothing else, at addresses where nothing is', () => {
+  it('expects a problem, and nothing else, at unknown addresses', () => {
     const nothing = { ...GET, target: '/elsewhere', status: 404 };
     expect(violations({ ...nothing, ...PROBLEM })).toBe('');
     expect(violations(nothing)).toMatch(/content type none for a problem/);
   });
 
-  it('wants no body where none is documented', () => {
+  it('expects no body where none is documented', () => {
     const newest = { ...GET, target: '/tasks/newest', status: 204 };
     expect(violations({ ...newest, body: 'x' })).toMatch(/a body where none is documented/);
   });
