@@ -20,6 +20,12 @@ export class Random {
     return new Random(Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(stream + 1, 0xc2b2ae35));
   }
 
+  /** A value of a fast-check arbitrary, without its bias to edge cases. */
+  draw<T>(arbitrary: fc.Arbitrary<T>): T {
+    const [value] = fc.sample(fc.noBias(arbitrary), { seed: this.integer(0, RANGE - 1), numRuns: 1 });
+    return value as T;
+  }
+
   /** A number from 0 up to but not including 1. */
   next(): number {
     return (this.#numbers.next().value as number) / RANGE;

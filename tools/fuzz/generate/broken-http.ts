@@ -1,5 +1,5 @@
 import type { Random } from '#platform/random.ts';
-import type { RawRequest } from '../fuzz-request.ts';
+import type { RawRequest } from '../http.ts';
 
 interface Target {
   readonly method: string;
@@ -11,7 +11,7 @@ interface Target {
 type Trick = readonly [
   name: string,
   make: (request: Target, random: Random) => string | Buffer,
-  /** What has to be answered; null: anything that is no fault of the server. */
+  /** Acceptable statuses; null: any below 500. */
   mustBe: readonly number[] | null,
   isUnfinished?: boolean,
 ];

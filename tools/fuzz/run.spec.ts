@@ -1,4 +1,5 @@
-import { ArgumentsError, parseFuzzArguments } from './arguments';
+import { ArgumentsError } from '#platform/command-line.ts';
+import { parseFuzzArguments } from './run';
 
 describe('parseFuzzArguments', () => {
   it('fuzzes all services with the random seed unless told otherwise', () => {

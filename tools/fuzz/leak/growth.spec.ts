@@ -1,4 +1,4 @@
-import { judgeSeries, slopeOf } from './slope';
+import { judgeSeries, slopeOf } from './growth';
 
 const series = (values: number[]) => ({
   name: 'heap',

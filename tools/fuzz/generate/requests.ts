@@ -1,15 +1,12 @@
+import fc from 'fast-check';
 import { Random } from '#platform/random.ts';
-import type { Operation } from '../document.ts';
-import type { FuzzRequest, RequestKind } from '../fuzz-request.ts';
-import { breakBody } from './broken-body.ts';
+import type { Fixtures, Operation } from '../fixtures.ts';
+import type { FuzzRequest, RequestKind } from '../http.ts';
 import { breakHttp } from './broken-http.ts';
-import { requestOf, validDraft, type Draft } from './draft.ts';
-import type { Fixtures } from './fixtures.ts';
-import { hostileText, percentEncode } from './hostile-text.ts';
+import { type Draft, requestOf, validDraft } from './draft.ts';
 import { HOSTILE_TOKENS } from './hostile-tokens.ts';
-import { headerText, mutate } from './mutate.ts';
-import { addOddHeaders } from './odd-headers.ts';
-import { anyJson } from './values.ts';
+import { addOddHeaders, breakBody, headerText, mutate } from './mutations.ts';
+import { anyJson, hostileText, percentEncode } from './values.ts';
 
 /** Out of a hundred requests. */
 const SHARES: readonly (readonly [kind: RequestKind, share: number])[] = [
@@ -22,28 +19,23 @@ const SHARES: readonly (readonly [kind: RequestKind, share: number])[] = [
   ['hostile token', 12],
 ];
 
-/** Operations that take a token elsewhere than in the Authorization header, and whatever they answer to one that is not genuine. */
+/** Operations that take a token in a body or refuse a false one differently. */
 const TOKEN_TAKERS = ['exchangeBearerToken', 'exchangeTrustedToken', 'refreshToken'];
-/** What a token that is not accepted leads to: a refusal, or a header that is too large. */
+/** Statuses of a refused token: unauthorised, or a header that is too large. */
 const NOT_ACCEPTED = [401, 431];
-/** Where the token stands in a body, it may also be too long for the schema. */
+/** A token in a body may also be too long for the schema. */
 const NOT_TAKEN = [400, 401, 431];
 
 const FORGERIES = Object.entries(HOSTILE_TOKENS);
 
-/** Request `number` of the run with this seed: the same for the same fixtures, whatever was sent before. */
+/** Request `number` of the run with this seed: the same for the same fixtures, independent of earlier requests. */
 export function makeRequest(seed: number, number: number, fixtures: Fixtures): FuzzRequest {
   const random = Random.ofStream(seed, number);
   return MAKERS[kindOf(random)](fixtures, random);
 }
 
 function kindOf(random: Random): RequestKind {
-  let left = random.next() * SHARES.reduce((sum, [, share]) => sum + share, 0);
-  for (const [kind, share] of SHARES) {
-    left -= share;
-    if (left < 0) return kind;
-  }
-  return 'valid';
+  return random.draw(fc.oneof(...SHARES.map(([kind, weight]) => ({ weight, arbitrary: fc.constant(kind) }))));
 }
 
 type Maker = (fixtures: Fixtures, random: Random) => FuzzRequest;
@@ -88,40 +80,34 @@ function randomRequest(fixtures: Fixtures, random: Random): FuzzRequest {
   const { service } = random.pick(fixtures.operations);
   const method = random.pick(['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS']);
   const segments = Array.from({ length: random.integer(0, 6) }, () =>
-    random.chance(0.6) ? random.pick(WORDS) : percentEncode(hostileText(random)),
+    random.chance(0.6) ? random.pick(SEGMENTS) : percentEncode(random.draw(hostileText)),
   );
   const hasBody = random.chance(0.4);
   const headers: [string, string][] = random.chance(0.5)
     ? [['Authorization', `Bearer ${fixtures.accessToken('internal')}`]]
     : [];
   if (hasBody) headers.push(['Content-Type', 'application/json']);
-  if (random.chance(0.3)) headers.push([`X-${random.word(5)}`, headerText(hostileText(random))]);
-  const body = hasBody ? Buffer.from(JSON.stringify(anyJson(random, 5))) : null;
-  const target = `/${segments.join('/')}${random.chance(0.3) ? `?${percentEncode(hostileText(random))}` : ''}`;
+  if (random.chance(0.3)) headers.push([`X-${random.word(5)}`, headerText(random.draw(hostileText))]);
+  const body = hasBody ? Buffer.from(JSON.stringify(random.draw(anyJson))) : null;
+  const target = `/${segments.join('/')}${random.chance(0.3) ? `?${percentEncode(random.draw(hostileText))}` : ''}`;
   return { service, kind: 'random', trick: '', method, target, headers, body, raw: null, mustBe: null };
 }
 
-const WORDS = [
-  'auth',
-  'token',
-  'user',
-  'platform',
-  'v1',
-  'settings',
-  'subsystems',
-  'Schedules',
-  'Instances',
-  'commands',
-  'health',
-  'ready',
-  'docs',
-  'openapi.json',
-  'metrics',
-  '.well-known',
-  'jwks.json',
-  'favicon.ico',
-  '.env',
-  'admin',
+const SEGMENTS = [
+  ...[
+    'auth',
+    'token',
+    'user',
+    'platform',
+    'v1',
+    'settings',
+    'subsystems',
+    'Schedules',
+    'Instances',
+    'commands',
+    'health',
+  ],
+  ...['ready', 'docs', 'openapi.json', 'metrics', '.well-known', 'jwks.json', 'favicon.ico', '.env', 'admin'],
 ];
 
 function hostileTokenRequest(fixtures: Fixtures, random: Random): FuzzRequest {

@@ -1,6 +1,6 @@
-import { bytesOf, REQUEST_KINDS } from '../fuzz-request';
+import { bytesOf, REQUEST_KINDS } from '../http';
 import { makeFixtures } from '../test/fixtures';
-import { makeRequest } from './make-request';
+import { makeRequest } from './requests';
 
 const fixtures = makeFixtures();
 const requests = Array.from({ length: 3_000 }, (_none, number) => makeRequest(5, number, fixtures));
@@ -38,7 +38,7 @@ describe('makeRequest', () => {
     }
   });
 
-  it('asks that a hostile token be refused', () => {
+  it('expects a refusal of every hostile token', () => {
     const hostile = requests.filter(({ kind }) => kind === 'hostile token');
     for (const { mustBe } of hostile) {
       expect(mustBe).toEqual(expect.arrayContaining([401]));
