@@ -1,3 +1,5 @@
+import { Difference } from './expectations.ts';
+
 /** A cookie in as far as the tour's two servers use them. */
 interface Cookie {
   name: string;
@@ -10,7 +12,7 @@ interface Cookie {
 export class CookieJar {
   readonly #hosts = new Map<string, Map<string, Cookie>>();
 
-  /** Takes what the answer of `url` sets; an empty value takes a cookie away. */
+  /** Takes what the response of `url` sets; an empty value takes a cookie away. */
   take(url: string, headers: Headers): void {
     const cookies = this.#cookiesOf(url);
     for (const line of headers.getSetCookie()) {
@@ -47,4 +49,35 @@ function parseSetCookie(line: string): Cookie {
 
 function isBelow(pathname: string, path: string): boolean {
   return pathname === path || pathname.startsWith(path.endsWith('/') ? path : `${path}/`);
+}
+
+/** A form of an HTML page: where it goes, and the fields that the page has filled in already. */
+export interface PageForm {
+  action: string;
+  hidden: Record<string, string>;
+}
+
+/** The one form of a page. `pageUrl` is what a relative action is resolved against. Reads what the identity provider writes, not
+ *  HTML in general. @throws {Difference} if there is no form */
+export function readForm(html: string, pageUrl: string): PageForm {
+  const form = /<form\b[^>]*>/i.exec(html)?.[0];
+  const action = form === undefined ? undefined : attribute(form, 'action');
+  if (action === undefined) throw new Difference('the page', 'a form', html);
+  const inputs = (html.match(/<input\b[^>]*>/gi) ?? []).filter(
+    (input) => attribute(input, 'type') === 'hidden',
+  );
+  const hidden = inputs.map((input) => [attribute(input, 'name') ?? '', attribute(input, 'value') ?? '']);
+  return { action: new URL(action, pageUrl).href, hidden: Object.fromEntries(hidden) as PageForm['hidden'] };
+}
+
+function attribute(tag: string, name: string): string | undefined {
+  const value = new RegExp(`\\s${name}="([^"]*)"`, 'i').exec(tag)?.[1];
+  return value?.replace(/&(?:#(\d+)|#x([\da-f]+)|(amp|quot|lt|gt));/gi, decodeEntity);
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', quot: '"', lt: '<', gt: '>' };
+
+function decodeEntity(_entity: string, decimal?: string, hexadecimal?: string, name?: string): string {
+  if (name !== undefined) return ENTITIES[name.toLowerCase()] ?? '';
+  return String.fromCodePoint(decimal === undefined ? parseInt(hexadecimal ?? '', 16) : Number(decimal));
 }

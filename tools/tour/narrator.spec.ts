@@ -1,4 +1,4 @@
-import { redact, shorten } from './redact.ts';
+import { redact, shorten } from './narrator.ts';
 
 describe('redact', () => {
   it('shows no token, no password and no shared secret', () => {
