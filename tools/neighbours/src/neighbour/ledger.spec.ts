@@ -2,7 +2,7 @@ import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fixedClock } from '@platform/time';
-import { Ledger } from './ledger.store';
+import { Ledger } from './ledger';
 
 const clock = fixedClock('2026-01-05T10:00:00Z');
 

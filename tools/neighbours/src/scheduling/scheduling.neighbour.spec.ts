@@ -1,4 +1,4 @@
-import { republishedId } from './republished-id';
+import { republishedId } from './scheduling.neighbour';
 
 describe('republishedId', () => {
   it('is a UUID, always the same for one message and another for every other', () => {

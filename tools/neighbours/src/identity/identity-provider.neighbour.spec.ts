@@ -1,4 +1,4 @@
-import { MemoryStore } from './memory.store';
+import { MemoryStore } from './identity-provider.neighbour';
 
 describe('MemoryStore', () => {
   it('finds by id and by uid until it is told to forget', async () => {
