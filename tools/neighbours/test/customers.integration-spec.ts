@@ -9,7 +9,7 @@ describe('customers', () => {
 
   afterEach(() => neighbours.close());
 
-  it('responds the lookups only to a caller with a bearer token', async () => {
+  it('serves the lookups only to a caller with a bearer token', async () => {
     const customers = await neighbours.customers();
     expect(await neighbours.get(customers, '/business-units?plt=PLT-77')).toBe(77);
     expect(await neighbours.get(customers, '/business-units/77/facility-access')).toEqual([501, 502]);

@@ -147,7 +147,7 @@ describe('identity provider', () => {
     expect(await again.text()).toContain('User or password is wrong.');
   });
 
-  it('responds an unknown interaction and an unregistered redirect address with 400', async () => {
+  it('rejects an unknown interaction and an unregistered redirect address with 400', async () => {
     const unknown = await new Browser().open(`${issuer}/interaction/none/login`, {
       login: 'a',
       password: 'b',
