@@ -232,11 +232,8 @@ async function makeSettings(api: Api): Promise<Pick<Fixtures, 'historyIds' | 'cu
     await api.call('settings', 'PUT', `${path}/invoice-day`, { settingValue });
   }
   await api.call('settings', 'PUT', `${path}/another`, { settingValue: [] });
-  const { history } = await api.call<{ history: { id: string }[] }>(
-    'settings',
-    'GET',
-    `${path}/invoice-day/history`,
-  );
+  const historyPath = `${path}/invoice-day/history`;
+  const { history } = await api.call<{ history: { id: string }[] }>('settings', 'GET', historyPath);
   const pages = await Promise.all(
     [path, '/platform/v1/settings'].map((list) => api.call('settings', 'GET', `${list}?pageSize=1`)),
   );
@@ -266,15 +263,10 @@ async function signInOften(api: Api): Promise<string[]> {
 }
 
 async function readForge(api: Api, { settings }: Platform, refreshToken: string): Promise<Forge> {
-  const { accessToken } = await api.call<Tokens>('auth', 'POST', '/auth/token/refresh', {
-    refreshToken,
-    hmacSigning: false,
-  });
-  const { keys } = await api.call<{ keys: Forge['publicKeys'] }>(
-    'auth',
-    'GET',
-    '/auth/.well-known/jwks.json',
-  );
+  const body = { refreshToken, hmacSigning: false };
+  const { accessToken } = await api.call<Tokens>('auth', 'POST', '/auth/token/refresh', body);
+  const keysPath = '/auth/.well-known/jwks.json';
+  const { keys } = await api.call<{ keys: Forge['publicKeys'] }>('auth', 'GET', keysPath);
   return {
     issuer: localUrl(settings.ports.auth),
     audience: 'property-platform',

@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { onEndSignal, runMain } from '#platform/command-line.ts';
 import { prepare } from './fixtures.ts';
 import type { FuzzRequest, Outcome } from './http.ts';
-import type { Secrets } from './judge.ts';
+import { type Secrets, secretsInLog } from './judge.ts';
 import { type Platform, readLogs, secretsOf, startPlatform, Watch } from './platform.ts';
 import { type FuzzArguments, Ledger, parseFuzzArguments, sendAll } from './run.ts';
 
@@ -55,7 +55,7 @@ async function fuzz(platform: Platform, args: FuzzArguments): Promise<boolean> {
   watch.look();
   const seconds = (performance.now() - startedAtMs) / 1_000;
   for (const what of watch.complaints()) ledger.add({ what, where: 'processes', firstNumber: -1, trick: '' });
-  const { lines, leaks } = readLogs(platform, secrets);
+  const { lines, leaks } = readLogs(platform, (line) => secretsInLog(line, secrets));
   for (const what of leaks) ledger.add({ what, where: 'logs', firstNumber: -1, trick: '' });
   report(
     ledger,

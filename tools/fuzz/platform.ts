@@ -3,7 +3,6 @@ import type { PlatformSettings } from '#platform/environments.ts';
 import { type Program, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import { PrivateServers } from '#platform/test-platform.ts';
-import { secretsInLog, type Secrets } from './judge.ts';
 
 /** The built platform in production mode, on servers of its own. */
 export interface Platform {
@@ -88,14 +87,17 @@ export class Watch {
   }
 }
 
-/** Secrets in the logs of services and neighbours: each place once, with the line's message. */
-export function readLogs(platform: Platform, secrets: Secrets): { lines: number; leaks: string[] } {
+/** Secrets in the logs of services and neighbours: each place once, with the line's message. @param secretsIn describes those of a line */
+export function readLogs(
+  platform: Platform,
+  secretsIn: (line: string) => readonly string[],
+): { lines: number; leaks: string[] } {
   const leaks = new Set<string>();
   let lines = 0;
   for (const program of [...Object.values(platform.programs), ...platform.neighbours]) {
     for (const line of program.log().split('\n')) {
       lines += 1;
-      for (const secret of secretsInLog(line, secrets)) {
+      for (const secret of secretsIn(line)) {
         const message = /"msg":"([^"]{0,80})/.exec(line)?.[1] ?? line.slice(0, 80);
         leaks.add(`${program.name} logged ${secret}: ${message}`);
       }

@@ -158,7 +158,8 @@ interface Row {
 export class Ledger {
   readonly #rows = new Map<RequestKind, Row>();
   readonly #findings = new Map<string, Finding>();
-  readonly #operations = new Map<string, number>();
+  /** Operations that succeeded at least once, by service and id. */
+  readonly succeeded = new Set<string>();
   readonly #onNew: (finding: Finding) => void;
   sent = 0;
 
@@ -175,19 +176,14 @@ export class Ledger {
     violations: readonly string[],
   ): void {
     this.sent += 1;
-    const row = this.#rows.get(request.kind) ?? {
-      sent: 0,
-      statuses: new Map<string, number>(),
-      slowestMs: 0,
-    };
+    const row = this.#rows.get(request.kind) ?? { sent: 0, statuses: new Map(), slowestMs: 0 };
     this.#rows.set(request.kind, row);
     row.sent += 1;
     row.slowestMs = Math.max(row.slowestMs, outcome.tookMs);
     const status = outcome.kind === 'responded' ? String(outcome.response.status) : outcome.kind;
     row.statuses.set(status, (row.statuses.get(status) ?? 0) + 1);
     const where = `${request.service} ${operation ?? 'elsewhere'}`;
-    if (status.startsWith('2') || status.startsWith('3'))
-      this.#operations.set(where, (this.#operations.get(where) ?? 0) + 1);
+    if (/^[23]/.test(status)) this.succeeded.add(where);
     for (const what of violations)
       this.add({ what, where: `${where} (${request.kind})`, firstNumber: number, trick: request.trick });
   }
@@ -206,11 +202,6 @@ export class Ledger {
 
   get findings(): readonly Finding[] {
     return [...this.#findings.values()];
-  }
-
-  /** Ids of the operations that succeeded at least once. */
-  get succeeded(): ReadonlySet<string> {
-    return new Set(this.#operations.keys());
   }
 
   /** One line for each kind: requests sent, statuses, duration of the slowest. */

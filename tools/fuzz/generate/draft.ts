@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { Random } from '#platform/random.ts';
-import { type Fixtures, type Operation, PERSONA_NAMES, type Schema } from '../fixtures.ts';
+import { type Fixtures, type Operation, PERSONA_NAMES } from '../fixtures.ts';
 import type { FuzzRequest, RequestKind } from '../http.ts';
 import { APPLICATION_SECRETS, percentEncode, type ValueContext, valuesOf } from './values.ts';
 
@@ -48,28 +48,17 @@ export function validDraft(operation: Operation, fixtures: Fixtures, random: Ran
 }
 
 function addParameters(draft: Draft, context: ValueContext): void {
-  const { random } = context;
+  const { random, fixtures } = context;
   for (const parameter of draft.operation.parameters) {
     const { name, schema, required = false } = parameter;
     if (name === 'Authorization' || (!required && random.chance(0.6))) continue;
-    const value = parameterText(context, draft.operation, parameter.in === 'path', name, schema);
+    const isId = parameter.in === 'path' && name === 'id';
+    const ids = /instances/i.test(draft.operation.path) ? fixtures.instanceIds : fixtures.scheduleIds;
+    const value = isId ? random.pick(ids) : String(random.draw(valuesOf(context, schema, name)));
     if (parameter.in === 'path') draft.path[name] = percentEncode(value) || 'x';
     else if (parameter.in === 'query') draft.query.push([name, percentEncode(value)]);
     else draft.headers.push([name, value]);
   }
-}
-
-function parameterText(
-  context: ValueContext,
-  { path }: Operation,
-  isInPath: boolean,
-  name: string,
-  schema: Schema,
-): string {
-  const { random, fixtures } = context;
-  if (isInPath && name === 'id')
-    return random.pick(/instances/i.test(path) ? fixtures.instanceIds : fixtures.scheduleIds);
-  return String(random.draw(valuesOf(context, schema, name)));
 }
 
 function addBody(draft: Draft, context: ValueContext): void {
@@ -102,23 +91,17 @@ function trustedSignIn({ random }: ValueContext, id: string): object {
   return { applicationKey: 'demo-backend', userName, persona, ...nobodyElse, ...proof };
 }
 
+const SIGNED_FIELDS = [
+  ...['requestTimestampUtc', 'applicationKey', 'persona', 'userName'],
+  ...['serviceProviderID', 'name', 'userAccountID', 'personID'],
+];
+
 /** Signs like a genuine application. Source: the trust signature in docs/calling-auth-service.md. */
 function sign(body: Record<string, unknown>): void {
-  const fields = [
-    'requestTimestampUtc',
-    'applicationKey',
-    'persona',
-    'userName',
-    'serviceProviderID',
-    'name',
-    'userAccountID',
-    'personID',
-  ];
   const secret =
     APPLICATION_SECRETS[body['applicationKey'] === 'demo-reports' ? 'demo-reports' : 'demo-backend'];
-  const text = ['TRUST-HMAC-SHA256', ...fields.map((field) => (body[field] ?? '') as string | number)].join(
-    '\n',
-  );
+  const fields = SIGNED_FIELDS.map((field) => (body[field] ?? '') as string | number);
+  const text = ['TRUST-HMAC-SHA256', ...fields].join('\n');
   body['authenticationCode'] = createHmac('sha256', secret).update(text, 'utf8').digest('base64');
 }
 

@@ -16,23 +16,12 @@ const attackerJwk = attacker.publicKey.export({ format: 'jwk' });
 
 function claims(forge: Forge, random: Random, changes: Json = {}): Json {
   const now = nowSeconds();
-  const genuine = {
-    iss: forge.issuer,
-    aud: forge.audience,
-    sub: 'userid:9001',
-    jti: random.draw(fc.uuid()),
-    iat: now,
-    nbf: now,
-    exp: now + 86_400,
+  return {
+    ...{ iss: forge.issuer, aud: forge.audience, sub: 'userid:9001', jti: random.draw(fc.uuid()) },
+    ...{ iat: now, nbf: now, exp: now + 86_400, auth_time: now, client_id: 'demo-backend' },
+    ...{ identityType: 'internal-legacy', userId: 9001, name: 'Ivy Internal' },
+    ...{ personas: 1, roles: [], facilities: [], groups: [], ...changes },
   };
-  const identity = {
-    client_id: 'demo-backend',
-    auth_time: now,
-    identityType: 'internal-legacy',
-    userId: 9001,
-    name: 'Ivy Internal',
-  };
-  return { ...genuine, ...identity, personas: 1, roles: [], facilities: [], groups: [], ...changes };
 }
 
 /** Signed with the services' own key: the fault is in the header or the claims. */
