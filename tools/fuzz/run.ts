@@ -176,7 +176,11 @@ export class Ledger {
     violations: readonly string[],
   ): void {
     this.sent += 1;
-    const row = this.#rows.get(request.kind) ?? { sent: 0, statuses: new Map(), slowestMs: 0 };
+    const row = this.#rows.get(request.kind) ?? {
+      sent: 0,
+      statuses: new Map<string, number>(),
+      slowestMs: 0,
+    };
     this.#rows.set(request.kind, row);
     row.sent += 1;
     row.slowestMs = Math.max(row.slowestMs, outcome.tookMs);

@@ -19,6 +19,7 @@ export interface Exchange {
 
 type Headers = Readonly<Record<string, number | string | readonly string[] | undefined>>;
 
+/** Which documented response an exchange shows, and its violations. */
 export interface Verdict {
   /** `operationId status`; null for a request that is for no operation. */
   readonly seen: string | null;

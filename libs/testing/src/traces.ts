@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { startHttpDouble } from './http-doubles';
 
-/** A span as it was exported, in as far as tests look at it. */
+/** The parts of an exported span that tests look at. */
 export interface CollectedSpan {
   readonly service: string;
   readonly traceId: string;
@@ -106,7 +106,7 @@ function valuesOf(attributes: readonly OtlpAttribute[]): Record<string, unknown>
   return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
 }
 
-/** A span that code under test has opened, and what it was told. */
+/** A span that the code under test opened, with its attributes. */
 export interface NotedSpan {
   readonly traceId: string;
   readonly spanId: string;

@@ -77,7 +77,7 @@ function surrogateBytes(code: number): string {
 }
 
 /** Lower-case letters and digits. */
-export function word(length: number, maxLength = length): fc.Arbitrary<string> {
+function word(length: number, maxLength = length): fc.Arbitrary<string> {
   const unit = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz0123456789');
   return fc.string({ unit, minLength: length, maxLength });
 }

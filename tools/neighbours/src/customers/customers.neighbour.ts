@@ -87,7 +87,7 @@ async function publishChange(
 }
 
 /** What the routes need from the service behind them. */
-export interface CustomersDirectory {
+interface CustomersDirectory {
   find(businessUnitId: number): BusinessUnit | null;
   findByPlt(plt: string): BusinessUnit | null;
   /** Publishes the change; resolves once the broker has it. @throws {HttpProblem} 503 when it cannot be had to take it. */
@@ -110,7 +110,7 @@ const changeBody = z
   .nullish();
 
 /** Adds the lookups (a bearer token is required) and the three changes, which whoever plays the customers' staff calls. */
-export function addCustomersRoutes(server: FastifyInstance, directory: CustomersDirectory): void {
+function addCustomersRoutes(server: FastifyInstance, directory: CustomersDirectory): void {
   addLookups(server, directory);
   for (const [command, changeType] of Object.entries(CHANGE_ROUTES)) {
     server.post(`/business-units/:id/${command}`, async (request, reply) => {

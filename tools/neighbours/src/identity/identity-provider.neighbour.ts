@@ -9,7 +9,7 @@ import { createNeighbourServer, neighbourConfigShape, portVariable } from '../ne
 import type { Neighbour } from '../neighbour/neighbour';
 
 /** A person whom the identity provider can sign in. */
-export interface ExternalAccount {
+interface ExternalAccount {
   /** Stable and meaningless outside this provider; the platform keys external identities on (issuer, subject). */
   subject: string;
   login: string;
@@ -26,11 +26,11 @@ const EXTERNAL_ACCOUNTS: readonly ExternalAccount[] = [
 ];
 
 /** The account of `login`, matched without regard to case. */
-export function findAccountByLogin(login: string): ExternalAccount | null {
+function findAccountByLogin(login: string): ExternalAccount | null {
   return EXTERNAL_ACCOUNTS.find((account) => account.login === login.trim().toLowerCase()) ?? null;
 }
 
-export function findAccountBySubject(subject: string): ExternalAccount | null {
+function findAccountBySubject(subject: string): ExternalAccount | null {
   return EXTERNAL_ACCOUNTS.find((account) => account.subject === subject) ?? null;
 }
 
@@ -108,7 +108,7 @@ export class MemoryStore {
 }
 
 /** The one relying party and where the provider lives. */
-export interface ProviderSettings {
+interface ProviderSettings {
   issuer: string;
   /** Whether something that ends TLS stands before it and says so in X-Forwarded-Proto. */
   behindProxy: boolean;
@@ -119,7 +119,7 @@ export interface ProviderSettings {
 
 /** An OpenID provider with one confidential client, code flow with PKCE only. Keys, sessions and codes live in memory:
  *  a restart signs everybody out and rotates the keys, which is what its relying parties must survive anyway. */
-export function createProvider(settings: ProviderSettings): Provider {
+function createProvider(settings: ProviderSettings): Provider {
   const provider = new Provider(settings.issuer, {
     adapter: MemoryStore,
     clients: [
@@ -296,7 +296,7 @@ function sameText(left: string, right: string): boolean {
 }
 
 /** The sign-in form of one interaction, as HTML. `complaint` is shown above the form. */
-export function loginPage(interactionId: string, complaint: string | null): string {
+function loginPage(interactionId: string, complaint: string | null): string {
   const notice = complaint === null ? '' : `<p role="alert">${escapeHtml(complaint)}</p>`;
   return `<!doctype html>
 <html lang="en">
