@@ -1,25 +1,17 @@
-/** `npm run fuzz`: sends the platform hostile requests and holds its answers to the OpenAPI documents. */
+/** `npm run fuzz`: sends the platform hostile requests and holds its responses to the OpenAPI documents. */
 import { randomInt } from 'node:crypto';
-import { FriendlyError } from '#platform/errors.ts';
-import { ArgumentsError, parseFuzzArguments, USAGE, type FuzzArguments } from './arguments.ts';
-import type { FuzzRequest } from './fuzz-request.ts';
-import type { Outcome } from './http/connections.ts';
-import { Ledger } from './ledger.ts';
-import type { Secrets } from './oracle/judge.ts';
-import { startPlatform, type Platform } from './platform.ts';
-import { prepare } from './prepare.ts';
-import { sendAll } from './run.ts';
-import { readLogs, Watch } from './watch.ts';
+import { onEndSignal, runMain } from '#platform/command-line.ts';
+import { prepare } from './fixtures.ts';
+import type { FuzzRequest, Outcome } from './http.ts';
+import { type Secrets, secretsInLog } from './judge.ts';
+import { type Platform, readLogs, secretsOf, startPlatform, Watch } from './platform.ts';
+import { type FuzzArguments, Ledger, parseFuzzArguments, sendAll } from './run.ts';
 
 const SHOWN_BYTES = 2_000;
 const PROGRESS_MS = 5_000;
 
 async function main(): Promise<void> {
   const args = parseFuzzArguments(process.argv.slice(2), randomInt(1_000_000));
-  if (args.help) {
-    console.log(USAGE);
-    return;
-  }
   console.log(`▸ seed ${args.seed}, ${args.only?.length ?? args.requests} requests`);
   const platform = await startPlatform({
     build: args.build,
@@ -27,14 +19,12 @@ async function main(): Promise<void> {
       OPENAPI_ENABLED: 'true',
       LOG_LEVEL: args.logLevel,
       REQUEST_TIMEOUT_MS: '10000',
-      // A schedule for every minute has 43,200 instances in the usual 30 days.
+      // A schedule that fires every minute has 43,200 instances in the default 30 days.
       GENERATION_HORIZON_DAYS: '1',
     }),
     progress: (line) => console.log(`▸ ${line}`),
   });
-  const stop = (): void => void platform.close().then(() => process.exit(130));
-  process.once('SIGINT', stop);
-  process.once('SIGTERM', stop);
+  onEndSignal(() => void platform.close().then(() => process.exit(130)));
   try {
     process.exitCode = (await fuzz(platform, args)) ? 0 : 1;
   } finally {
@@ -65,7 +55,7 @@ async function fuzz(platform: Platform, args: FuzzArguments): Promise<boolean> {
   watch.look();
   const seconds = (performance.now() - startedAtMs) / 1_000;
   for (const what of watch.complaints()) ledger.add({ what, where: 'processes', firstNumber: -1, trick: '' });
-  const { lines, leaks } = readLogs(platform, secrets);
+  const { lines, leaks } = readLogs(platform, (line) => secretsInLog(line, secrets));
   for (const what of leaks) ledger.add({ what, where: 'logs', firstNumber: -1, trick: '' });
   report(
     ledger,
@@ -96,7 +86,7 @@ function report(ledger: Ledger, args: FuzzArguments, operations: readonly string
   );
 }
 
-/** Requests depend on which operations there are to choose from. */
+/** The chosen services decide which requests a seed gives. */
 function serviceFlag({ services }: FuzzArguments): string {
   return services.length === 1 ? ` --service ${services[0] ?? ''}` : '';
 }
@@ -106,38 +96,11 @@ function show(request: FuzzRequest, bytes: Buffer, outcome: Outcome): void {
     `\n${request.service}, ${request.kind}${request.trick === '' ? '' : ` (${request.trick})`}, ${bytes.length} bytes:`,
   );
   console.log(JSON.stringify(bytes.toString('latin1', 0, SHOWN_BYTES)));
-  if (outcome.kind !== 'answered') console.log(outcome);
+  if (outcome.kind !== 'responded') console.log(outcome);
   else
     console.log(
-      `→ ${outcome.answer.status} ${JSON.stringify(outcome.answer.headers)}\n${outcome.answer.body.slice(0, SHOWN_BYTES)}`,
+      `→ ${outcome.response.status} ${JSON.stringify(outcome.response.headers)}\n${outcome.response.body.slice(0, SHOWN_BYTES)}`,
     );
 }
 
-/** Everything secret that the services are configured with, by name. */
-function secretsOf({ settings, servers }: Platform): Map<string, string> {
-  const keys = [
-    'access-token-hmac-key',
-    'refresh-token-hmac-key',
-    'secret-encryption-key',
-    'service-shared-secret',
-    ...['auth', 'settings', 'task'].map((name) => `${name}-cursor-hmac-key`),
-  ];
-  const found = new Map(keys.map((name) => [name, settings.secret(name)]));
-  const urls = [
-    ...Object.values(settings.databases).flatMap(({ owner, app }) => [owner, app]),
-    servers.databaseUrl,
-    servers.rabbitmqUrl,
-  ];
-  for (const url of urls)
-    found.set(
-      `a password of ${new URL(url).protocol} ${found.size}`,
-      decodeURIComponent(new URL(url).password),
-    );
-  return found;
-}
-
-main().catch((error: unknown) => {
-  if (error instanceof FriendlyError || error instanceof ArgumentsError) console.error(`✘ ${error.message}`);
-  else console.error(error);
-  process.exit(error instanceof ArgumentsError ? 2 : 1);
-});
+runMain(main);

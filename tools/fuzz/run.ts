@@ -1,17 +1,69 @@
-import type { ServiceName } from '#platform/programs.ts';
-import type { FuzzArguments } from './arguments.ts';
-import { bytesOf, type FuzzRequest } from './fuzz-request.ts';
-import type { Fixtures } from './generate/fixtures.ts';
-import { makeRequest } from './generate/make-request.ts';
-import { Connections, type Outcome } from './http/connections.ts';
-import type { Ledger } from './ledger.ts';
-import { Contract } from './oracle/contract.ts';
-import { judge, type Secrets } from './oracle/judge.ts';
-import { SERVICE_NAMES } from './platform.ts';
+import { commandLine, someOf, wholeNumber } from '#platform/command-line.ts';
+import { ApiContract } from '#platform/api-contract.ts';
+import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
+import type { Fixtures } from './fixtures.ts';
+import { makeRequest } from './generate/requests.ts';
+import {
+  bytesOf,
+  Connections,
+  type FuzzRequest,
+  type Outcome,
+  REQUEST_KINDS,
+  type RequestKind,
+} from './http.ts';
+import { judge, type Secrets } from './judge.ts';
 
-/** Longer than the services' own limits, so that they get to say what took too long. */
+/** What `npm run fuzz` was asked for. */
+export interface FuzzArguments {
+  readonly requests: number;
+  readonly seed: number;
+  readonly services: readonly ServiceName[];
+  /** Sends only these requests of the run, one after the other, and shows requests and responses; null: the whole run. */
+  readonly only: readonly number[] | null;
+  readonly concurrency: number;
+  readonly build: boolean;
+  readonly logLevel: string;
+}
+
+const DESCRIPTION = `Starts the built platform in production mode on servers of its own and sends it valid, nearly valid, malformed, random and
+hostile requests to every operation of the OpenAPI documents. No response may be 500 or above, missing, undocumented or contain a secret; no
+hostile token may be accepted; no process may end or grow without bound. Ends with 1 when one of these happened.`;
+
+/** @throws {ArgumentsError} @param randomSeed used when none is named */
+export function parseFuzzArguments(args: readonly string[], randomSeed: number): FuzzArguments {
+  const {
+    service,
+    only = null,
+    ...rest
+  } = commandLine('npm run fuzz', '[options]', DESCRIPTION)
+    .option('--requests <n>', 'how many', wholeNumber, 10_000)
+    .option(
+      '--seed <n>',
+      'the same seed sends the same requests; by default random and printed',
+      wholeNumber,
+      randomSeed,
+    )
+    .option(
+      '--service <name>',
+      `only this service's operations: ${SERVICE_NAMES.join(', ')}`,
+      someOf(SERVICE_NAMES),
+    )
+    .option('--only <n,…>', 'only these requests of the run; shows requests and responses', wholeNumbers)
+    .option('--concurrency <n>', 'requests in flight', wholeNumber, 24)
+    .option('--log-level <level>', 'of the services', 'info')
+    .option('--no-build', 'test what was built before')
+    .parse([...args], { from: 'user' })
+    .opts<Omit<FuzzArguments, 'services'> & { service?: ServiceName[] }>();
+  return { ...rest, only, services: service ?? SERVICE_NAMES };
+}
+
+function wholeNumbers(list: string): number[] {
+  return list.split(',').map(wholeNumber);
+}
+
+/** Longer than the services' own limits, so that they can report what took too long. */
 const HANG_MS = 20_000;
-/** Passwords are slow to check on purpose; more at once than the service has threads for would be refused by design. */
+/** Passwords are slow to check on purpose; the service refuses more at once than it has threads for. */
 const SLOW_OPERATION = /\/auth\/token\/user\b(?!\/)/i;
 const SLOW_AT_ONCE = 2;
 
@@ -20,13 +72,13 @@ export interface RunOptions {
   readonly fixtures: Fixtures;
   readonly secrets: Secrets;
   readonly ledger: Ledger;
-  /** Told of each request that is done. */
+  /** Called after each request. */
   readonly observe?: (request: FuzzRequest, bytes: Buffer, outcome: Outcome) => void;
   /** True ends the run early. */
   readonly isOver: () => boolean;
 }
 
-/** Sends the run's requests, `concurrency` of them at once, and enters what became of each into the ledger. */
+/** Sends the run's requests, `concurrency` at once, and enters each outcome into the ledger. */
 export async function sendAll({
   args,
   fixtures,
@@ -35,7 +87,7 @@ export async function sendAll({
   observe,
   isOver,
 }: RunOptions): Promise<void> {
-  const contracts = byService((name) => new Contract(fixtures.documents[name]));
+  const contracts = byService((name) => new ApiContract(fixtures.documents[name]));
   const connections = byService((name) => new Connections(Number(fixtures.hosts[name].split(':')[1])));
   const slow = new Turnstile(SLOW_AT_ONCE);
   const numbers = (args.only ?? Array.from({ length: args.requests }, (_none, index) => index)).values();
@@ -47,7 +99,7 @@ export async function sendAll({
       const options = {
         isHead: request.method === 'HEAD',
         timeoutMs: HANG_MS,
-        isAlone: request.raw !== null,
+        isSingle: request.raw !== null,
         closesWriting: request.raw?.isUnfinished ?? false,
       };
       const send = (): Promise<Outcome> => connections[request.service].send(bytes, options);
@@ -84,5 +136,89 @@ class Turnstile {
       if (next === undefined) this.#free += 1;
       else next();
     }
+  }
+}
+
+/** Something that must not happen, how often it did, and the first request that shows it. */
+export interface Finding {
+  readonly what: string;
+  readonly where: string;
+  readonly firstNumber: number;
+  readonly trick: string;
+  count: number;
+}
+
+interface Row {
+  sent: number;
+  readonly statuses: Map<string, number>;
+  slowestMs: number;
+}
+
+/** Counts outcomes. Equal findings at one operation are one entry. */
+export class Ledger {
+  readonly #rows = new Map<RequestKind, Row>();
+  readonly #findings = new Map<string, Finding>();
+  /** Operations that succeeded at least once, by service and id. */
+  readonly succeeded = new Set<string>();
+  readonly #onNew: (finding: Finding) => void;
+  sent = 0;
+
+  /** @param onNew called with each finding when it is first made */
+  constructor(onNew: (finding: Finding) => void = () => undefined) {
+    this.#onNew = onNew;
+  }
+
+  enter(
+    number: number,
+    request: FuzzRequest,
+    operation: string | null,
+    outcome: Outcome,
+    violations: readonly string[],
+  ): void {
+    this.sent += 1;
+    const row = this.#rows.get(request.kind) ?? {
+      sent: 0,
+      statuses: new Map<string, number>(),
+      slowestMs: 0,
+    };
+    this.#rows.set(request.kind, row);
+    row.sent += 1;
+    row.slowestMs = Math.max(row.slowestMs, outcome.tookMs);
+    const status = outcome.kind === 'responded' ? String(outcome.response.status) : outcome.kind;
+    row.statuses.set(status, (row.statuses.get(status) ?? 0) + 1);
+    const where = `${request.service} ${operation ?? 'elsewhere'}`;
+    if (/^[23]/.test(status)) this.succeeded.add(where);
+    for (const what of violations)
+      this.add({ what, where: `${where} (${request.kind})`, firstNumber: number, trick: request.trick });
+  }
+
+  add(finding: Omit<Finding, 'count'>): void {
+    const key = `${finding.where} ${finding.what}`;
+    const known = this.#findings.get(key);
+    if (known !== undefined) {
+      known.count += 1;
+      return;
+    }
+    const made = { ...finding, count: 1 };
+    this.#findings.set(key, made);
+    this.#onNew(made);
+  }
+
+  get findings(): readonly Finding[] {
+    return [...this.#findings.values()];
+  }
+
+  /** One line for each kind: requests sent, statuses, duration of the slowest. */
+  table(): string {
+    const lines = REQUEST_KINDS.flatMap((kind) => {
+      const row = this.#rows.get(kind);
+      if (row === undefined) return [];
+      const statuses = [...row.statuses].sort(([one], [other]) => one.localeCompare(other));
+      const text = statuses.map(([status, count]) => `${status} × ${count}`).join('  ');
+      return [
+        `  ${kind.padEnd(15)}${String(row.sent).padStart(8)}  ${(row.slowestMs / 1_000).toFixed(1).padStart(5)} s  ${text}`,
+      ];
+    });
+    return [`  ${'kind'.padEnd(15)}${'sent'.padStart(8)}  slowest  responses`, ...lines].join('\n');
   }
 }

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { Random } from './random.ts';
 
 const draws = (random: Random): number[] => Array.from({ length: 5 }, () => random.integer(0, 1_000_000));
@@ -17,5 +18,17 @@ describe('Random', () => {
   it('stays within its bounds and reaches both', () => {
     const random = Random.ofStream(1, 1);
     expect(new Set(Array.from({ length: 200 }, () => random.integer(2, 4)))).toEqual(new Set([2, 3, 4]));
+  });
+
+  it('prefers no number and no value of an arbitrary', () => {
+    const picked = Array.from({ length: 6_000 }, (_none, stream) => {
+      const random = Random.ofStream(11, stream);
+      return `${random.pick([1, 2, 3])} ${random.draw(fc.constantFrom('a', 'b'))}`;
+    });
+    const counts = ['1 a', '1 b', '2 a', '2 b', '3 a', '3 b'].map(
+      (pair) => picked.filter((one) => one === pair).length,
+    );
+    expect(Math.min(...counts)).toBeGreaterThan(850);
+    expect(Math.max(...counts)).toBeLessThan(1_150);
   });
 });

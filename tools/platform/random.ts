@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 
 const RANGE = 2 ** 31;
-// Without its history: a run of half an hour draws millions of numbers.
-const NUMBERS = fc.infiniteStream(fc.nat({ max: RANGE - 1 }), { noHistory: true });
+// Without history: a run of half an hour draws millions of numbers. Without bias: fast-check prefers edge cases otherwise.
+const NUMBERS = fc.infiniteStream(fc.noBias(fc.nat({ max: RANGE - 1 })), { noHistory: true });
 
 /** A repeatable source of chance: the same seed gives the same sequence, as long as fast-check, whose generator draws it, is the same. */
 export class Random {
@@ -18,6 +18,12 @@ export class Random {
   /** A sequence of its own, whatever others draw. @param seed of the run @param stream e.g. a request's number */
   static ofStream(seed: number, stream: number): Random {
     return new Random(Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(stream + 1, 0xc2b2ae35));
+  }
+
+  /** A value of a fast-check arbitrary, without its bias to edge cases. */
+  draw<T>(arbitrary: fc.Arbitrary<T>): T {
+    const [value] = fc.sample(fc.noBias(arbitrary), { seed: this.integer(0, RANGE - 1), numRuns: 1 });
+    return value as T;
   }
 
   /** A number from 0 up to but not including 1. */

@@ -1,4 +1,4 @@
-/** Where the platform's processes answer, and what the tour needs to know of the development identities. */
+/** Where the platform's processes response, and what the tour needs to know of the development identities. */
 export interface TourSettings {
   auth: string;
   settings: string;

@@ -1,29 +1,24 @@
-/**
- * A narrated walk through the running platform: each step shows a request, its answer and what it means, and the walk ends with
- * exit code 1 at the first answer that is not as it says.
- *
- * Usage: npm run tour    (AUTH_URL, SETTINGS_URL, TASK_URL, CUSTOMERS_URL, SCHEDULING_URL, RECEIVER_URL, IDENTITY_PROVIDER_URL name other
- *   addresses)
- */
+/** `npm run tour`: walks through the running platform. Each step shows a request, its response and what it means; the first unexpected
+ *  response ends the walk with exit code 1. */
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
-import { openStateFolder, readRunningAddresses } from '#platform/state-folder.ts';
+import { commandLine, runMain } from '#platform/command-line.ts';
+import { openStateFolder, readRunningAddresses, WORKSPACE } from '#platform/state-folder.ts';
 import { readTourSettings, type TourSettings } from './addresses.ts';
 import { accessControlChapter } from './chapters/access-control.chapter.ts';
-import { activationChapter } from './chapters/activation.chapter.ts';
 import { completionChapter } from './chapters/completion.chapter.ts';
-import { generationChapter } from './chapters/generation.chapter.ts';
-import { readinessChapter } from './chapters/readiness.chapter.ts';
+import { activationChapter, generationChapter } from './chapters/generation-triggers.chapter.ts';
 import { revocationChapter } from './chapters/revocation.chapter.ts';
 import { scheduleChapter } from './chapters/schedule.chapter.ts';
 import { settingsChapter } from './chapters/settings.chapter.ts';
 import { singleSignOnChapter } from './chapters/single-sign-on.chapter.ts';
 import { tokensChapter } from './chapters/tokens.chapter.ts';
-import { Difference } from './difference.ts';
+import { Difference, same } from './expectations.ts';
 import { Narrator, terminalScreen } from './narrator.ts';
 import { Walk } from './walk.ts';
 
-const WORKSPACE = join(import.meta.dirname, '../..');
+const DESCRIPTION = `Walks through the running platform: each step shows a request, its response and what it means. Ends with 1 at the first
+unexpected response. AUTH_URL, SETTINGS_URL, TASK_URL, CUSTOMERS_URL, SCHEDULING_URL, RECEIVER_URL and IDENTITY_PROVIDER_URL name other
+addresses.`;
 
 async function tour(walk: Walk, settings: TourSettings): Promise<void> {
   // Fresh names on every run, so that the tour can be walked again on the same data.
@@ -40,7 +35,29 @@ async function tour(walk: Walk, settings: TourSettings): Promise<void> {
   await revocationChapter(walk, settings, travellers);
 }
 
-async function main(): Promise<number> {
+const SERVICES = [
+  ['auth', 'Its database is reachable and migrated.'],
+  ['settings', 'Its database is reachable, and it knows which tokens are revoked.'],
+  ['task', 'Its database and both buses are reachable, and it knows which tokens are revoked.'],
+] as const;
+
+/** The rest of the tour needs all three services. */
+async function readinessChapter(walk: Walk, settings: TourSettings): Promise<void> {
+  walk.chapter('Is everybody there?');
+  for (const [service, explanation] of SERVICES) {
+    await walk.step(
+      `The ${service} service says whether it can work`,
+      { method: 'GET', url: `${settings[service]}/health/ready` },
+      (response) => {
+        same('the status', response.status, 200);
+        return explanation;
+      },
+    );
+  }
+}
+
+async function main(): Promise<void> {
+  commandLine('npm run tour', '', DESCRIPTION).parse();
   const narrator = new Narrator(terminalScreen());
   const walk = new Walk(narrator);
   const startedAtMs = performance.now();
@@ -49,15 +66,15 @@ async function main(): Promise<number> {
   } catch (error) {
     if (!(error instanceof Difference)) throw error;
     narrator.difference(error);
-    const hint = error.expected === 'an answer' ? ' Is the platform running? `npm start` brings it up.' : '';
+    const hint = error.expected === 'a response' ? ' Is the platform running? `npm start` brings it up.' : '';
     narrator.end(false, `Step ${walk.steps} is not as the tour says.${hint}`);
-    return 1;
+    process.exitCode = 1;
+    return;
   }
   const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
   narrator.end(true, `All ${walk.steps} steps went as the tour says, in ${seconds} s.`);
-  return 0;
 }
 
-// Whoever read us has seen enough (`npm run tour | head`).
+// The reader has closed the pipe (`npm run tour | head`).
 process.stdout.once('error', () => process.exit(1));
-process.exitCode = await main();
+runMain(main);

@@ -1,5 +1,4 @@
-import { redact, shorten } from './redact.ts';
-import type { Difference } from './difference.ts';
+import type { Difference } from './expectations.ts';
 
 /** Where the narration goes: standard output, or a test's collector. */
 export interface Screen {
@@ -22,7 +21,7 @@ const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as 
 const INDENT = ' '.repeat(5);
 const LABEL_WIDTH = 7;
 
-/** Writes the walk down: per step the request, the answer and one line of explanation. */
+/** Writes the walk down: per step the request, the response and one line of explanation. */
 export class Narrator {
   readonly #screen: Screen;
 
@@ -48,7 +47,7 @@ export class Narrator {
     if (body !== null) this.#labelled('', body, 'dim');
   }
 
-  answer(status: number, body: string, note: string): void {
+  response(status: number, body: string, note: string): void {
     const colour = status < 300 ? 'green' : status < 500 ? 'yellow' : 'red';
     this.#line(
       `${INDENT}${this.#style(colour, String(status).padEnd(LABEL_WIDTH))}${this.#style('dim', note)}`,
@@ -84,4 +83,25 @@ export class Narrator {
   #line(text: string): void {
     this.#screen.write(`${text}\n`);
   }
+}
+
+const TOKEN = /eyJ[\w-]{5,}\.[\w-]+\.[\w-]+/g;
+const SECRET_FIELD = /("(?:password|sharedSecret)":)"[^"]*"/g;
+const FORM_SECRET = /\b((?:password|code)=)[^&\s]*/g;
+const HIDDEN_FIELD = /(<input type="hidden" name="[^"]*" value=)"[^"]*"/g;
+const COOKIES = /^(cookie: ).*/;
+
+/** `text` as it may be shown: tokens cut down to their beginning; passwords, secrets, codes, hidden fields and cookies gone. */
+export function redact(text: string): string {
+  return text
+    .replace(TOKEN, (token) => `${token.slice(0, 8)}…(${token.length} characters)`)
+    .replace(SECRET_FIELD, '$1"…"')
+    .replace(FORM_SECRET, '$1…')
+    .replace(HIDDEN_FIELD, '$1"…"')
+    .replace(COOKIES, '$1…');
+}
+
+/** `text` cut to `length` characters, marked where something is missing. */
+export function shorten(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }

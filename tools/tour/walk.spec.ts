@@ -1,8 +1,8 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Difference, same } from './difference.ts';
+import { Difference, same, type WalkResponse } from './expectations.ts';
 import { Narrator } from './narrator.ts';
-import { Walk, type Answer } from './walk.ts';
+import { Walk } from './walk.ts';
 
 describe('Walk', () => {
   let server: Server | undefined;
@@ -25,18 +25,18 @@ describe('Walk', () => {
     });
   }
 
-  const isOk = (answer: Answer): string => {
-    same('the status', answer.status, 200);
+  const isOk = (response: WalkResponse): string => {
+    same('the status', response.status, 200);
     return 'As it should be.';
   };
 
-  it('shows request, answer and explanation of a step', async () => {
+  it('shows request, response and explanation of a step', async () => {
     const url = await serve((request, response) => {
       response.setHeader('content-type', 'application/json');
       response.end(`{"method":"${request.method}"}`);
     });
-    const answer = await walk.step('Ask', { method: 'POST', url, token: 'secret', body: { a: 1 } }, isOk);
-    expect(answer.json).toEqual({ method: 'POST' });
+    const response = await walk.step('Ask', { method: 'POST', url, token: 'secret', body: { a: 1 } }, isOk);
+    expect(response.json).toEqual({ method: 'POST' });
     expect(shown.replace(/\d+ ms/, 'N ms')).toBe(`
   1  Ask
      POST   ${url}
@@ -54,12 +54,12 @@ describe('Walk', () => {
       request.pipe(response);
     });
     const body = new URLSearchParams({ login: 'carl', note: 'a b' });
-    const answer = await walk.step('Post', { method: 'POST', url, body }, isOk);
-    expect(answer.text).toBe('application/x-www-form-urlencoded login=carl&note=a+b');
+    const response = await walk.step('Post', { method: 'POST', url, body }, isOk);
+    expect(response.text).toBe('application/x-www-form-urlencoded login=carl&note=a+b');
     expect(shown).toContain('login=carl&note=a+b\n');
   });
 
-  it('stops at an answer that is not as it should be', async () => {
+  it('stops at a response that is not as it should be', async () => {
     const url = await serve((_request, response) => response.writeHead(500).end());
     await expect(walk.step('Ask', { method: 'GET', url }, isOk)).rejects.toMatchObject({
       what: 'the status',
@@ -69,7 +69,7 @@ describe('Walk', () => {
     expect(shown).not.toContain('✓');
   });
 
-  it('asks again until the answer is right and says how often', async () => {
+  it('asks again until the response is right and says how often', async () => {
     let asked = 0;
     const url = await serve((_request, response) => response.writeHead(++asked < 3 ? 404 : 200).end());
     await walk.stepUntil('Wait', { method: 'GET', url }, isOk, 5_000);
@@ -84,12 +84,12 @@ describe('Walk', () => {
     expect(shown).toContain('150 ms were allowed');
   });
 
-  it('names the address and the reason when nobody answers', async () => {
+  it('names the address and the reason when nothing responds', async () => {
     const url = await serve((_request, response) => response.end());
     await new Promise((resolve) => server?.close(resolve));
     const refused = walk.step('Ask', { method: 'GET', url }, isOk);
     await expect(refused).rejects.toBeInstanceOf(Difference);
-    await expect(refused).rejects.toMatchObject({ what: url, expected: 'an answer' });
+    await expect(refused).rejects.toMatchObject({ what: url, expected: 'a response' });
   });
 });
 

@@ -1,4 +1,4 @@
-import { Difference } from './difference.ts';
+import { Difference, type WalkResponse } from './expectations.ts';
 import type { Narrator } from './narrator.ts';
 
 /** A request of the walk. URLSearchParams are sent as a form; else a string body is sent as it is, anything else as JSON. */
@@ -10,16 +10,8 @@ export interface WalkRequest {
   body?: unknown;
 }
 
-/** An answer, with its body as text and, if it is JSON, parsed (undefined otherwise). */
-export interface Answer {
-  status: number;
-  headers: Headers;
-  text: string;
-  json: unknown;
-}
-
-/** Checks an answer and says in one line what it means. @throws {Difference} if it is not as the tour says */
-export type Verify = (answer: Answer) => string;
+/** Checks a response and says in one line what it means. @throws {Difference} if it is not as the tour says */
+export type Verify = (response: WalkResponse) => string;
 
 const REQUEST_TIMEOUT_MS = 15_000;
 const POLL_INTERVAL_MS = 100;
@@ -42,31 +34,36 @@ export class Walk {
     this.#narrator.heading(title);
   }
 
-  /** One request whose answer must be right at once. */
-  async step(title: string, request: WalkRequest, verify: Verify): Promise<Answer> {
+  /** One request whose response must be right at once. */
+  async step(title: string, request: WalkRequest, verify: Verify): Promise<WalkResponse> {
     this.#begin(title, request);
     const startedAtMs = performance.now();
-    const answer = await send(request);
-    this.#narrator.answer(answer.status, answer.text, `${elapsed(startedAtMs)} ms`);
-    this.#narrator.explanation(verify(answer));
-    return answer;
+    const response = await send(request);
+    this.#narrator.response(response.status, response.text, `${elapsed(startedAtMs)} ms`);
+    this.#narrator.explanation(verify(response));
+    return response;
   }
 
-  /** One request repeated until its answer is right. @throws {Difference} the last one, after `withinMs` */
-  async stepUntil(title: string, request: WalkRequest, verify: Verify, withinMs: number): Promise<Answer> {
+  /** One request repeated until its response is right. @throws {Difference} the last one, after `withinMs` */
+  async stepUntil(
+    title: string,
+    request: WalkRequest,
+    verify: Verify,
+    withinMs: number,
+  ): Promise<WalkResponse> {
     this.#begin(title, request);
     const startedAtMs = performance.now();
     for (let attempt = 1; ; attempt++) {
-      const answer = await send(request);
+      const response = await send(request);
       const note = `after ${elapsed(startedAtMs)} ms${attempt > 1 ? `, asked ${attempt} times` : ''}`;
-      const verdict = judge(verify, answer);
+      const verdict = judge(verify, response);
       if (typeof verdict === 'string') {
-        this.#narrator.answer(answer.status, answer.text, note);
+        this.#narrator.response(response.status, response.text, note);
         this.#narrator.explanation(verdict);
-        return answer;
+        return response;
       }
       if (performance.now() - startedAtMs > withinMs) {
-        this.#narrator.answer(answer.status, answer.text, `${note}; ${withinMs} ms were allowed`);
+        this.#narrator.response(response.status, response.text, `${note}; ${withinMs} ms were allowed`);
         throw verdict;
       }
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
@@ -81,9 +78,9 @@ export class Walk {
   }
 }
 
-function judge(verify: Verify, answer: Answer): string | Difference {
+function judge(verify: Verify, response: WalkResponse): string | Difference {
   try {
-    return verify(answer);
+    return verify(response);
   } catch (error) {
     if (error instanceof Difference) return error;
     throw error;
@@ -104,7 +101,7 @@ function shownHeaders({ token, headers }: WalkRequest): Record<string, string> {
   return { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...headers };
 }
 
-async function send(request: WalkRequest): Promise<Answer> {
+async function send(request: WalkRequest): Promise<WalkResponse> {
   const hasBody = request.body !== undefined;
   try {
     const response = await fetch(request.url, {
@@ -117,7 +114,7 @@ async function send(request: WalkRequest): Promise<Answer> {
     const text = await response.text();
     return { status: response.status, headers: response.headers, text, json: parsed(response, text) };
   } catch (error) {
-    throw new Difference(new URL(request.url).origin, 'an answer', reasonOf(error), { cause: error });
+    throw new Difference(new URL(request.url).origin, 'a response', reasonOf(error), { cause: error });
   }
 }
 

@@ -3,14 +3,14 @@ const { basename, join, relative } = require('node:path');
 
 const NAMES = ['TEST_DATABASE_URL', 'TEST_RABBITMQ_URL', 'TEST_RABBITMQ_MANAGEMENT_URL'];
 
-/** Their logs and traffic are kept, and the logs searched for secrets when all is over: see libs/testing/src/scan-recording.ts. */
+/** Their logs and traffic are kept; the global teardown searches the logs for secrets: see libs/testing/src/secret-scan.ts. */
 const RECORDED_PROJECTS = ['apps/auth-service'];
 
 /**
  * Gives a Jest run a PostgreSQL and a RabbitMQ: those that TEST_* name, else private ones that end with the run.
  */
 module.exports = async function setUp({ rootDir }, { roots }) {
-  // What an earlier run saw says nothing about this one.
+  // Traffic of an earlier run must not count for this one.
   for (const root of roots)
     rmSync(join(rootDir, 'test-results/api-traffic', basename(root)), { recursive: true, force: true });
   if (roots.some((root) => RECORDED_PROJECTS.includes(relative(rootDir, root))))

@@ -1,7 +1,7 @@
 const { existsSync, readdirSync, readFileSync, rmSync } = require('node:fs');
 const { basename, join } = require('node:path');
 
-/** Searches the logs for secrets if they were kept, stops the servers that jest-global-setup.cjs started, and compares the answers that a
+/** Searches the logs for secrets if they were kept, stops the servers that jest-global-setup.cjs started, and compares the responses that a
  *  whole project's tests saw with its API document. */
 module.exports = async function tearDown(global, project) {
   try {
@@ -10,7 +10,7 @@ module.exports = async function tearDown(global, project) {
     await globalThis.testServers?.stop();
   }
   if (project.roots.length === 1 && isWholeProject(global))
-    expectEveryAnswerSeen(project.rootDir, basename(project.roots[0]));
+    expectEveryResponseSeen(project.rootDir, basename(project.roots[0]));
 };
 
 /** Throws when it finds one, which fails the run. */
@@ -18,7 +18,7 @@ function scanLogs() {
   const folder = process.env.TEST_RECORDING_FOLDER;
   if (!folder) return;
   // Jest compiles what its hooks load.
-  const { scanRecording } = require('./scan-recording.ts');
+  const { scanRecording } = require('./secret-scan.ts');
   try {
     const { secrets, programs, characters } = scanRecording(folder);
     console.log(
@@ -35,8 +35,8 @@ function isWholeProject({ testPathPatterns, testNamePattern, nonFlagArgs = [], o
 }
 
 /**
- * Adds up which answers of a service's API document its integration tests have seen.
- * @returns null for a project without a document; else every documented answer, those that nobody saw, and how many were compared
+ * Adds up which responses of a service's API document its integration tests have seen.
+ * @returns null for a project without a document; else every documented response, those that no test saw, and how many were compared
  */
 function apiCoverage(workspace, project) {
   const file = join(workspace, 'docs/openapi', `${project}.json`);
@@ -51,32 +51,32 @@ function apiCoverage(workspace, project) {
   const seen = new Map();
   let exchanges = 0;
   for (const name of readdirSync(folder)) {
-    for (const [answer, count] of Object.entries(JSON.parse(readFileSync(join(folder, name), 'utf8')))) {
-      seen.set(answer, (seen.get(answer) ?? 0) + count);
+    for (const [response, count] of Object.entries(JSON.parse(readFileSync(join(folder, name), 'utf8')))) {
+      seen.set(response, (seen.get(response) ?? 0) + count);
       exchanges += count;
     }
   }
-  return { documented, unseen: documented.filter((answer) => !seen.has(answer)), exchanges };
+  return { documented, unseen: documented.filter((response) => !seen.has(response)), exchanges };
 }
 
-/** Answers that the tests need not see, by pattern, and why. */
+/** Responses that the tests need not see, by pattern, and why. */
 function excused(workspace) {
   const text = readFileSync(join(workspace, 'docs/openapi/unseen-answers.json'), 'utf8');
   return JSON.parse(text).map(({ answers, because }) => ({ pattern: new RegExp(`^(${answers})$`), because }));
 }
 
-/** @throws {Error} naming the documented answers of a project that no test has seen and nothing excuses */
-function expectEveryAnswerSeen(workspace, project) {
+/** @throws {Error} naming the documented responses that no test has seen and nothing excuses */
+function expectEveryResponseSeen(workspace, project) {
   const coverage = apiCoverage(workspace, project);
   if (coverage === null) return;
   const { documented, unseen, exchanges } = coverage;
   console.log(
-    `${project}: ${exchanges} answers agree with the API document; ${documented.length - unseen.length} of ${documented.length} documented ones were seen`,
+    `${project}: ${exchanges} responses agree with the API document; ${documented.length - unseen.length} of ${documented.length} documented ones were seen`,
   );
   const excuses = excused(workspace);
-  const missing = unseen.filter((answer) => !excuses.some(({ pattern }) => pattern.test(answer)));
+  const missing = unseen.filter((response) => !excuses.some(({ pattern }) => pattern.test(response)));
   if (missing.length > 0)
     throw new Error(
-      `${project}: no integration test has seen these documented answers: ${missing.join(', ')}`,
+      `${project}: no integration test has seen these documented responses: ${missing.join(', ')}`,
     );
 }

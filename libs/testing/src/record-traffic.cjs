@@ -3,8 +3,8 @@ const http = require('node:http');
 const { join } = require('node:path');
 
 /**
- * Writes down every HTTP request that a server of this process answers, and the answer, for the scan for secrets in logs after the
- * suite (scan-recording.ts). Loaded before anything else, by Jest in its workers and by `--require` in the processes that tests
+ * Records every HTTP request and response of this process's servers, for the search for secrets in logs after the suite
+ * (secret-scan.ts). Loaded before anything else, by Jest in its workers and by `--require` in the processes that tests
  * start. Does nothing unless TEST_RECORDING_FOLDER names the folder. Plain CommonJS: nothing has been set up to compile it.
  */
 const folder = process.env.TEST_RECORDING_FOLDER;
@@ -21,8 +21,8 @@ if (folder) {
 }
 
 function record(request, response) {
-  const asked = chunksOf(request, ['push']);
-  const answered = chunksOf(response, ['write', 'end']);
+  const requestBody = chunksOf(request, ['push']);
+  const responseBody = chunksOf(response, ['write', 'end']);
   // Node keeps no headers that are handed to writeHead.
   const headers = {};
   const writeHead = response.writeHead;
@@ -34,8 +34,8 @@ function record(request, response) {
   };
   response.once('close', () => {
     const exchange = {
-      request: { url: request.url, headers: request.headers, body: asked() },
-      answer: { url: request.url, headers: { ...response.getHeaders(), ...headers }, body: answered() },
+      request: { url: request.url, headers: request.headers, body: requestBody() },
+      response: { url: request.url, headers: { ...response.getHeaders(), ...headers }, body: responseBody() },
     };
     appendFileSync(join(folder, `${process.pid}.traffic`), `${JSON.stringify(exchange)}\n`);
   });

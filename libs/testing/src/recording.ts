@@ -1,8 +1,8 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MIN_SECRET_LENGTH } from './secret-scan';
+import { MIN_SECRET_LENGTH } from './secrets-in-traffic';
 
-/** Loaded by processes before their program: writes down what they are asked and what they answer. */
+/** Loaded by processes before their program: records their requests and responses. */
 export const TRAFFIC_RECORDER = join(__dirname, 'record-traffic.cjs');
 
 /** Where this run keeps logs, traffic and secrets until they are scanned; undefined unless Jest's global setup asked for it. */
@@ -18,8 +18,8 @@ export function recordedLog(program: string): (text: string | Uint8Array) => voi
   return (text) => appendFileSync(join(folder, `${program}.log`), text);
 }
 
-/** Has a secret looked for that no request or answer shows, e.g. a signing key. What is too short to be told from other text
- *  is left out. @param kind what it is, for the report */
+/** Adds a secret to search for that no request or response shows, e.g. a signing key. Values that are too short to tell from other text
+ *  are left out. @param kind what it is, for the report */
 export function rememberSecret(kind: string, value: string): void {
   const folder = recordingFolder();
   if (folder === undefined || value.length < MIN_SECRET_LENGTH) return;

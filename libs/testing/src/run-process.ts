@@ -25,10 +25,10 @@ export interface ProcessOptions {
   args?: readonly string[];
   /** Added to PATH and HOME; nothing else of this process's environment is passed on. */
   env: Readonly<Record<string, string>>;
-  /** Waits until this address answers 200. */
+  /** Waits until this address responds with 200. */
   readyUrl?: string;
   timeoutMs?: number;
-  /** What it writes is an answer to whoever runs it, which may show a secret, and no log. */
+  /** Its output is meant for its caller, may contain a secret and is not kept as a log. */
   answers?: boolean;
 }
 
@@ -50,7 +50,7 @@ export async function runProcess(options: ProcessOptions): Promise<RunningProces
       written += chunk.toString();
       recording.log(chunk);
     });
-  // Not 'exit': what it wrote last may still be on its way then.
+  // Not 'exit': its last output may still be in transit then.
   const exited = once(child, 'close').then(([code]) => code as number | null);
   const running: RunningProcess = {
     child,
@@ -87,9 +87,9 @@ function recordingOf({ entry, answers = false }: ProcessOptions): {
 }
 
 async function assertReady({ child }: RunningProcess, readyUrl: string): Promise<void> {
-  // An ended process never becomes ready; the wait ends when its time is over.
+  // An ended process never becomes ready, but the wait continues until its timeout.
   if (child.exitCode !== null) throw new Error(`ended with code ${child.exitCode}`);
   const response = await fetch(readyUrl);
   await response.arrayBuffer();
-  if (response.status !== 200) throw new Error(`answered ${response.status}`);
+  if (response.status !== 200) throw new Error(`not ready: status ${response.status}`);
 }

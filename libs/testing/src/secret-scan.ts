@@ -1,3 +1,8 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { MIN_SECRET_LENGTH, secretsIn } from './secrets-in-traffic';
+import type { Half } from './secrets-in-traffic';
+
 /** A secret that stands in a log. Neither names the secret itself: this ends up in test reports, which are logs too. */
 export interface Leak {
   /** Which program wrote it. */
@@ -7,9 +12,6 @@ export interface Leak {
   /** The line's beginning, up to where the secret starts. */
   before: string;
 }
-
-/** Shorter values stand in logs by chance. */
-export const MIN_SECRET_LENGTH = 8;
 
 const SHOWN_CHARACTERS = 120;
 
@@ -79,4 +81,46 @@ function formsOf(value: string): readonly string[] {
     encoded.toString('base64'),
     encoded.toString('base64url'),
   ];
+}
+
+/** How much was scanned. */
+export interface ScannedRecording {
+  secrets: number;
+  programs: number;
+  characters: number;
+}
+
+/**
+ * Searches all logs of a recording for every secret that was remembered or sent over the wire.
+ * @param folder as filled by `recordedLog`, `rememberSecret` and record-traffic.cjs
+ * @throws {Error} naming the places, never the secrets; also when there was traffic but no log
+ */
+export function scanRecording(folder: string): ScannedRecording {
+  const secrets = new Map<string, string>();
+  const logs = new Map<string, string>();
+  for (const name of readdirSync(folder)) {
+    const text = readFileSync(join(folder, name), 'utf8');
+    if (name.endsWith('.log')) logs.set(name, text);
+    if (name.endsWith('.secrets'))
+      for (const [value, kind] of linesOf<[string, string]>(text)) secrets.set(value, kind);
+    if (name.endsWith('.traffic'))
+      for (const { request, response } of linesOf<{ request: Half; response: Half }>(text))
+        for (const half of [request, response])
+          for (const [value, kind] of secretsIn(half)) secrets.set(value, kind);
+  }
+  const characters = [...logs.values()].reduce((sum, { length }) => sum + length, 0);
+  if (secrets.size > 0 && characters === 0) throw new Error('secrets were used, but no log was recorded');
+  const leaks = findLeaks(secrets, logs);
+  if (leaks.length > 0) {
+    const places = leaks.map(({ program, secret, before }) => `  ${secret} in ${program} after: ${before}`);
+    throw new Error(`${leaks.length} secrets stand in the logs of this run:\n${places.join('\n')}`);
+  }
+  return { secrets: secrets.size, programs: logs.size, characters };
+}
+
+function linesOf<T>(text: string): T[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as T);
 }

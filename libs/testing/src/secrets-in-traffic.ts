@@ -1,4 +1,5 @@
-import { MIN_SECRET_LENGTH } from './secret-scan';
+/** Shorter values stand in logs by chance. */
+export const MIN_SECRET_LENGTH = 8;
 
 /** Members of JSON bodies that must not be written to a log. */
 const SECRET_MEMBERS: ReadonlySet<string> = new Set([
@@ -35,7 +36,7 @@ export interface Half {
   body: string;
 }
 
-/** The secrets in a request or an answer: kinds by value. What is too short to be told from other text is left out. */
+/** The secrets in a request or a response: kinds by value. What is too short to be told from other text is left out. */
 export function secretsIn({ url, headers, body }: Half): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const add = (kind: string, value: string): void => {

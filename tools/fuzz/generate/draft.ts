@@ -1,32 +1,29 @@
 import { createHmac } from 'node:crypto';
 import type { Random } from '#platform/random.ts';
-import type { Operation, Schema } from '../document.ts';
-import type { FuzzRequest, RequestKind } from '../fuzz-request.ts';
-import type { Fixtures } from './fixtures.ts';
-import { percentEncode } from './hostile-text.ts';
-import { PERSONA_NAMES } from './personas.ts';
-import { DEVELOPMENT_SECRETS, valueFor, type ValueContext } from './values.ts';
+import { type Fixtures, type Operation, PERSONA_NAMES } from '../fixtures.ts';
+import type { FuzzRequest, RequestKind } from '../http.ts';
+import { APPLICATION_SECRETS, percentEncode, type ValueContext, valuesOf } from './values.ts';
 
-/** A request in the making: tricks change its parts. */
+/** The parts of a request, which tricks change. */
 export interface Draft {
   readonly operation: Operation;
   method: string;
   /** Percent-encoded, by name. */
   path: Record<string, string>;
-  /** Writes the finished path in another way. */
+  /** Spells the finished path differently. */
   spell: (path: string) => string;
   /** Percent-encoded. */
   query: [name: string, value: string][];
   headers: [name: string, value: string][];
   mediaType: string | null;
   body: unknown;
-  /** Instead of `body` in JSON. */
+  /** Replaces `body`. */
   bodyBytes: Buffer | null;
 }
 
 const INTERNAL_ONLY_LIKELY = 0.5;
 
-/** A request that the operation's document allows, from a caller who may well be allowed to do it. */
+/** A request that the operation's document allows, from a caller who often has the permission. */
 export function validDraft(operation: Operation, fixtures: Fixtures, random: Random): Draft {
   const context = { document: fixtures.documents[operation.service], fixtures, random };
   const draft: Draft = {
@@ -51,28 +48,17 @@ export function validDraft(operation: Operation, fixtures: Fixtures, random: Ran
 }
 
 function addParameters(draft: Draft, context: ValueContext): void {
-  const { random } = context;
+  const { random, fixtures } = context;
   for (const parameter of draft.operation.parameters) {
     const { name, schema, required = false } = parameter;
     if (name === 'Authorization' || (!required && random.chance(0.6))) continue;
-    const value = parameterText(context, draft.operation, parameter.in === 'path', name, schema);
+    const isId = parameter.in === 'path' && name === 'id';
+    const ids = /instances/i.test(draft.operation.path) ? fixtures.instanceIds : fixtures.scheduleIds;
+    const value = isId ? random.pick(ids) : String(random.draw(valuesOf(context, schema, name)));
     if (parameter.in === 'path') draft.path[name] = percentEncode(value) || 'x';
     else if (parameter.in === 'query') draft.query.push([name, percentEncode(value)]);
     else draft.headers.push([name, value]);
   }
-}
-
-function parameterText(
-  context: ValueContext,
-  { path }: Operation,
-  isInPath: boolean,
-  name: string,
-  schema: Schema,
-): string {
-  const { random, fixtures } = context;
-  if (isInPath && name === 'id')
-    return random.pick(/instances/i.test(path) ? fixtures.instanceIds : fixtures.scheduleIds);
-  return String(valueFor(context, schema, name));
 }
 
 function addBody(draft: Draft, context: ValueContext): void {
@@ -80,7 +66,7 @@ function addBody(draft: Draft, context: ValueContext): void {
   if (bodies === null) return;
   const [mediaType, schema] = context.random.pick([...bodies]);
   draft.mediaType = mediaType;
-  draft.body = valueFor(context, schema, '');
+  draft.body = context.random.draw(valuesOf(context, schema));
   if (TRUSTED_SIGN_INS.has(id) && context.random.chance(0.5))
     Object.assign(draft.body as object, trustedSignIn(context, id));
   if (id === 'signInWithTrustSignature' && context.random.chance(0.7))
@@ -89,11 +75,11 @@ function addBody(draft: Draft, context: ValueContext): void {
 
 const TRUSTED_SIGN_INS = new Set(['signInWithTrustSignature', 'signInWithSharedSecret']);
 
-/** Users with a persona that they have. Source: the development identities in the README. */
+/** Users with one of their own personas. Source: the development identities in the README. */
 function trustedSignIn({ random }: ValueContext, id: string): object {
   const proof =
     id === 'signInWithSharedSecret'
-      ? { sharedSecret: DEVELOPMENT_SECRETS[1] }
+      ? { sharedSecret: APPLICATION_SECRETS['demo-backend'] }
       : { requestTimestampUtc: new Date().toISOString() };
   const [userName, persona] = random.pick([
     ['ivy.internal', 1],
@@ -105,26 +91,21 @@ function trustedSignIn({ random }: ValueContext, id: string): object {
   return { applicationKey: 'demo-backend', userName, persona, ...nobodyElse, ...proof };
 }
 
-/** As a genuine application does. Source: the trust signature in docs/calling-auth-service.md. */
+const SIGNED_FIELDS = [
+  ...['requestTimestampUtc', 'applicationKey', 'persona', 'userName'],
+  ...['serviceProviderID', 'name', 'userAccountID', 'personID'],
+];
+
+/** Signs like a genuine application. Source: the trust signature in docs/calling-auth-service.md. */
 function sign(body: Record<string, unknown>): void {
-  const fields = [
-    'requestTimestampUtc',
-    'applicationKey',
-    'persona',
-    'userName',
-    'serviceProviderID',
-    'name',
-    'userAccountID',
-    'personID',
-  ];
-  const secret = DEVELOPMENT_SECRETS[body['applicationKey'] === 'demo-reports' ? 2 : 1] ?? '';
-  const text = ['TRUST-HMAC-SHA256', ...fields.map((field) => (body[field] ?? '') as string | number)].join(
-    '\n',
-  );
+  const secret =
+    APPLICATION_SECRETS[body['applicationKey'] === 'demo-reports' ? 'demo-reports' : 'demo-backend'];
+  const fields = SIGNED_FIELDS.map((field) => (body[field] ?? '') as string | number);
+  const text = ['TRUST-HMAC-SHA256', ...fields].join('\n');
   body['authenticationCode'] = createHmac('sha256', secret).update(text, 'utf8').digest('base64');
 }
 
-/** The request that a draft means. */
+/** The finished request. */
 export function requestOf(
   draft: Draft,
   kind: RequestKind,
@@ -148,7 +129,7 @@ export function requestOf(
 function encodeBody({ body, mediaType }: Draft): Buffer | null {
   if (body === undefined) return null;
   if (mediaType === 'application/x-www-form-urlencoded') {
-    // A trick may have put anything there.
+    // A trick may have put any value there.
     const fields = Object.entries(body ?? {}).map(([name, value]): [string, string] => [
       name,
       typeof value === 'string' ? value : (JSON.stringify(value) ?? ''),

@@ -1,7 +1,7 @@
 import { createHmac, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
+import fc from 'fast-check';
 import type { Random } from '#platform/random.ts';
-import type { Forge } from './fixtures.ts';
-import { uuid } from './values.ts';
+import type { Forge } from '../fixtures.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 type Maker = (forge: Forge, random: Random) => string;
@@ -16,26 +16,15 @@ const attackerJwk = attacker.publicKey.export({ format: 'jwk' });
 
 function claims(forge: Forge, random: Random, changes: Json = {}): Json {
   const now = nowSeconds();
-  const genuine = {
-    iss: forge.issuer,
-    aud: forge.audience,
-    sub: 'userid:9001',
-    jti: uuid(random),
-    iat: now,
-    nbf: now,
-    exp: now + 86_400,
+  return {
+    ...{ iss: forge.issuer, aud: forge.audience, sub: 'userid:9001', jti: random.draw(fc.uuid()) },
+    ...{ iat: now, nbf: now, exp: now + 86_400, auth_time: now, client_id: 'demo-backend' },
+    ...{ identityType: 'internal-legacy', userId: 9001, name: 'Ivy Internal' },
+    ...{ personas: 1, roles: [], facilities: [], groups: [], ...changes },
   };
-  const identity = {
-    client_id: 'demo-backend',
-    auth_time: now,
-    identityType: 'internal-legacy',
-    userId: 9001,
-    name: 'Ivy Internal',
-  };
-  return { ...genuine, ...identity, personas: 1, roles: [], facilities: [], groups: [], ...changes };
 }
 
-/** Signed with the services' own key: what is wrong is in the header or the claims. */
+/** Signed with the services' own key: the fault is in the header or the claims. */
 const signed = (header: Json | string, payload: Json | string, forge: Forge): string => {
   const text = `${encode(header)}.${encode(payload)}`;
   return `${text}.${hmac(forge.hmacKey, text)}`;
@@ -67,7 +56,7 @@ const unsigned =
   (forge, random) =>
     `${encode(header(forge, { alg }))}.${encode(claims(forge, random))}.`;
 
-/** An HMAC whose key is something public. */
+/** An HMAC with a public key as its secret. */
 const confusion =
   (form: 'pem' | 'der' | 'jwk' | 'x'): Maker =>
   (forge, random) => {
@@ -111,7 +100,7 @@ const CURVE_ORDER = Buffer.from('ffffffff00000000ffffffffffffffffbce6faada7179e8
 
 const genuine: Maker = (forge, random) => signed(header(forge), claims(forge, random), forge);
 
-/** By name: tokens of which none may be accepted. */
+/** Tokens by name, none of which may be accepted. */
 export const HOSTILE_TOKENS: Readonly<Record<string, Maker>> = {
   'alg none': unsigned('none'),
   'alg None': unsigned('None'),

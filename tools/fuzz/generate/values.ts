@@ -1,34 +1,170 @@
+import fc from 'fast-check';
 import type { Random } from '#platform/random.ts';
-import type { OpenApiDocument, Schema } from '../document.ts';
-import { resolveSchema } from '../document.ts';
-import type { Fixtures } from './fixtures.ts';
-import { CRON_TEXTS, INSTANTS, TIME_ZONES } from './hostile-text.ts';
+import badEscapes from '../corpus/bad-escapes.json' with { type: 'json' };
+import brokenBodies from '../corpus/broken-bodies.json' with { type: 'json' };
+import cronTexts from '../corpus/cron-texts.json' with { type: 'json' };
+import hostileTexts from '../corpus/hostile-texts.json' with { type: 'json' };
+import instants from '../corpus/instants.json' with { type: 'json' };
+import mediaTypes from '../corpus/media-types.json' with { type: 'json' };
+import numbers from '../corpus/numbers.json' with { type: 'json' };
+import oddHeaders from '../corpus/odd-headers.json' with { type: 'json' };
+import timeZones from '../corpus/time-zones.json' with { type: 'json' };
+import wrongValues from '../corpus/wrong-values.json' with { type: 'json' };
+import { type Fixtures, type OpenApiDocument, resolveSchema, type Schema } from '../fixtures.ts';
 
-/** Marks every made-up secret and setting value: it may stand in no log and no refusal. */
+/** Marks every generated secret and setting value: no log and no refusal may contain it. */
 export const CANARY = 'CaNaRy7';
 
-const USERS = [
-  'ivy.internal',
-  'carl.customer',
-  'olga.owner',
-  'rita.resident',
-  'tess.tech',
-  'gina.global',
-  'lena.legacy',
-  'dora.disabled',
-  'nobody.at.all',
-];
-const APPLICATION_SECRETS: Readonly<Record<string, string>> = {
+const DEMO_PASSWORD = 'Demo-Passw0rd!';
+/** Shared secrets by application key. Source: the development identities. */
+export const APPLICATION_SECRETS = {
   'demo-backend': 'demo-backend-secret-for-local-use-only-000001',
   'demo-reports': 'demo-reports-secret-for-local-use-only-000002',
-};
-const FACILITIES = [501, 502, 503, 9_999, 2_147_483_647];
+} as const;
+/** Genuine secrets that requests may contain and no service may repeat. */
+export const DEVELOPMENT_SECRETS: readonly string[] = [DEMO_PASSWORD, ...Object.values(APPLICATION_SECRETS)];
 
-/** Secrets in requests that a generator may send and a service may not repeat. */
-export const DEVELOPMENT_SECRETS: readonly string[] = [
-  'Demo-Passw0rd!',
-  ...Object.values(APPLICATION_SECRETS),
-];
+type Repeated = { readonly repeat: string; readonly times: number; before?: string; after?: string };
+/** A text of a corpus file; long ones are stored as a repetition. */
+type CorpusText = string | Repeated;
+
+function expand(text: CorpusText): string {
+  if (typeof text === 'string') return text;
+  return `${text.before ?? ''}${text.repeat.repeat(text.times)}${text.after ?? ''}`;
+}
+const expandAll = (texts: readonly CorpusText[]): readonly string[] => texts.map(expand);
+
+/** Everything in the folder `corpus`. */
+export const CORPUS = {
+  badEscapes: badEscapes as readonly string[],
+  brokenBodies: brokenBodies.map(({ body, ...rest }) => ({ ...rest, body: expand(body) })),
+  cronTexts: expandAll(cronTexts),
+  hostileTexts: expandAll(hostileTexts),
+  instants: instants as readonly string[],
+  mediaTypes: expandAll(mediaTypes),
+  numbers: expandAll(numbers),
+  oddHeaders: Object.entries<readonly CorpusText[]>(oddHeaders).map(
+    ([name, values]) => [name, expandAll(values)] as const,
+  ),
+  timeZones: timeZones as readonly string[],
+  wrongValues: wrongValues as readonly unknown[],
+};
+
+const randomUnits = fc
+  .array(fc.integer({ min: 0, max: 0xffff }), { minLength: 1, maxLength: 40 })
+  .map((units) => String.fromCharCode(...units));
+
+/** Text that has broken programs: lone surrogates and control characters included. */
+export const hostileText: fc.Arbitrary<string> = fc.oneof(
+  { weight: 15, arbitrary: randomUnits },
+  { weight: 8, arbitrary: fc.constantFrom(...CORPUS.cronTexts, ...CORPUS.timeZones, ...CORPUS.instants) },
+  { weight: 77, arbitrary: fc.constantFrom(...CORPUS.hostileTexts) },
+);
+
+/** Percent-encodes whatever may not stand in a target; a lone surrogate, which has no UTF-8, becomes the three bytes that careless
+ *  encoders produce. */
+export function percentEncode(text: string): string {
+  return text.replace(/[^\w.~-]/gu, (character) =>
+    /^[\ud800-\udfff]$/.test(character)
+      ? surrogateBytes(character.charCodeAt(0))
+      : encodeURIComponent(character),
+  );
+}
+
+function surrogateBytes(code: number): string {
+  const bytes = [0xe0 | (code >> 12), 0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f)];
+  return bytes.map((byte) => `%${byte.toString(16)}`).join('');
+}
+
+/** Lower-case letters and digits. */
+function word(length: number, maxLength = length): fc.Arbitrary<string> {
+  const unit = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz0123456789');
+  return fc.string({ unit, minLength: length, maxLength });
+}
+
+/** Any JSON value; its texts carry the canary, because setting values are secret. */
+export const anyJson: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4, withCrossShrink: true },
+    fc.boolean(),
+    fc.integer({ min: -1_000_000, max: 1_000_000 }),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    word(0, 30).map((text) => `${CANARY} ${text}`),
+    fc.array(tie('value'), { maxLength: 4 }),
+    fc.dictionary(word(5), tie('value'), { maxKeys: 4, noNullPrototype: true }),
+  ),
+})).value;
+
+const uuid = fc.uuid({ version: 4 });
+const users = fc.constantFrom(
+  ...['ivy.internal', 'carl.customer', 'olga.owner', 'rita.resident', 'tess.tech', 'gina.global'],
+  ...['lena.legacy', 'dora.disabled', 'nobody.at.all'],
+);
+const applicationKeys = fc.constantFrom(...Object.keys(APPLICATION_SECRETS), 'no-such-application');
+const canaryWord = (length: number): fc.Arbitrary<string> => word(length).map((text) => `${CANARY}-${text}`);
+const either = <T>(one: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> => fc.oneof(fc.constant(one), other);
+const numberIn = (min: number, max: number): fc.Arbitrary<number> => fc.integer({ min, max });
+const entityTag = numberIn(1, 50).map((version) => `"${version}"`);
+const internalToken = ({ accessToken }: Fixtures): fc.Arbitrary<string> =>
+  fc.constant(null).map(() => accessToken('internal'));
+const oneOfTexts = (texts: readonly string[]): fc.Arbitrary<string> => fc.constantFrom(...texts);
+
+/** Meaningful values of fields and parameters whose names say more than their schemas. */
+const KNOWN: Readonly<Record<string, (fixtures: Fixtures) => fc.Arbitrary<unknown>>> = {
+  applicationKey: () => applicationKeys,
+  sharedSecret: () => fc.oneof(oneOfTexts(Object.values(APPLICATION_SECRETS)), canaryWord(20)),
+  authenticationCode: () => word(36).map((text) => `${CANARY}${text}=`),
+  user: () => users,
+  userName: () => users,
+  password: () => either(DEMO_PASSWORD, canaryWord(12)),
+  persona: () => fc.constantFrom(1, 2, 4, 8, 16, 18, 31),
+  serviceProviderID: () => fc.constantFrom(815, 816, null),
+  name: () => fc.oneof(oneOfTexts(['Jörg Müller', 'Weekly round']), word(10)),
+  userAccountID: () => fc.oneof(fc.constantFrom(9001, null), numberIn(1, 10_000)),
+  personID: () => fc.oneof(fc.constantFrom(1001, null), numberIn(1, 10_000)),
+  requestTimestampUtc: () =>
+    fc.oneof(
+      { weight: 4, arbitrary: fc.constant(null).map(() => new Date().toISOString()) },
+      { weight: 1, arbitrary: oneOfTexts(CORPUS.instants) },
+    ),
+  refreshToken: (fixtures) =>
+    fc.oneof({ weight: 30, arbitrary: oneOfTexts(fixtures.refreshTokens) }, internalToken(fixtures)),
+  token: internalToken,
+  facilityId: () => fc.constantFrom(501, 502, 503, 9_999, 2_147_483_647),
+  schedule: () => either('0 9 * * 1', oneOfTexts(CORPUS.cronTexts)),
+  timeZone: () => either('Europe/Berlin', oneOfTexts(CORPUS.timeZones)),
+  settingValue: () => anyJson,
+  subsystemName: () =>
+    fc.oneof(
+      { weight: 3, arbitrary: oneOfTexts(['billing', 'Billing', 'fuzz']) },
+      word(2).map((text) => `s-${text}`),
+    ),
+  settingName: () =>
+    fc.oneof(
+      { weight: 2, arbitrary: oneOfTexts(['invoice-day', 'Invoice-Day']) },
+      word(2).map((text) => `n-${text}`),
+    ),
+  historyId: ({ historyIds }) => oneOfTexts([...historyIds, '1']),
+  scheduleId: ({ scheduleIds }) => fc.oneof({ weight: 4, arbitrary: oneOfTexts(scheduleIds) }, uuid),
+  pageKey: ({ cursors }) => fc.oneof({ weight: 4, arbitrary: oneOfTexts(cursors) }, word(40)),
+  cursor: ({ cursors }) => fc.oneof({ weight: 4, arbitrary: oneOfTexts(cursors) }, word(40)),
+  businessUnitId: () => fc.oneof(fc.constantFrom(77, 78), numberIn(1, 1_000)),
+  plt: () => fc.oneof(oneOfTexts(['PLT-77', 'PLT-0']), word(6)),
+  domain: () => oneOfTexts(['jti', 'token', 'svc-personid', 'internal-legacy', 'other']),
+  // Never a person or user whom the fuzzer plays: their tokens would stop working.
+  identifier: () =>
+    fc.oneof(
+      oneOfTexts(['SecurityEditor~~GroupName~~Dispatch', 'SecurityEditor~~AccessPointName~~Scheduling']),
+      numberIn(100_000, 999_999).map(String),
+      uuid,
+    ),
+  'X-Application-Key': () => applicationKeys,
+  'If-Match': () => either('*', entityTag),
+  'If-None-Match': () => fc.oneof(oneOfTexts(['*', 'W/"1"']), entityTag),
+  'Idempotency-Key': () => numberIn(1, 500).map((number) => `key-${number}`),
+  code: () => canaryWord(20),
+  bearerTokenOverride: internalToken,
+};
 
 export interface ValueContext {
   readonly document: OpenApiDocument;
@@ -36,123 +172,54 @@ export interface ValueContext {
   readonly random: Random;
 }
 
-/** A value that a schema allows; for what a field's name tells more about than its schema, one that means something. */
-export function valueFor(context: ValueContext, schema: Schema, name: string): unknown {
-  const resolved = resolveSchema(context.document, schema);
-  const { random } = context;
-  const known = knownValue(context, name);
+/** Values that a schema allows; meaningful ones for names in KNOWN. */
+export function valuesOf(
+  context: Omit<ValueContext, 'random'>,
+  schema: Schema,
+  name = '',
+): fc.Arbitrary<unknown> {
+  const known = KNOWN[name]?.(context.fixtures);
   if (known !== undefined) return known;
-  if (resolved.const !== undefined) return resolved.const;
-  if (resolved.enum !== undefined) return random.pick(resolved.enum);
-  if (resolved.anyOf !== undefined) return valueFor(context, random.pick(resolved.anyOf), '');
-  const type = typeof resolved.type === 'string' ? resolved.type : random.pick(resolved.type ?? ['any']);
+  const { anyOf, enum: allowed, items = {}, type = 'any', ...rest } = resolveSchema(context.document, schema);
+  if (rest.const !== undefined) return fc.constant(rest.const);
+  if (allowed !== undefined) return fc.constantFrom(...allowed);
+  if (anyOf !== undefined) return fc.oneof(...anyOf.map((one) => valuesOf(context, one)));
+  if (typeof type !== 'string')
+    return fc.oneof(...type.map((one) => valuesOf(context, { ...rest, type: one })));
   switch (type) {
     case 'string':
-      return textFor(resolved, random);
+      return textsOf(rest);
     case 'integer':
     case 'number':
-      return random.integer(resolved.minimum ?? 0, Math.min(resolved.maximum ?? 2_000, 2_147_483_647));
+      return numberIn(rest.minimum ?? 0, Math.min(rest.maximum ?? 2_000, 2_147_483_647));
     case 'boolean':
-      return random.chance(0.5);
+      return fc.boolean();
     case 'null':
-      return null;
+      return fc.constant(null);
     case 'array':
-      return Array.from({ length: random.integer(0, 4) }, () => valueFor(context, resolved.items ?? {}, ''));
+      return fc.array(valuesOf(context, items), { maxLength: 4 });
     case 'object':
-      return objectFor(context, resolved);
+      return objectsOf(context, rest);
     default:
-      return anyJson(random, 3);
+      return anyJson;
   }
 }
 
-function objectFor(context: ValueContext, schema: Schema): Record<string, unknown> {
-  const { random } = context;
-  const required = new Set(schema.required);
-  const members = Object.entries(schema.properties ?? {})
-    .filter(([name]) => required.has(name) || random.chance(0.5))
-    .map(([name, member]) => [name, valueFor(context, member, name)]);
-  const value = Object.fromEntries(members) as Record<string, unknown>;
-  if (schema.properties === undefined) value[random.word(4)] = anyJson(random, 2);
-  return value;
+function objectsOf(context: Omit<ValueContext, 'random'>, schema: Schema): fc.Arbitrary<unknown> {
+  if (schema.properties === undefined)
+    return fc.dictionary(word(4), anyJson, { minKeys: 1, maxKeys: 1, noNullPrototype: true });
+  const members = Object.entries(schema.properties);
+  return fc.record(Object.fromEntries(members.map(([name, one]) => [name, valuesOf(context, one, name)])), {
+    requiredKeys: [...(schema.required ?? [])],
+    noNullPrototype: true,
+  });
 }
 
-function textFor({ format, minLength = 0, maxLength = 40 }: Schema, random: Random): string {
-  if (format === 'uuid') return uuid(random);
-  if (format === 'date')
-    return `20${random.integer(10, 40)}-0${random.integer(1, 9)}-1${random.integer(0, 9)}`;
-  if (format === 'date-time')
-    return `2026-0${random.integer(1, 9)}-1${random.integer(0, 9)}T0${random.integer(0, 9)}:30:00Z`;
-  return random.word(random.integer(Math.max(1, minLength), Math.min(maxLength, 24)));
-}
-
-export function uuid(random: Random): string {
-  const hex = (length: number): string =>
-    Array.from({ length }, () => random.integer(0, 15).toString(16)).join('');
-  return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(12)}`;
-}
-
-/** Any JSON value; texts carry the canary, since what settings hold is secret. */
-export function anyJson(random: Random, depth: number): unknown {
-  const kind = random.integer(0, depth > 0 ? 6 : 4);
-  if (kind === 0) return random.chance(0.5);
-  if (kind === 1) return random.integer(-1_000_000, 1_000_000);
-  if (kind === 2) return random.next() * 10 ** random.integer(-300, 300);
-  if (kind <= 4) return `${CANARY} ${random.word(random.integer(0, 30))}`;
-  const length = random.integer(0, 4);
-  if (kind === 5) return Array.from({ length }, () => anyJson(random, depth - 1));
-  return Object.fromEntries(Array.from({ length }, () => [random.word(5), anyJson(random, depth - 1)]));
-}
-
-type Known = (context: ValueContext) => unknown;
-
-const KNOWN: Readonly<Record<string, Known>> = {
-  applicationKey: ({ random }) => random.pick([...Object.keys(APPLICATION_SECRETS), 'no-such-application']),
-  sharedSecret: ({ random }) =>
-    random.pick([...Object.values(APPLICATION_SECRETS), `${CANARY}-${random.word(20)}`]),
-  authenticationCode: ({ random }) => `${CANARY}${random.word(36)}=`,
-  user: ({ random }) => random.pick(USERS),
-  userName: ({ random }) => random.pick(USERS),
-  password: ({ random }) => (random.chance(0.5) ? 'Demo-Passw0rd!' : `${CANARY}-${random.word(12)}`),
-  persona: ({ random }) => random.pick([1, 2, 4, 8, 16, 18, 31]),
-  serviceProviderID: ({ random }) => random.pick([815, 816, null]),
-  name: ({ random }) => random.pick(['Jörg Müller', 'Weekly round', random.word(10)]),
-  userAccountID: ({ random }) => random.pick([9001, null, random.integer(1, 10_000)]),
-  personID: ({ random }) => random.pick([1001, null, random.integer(1, 10_000)]),
-  requestTimestampUtc: ({ random }) =>
-    random.chance(0.8) ? new Date().toISOString() : random.pick(INSTANTS),
-  refreshToken: ({ random, fixtures }) =>
-    random.pick([...fixtures.refreshTokens, fixtures.accessToken('internal')]),
-  token: ({ fixtures }) => fixtures.accessToken('internal'),
-  facilityId: ({ random }) => random.pick(FACILITIES),
-  schedule: ({ random }) => (random.chance(0.5) ? '0 9 * * 1' : random.pick(CRON_TEXTS)),
-  timeZone: ({ random }) => (random.chance(0.5) ? 'Europe/Berlin' : random.pick(TIME_ZONES)),
-  settingValue: ({ random }) => anyJson(random, 4),
-  subsystemName: ({ random }) => random.pick(['billing', 'Billing', 'fuzz', `s-${random.word(2)}`]),
-  settingName: ({ random }) => random.pick(['invoice-day', 'Invoice-Day', `n-${random.word(2)}`]),
-  historyId: ({ random, fixtures }) => random.pick([...fixtures.historyIds, '1']),
-  scheduleId: ({ random, fixtures }) => random.pick([...fixtures.scheduleIds, uuid(random)]),
-  pageKey: ({ random, fixtures }) => random.pick([...fixtures.cursors, random.word(40)]),
-  cursor: ({ random, fixtures }) => random.pick([...fixtures.cursors, random.word(40)]),
-  businessUnitId: ({ random }) => random.pick([77, 78, random.integer(1, 1_000)]),
-  plt: ({ random }) => random.pick(['PLT-77', 'PLT-0', random.word(6)]),
-  domain: ({ random }) => random.pick(['jti', 'token', 'svc-personid', 'internal-legacy', 'other']),
-  // Never a person or user whom the fuzzer plays: their tokens would stop working.
-  identifier: ({ random }) =>
-    random.pick([
-      'SecurityEditor~~GroupName~~Dispatch',
-      'SecurityEditor~~AccessPointName~~Scheduling',
-      String(random.integer(100_000, 999_999)),
-      uuid(random),
-    ]),
-  'X-Application-Key': ({ random }) =>
-    random.pick([...Object.keys(APPLICATION_SECRETS), 'no-such-application']),
-  'If-Match': ({ random }) => random.pick(['*', `"${random.integer(1, 50)}"`]),
-  'If-None-Match': ({ random }) => random.pick(['*', `"${random.integer(1, 50)}"`, 'W/"1"']),
-  'Idempotency-Key': ({ random }) => `key-${random.integer(1, 500)}`,
-  code: ({ random }) => `${CANARY}-${random.word(20)}`,
-  bearerTokenOverride: ({ fixtures }) => fixtures.accessToken('internal'),
-};
-
-function knownValue(context: ValueContext, name: string): unknown {
-  return KNOWN[name]?.(context);
+function textsOf({ format, minLength = 0, maxLength = 40 }: Schema): fc.Arbitrary<string> {
+  if (format === 'uuid') return uuid;
+  const date = fc.date({ min: new Date('2010-01-01'), max: new Date('2040-12-31'), noInvalidDate: true });
+  if (format === 'date') return date.map((day) => day.toISOString().slice(0, 10));
+  if (format === 'date-time') return date.map((instant) => instant.toISOString());
+  const least = Math.max(1, minLength);
+  return word(least, Math.max(least, Math.min(maxLength, 24)));
 }

@@ -1,62 +1,43 @@
-/** `npm run leak`: an hour's traffic in a few minutes; what the services hold has to level off. */
+/** `npm run leak`: an hour's traffic in a few minutes; what the services hold must level off. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { commandLine, onEndSignal, runMain, wholeNumber } from '#platform/command-line.ts';
 import { makeTemporaryFolder } from '#platform/private-servers.ts';
-import { FriendlyError } from '#platform/errors.ts';
-import { findRunAs } from '#platform/run-as.ts';
+import { SERVICE_NAMES } from '#platform/programs.ts';
 import { Random } from '#platform/random.ts';
+import { findRunAs } from '#platform/run-as.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
-import { SERVICE_NAMES, startPlatform, type Platform } from '../platform.ts';
-import { Caller } from './caller.ts';
-import { Sampler } from './sample.ts';
-import { judgeSeries, type Verdict } from './slope.ts';
-import { runErrand } from './traffic.ts';
+import { startPlatform, type Platform } from '../platform.ts';
+import { judgeSeries, Sampler, type Verdict } from './growth.ts';
+import { Caller, runErrand } from './traffic.ts';
 
-const USAGE = `Usage: npm run leak [-- --requests <n>] [--samples <n>] [--seed <n>] [--no-build]
-
-Sends the built platform ordinary traffic as fast as it goes: settings, tokens and refresh chains, revocations, schedules,
-completions, messages on both buses, mistakes, new connections. Samples in between, with nothing in flight and garbage collected, what
-each service holds; a line through the second half may hardly rise. Ends with 1 when something grows.
-
-  --requests <n>  how many; the usual number is ten a second for an hour (36000)
-  --samples <n>   in how many rounds, with a sample after each (24)
-  --seed <n>      the same seed sends the same (1)
-  --no-build      test what was built before`;
+const DESCRIPTION = `Sends the built platform ordinary traffic as fast as it goes: settings, tokens and refresh chains, revocations, schedules,
+completions, messages on both buses, mistakes, new connections. In between it samples what each service holds, with nothing in flight and
+garbage collected; a line through the second half may hardly rise. Ends with 1 when something grows.`;
 
 const CONCURRENCY = 12;
 const REMEMBERED_TOKENS = 5_000;
-/** For what goes on after an answer: messages, idle connections of the pools. */
+/** For work that continues after a response: messages, idle connections of the pools. */
 const SETTLE_MS = 1_500;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      requests: { type: 'string', default: '36000' },
-      samples: { type: 'string', default: '24' },
-      seed: { type: 'string', default: '1' },
-      'no-build': { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
-    },
-  });
-  if (values.help) return console.log(USAGE);
+  const { build, ...plan } = commandLine('npm run leak', '[options]', DESCRIPTION)
+    .option('--requests <n>', 'how many; the default is ten a second for an hour', wholeNumber, 36_000)
+    .option('--samples <n>', 'in how many rounds, with a sample after each', wholeNumber, 24)
+    .option('--seed <n>', 'the same seed sends the same', wholeNumber, 1)
+    .option('--no-build', 'test what was built before')
+    .parse()
+    .opts<Plan & { build: boolean }>();
   const probeFolder = makeTemporaryFolder(findRunAs());
   const probe = join(import.meta.dirname, 'probe.cjs');
   const platform = await startPlatform({
-    build: !values['no-build'],
+    build,
     nodeOptions: ['--expose-gc', '--require', probe],
     variables: () => ({ LEAK_PROBE_FOLDER: probeFolder, LOG_LEVEL: 'warn' }),
     progress: (line) => console.log(`▸ ${line}`),
   });
-  const stop = (): void => void platform.close().then(() => process.exit(130));
-  process.once('SIGINT', stop);
-  process.once('SIGTERM', stop);
+  onEndSignal(() => void platform.close().then(() => process.exit(130)));
   try {
-    const plan = {
-      requests: Number(values.requests),
-      samples: Number(values.samples),
-      seed: Number(values.seed),
-    };
     process.exitCode = (await run(platform, probeFolder, plan)) ? 0 : 1;
   } finally {
     await platform.close();
@@ -124,11 +105,11 @@ async function fill(caller: Caller): Promise<void> {
 }
 
 async function sendRound(caller: Caller, until: number, seed: number, round: number): Promise<void> {
-  const work = async (lane: number): Promise<void> => {
-    const random = Random.ofStream(seed, round * 1_000 + lane);
+  const work = async (worker: number): Promise<void> => {
+    const random = Random.ofStream(seed, round * 1_000 + worker);
     while (caller.sent < until) await runErrand(caller, random);
   };
-  await Promise.all(Array.from({ length: CONCURRENCY }, (_none, lane) => work(lane)));
+  await Promise.all(Array.from({ length: CONCURRENCY }, (_none, worker) => work(worker)));
 }
 
 function table(verdicts: readonly Verdict[]): string {
@@ -150,8 +131,4 @@ function write(figures: object): void {
   console.log('All samples: test-results/leak.json');
 }
 
-main().catch((error: unknown) => {
-  if (error instanceof FriendlyError) console.error(`✘ ${error.message}`);
-  else console.error(error);
-  process.exit(1);
-});
+runMain(main);

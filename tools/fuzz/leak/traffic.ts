@@ -1,7 +1,74 @@
+import { makeAccessToken } from '#platform/environments.ts';
+import { NEIGHBOURS, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { Random } from '#platform/random.ts';
-import type { Caller } from './caller.ts';
+import { type PersonaName, PERSONAS } from '../fixtures.ts';
+import { Connections } from '../http.ts';
+import type { Platform } from '../platform.ts';
 
-/** A little of what callers do in an hour; it makes its requests one after the other. */
+/** A response in JSON. */
+interface JsonResponse<T> {
+  readonly status: number;
+  readonly value: T;
+}
+
+type Destination = ServiceName | 'customers';
+
+/** One in this many requests has a connection of its own. */
+const CHURN = 10;
+const TIMEOUT_MS = 30_000;
+
+/** Sends ordinary requests, some over connections that are used once. */
+export class Caller {
+  readonly #platform: Platform;
+  readonly #connections: Readonly<Record<Destination, Connections>>;
+  readonly statuses = new Map<number, number>();
+  sent = 0;
+
+  constructor(platform: Platform) {
+    this.#platform = platform;
+    const { ports } = platform.settings;
+    const customers = NEIGHBOURS.find(({ name }) => name === 'customers')?.port ?? 'customers';
+    const entries = [...SERVICE_NAMES, customers].map((name) => [name, new Connections(ports[name])]);
+    this.#connections = Object.fromEntries(entries) as Record<Destination, Connections>;
+  }
+
+  get connectionsOpened(): number {
+    return Object.values(this.#connections).reduce((sum, { opened }) => sum + opened, 0);
+  }
+
+  /** @param body JSON text as it is when it is text @throws {Error} without a response, or for a status of 500 and above */
+  async send<T = Record<string, unknown>>(
+    to: Destination,
+    method: string,
+    path: string,
+    { body, as = 'internal' }: { body?: unknown; as?: PersonaName | null } = {},
+  ): Promise<JsonResponse<T>> {
+    this.sent += 1;
+    const content = Buffer.from(
+      body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body),
+    );
+    const lines = [`${method} ${path} HTTP/1.1`, 'Host: 127.0.0.1', `Content-Length: ${content.length}`];
+    if (body !== undefined) lines.push('Content-Type: application/json');
+    if (as !== null)
+      lines.push(`Authorization: Bearer ${makeAccessToken(this.#platform.settings, PERSONAS[as])}`);
+    const bytes = Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), content]);
+    const isSingle = this.sent % CHURN === 0;
+    const options = { isHead: false, timeoutMs: TIMEOUT_MS, isSingle, closesWriting: false };
+    const outcome = await this.#connections[to].send(bytes, options);
+    if (outcome.kind !== 'responded') throw new Error(`${method} ${path}: ${outcome.kind}`);
+    const { status, body: text } = outcome.response;
+    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
+    if (status >= 500) throw new Error(`${method} ${path} led to ${status}: ${text.slice(0, 200)}`);
+    return { status, value: (text === '' ? null : JSON.parse(text)) as T };
+  }
+
+  /** Closes idle connections, like a caller that pauses. */
+  closeIdle(): void {
+    for (const connections of Object.values(this.#connections)) connections.close();
+  }
+}
+
+/** A short piece of ordinary traffic; its requests are sent one after the other. */
 type Errand = (caller: Caller, random: Random) => Promise<void>;
 
 interface Tokens {
@@ -34,11 +101,11 @@ const refreshChain: Errand = async (caller, random) => {
   let token = value.refreshToken;
   for (let length = random.integer(1, 4); length > 0 && token !== null; length -= 1) {
     const refresh = { refreshToken: token, hmacSigning: random.chance(0.7) };
-    const answer = await caller.send<Tokens>('auth', 'POST', '/auth/token/refresh', {
+    const response = await caller.send<Tokens>('auth', 'POST', '/auth/token/refresh', {
       body: refresh,
       as: null,
     });
-    token = answer.value.refreshToken;
+    token = response.value.refreshToken;
   }
 };
 

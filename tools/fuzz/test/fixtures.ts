@@ -1,8 +1,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { operationsOf, type OpenApiDocument } from '../document';
-import type { Fixtures } from '../generate/fixtures';
+import { type Fixtures, type OpenApiDocument, operationsOf } from '../fixtures';
 
 const NAMES = ['auth', 'settings', 'task'] as const;
 

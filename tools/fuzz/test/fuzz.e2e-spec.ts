@@ -16,7 +16,7 @@ async function runTool(entry: string, args: string[]) {
 
 describe('a short fuzz run', () => {
   it(
-    'finds no answer of 500 and above, none missing or undocumented, no accepted hostile token and no secret told',
+    'finds no status of 500 and above, no missing or undocumented response, no accepted hostile token and no leaked secret',
     async () => {
       const args = ['--seed', '1', '--requests', '2500', '--log-level', 'trace', '--no-build'];
       const { exitCode, written } = await runTool('main.ts', args);

@@ -1,4 +1,4 @@
 import { createIdentityProvider, identityProviderConfig } from './identity/identity-provider.neighbour';
-import { runNeighbour } from './neighbour/run-neighbour';
+import { runNeighbour } from './neighbour/neighbour';
 
 void runNeighbour(identityProviderConfig, process.env, createIdentityProvider);

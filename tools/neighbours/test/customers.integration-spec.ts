@@ -9,7 +9,7 @@ describe('customers', () => {
 
   afterEach(() => neighbours.close());
 
-  it('answers the lookups only to a caller with a bearer token', async () => {
+  it('serves the lookups only to a caller with a bearer token', async () => {
     const customers = await neighbours.customers();
     expect(await neighbours.get(customers, '/business-units?plt=PLT-77')).toBe(77);
     expect(await neighbours.get(customers, '/business-units/77/facility-access')).toEqual([501, 502]);
@@ -18,24 +18,24 @@ describe('customers', () => {
   });
 
   it.each(['/business-units/1', '/business-units?plt=PLT-1', '/facilities/1', '/nowhere'])(
-    'answers 404 as a problem for %s',
+    'responds 404 with a problem for %s',
     async (url) => {
       const customers = await neighbours.customers();
-      const answer = await customers.server.inject({ url, headers: { authorization: 'Bearer any' } });
-      expect(answer.statusCode).toBe(404);
-      expect(answer.headers['content-type']).toContain('application/problem+json');
+      const response = await customers.server.inject({ url, headers: { authorization: 'Bearer any' } });
+      expect(response.statusCode).toBe(404);
+      expect(response.headers['content-type']).toContain('application/problem+json');
     },
   );
 
   it('publishes an activation as IBusinessUnitChangeV1 and remembers it across a restart', async () => {
     await neighbours.broker.management.bindQueue(exchange('IBusinessUnitChangeV1'), 'seen');
     const customers = await neighbours.customers();
-    const answer = await customers.server.inject({ method: 'POST', url: '/business-units/77/activate' });
-    expect(answer.statusCode).toBe(202);
+    const response = await customers.server.inject({ method: 'POST', url: '/business-units/77/activate' });
+    expect(response.statusCode).toBe(202);
     const [message] = await neighbours.broker.management.get('seen', 10);
     const envelope = JSON.parse(message?.body ?? '');
     expect(envelope.message).toEqual({
-      eventId: answer.json().eventId,
+      eventId: response.json().eventId,
       occurredAtUtc: expect.any(String),
       businessUnitId: 77,
       facilityIds: [501, 502],
@@ -50,10 +50,10 @@ describe('customers', () => {
     expect(await neighbours.get(again, '/business-units/77')).toMatchObject({ status: 'Active' });
   });
 
-  it('answers 503 and changes nothing while nobody takes the change', async () => {
+  it('responds 503 and changes nothing while nobody takes the change', async () => {
     const customers = await neighbours.customers();
-    const answer = await customers.server.inject({ method: 'POST', url: '/business-units/77/activate' });
-    expect(answer.statusCode).toBe(503);
+    const response = await customers.server.inject({ method: 'POST', url: '/business-units/77/activate' });
+    expect(response.statusCode).toBe(503);
     expect(await neighbours.get(customers, '/business-units/77')).toMatchObject({ status: 'Inactive' });
   });
 });

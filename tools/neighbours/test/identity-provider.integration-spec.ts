@@ -117,9 +117,9 @@ describe('identity provider', () => {
   });
 
   it('signs a user in and posts a code that buys an ID token naming subject and nonce', async () => {
-    const answer = await redeem(await codeFor('Carl.Customer'), verifier);
-    expect(answer.status).toBe(200);
-    const { id_token: idToken } = (await answer.json()) as { id_token: string };
+    const response = await redeem(await codeFor('Carl.Customer'), verifier);
+    expect(response.status).toBe(200);
+    const { id_token: idToken } = (await response.json()) as { id_token: string };
     const payload: unknown = JSON.parse(
       Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString('utf8'),
     );
@@ -133,8 +133,8 @@ describe('identity provider', () => {
   });
 
   it('refuses a code without its PKCE verifier', async () => {
-    const answer = await redeem(await codeFor('ivy.internal'), randomBytes(32).toString('base64url'));
-    expect(answer.status).toBe(400);
+    const response = await redeem(await codeFor('ivy.internal'), randomBytes(32).toString('base64url'));
+    expect(response.status).toBe(400);
   });
 
   it.each([
@@ -147,7 +147,7 @@ describe('identity provider', () => {
     expect(await again.text()).toContain('User or password is wrong.');
   });
 
-  it('answers an unknown interaction and an unregistered redirect address with 400', async () => {
+  it('rejects an unknown interaction and an unregistered redirect address with 400', async () => {
     const unknown = await new Browser().open(`${issuer}/interaction/none/login`, {
       login: 'a',
       password: 'b',

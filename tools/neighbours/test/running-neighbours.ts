@@ -8,7 +8,7 @@ import {
   createCompletionReceiver,
 } from '../src/completions/completion-receiver.neighbour';
 import { createCustomers, customersConfig } from '../src/customers/customers.neighbour';
-import type { Neighbour } from '../src/neighbour/run-neighbour';
+import type { Neighbour } from '../src/neighbour/neighbour';
 import { createScheduling, schedulingConfig } from '../src/scheduling/scheduling.neighbour';
 
 /** A ledger's entry as the routes show it. */
@@ -60,11 +60,11 @@ export class RunningNeighbours {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  /** Body of a successful answer. */
+  /** Body of a successful response. */
   async get<T = unknown>(neighbour: Neighbour, url: string): Promise<T> {
-    const answer = await neighbour.server.inject({ url, headers: { authorization: 'Bearer any' } });
-    expect(answer.statusCode).toBe(200);
-    return answer.json<T>();
+    const response = await neighbour.server.inject({ url, headers: { authorization: 'Bearer any' } });
+    expect(response.statusCode).toBe(200);
+    return response.json<T>();
   }
 
   /** Publishes raw JSON, as a client without the envelope would. */

@@ -1,4 +1,4 @@
-import { holds, same } from '../difference.ts';
+import { holds, same } from '../expectations.ts';
 import type { TourSettings } from '../addresses.ts';
 import type { Walk, WalkRequest } from '../walk.ts';
 import type { Travellers } from './tokens.chapter.ts';
@@ -16,33 +16,37 @@ export async function accessControlChapter(
   const members = `${settings.auth}/auth/roles/SecurityEditor~~GroupName~~Operations/members`;
   const access = `${settings.auth}/auth/accessPoints/SecurityEditor~~AccessPointName~~Scheduling/hasAccess`;
   await operationsMembers(walk, { method: 'GET', url: members, token: ivy });
-  await walk.step('May Ivy do scheduling?', { method: 'GET', url: access, token: ivy }, (answer) => {
-    same('the status', answer.status, 200);
-    same('the body', answer.json, { hasAccess: true });
+  await walk.step('May Ivy do scheduling?', { method: 'GET', url: access, token: ivy }, (response) => {
+    same('the status', response.status, 200);
+    same('the body', response.json, { hasAccess: true });
     return 'Yes: Scheduling admits Operations, which she is in through Dispatch.';
   });
   const other = { method: 'GET', url: `${access}?expectedUserId=${SERVICES_USER}`, token: ivy } as const;
-  await walk.step(`May user ${SERVICES_USER}?`, other, (answer) => {
-    same('the status', answer.status, 200);
-    same('the body', answer.json, { hasAccess: false });
+  await walk.step(`May user ${SERVICES_USER}?`, other, (response) => {
+    same('the status', response.status, 200);
+    same('the body', response.json, { hasAccess: false });
     return 'No: in no group that Scheduling admits.';
   });
   for (const [title, url] of [
     ['Carl, a customer, asks for the members', members],
     ['Carl asks for the access point', access],
   ] as const) {
-    await walk.step(title, { method: 'GET', url, token: carl }, (answer) => {
-      same('the status', answer.status, 403);
-      same('the content type', answer.headers.get('content-type')?.split(';')[0], 'application/problem+json');
+    await walk.step(title, { method: 'GET', url, token: carl }, (response) => {
+      same('the status', response.status, 403);
+      same(
+        'the content type',
+        response.headers.get('content-type')?.split(';')[0],
+        'application/problem+json',
+      );
       return 'Refused: for internal partners and global administrators only.';
     });
   }
 }
 
 async function operationsMembers(walk: Walk, request: WalkRequest): Promise<void> {
-  await walk.step('Ivy asks who is in Operations', request, (answer) => {
-    same('the status', answer.status, 200);
-    const { members, identityNames } = answer.json as {
+  await walk.step('Ivy asks who is in Operations', request, (response) => {
+    same('the status', response.status, 200);
+    const { members, identityNames } = response.json as {
       members: { value: string }[];
       identityNames: string[];
     };

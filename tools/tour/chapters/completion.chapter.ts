@@ -1,6 +1,4 @@
-import { readClaims } from '../claims.ts';
-import { same } from '../difference.ts';
-import { grantedTokens } from '../token-answer.ts';
+import { grantedTokens, readClaims, same } from '../expectations.ts';
 import type { TourSettings } from '../addresses.ts';
 import type { Walk } from '../walk.ts';
 import type { Instance } from './schedule.chapter.ts';
@@ -29,12 +27,12 @@ export async function completionChapter(
       'Tess was there, and completes the task',
       'Completed by her, and TaskInstanceCompletedEvent is on its way.',
     ],
-    ['Tess presses the button again', 'The same answer, and no second event.'],
+    ['Tess presses the button again', 'The same response, and no second event.'],
   ] as const) {
-    await walk.step(title, request, (answer) => {
-      same('the status', answer.status, 200);
-      same('status', (answer.json as Instance).status, 'Completed');
-      same('completedBy', (answer.json as Completed).completedBy, TESS);
+    await walk.step(title, request, (response) => {
+      same('the status', response.status, 200);
+      same('status', (response.json as Instance).status, 'Completed');
+      same('completedBy', (response.json as Completed).completedBy, TESS);
       return explanation;
     });
   }
@@ -46,7 +44,7 @@ interface Completed extends Instance {
 }
 
 async function logIn(walk: Walk, settings: TourSettings): Promise<string> {
-  const answer = await walk.step(
+  const response = await walk.step(
     'Tess, a technician of provider 815, logs in',
     {
       method: 'POST',
@@ -60,16 +58,16 @@ async function logIn(walk: Walk, settings: TourSettings): Promise<string> {
       return 'Two identity stores know her: her password and person come from one, provider and facility from the other.';
     },
   );
-  return grantedTokens(answer).accessToken;
+  return grantedTokens(response).accessToken;
 }
 
 async function completionHeard(walk: Walk, settings: TourSettings, taskInstanceId: string): Promise<void> {
   await walk.stepUntil(
     'The receiver of completions hears of it',
     { method: 'GET', url: `${settings.receiver}/completions?taskInstanceId=${taskInstanceId}` },
-    (answer) => {
-      same('the status', answer.status, 200);
-      const { completions } = answer.json as { completions: { record: Record<string, unknown> }[] };
+    (response) => {
+      same('the status', response.status, 200);
+      const { completions } = response.json as { completions: { record: Record<string, unknown> }[] };
       same('the number of completions heard', completions.length, 1);
       same('facilityId', completions[0]?.record['facilityId'], 501);
       same('completedBy', completions[0]?.record['completedBy'], TESS);

@@ -1,6 +1,4 @@
-import { readClaims } from '../claims.ts';
-import { same } from '../difference.ts';
-import { grantedTokens, refusedWith } from '../token-answer.ts';
+import { grantedTokens, readClaims, refusedWith, same } from '../expectations.ts';
 import type { TourSettings } from '../addresses.ts';
 import type { Walk, WalkRequest } from '../walk.ts';
 import type { Travellers } from './tokens.chapter.ts';
@@ -21,26 +19,26 @@ export async function revocationChapter(
   const revocation = `${settings.auth}/auth/revocations/jti/${jti}`;
   const places = placesThatTake(settings, token, revocation);
   for (const { service, request, status } of places) {
-    await walk.step(`The ${service} service takes the token`, request, (answer) => {
-      same('the status', answer.status, status);
+    await walk.step(`The ${service} service takes the token`, request, (response) => {
+      same('the status', response.status, status);
       return status === 404 ? 'Let in; there is no such revocation yet.' : 'Let in.';
     });
   }
-  await walk.step('Ivy revokes it', { method: 'PUT', url: revocation, token: ivy }, (answer) => {
-    same('the status', answer.status, 200);
-    same('the body', answer.text, '');
+  await walk.step('Ivy revokes it', { method: 'PUT', url: revocation, token: ivy }, (response) => {
+    same('the status', response.status, 200);
+    same('the body', response.text, '');
     return 'Recorded with the current time.';
   });
   const revokedAtMs = performance.now();
   for (const { service, request } of places) await refusedSoon(walk, service, request, revokedAtMs);
   const exchange = { method: 'POST', url: `${settings.auth}/auth/token/bearer`, token } as const;
-  await walk.step('It cannot be exchanged for another one either', exchange, (answer) => {
-    refusedWith(answer, 401, 6);
+  await walk.step('It cannot be exchanged for another one either', exchange, (response) => {
+    refusedWith(response, 401, 6);
     return 'Reason 6, TokenRevoked.';
   });
 }
 
-/** Per service a route that any valid token opens, and its answer while the token is good. */
+/** Per service a route that any valid token opens, and its response while the token is good. */
 function placesThatTake(
   settings: TourSettings,
   token: string,
@@ -67,8 +65,8 @@ async function refusedSoon(
   await walk.stepUntil(
     `The ${service} service refuses it from now on`,
     request,
-    (answer) => {
-      same('the status', answer.status, 401);
+    (response) => {
+      same('the status', response.status, 401);
       return `Refused, ${Math.round(performance.now() - revokedAtMs)} ms after the revocation (2 s are promised).`;
     },
     EFFECT_TIMEOUT_MS,
@@ -76,7 +74,7 @@ async function refusedSoon(
 }
 
 async function issueToken(walk: Walk, settings: TourSettings): Promise<string> {
-  const answer = await walk.step(
+  const response = await walk.step(
     'The backend gets another token for Carl, this time with its shared secret',
     {
       method: 'POST',
@@ -91,5 +89,5 @@ async function issueToken(walk: Walk, settings: TourSettings): Promise<string> {
     (granted) =>
       `A token of its own, with the identifier ${readClaims(grantedTokens(granted).accessToken).jti}.`,
   );
-  return grantedTokens(answer).accessToken;
+  return grantedTokens(response).accessToken;
 }

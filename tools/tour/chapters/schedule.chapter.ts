@@ -1,6 +1,6 @@
-import { Difference, holds, same } from '../difference.ts';
+import { Difference, holds, same, type WalkResponse } from '../expectations.ts';
 import type { TourSettings } from '../addresses.ts';
-import type { Answer, Walk } from '../walk.ts';
+import type { Walk } from '../walk.ts';
 import type { Travellers } from './tokens.chapter.ts';
 
 const EVENT_TIMEOUT_MS = 10_000;
@@ -46,18 +46,23 @@ async function createSchedule(
     },
   } as const;
   const title = 'Carl wants the boiler of facility 501 checked on workdays at 7:30';
-  const created = await walk.step(title, request, (answer) => {
-    same('the status', answer.status, 201);
-    same('facilityId', (answer.json as Instance).facilityId, 501);
-    const location = answer.headers.get('location') ?? 'none';
-    holds('the Location header', location.endsWith(scheduleIdOf(answer)), 'the schedule’s address', location);
+  const created = await walk.step(title, request, (response) => {
+    same('the status', response.status, 201);
+    same('facilityId', (response.json as Instance).facilityId, 501);
+    const location = response.headers.get('location') ?? 'none';
+    holds(
+      'the Location header',
+      location.endsWith(scheduleIdOf(response)),
+      'the schedule’s address',
+      location,
+    );
     return 'The schedule and its event are committed together.';
   });
   const scheduleId = scheduleIdOf(created);
-  await walk.step('Carl’s browser sends it twice, with the same Idempotency-Key', request, (answer) => {
-    same('the status', answer.status, 201);
-    same('scheduleId', scheduleIdOf(answer), scheduleId);
-    return 'Still one schedule: the repetition gets the first answer.';
+  await walk.step('Carl’s browser sends it twice, with the same Idempotency-Key', request, (response) => {
+    same('the status', response.status, 201);
+    same('scheduleId', scheduleIdOf(response), scheduleId);
+    return 'Still one schedule: the repetition gets the first response.';
   });
   return scheduleId;
 }
@@ -66,9 +71,9 @@ async function eventHeard(walk: Walk, settings: TourSettings, scheduleId: string
   await walk.stepUntil(
     'The scheduling service hears of it and passes it on',
     { method: 'GET', url: `${settings.scheduling}/events?scheduleId=${scheduleId}` },
-    (answer) => {
-      same('the status', answer.status, 200);
-      const { scheduleCreated } = answer.json as { scheduleCreated: unknown[] };
+    (response) => {
+      same('the status', response.status, 200);
+      const { scheduleCreated } = response.json as { scheduleCreated: unknown[] };
       same('how often it was passed on', scheduleCreated.length, 1);
       return 'ScheduleCreatedEvent came over the main bus; IScheduleCreatedEvent left on the scheduling bus.';
     },
@@ -82,7 +87,7 @@ async function instancesAppear(
   carl: string,
   scheduleId: string,
 ): Promise<Instance> {
-  const answer = await walk.stepUntil(
+  const response = await walk.stepUntil(
     'The event comes back and the task service generates instances',
     { method: 'GET', url: `${settings.task}/Instances?scheduleId=${scheduleId}&pageSize=1000`, token: carl },
     (listed) => {
@@ -95,15 +100,15 @@ async function instancesAppear(
     },
     EVENT_TIMEOUT_MS,
   );
-  const [first] = instancesOf(answer);
+  const [first] = instancesOf(response);
   if (first === undefined) throw new Difference('the instances', 'at least one', 'none');
   return first;
 }
 
-function instancesOf(answer: Answer): Instance[] {
-  return (answer.json as { instances: Instance[] }).instances;
+function instancesOf(response: WalkResponse): Instance[] {
+  return (response.json as { instances: Instance[] }).instances;
 }
 
-function scheduleIdOf(answer: Answer): string {
-  return (answer.json as Instance).scheduleId;
+function scheduleIdOf(response: WalkResponse): string {
+  return (response.json as Instance).scheduleId;
 }

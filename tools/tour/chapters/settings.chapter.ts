@@ -1,4 +1,4 @@
-import { same } from '../difference.ts';
+import { same } from '../expectations.ts';
 import type { TourSettings } from '../addresses.ts';
 import type { Walk } from '../walk.ts';
 import type { Travellers } from './tokens.chapter.ts';
@@ -17,26 +17,26 @@ export async function settingsChapter(
   const name = `limit-${run}`;
   const url = `${settings.settings}/platform/v1/subsystems/Tour/settings/${name}`;
   const body = `{"settingValue":${EXACT_NUMBER}}`;
-  await walk.step('Ivy writes a setting', { method: 'PUT', url, token: ivy, body }, (answer) => {
-    same('the status', answer.status, 200);
+  await walk.step('Ivy writes a setting', { method: 'PUT', url, token: ivy, body }, (response) => {
+    same('the status', response.status, 200);
     return 'Stored together with its history entry, in one transaction.';
   });
   await walk.step(
     'Carl reads the bare value, with other capitals',
     { method: 'GET', url: `${url.replace('/Tour/', '/TOUR/')}/value`, token: carl },
-    (answer) => {
-      same('the status', answer.status, 200);
-      same('the value, byte for byte', answer.text, EXACT_NUMBER);
+    (response) => {
+      same('the status', response.status, 200);
+      same('the value, byte for byte', response.text, EXACT_NUMBER);
       return 'No wrapper, names match in any case, and the number kept every digit.';
     },
   );
-  await walk.step('Carl tries to write it', { method: 'PUT', url, token: carl, body }, (answer) => {
-    same('the status', answer.status, 403);
-    same('the content type', answer.headers.get('content-type')?.split(';')[0], 'application/problem+json');
+  await walk.step('Carl tries to write it', { method: 'PUT', url, token: carl, body }, (response) => {
+    same('the status', response.status, 403);
+    same('the content type', response.headers.get('content-type')?.split(';')[0], 'application/problem+json');
     return 'Customers read; only internal partners write.';
   });
-  await walk.step('Ivy deletes it again', { method: 'DELETE', url, token: ivy }, (answer) => {
-    same('the status', answer.status, 200);
+  await walk.step('Ivy deletes it again', { method: 'DELETE', url, token: ivy }, (response) => {
+    same('the status', response.status, 200);
     return 'Gone from the settings; its history keeps both entries.';
   });
 }

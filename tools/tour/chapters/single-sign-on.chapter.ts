@@ -1,10 +1,14 @@
-import { readClaims } from '../claims.ts';
-import { CookieJar } from '../cookie-jar.ts';
-import { Difference, same } from '../difference.ts';
-import { readForm, type PageForm } from '../sign-in-page.ts';
-import { grantedTokens, refusedWith } from '../token-answer.ts';
+import {
+  Difference,
+  grantedTokens,
+  readClaims,
+  refusedWith,
+  same,
+  type WalkResponse,
+} from '../expectations.ts';
+import { CookieJar, readForm, type PageForm } from '../browser.ts';
 import type { TourSettings } from '../addresses.ts';
-import type { Answer, Verify, Walk, WalkRequest } from '../walk.ts';
+import type { Verify, Walk, WalkRequest } from '../walk.ts';
 
 const INVALID_REQUEST = 7;
 
@@ -17,15 +21,15 @@ class Browser {
     this.#walk = walk;
   }
 
-  async step(title: string, request: WalkRequest, verify: Verify): Promise<Answer> {
+  async step(title: string, request: WalkRequest, verify: Verify): Promise<WalkResponse> {
     const headers = this.#cookies.headersFor(request.url);
-    const answer = await this.#walk.step(title, { ...request, headers }, verify);
-    this.#cookies.take(request.url, answer.headers);
-    return answer;
+    const response = await this.#walk.step(title, { ...request, headers }, verify);
+    this.#cookies.take(request.url, response.headers);
+    return response;
   }
 }
 
-/** Carl signs in at the identity provider, and its answer brings his browser a token. */
+/** Carl signs in at the identity provider, and its response gives his browser a token. */
 export async function singleSignOnChapter(walk: Walk, settings: TourSettings): Promise<void> {
   walk.chapter('Single sign-on');
   const browser = new Browser(walk);
@@ -36,21 +40,21 @@ export async function singleSignOnChapter(walk: Walk, settings: TourSettings): P
     url: callback.action,
     body: new URLSearchParams(callback.hidden),
   };
-  await browser.step('Carl’s browser posts the provider’s form to the auth service', post, (answer) => {
-    const claims = readClaims(grantedTokens(answer).accessToken);
+  await browser.step('Carl’s browser posts the provider’s form to the auth service', post, (response) => {
+    const claims = readClaims(grantedTokens(response).accessToken);
     same('the claim personId', claims.personId, 1001);
     same('the claim facilities', claims.facilities?.toSorted(), [501, 502]);
     return 'Code exchanged, ID token checked: external-carl over there is person 1001 here.';
   });
-  await browser.step('The form is posted again', post, (answer) => {
-    refusedWith(answer, 400, INVALID_REQUEST);
+  await browser.step('The form is posted again', post, (response) => {
+    refusedWith(response, 400, INVALID_REQUEST);
     return 'Reason 7, InvalidRequest: a sign-in is completed once.';
   });
 }
 
 async function initiate(browser: Browser, settings: TourSettings): Promise<string> {
   const request = { method: 'GET', url: `${settings.auth}/auth/token/sso/initiate` } as const;
-  const answer = await browser.step('Carl wants to sign in without a password of ours', request, (sent) => {
+  const response = await browser.step('Carl wants to sign in without a password of ours', request, (sent) => {
     same('the status', sent.status, 302);
     const url = new URL(locationOf(sent, request.url));
     same('where the browser is sent', url.origin, new URL(settings.identityProvider).origin);
@@ -59,7 +63,7 @@ async function initiate(browser: Browser, settings: TourSettings): Promise<strin
     same('code_challenge_method', url.searchParams.get('code_challenge_method'), 'S256');
     return 'Off to the identity provider, with state, nonce and PKCE; a cookie ties the sign-in to this browser.';
   });
-  return locationOf(answer, request.url);
+  return locationOf(response, request.url);
 }
 
 /** @returns the form that the provider has the browser post */
@@ -71,9 +75,9 @@ async function signIn(browser: Browser, settings: TourSettings, authorizationUrl
     redirects('Not signed in yet.'),
   );
   const page = { method: 'GET', url: locationOf(begun, begin.url) } as const;
-  const shown = await browser.step('It shows its sign-in form', page, (answer) => {
-    same('the status', answer.status, 200);
-    return `A form for ${new URL(readForm(answer.text, page.url).action).pathname.replace(/\/[^/]{15,}\//, '/…/')}.`;
+  const shown = await browser.step('It shows its sign-in form', page, (response) => {
+    same('the status', response.status, 200);
+    return `A form for ${new URL(readForm(response.text, page.url).action).pathname.replace(/\/[^/]{15,}\//, '/…/')}.`;
   });
   const login = {
     method: 'POST',
@@ -83,9 +87,9 @@ async function signIn(browser: Browser, settings: TourSettings, authorizationUrl
   const known = redirects('The provider knows him now; only the provider saw this password.');
   const signedIn = await browser.step('Carl fills it in', login, known);
   const resume = { method: 'GET', url: locationOf(signedIn, login.url) } as const;
-  const done = await browser.step('The provider takes up where it was', resume, (answer) => {
-    same('the status', answer.status, 200);
-    const { action, hidden } = readForm(answer.text, resume.url);
+  const done = await browser.step('The provider takes up where it was', resume, (response) => {
+    same('the status', response.status, 200);
+    const { action, hidden } = readForm(response.text, resume.url);
     same('where its form goes', new URL(action).pathname, '/auth/token/openId');
     same('its fields', Object.keys(hidden).toSorted(), ['code', 'iss', 'state']);
     return 'A form with a code, for the browser to post (form_post): the code is in no address.';
@@ -94,15 +98,15 @@ async function signIn(browser: Browser, settings: TourSettings, authorizationUrl
 }
 
 function redirects(explanation: string): Verify {
-  return (answer) => {
-    same('the status', answer.status, 303);
+  return (response) => {
+    same('the status', response.status, 303);
     return explanation;
   };
 }
 
-/** @throws {Difference} if the answer is no redirect */
-function locationOf(answer: Answer, requestUrl: string): string {
-  const location = answer.headers.get('location');
+/** @throws {Difference} if the response is no redirect */
+function locationOf(response: WalkResponse, requestUrl: string): string {
+  const location = response.headers.get('location');
   if (location === null) throw new Difference('the Location header', 'an address', 'none');
   return new URL(location, requestUrl).href;
 }

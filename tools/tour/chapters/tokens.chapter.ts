@@ -1,10 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { readClaims } from '../claims.ts';
-import { Difference, holds, same } from '../difference.ts';
-import { grantedTokens, refusedWith } from '../token-answer.ts';
+import {
+  Difference,
+  grantedTokens,
+  holds,
+  readClaims,
+  refusedWith,
+  same,
+  type WalkResponse,
+} from '../expectations.ts';
 import { signTrustRequest } from '../trust-signature.ts';
 import type { TourSettings } from '../addresses.ts';
-import type { Answer, Walk, WalkRequest } from '../walk.ts';
+import type { Walk, WalkRequest } from '../walk.ts';
 
 const INTERNAL_PARTNER = 1;
 const CUSTOMER = 2;
@@ -28,7 +34,7 @@ export async function tokensChapter(walk: Walk, settings: TourSettings): Promise
 }
 
 async function logIn(walk: Walk, settings: TourSettings): Promise<string> {
-  const answer = await walk.step(
+  const response = await walk.step(
     'Ivy, an employee, logs in with her password',
     {
       method: 'POST',
@@ -49,7 +55,7 @@ async function logIn(walk: Walk, settings: TourSettings): Promise<string> {
       return 'A token for 24 hours: user 9001, persona InternalPartner, member of the group Dispatch.';
     },
   );
-  return grantedTokens(answer).accessToken;
+  return grantedTokens(response).accessToken;
 }
 
 async function wrongPassword(walk: Walk, settings: TourSettings): Promise<void> {
@@ -61,9 +67,9 @@ async function wrongPassword(walk: Walk, settings: TourSettings): Promise<void> 
       // A name that does not exist: a guess at Ivy's would count towards locking her out when the tour is repeated.
       body: { user: `nobody-${randomUUID().slice(0, 8)}`, password: 'guess' },
     },
-    (answer) => {
-      refusedWith(answer, 401, 1);
-      return 'Reason 1, AuthenticationFailed; an unknown user and a wrong password get the same answer.';
+    (response) => {
+      refusedWith(response, 401, 1);
+      return 'Reason 1, AuthenticationFailed; an unknown user and a wrong password get the same response.';
     },
   );
 }
@@ -83,7 +89,7 @@ async function trustedBackend(
     url: `${settings.auth}/auth/token/trust`,
     body: { ...fields, authenticationCode: signTrustRequest(fields, settings.backendSecret) },
   } as const;
-  const answer = await walk.step(
+  const response = await walk.step(
     'A backend signs a request (HMAC-SHA256) and acts for Carl, a customer',
     request,
     (granted) => {
@@ -98,40 +104,40 @@ async function trustedBackend(
     refusedWith(replayed, 401, 1);
     return 'A signature works once: the replay is refused with reason 1.';
   });
-  return { carl: grantedTokens(answer).accessToken, refreshToken: refreshTokenOf(answer) };
+  return { carl: grantedTokens(response).accessToken, refreshToken: refreshTokenOf(response) };
 }
 
-/** A refresh token is rotated at each use; whoever lost the answer may ask again until the next one is used. */
+/** A refresh token is rotated at each use; whoever lost the response may ask again until the next one is used. */
 async function refresh(walk: Walk, settings: TourSettings, first: string): Promise<void> {
   const exchange = (refreshToken: string): WalkRequest => ({
     method: 'POST',
     url: `${settings.auth}/auth/token/refresh`,
     body: { refreshToken },
   });
-  const renewed = await walk.step('The backend exchanges its refresh token', exchange(first), (answer) => {
-    const { accessToken, refreshToken } = grantedTokens(answer);
+  const renewed = await walk.step('The backend exchanges its refresh token', exchange(first), (response) => {
+    const { accessToken, refreshToken } = grantedTokens(response);
     holds('the new refresh token', refreshToken !== first, 'another one', 'the same one');
     same('the claim personId', readClaims(accessToken).personId, 1001);
     return 'A fresh pair; the old refresh token has been rotated out.';
   });
   const second = refreshTokenOf(renewed);
-  await walk.step('The answer got lost on its way, and it asks once more', exchange(first), (answer) => {
-    same('whether it is the same successor', refreshTokenOf(answer) === second, true);
-    return 'The same successor again, for 30 s: a lost answer logs nobody out.';
+  await walk.step('The response got lost on its way, and it asks once more', exchange(first), (response) => {
+    same('whether it is the same successor', refreshTokenOf(response) === second, true);
+    return 'The same successor again, for 30 s: a lost response logs nobody out.';
   });
-  await walk.step('It goes on with the new one', exchange(second), (answer) => {
-    holds('the third refresh token', refreshTokenOf(answer) !== second, 'another one', 'the same one');
+  await walk.step('It goes on with the new one', exchange(second), (response) => {
+    holds('the third refresh token', refreshTokenOf(response) !== second, 'another one', 'the same one');
     return 'Whoever holds the first token cannot go on from here.';
   });
-  await walk.step('Somebody replays the first refresh token', exchange(first), (answer) => {
-    refusedWith(answer, 401, REFRESH_TOKEN_IS_NOT_VALID);
+  await walk.step('Somebody replays the first refresh token', exchange(first), (response) => {
+    refusedWith(response, 401, REFRESH_TOKEN_IS_NOT_VALID);
     return 'Reason 4, RefreshTokenIsNotValid. After the 30 s a replay would revoke the whole family.';
   });
 }
 
-/** @throws {Difference} unless the answer grants a refresh token */
-function refreshTokenOf(answer: Answer): string {
-  const { refreshToken } = grantedTokens(answer);
+/** @throws {Difference} unless the response grants a refresh token */
+function refreshTokenOf(response: WalkResponse): string {
+  const { refreshToken } = grantedTokens(response);
   if (refreshToken === null) throw new Difference('refreshToken', 'a token for demo-backend', refreshToken);
   return refreshToken;
 }

@@ -1,18 +1,18 @@
 import { relative } from 'node:path';
-import { takeViolations, writeSeenAnswers } from './watch-traffic';
+import { takeViolations, writeSeenResponses } from './watch-traffic';
 import { workspaceFile } from './workspace-file';
 
-/** Jest's setup of integration tests: no answer of a watched service may differ from what its API document says. */
+/** Jest's setup of integration tests: no response of a watched service may differ from its API document. */
 function expectNoViolations(): void {
   const found = takeViolations();
   if (found.length > 0)
-    throw new Error(`answers that the API document does not allow:\n  ${found.join('\n  ')}`);
+    throw new Error(`responses that the API document does not allow:\n  ${found.join('\n  ')}`);
 }
 
 afterEach(expectNoViolations);
 
 afterAll(() => {
   const { testPath } = expect.getState();
-  writeSeenAnswers(relative(workspaceFile(), testPath ?? 'unknown'));
+  writeSeenResponses(relative(workspaceFile(), testPath ?? 'unknown'));
   expectNoViolations();
 });

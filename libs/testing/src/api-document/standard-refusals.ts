@@ -5,18 +5,18 @@ type Operation = OpenApiDocument['paths'][string][string];
 
 const TOO_LARGE = JSON.stringify({ padding: 'x'.repeat(1024 * 1024) });
 
-/** Asks every operation of a service without a token, with a body of another type and with one that is too large, and returns what was
- *  answered otherwise than the API document says. */
+/** Calls every operation of a service without a token, with a body of another type and with one that is too large.
+ *  @returns the refusals that differ from the API document */
 export async function wrongRefusals(service: string, origin: string): Promise<string[]> {
   const wrong: string[] = [];
   for (const [template, methods] of Object.entries(apiDocument(service).paths)) {
     for (const [method, operation] of Object.entries(methods)) {
       const url = `${origin}${pathOf(template, operation)}`;
       for (const { status, init } of refusalsOf(operation, method)) {
-        const answer = await fetch(url, { method: method.toUpperCase(), redirect: 'manual', ...init });
-        await answer.arrayBuffer();
-        if (answer.status !== status)
-          wrong.push(`${operation.operationId}: ${String(answer.status)} instead of ${String(status)}`);
+        const response = await fetch(url, { method: method.toUpperCase(), redirect: 'manual', ...init });
+        await response.arrayBuffer();
+        if (response.status !== status)
+          wrong.push(`${operation.operationId}: ${String(response.status)} instead of ${String(status)}`);
       }
     }
   }

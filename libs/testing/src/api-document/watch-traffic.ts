@@ -1,13 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import type { Server } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { Contract } from './contract';
-import { recordExchange } from './exchange';
-import type { Exchange } from './exchange';
+import { ApiContract } from '#platform/api-contract.ts';
+import type { Exchange } from '#platform/api-contract.ts';
 import { apiDocument, workspaceFile } from './workspace-file';
 
 interface Traffic {
-  readonly contract: Contract;
+  readonly contract: ApiContract;
   readonly seen: Map<string, number>;
 }
 
@@ -15,9 +14,8 @@ const traffic = new Map<string, Traffic>();
 const violations: string[] = [];
 let faultsArePermitted = false;
 
-/** Holds everything that a server answers from now on to the committed document of its service; whatever does not fit fails the test
- *  that runs. To be called before the first request.
- *  @param basePath what the service was told to put before every route; the documents are without */
+/** Compares every response of a server from now on with the committed document of its service; a violation fails the running test.
+ *  Call it before the first request. @param basePath prefix that the service was configured to put before every route; documents omit it */
 export function watchTraffic(service: string, server: Server, basePath = ''): void {
   const { contract, seen } = trafficOf(service);
   server.prependListener('request', (request, response) => {
@@ -34,19 +32,19 @@ export function watchTraffic(service: string, server: Server, basePath = ''): vo
   });
 }
 
-/** For a test that breaks what a service stands on: until it ends, 500 is an answer like any other. */
+/** For a test that breaks what a service depends on: until the test ends, 500 is an ordinary response. */
 export function permitFaults(): void {
   faultsArePermitted = true;
 }
 
-/** What did not fit since this was asked last. */
+/** The violations since the last call. */
 export function takeViolations(): string[] {
   faultsArePermitted = false;
   return violations.splice(0);
 }
 
-/** Leaves what this test file saw where the end of the run adds it up. */
-export function writeSeenAnswers(testFile: string): void {
+/** Writes what this test file saw; the global teardown adds all files up. */
+export function writeSeenResponses(testFile: string): void {
   for (const [service, { seen }] of traffic) {
     const folder = workspaceFile('test-results', 'api-traffic', service);
     mkdirSync(folder, { recursive: true });
@@ -58,7 +56,7 @@ export function writeSeenAnswers(testFile: string): void {
 function trafficOf(service: string): Traffic {
   const known = traffic.get(service);
   if (known !== undefined) return known;
-  const fresh = { contract: new Contract(apiDocument(service)), seen: new Map<string, number>() };
+  const fresh = { contract: new ApiContract(apiDocument(service)), seen: new Map<string, number>() };
   traffic.set(service, fresh);
   return fresh;
 }
@@ -66,7 +64,70 @@ function trafficOf(service: string): Traffic {
 function withoutBase(exchange: Exchange, basePath: string): Exchange {
   const { target } = exchange;
   if (basePath === '' || /^\/(health|docs|openapi\.json)/i.test(target)) return exchange;
-  // Outside its base path a service has nothing, whatever the document calls the path.
+  // Outside its base path a service has no routes, even where the path is one of the document's.
   const relative = target.startsWith(basePath) ? target.slice(basePath.length) : `/nothing${target}`;
   return { ...exchange, target: relative };
+}
+
+/** Calls back once the whole response has been handed to the operating system; never when the connection broke before. */
+function recordExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  done: (exchange: Exchange) => void,
+): void {
+  // Now: a server may rewrite the target.
+  const { method = 'GET', url: target = '/' } = request;
+  const sent = recordRequestBody(request);
+  const responded = recordResponse(response);
+  response.once('finish', () => {
+    const { headers, body } = responded();
+    const requestBody = sent();
+    const { statusCode: status } = response;
+    done({ method, target, requestHeaders: request.headers, requestBody, status, headers, body });
+  });
+}
+
+/** Intercepts the events: a listener of its own would take the data from the server. */
+function recordRequestBody(request: IncomingMessage): () => string {
+  const chunks: Buffer[] = [];
+  const emit = request.emit.bind(request);
+  request.emit = ((event: string, ...args: unknown[]) => {
+    if (event === 'data') chunks.push(Buffer.from(args[0] as Buffer));
+    return emit(event, ...args);
+  }) as typeof request.emit;
+  return () => Buffer.concat(chunks).toString('utf8');
+}
+
+function recordResponse(response: ServerResponse): () => Pick<Exchange, 'headers' | 'body'> {
+  const chunks: Buffer[] = [];
+  const headers: OutgoingHttpHeaders = {};
+  const keep = (chunk: unknown): void => {
+    if (typeof chunk === 'string' || chunk instanceof Uint8Array) chunks.push(Buffer.from(chunk as string));
+  };
+  const write = response.write.bind(response) as (...args: unknown[]) => boolean;
+  const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse;
+  const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
+  response.write = ((...args: unknown[]) => {
+    keep(args[0]);
+    return write(...args);
+  }) as typeof response.write;
+  response.end = ((...args: unknown[]) => {
+    keep(args[0]);
+    return end(...args);
+  }) as typeof response.end;
+  // Headers given here are not among those that the response can be asked for.
+  response.writeHead = (...args: unknown[]) => {
+    const given = args.at(-1);
+    if (typeof given === 'object' && given !== null && !Array.isArray(given))
+      Object.assign(headers, lowerCase({ ...given }));
+    return writeHead(...args);
+  };
+  return () => ({
+    headers: { ...lowerCase(response.getHeaders()), ...headers },
+    body: Buffer.concat(chunks).toString('utf8'),
+  });
+}
+
+function lowerCase(headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }

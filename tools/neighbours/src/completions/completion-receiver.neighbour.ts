@@ -2,17 +2,17 @@ import { join } from 'node:path';
 import { TaskInstanceCompletedEvent } from '@platform/contracts';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { z } from 'zod';
-import { PATIENT_RETRY_DELAYS_MS, connectLogged, namespaceVariable } from '../neighbour/bus.client';
-import { Ledger } from '../neighbour/ledger.store';
-import { pageQuery } from '../neighbour/page-query';
+import { PATIENT_RETRY_DELAYS_MS, connectLogged, namespaceVariable } from '../neighbour/bus';
 import {
+  pageQuery,
   brokerVariable,
   neighbourConfigShape,
   portVariable,
   stateDirectoryVariable,
-} from '../neighbour/run-neighbour';
-import type { Neighbour } from '../neighbour/run-neighbour';
-import { createNeighbourServer } from '../neighbour/server';
+  createNeighbourServer,
+} from '../neighbour/neighbour';
+import { Ledger } from '../neighbour/ledger';
+import type { Neighbour } from '../neighbour/neighbour';
 
 export const completionReceiverConfig = z.object({
   ...neighbourConfigShape,

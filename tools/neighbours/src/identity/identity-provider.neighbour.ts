@@ -1,17 +1,200 @@
+import { generateKeyPairSync, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { timingSafeEqual } from 'node:crypto';
+import { SECOND_MS, SYSTEM_CLOCK } from '@platform/time';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Provider } from 'oidc-provider';
+import type { Account, Grant, GrantContext } from 'oidc-provider';
 import { z } from 'zod';
-import { neighbourConfigShape, portVariable } from '../neighbour/run-neighbour';
-import type { Neighbour } from '../neighbour/run-neighbour';
-import { createNeighbourServer } from '../neighbour/server';
-import type { Provider } from 'oidc-provider';
-import { findAccountByLogin } from './accounts';
-import { loginPage } from './login-page';
-import { createProvider } from './provider';
+import { createNeighbourServer, neighbourConfigShape, portVariable } from '../neighbour/neighbour';
+import type { Neighbour } from '../neighbour/neighbour';
+
+/** A person whom the identity provider can sign in. */
+interface ExternalAccount {
+  /** Stable and meaningless outside this provider; the platform keys external identities on (issuer, subject). */
+  subject: string;
+  login: string;
+  name: string;
+  email: string;
+}
+
+/** Three people the platform knows, and one it does not. Everybody's password is the development identities' one. */
+const EXTERNAL_ACCOUNTS: readonly ExternalAccount[] = [
+  { subject: 'external-ivy', login: 'ivy.internal', name: 'Ivy Internal', email: 'ivy@example.test' },
+  { subject: 'external-carl', login: 'carl.customer', name: 'Carl Customer', email: 'carl@example.test' },
+  { subject: 'external-dora', login: 'dora.disabled', name: 'Dora Disabled', email: 'dora@example.test' },
+  { subject: 'external-nora', login: 'nora.nobody', name: 'Nora Nobody', email: 'nora@example.test' },
+];
+
+/** The account of `login`, matched without regard to case. */
+function findAccountByLogin(login: string): ExternalAccount | null {
+  return EXTERNAL_ACCOUNTS.find((account) => account.login === login.trim().toLowerCase()) ?? null;
+}
+
+function findAccountBySubject(subject: string): ExternalAccount | null {
+  return EXTERNAL_ACCOUNTS.find((account) => account.subject === subject) ?? null;
+}
+
+interface Stored {
+  payload: Payload;
+  expiresAtMs: number;
+}
+
+/** What oidc-provider keeps: sessions, grants, codes, interactions. */
+export interface Payload {
+  uid?: string;
+  userCode?: string;
+  grantId?: string;
+  consumed?: number;
+  [member: string]: unknown;
+}
+
+/** Beyond this many entries the expired ones are swept out. */
+const SWEEP_SIZE = 1_000;
+
+/** Storage of one kind of thing for oidc-provider, in this process's memory. The package's own says at every start that it is not
+ *  for production; neither is this, but a development provider need not be told. */
+export class MemoryStore {
+  private readonly entries = new Map<string, Stored>();
+
+  upsert(id: string, payload: Payload, expiresInSeconds: number | undefined): Promise<void> {
+    if (this.entries.size > SWEEP_SIZE) this.sweep();
+    const lifetimeMs = expiresInSeconds === undefined ? Infinity : expiresInSeconds * SECOND_MS;
+    this.entries.set(id, { payload, expiresAtMs: SYSTEM_CLOCK.monotonicMs() + lifetimeMs });
+    return Promise.resolve();
+  }
+
+  find(id: string): Promise<Payload | undefined> {
+    return Promise.resolve(this.live(this.entries.get(id)));
+  }
+
+  findByUid(uid: string): Promise<Payload | undefined> {
+    return this.findBy((payload) => payload.uid === uid);
+  }
+
+  findByUserCode(userCode: string): Promise<Payload | undefined> {
+    return this.findBy((payload) => payload.userCode === userCode);
+  }
+
+  consume(id: string): Promise<void> {
+    const stored = this.entries.get(id);
+    if (stored !== undefined) stored.payload.consumed = Math.floor(SYSTEM_CLOCK.now().getTime() / SECOND_MS);
+    return Promise.resolve();
+  }
+
+  destroy(id: string): Promise<void> {
+    this.entries.delete(id);
+    return Promise.resolve();
+  }
+
+  revokeByGrantId(grantId: string): Promise<void> {
+    for (const [id, { payload }] of this.entries) if (payload.grantId === grantId) this.entries.delete(id);
+    return Promise.resolve();
+  }
+
+  private findBy(matches: (payload: Payload) => boolean): Promise<Payload | undefined> {
+    const found = [...this.entries.values()].find(({ payload }) => matches(payload));
+    return Promise.resolve(this.live(found));
+  }
+
+  private live(stored: Stored | undefined): Payload | undefined {
+    return stored !== undefined && stored.expiresAtMs > SYSTEM_CLOCK.monotonicMs()
+      ? stored.payload
+      : undefined;
+  }
+
+  private sweep(): void {
+    for (const [id, stored] of this.entries) if (this.live(stored) === undefined) this.entries.delete(id);
+  }
+}
+
+/** The one relying party and where the provider lives. */
+interface ProviderSettings {
+  issuer: string;
+  /** Whether something that ends TLS stands before it and says so in X-Forwarded-Proto. */
+  behindProxy: boolean;
+  clientId: string;
+  clientSecret: string;
+  redirectUris: readonly string[];
+}
+
+/** An OpenID provider with one confidential client, code flow with PKCE only. Keys, sessions and codes live in memory:
+ *  a restart signs everybody out and rotates the keys, which is what its relying parties must survive anyway. */
+function createProvider(settings: ProviderSettings): Provider {
+  const provider = new Provider(settings.issuer, {
+    adapter: MemoryStore,
+    clients: [
+      {
+        client_id: settings.clientId,
+        client_secret: settings.clientSecret,
+        redirect_uris: [...settings.redirectUris],
+        grant_types: ['authorization_code'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'client_secret_basic',
+      },
+    ],
+    jwks: { keys: [signingKey()] },
+    cookies: { keys: [randomBytes(32).toString('base64url')] },
+    claims: { openid: ['sub'], profile: ['name', 'preferred_username'], email: ['email'] },
+    scopes: ['openid', 'profile', 'email'],
+    responseTypes: ['code'],
+    pkce: { required: () => true },
+    features: { devInteractions: { enabled: false }, userinfo: { enabled: true } },
+    // Everything a relying party needs stands in the ID token.
+    conformIdTokenClaims: false,
+    interactions: {
+      url: (_context: unknown, interaction: { uid: string }) => `/interaction/${interaction.uid}`,
+    },
+    ttl: {
+      AuthorizationCode: 60,
+      AccessToken: 600,
+      IdToken: 600,
+      Interaction: 600,
+      Session: 3600,
+      Grant: 3600,
+    },
+    renderError,
+    findAccount,
+    loadExistingGrant: grantWhatIsAsked,
+  });
+  provider.proxy = settings.behindProxy;
+  return provider;
+}
+
+function signingKey(): Record<string, unknown> {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  return { ...privateKey.export({ format: 'jwk' }), kid: randomUUID(), alg: 'RS256', use: 'sig' };
+}
+
+function findAccount(_context: unknown, subject: string): Account | undefined {
+  const account = findAccountBySubject(subject);
+  if (account === null) return undefined;
+  return {
+    accountId: account.subject,
+    claims: () => ({
+      sub: account.subject,
+      name: account.name,
+      preferred_username: account.login,
+      email: account.email,
+    }),
+  };
+}
+
+function renderError(context: { type: string; body: unknown }, failure: Record<string, unknown>): void {
+  context.type = 'application/json';
+  context.body = JSON.stringify(failure);
+}
+
+/** There is one relying party and it is the platform itself, so nobody is asked for consent. */
+async function grantWhatIsAsked(context: GrantContext): Promise<Grant> {
+  const { client, session, provider, requestParamScopes } = context.oidc;
+  const grant = new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
+  grant.addOIDCScope([...requestParamScopes].join(' '));
+  await grant.save();
+  return grant;
+}
 
 /** Variables of the identity provider. ISSUER is what callers reach it at; by default its own address. With https, a proxy
- *  before it ends TLS and sends X-Forwarded-Proto. */
+ *  in front of it terminates TLS and sends X-Forwarded-Proto. */
 export const identityProviderConfig = z.object({
   ...neighbourConfigShape,
   PORT: portVariable.default(3014),
@@ -36,7 +219,7 @@ export async function createIdentityProvider(config: IdentityProviderConfig): Pr
   const server = createNeighbourServer('identity-provider', config.LOG_LEVEL, { isReady: () => !stopping });
   const provider = createProvider({
     issuer: config.ISSUER ?? `http://${config.HOST}:${String(config.PORT)}`,
-    // It speaks http itself.
+    // Its own server speaks plain http.
     behindProxy: config.ISSUER?.startsWith('https:') === true,
     clientId: config.CLIENT_ID,
     clientSecret: config.CLIENT_SECRET,
@@ -74,14 +257,14 @@ function addInteractionRoutes(scope: FastifyInstance, provider: Provider, passwo
   scope.post('/interaction/:uid/login', async (request, reply) => {
     const { uid } = interactionParams.parse(request.params);
     const attempt = credentials.parse(request.body);
-    // Refuses an unknown or finished interaction while this server can still answer.
+    // Refuses an unknown or finished interaction while this server can still respond.
     await provider.interactionDetails(request.raw, reply.raw);
     const account = findAccountByLogin(attempt.login);
     if (account === null || !sameText(attempt.password, password)) {
       return sendPage(reply, 401, loginPage(uid, 'User or password is wrong.'));
     }
-    await handOver(request, reply, (raw, answer) =>
-      provider.interactionFinished(raw, answer, { login: { accountId: account.subject } }),
+    await handOver(request, reply, (raw, response) =>
+      provider.interactionFinished(raw, response, { login: { accountId: account.subject } }),
     );
   });
 }
@@ -97,7 +280,7 @@ function addProtocolRoutes(scope: FastifyInstance, provider: Provider): void {
 async function handOver(
   request: FastifyRequest,
   reply: FastifyReply,
-  handle: (raw: IncomingMessage, answer: ServerResponse) => Promise<void>,
+  handle: (raw: IncomingMessage, response: ServerResponse) => Promise<void>,
 ): Promise<void> {
   reply.hijack();
   await handle(request.raw, reply.raw);
@@ -110,4 +293,27 @@ function sendPage(reply: FastifyReply, status: number, html: string): FastifyRep
 function sameText(left: string, right: string): boolean {
   const [a, b] = [Buffer.from(left), Buffer.from(right)];
   return a.length === b.length && timingSafeEqual(a, b);
+}
+
+/** The sign-in form of one interaction, as HTML. `complaint` is shown above the form. */
+function loginPage(interactionId: string, complaint: string | null): string {
+  const notice = complaint === null ? '' : `<p role="alert">${escapeHtml(complaint)}</p>`;
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Sign in</title></head>
+<body>
+<h1>Development identity provider</h1>
+${notice}
+<form method="post" action="/interaction/${escapeHtml(interactionId)}/login">
+<label>User <input name="login" autocomplete="username" required autofocus></label>
+<label>Password <input name="password" type="password" autocomplete="current-password" required></label>
+<button>Sign in</button>
+</form>
+</body>
+</html>
+`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${String(character.codePointAt(0))};`);
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import {
   ScheduleCreatedEvent,
@@ -7,18 +8,27 @@ import {
 import type { PlainBus } from '@platform/messaging';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { z } from 'zod';
-import { PATIENT_RETRY_DELAYS_MS, connectLogged, namespaceVariable } from '../neighbour/bus.client';
-import { Ledger } from '../neighbour/ledger.store';
-import { pageQuery } from '../neighbour/page-query';
+import { PATIENT_RETRY_DELAYS_MS, connectLogged, namespaceVariable } from '../neighbour/bus';
 import {
+  pageQuery,
   brokerVariable,
   neighbourConfigShape,
   portVariable,
   stateDirectoryVariable,
-} from '../neighbour/run-neighbour';
-import type { Neighbour } from '../neighbour/run-neighbour';
-import { createNeighbourServer } from '../neighbour/server';
-import { republishedId } from './republished-id';
+  createNeighbourServer,
+} from '../neighbour/neighbour';
+import { Ledger } from '../neighbour/ledger';
+import type { Neighbour } from '../neighbour/neighbour';
+
+/** Identity of the message that a message called `messageId` is passed on as. The same every time, so that a delivery that comes
+ *  again is passed on as the same message, and its receiver's inbox recognises it. A UUID of version 8 (RFC 9562), from SHA-256. */
+export function republishedId(messageId: string): string {
+  const bytes = createHash('sha256').update(`IScheduleCreatedEvent:${messageId}`).digest().subarray(0, 16);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const hex = bytes.toString('hex');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}
 
 export const schedulingConfig = z.object({
   ...neighbourConfigShape,

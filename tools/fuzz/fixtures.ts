@@ -1,0 +1,278 @@
+import { localUrl, makeAccessToken } from '#platform/environments.ts';
+import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
+import { eventually } from '#platform/waiting.ts';
+import type { Platform } from './platform.ts';
+
+/** The parts of JSON Schema that the services' documents use. */
+export interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly anyOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly additionalProperties?: boolean | Schema;
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header' | 'cookie';
+  readonly required?: boolean;
+  readonly schema: Schema;
+  readonly example?: unknown;
+}
+
+interface OperationObject {
+  readonly operationId: string;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
+  readonly responses: Readonly<Record<string, object>>;
+  readonly security?: readonly object[];
+}
+
+/** The parts of an OpenAPI document that the fuzzer reads. */
+export interface OpenApiDocument {
+  readonly security?: readonly object[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>;
+  readonly components?: { readonly schemas?: Readonly<Record<string, Schema>> };
+}
+
+/** One operation that a service offers. */
+export interface Operation {
+  readonly service: ServiceName;
+  readonly id: string;
+  readonly method: string;
+  /** With `{name}` for each path parameter. */
+  readonly path: string;
+  readonly parameters: readonly Parameter[];
+  /** Schemas by media type; null: no request body is documented. */
+  readonly bodies: ReadonlyMap<string, Schema> | null;
+  readonly needsToken: boolean;
+}
+
+/** Every operation of a document. */
+export function operationsOf(service: ServiceName, document: OpenApiDocument): Operation[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]): Operation => {
+      const { operationId: id, parameters = [], requestBody, security = document.security ?? [] } = operation;
+      const content = Object.entries(requestBody?.content ?? {});
+      return {
+        ...{ service, id, path, parameters },
+        method: method.toUpperCase(),
+        bodies: content.length === 0 ? null : new Map(content.map(([type, { schema }]) => [type, schema])),
+        needsToken: security.length > 0,
+      };
+    }),
+  );
+}
+
+/** Follows a `$ref` within the document; any other schema is returned as it is. @throws {Error} when the target is missing */
+export function resolveSchema(document: OpenApiDocument, schema: Schema): Schema {
+  if (schema.$ref === undefined) return schema;
+  const name = schema.$ref.replace('#/components/schemas/', '');
+  const found = document.components?.schemas?.[name];
+  if (found === undefined) throw new Error(`the document has no ${schema.$ref}`);
+  return resolveSchema(document, found);
+}
+
+/** Claims of the callers that the fuzzer plays; they replace those of an internal partner. Source: the development identities. */
+export const PERSONAS = {
+  internal: {},
+  customer: person(1001, 'Carl Customer', { personas: 2, facilities: [501, 502] }),
+  owner: person(1002, 'Olga Owner', { personas: 16, facilities: [501] }),
+  resident: person(1003, 'Rita Resident', { personas: 8, facilities: [501] }),
+  technician: person(1004, 'Tess Tech', { personas: 4, facilities: [501] }),
+  administrator: person(1005, 'Gina Global', { personas: 2, roles: ['CustomerGlobalAdministrator'] }),
+  everything: person(1008, 'Evan Everything', { personas: 31, facilities: [501, 502, 503] }),
+  nobody: person(1009, 'Nora Nobody', { personas: 0 }),
+} as const satisfies Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+export type PersonaName = keyof typeof PERSONAS;
+export const PERSONA_NAMES = Object.keys(PERSONAS) as PersonaName[];
+
+function person(personId: number, name: string, claims: Readonly<Record<string, unknown>>) {
+  const subject = { sub: `personid:${personId}`, identityType: 'svc-personid', personId, userId: null };
+  return { ...subject, name, roles: [], facilities: [], groups: [], ...claims };
+}
+
+/** What exists on the platform under test. Values differ between runs, positions do not. */
+export interface Fixtures {
+  readonly operations: readonly Operation[];
+  readonly documents: Readonly<Record<ServiceName, OpenApiDocument>>;
+  readonly hosts: Readonly<Record<ServiceName, string>>;
+  readonly scheduleIds: readonly string[];
+  readonly instanceIds: readonly string[];
+  readonly historyIds: readonly string[];
+  /** Page keys, each of one list. */
+  readonly cursors: readonly string[];
+  readonly refreshTokens: readonly string[];
+  /** A genuine access token of now. */
+  readonly accessToken: (persona: PersonaName) => string;
+  readonly forge: Forge;
+}
+
+/** What hostile tokens are made from: public knowledge, and the services' own key. */
+export interface Forge {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly hmacKey: Buffer;
+  readonly hmacKeyId: string;
+  /** A genuine ES256 token. */
+  readonly asymmetricToken: string;
+  /** The public keys, as published. */
+  readonly publicKeys: readonly (JsonWebKey & { readonly kid: string; readonly alg: string })[];
+}
+
+interface JsonWebKey {
+  readonly kty: string;
+  readonly [member: string]: string;
+}
+
+const REFRESH_TOKENS = 30;
+
+/** Reads the services' documents and creates data for requests: settings with a history, schedules with instances, sessions. */
+export async function prepare(platform: Platform, services: readonly ServiceName[]): Promise<Fixtures> {
+  const documents = await readDocuments(platform);
+  const { settings } = platform;
+  const token = (persona: keyof typeof PERSONAS): string => makeAccessToken(settings, PERSONAS[persona]);
+  const api = new Api(platform, token('internal'));
+  const [tasks, stored, refreshTokens] = [
+    await makeTasks(api),
+    await makeSettings(api),
+    await signInOften(api),
+  ];
+  const operations = services.flatMap((service) => operationsOf(service, documents[service]));
+  const hosts = Object.fromEntries(SERVICE_NAMES.map((name) => [name, `127.0.0.1:${settings.ports[name]}`]));
+  return {
+    operations,
+    documents,
+    hosts: hosts as Record<ServiceName, string>,
+    ...tasks,
+    historyIds: stored.historyIds,
+    cursors: [...tasks.cursors, ...stored.cursors],
+    refreshTokens,
+    accessToken: token,
+    forge: await readForge(api, platform, refreshTokens.pop() ?? ''),
+  };
+}
+
+async function readDocuments({ programs }: Platform): Promise<Fixtures['documents']> {
+  const entries = SERVICE_NAMES.map(async (name) => {
+    const response = await fetch(`${programs[name].url}/openapi.json`);
+    return [name, (await response.json()) as OpenApiDocument] as const;
+  });
+  return Object.fromEntries(await Promise.all(entries)) as unknown as Fixtures['documents'];
+}
+
+type Json = Record<string, unknown>;
+
+/** A caller whose requests must succeed. */
+class Api {
+  readonly #platform: Platform;
+  readonly #token: string;
+
+  constructor(platform: Platform, token: string) {
+    this.#platform = platform;
+    this.#token = token;
+  }
+
+  async call<T = Json>(service: ServiceName, method: string, path: string, body?: unknown): Promise<T> {
+    const response = await fetch(`${this.#platform.programs[service].url}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.#token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path} led to ${response.status}: ${text.slice(0, 300)}`);
+    return JSON.parse(text) as T;
+  }
+}
+
+async function makeTasks(api: Api): Promise<Pick<Fixtures, 'scheduleIds' | 'instanceIds' | 'cursors'>> {
+  const scheduleIds: string[] = [];
+  for (const facilityId of [501, 501, 502, 503]) {
+    const body = { facilityId, name: `Round ${scheduleIds.length}`, schedule: '0 */2 * * *' };
+    const { scheduleId } = await api.call('task', 'POST', '/Schedules', body);
+    scheduleIds.push(scheduleId as string);
+  }
+  const instances = await waitForInstances(api);
+  const paged = await Promise.all(
+    ['/Schedules', '/Instances'].map((path) => api.call('task', 'GET', `${path}?pageSize=1`)),
+  );
+  return { scheduleIds, instanceIds: instances, cursors: paged.map((page) => page['nextPageKey'] as string) };
+}
+
+/** The task service generates them once the scheduling service has passed the schedules' events on. */
+function waitForInstances(api: Api): Promise<string[]> {
+  return eventually(
+    async () => {
+      const path = '/Instances?pageSize=200';
+      const { instances } = await api.call<{ instances: { taskInstanceId: string }[] }>('task', 'GET', path);
+      if (instances.length < 10) throw new Error('no task instances were generated');
+      return instances.map(({ taskInstanceId }) => taskInstanceId);
+    },
+    { timeoutMs: 20_000, intervalMs: 100 },
+  );
+}
+
+async function makeSettings(api: Api): Promise<Pick<Fixtures, 'historyIds' | 'cursors'>> {
+  const path = '/platform/v1/subsystems/billing/settings';
+  for (const settingValue of [1, 'two', { three: 3 }]) {
+    await api.call('settings', 'PUT', `${path}/invoice-day`, { settingValue });
+  }
+  await api.call('settings', 'PUT', `${path}/another`, { settingValue: [] });
+  const historyPath = `${path}/invoice-day/history`;
+  const { history } = await api.call<{ history: { id: string }[] }>('settings', 'GET', historyPath);
+  const pages = await Promise.all(
+    [path, '/platform/v1/settings'].map((list) => api.call('settings', 'GET', `${list}?pageSize=1`)),
+  );
+  return {
+    historyIds: history.map(({ id }) => String(id)),
+    cursors: pages.map((page) => page['nextPageKey'] as string),
+  };
+}
+
+interface Tokens {
+  readonly accessToken: string;
+  readonly refreshToken: string;
+}
+
+async function signInOften(api: Api): Promise<string[]> {
+  const body = {
+    applicationKey: 'demo-backend',
+    sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
+    persona: 1,
+    userName: 'ivy.internal',
+  };
+  const tokens: string[] = [];
+  for (let count = 0; count < REFRESH_TOKENS; count += 1) {
+    tokens.push((await api.call<Tokens>('auth', 'POST', '/auth/token/trust-simple', body)).refreshToken);
+  }
+  return tokens;
+}
+
+async function readForge(api: Api, { settings }: Platform, refreshToken: string): Promise<Forge> {
+  const body = { refreshToken, hmacSigning: false };
+  const { accessToken } = await api.call<Tokens>('auth', 'POST', '/auth/token/refresh', body);
+  const keysPath = '/auth/.well-known/jwks.json';
+  const { keys } = await api.call<{ keys: Forge['publicKeys'] }>('auth', 'GET', keysPath);
+  return {
+    issuer: localUrl(settings.ports.auth),
+    audience: 'property-platform',
+    hmacKey: Buffer.from(settings.secret('access-token-hmac-key'), 'base64url'),
+    hmacKeyId: 'access-development',
+    asymmetricToken: accessToken,
+    publicKeys: keys,
+  };
+}

@@ -1,0 +1,49 @@
+import { bytesOf, REQUEST_KINDS } from '../http';
+import { makeFixtures } from '../test/fixtures';
+import { makeRequest } from './requests';
+
+const fixtures = makeFixtures();
+const requests = Array.from({ length: 3_000 }, (_none, number) => makeRequest(5, number, fixtures));
+
+describe('makeRequest', () => {
+  it('makes the same request for the same seed and number', () => {
+    // Signatures by the attacker's elliptic keys are random, and so are identities and instants within tokens.
+    const stable = [...requests.keys()]
+      .filter((number) => requests[number]?.kind === 'malformed body')
+      .slice(0, 100);
+    for (const number of stable) {
+      const again = makeRequest(5, number, fixtures);
+      expect(again.trick).toBe(requests[number]?.trick);
+      expect(again.target).toBe(requests[number]?.target);
+    }
+  });
+
+  it('makes requests of every kind, for every operation', () => {
+    expect(new Set(requests.map(({ kind }) => kind))).toEqual(new Set(REQUEST_KINDS));
+    const valid = requests.filter(({ kind }) => kind === 'valid');
+    for (const { method, path, service } of fixtures.operations) {
+      const pattern = new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '[^/]+')}(\\?|$)`);
+      const found = valid.some(
+        (one) => one.service === service && one.method === method && pattern.test(one.target),
+      );
+      expect({ method, path, found }).toEqual({ method, path, found: true });
+    }
+  });
+
+  it('writes requests whose head HTTP can read, but for those that are broken on purpose', () => {
+    for (const request of requests.filter(({ raw }) => raw === null)) {
+      const head = bytesOf(request, 'host').toString('latin1').split('\r\n\r\n', 1)[0] ?? '';
+      expect(head.split('\r\n')[0]).toMatch(/^[A-Z]+ \S+ HTTP\/1\.1$/);
+      expect(head).not.toContain('\n\n');
+    }
+  });
+
+  it('expects a refusal of every hostile token', () => {
+    const hostile = requests.filter(({ kind }) => kind === 'hostile token');
+    for (const { mustBe } of hostile) {
+      expect(mustBe).toEqual(expect.arrayContaining([401]));
+      expect(mustBe?.some((status) => status < 400)).toBe(false);
+    }
+    expect(new Set(hostile.map(({ trick }) => trick)).size).toBeGreaterThan(60);
+  });
+});

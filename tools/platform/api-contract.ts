@@ -1,0 +1,260 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+
+/** One request and its response, as they were on the wire. */
+export interface Exchange {
+  readonly method: string;
+  /** Path and query; an absolute address is read by its path. */
+  readonly target: string;
+  /** Without headers and body of the request only the response is judged. */
+  readonly requestHeaders?: Headers;
+  readonly requestBody?: string;
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: Headers;
+  readonly body: string;
+  /** HTTP or the address itself is broken, so the request never reached its operation. By default decided by the address. */
+  readonly isUnreadable?: boolean;
+}
+
+type Headers = Readonly<Record<string, number | string | readonly string[] | undefined>>;
+
+/** Which documented response an exchange shows, and its violations. */
+export interface Verdict {
+  /** `operationId status`; null for a request that is for no operation. */
+  readonly seen: string | null;
+  readonly violations: readonly string[];
+}
+
+/** The parts of an OpenAPI 3.1 document that the contract reads. */
+export interface ApiDocument {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>;
+}
+
+interface ApiOperation {
+  readonly operationId: string;
+  readonly security?: readonly object[];
+  readonly requestBody?: object;
+  readonly responses: Readonly<Record<string, object>>;
+}
+
+interface ApiResponse {
+  readonly $ref?: string;
+  readonly content?: Readonly<Record<string, object>>;
+  readonly headers?: Readonly<Record<string, { readonly required?: boolean }>>;
+}
+
+/** @property pointer JSON pointer within the document */
+type FoundOperation = { readonly operation: ApiOperation; readonly pointer: string };
+
+/** Refusals at any address, before an operation is found. */
+const BEFORE_ROUTING = new Set([400, 404, 405, 408, 413, 414, 415, 417, 431]);
+const NOT_IN_DOCUMENT = /^\/(openapi\.json|docs(\/[^?]*)?)\/?(\?|$)/i;
+const PROBLEM_TYPE = 'application/problem+json';
+/** Longest path parameter that Fastify reads, in characters. */
+const LONGEST_PARAMETER = 4_096;
+
+/** Holds HTTP traffic to an OpenAPI document. An undocumented member of a response is a violation, although clients must tolerate it. */
+export class ApiContract {
+  readonly #document: ApiDocument;
+  readonly #responses: Ajv2020;
+  readonly #requests: Ajv2020;
+  readonly #routes: readonly { readonly path: string; readonly pattern: RegExp }[];
+
+  constructor(document: ApiDocument) {
+    this.#document = document;
+    this.#responses = validator(closed(document));
+    this.#requests = validator(document);
+    this.#routes = Object.keys(document.paths)
+      .sort((one, other) => one.split('{').length - other.split('{').length)
+      .map((path) => ({ path, pattern: patternOf(path) }));
+  }
+
+  judge(exchange: Exchange): Verdict {
+    // Refused by Node itself, which knows no operations: no Host, an unknown Expect.
+    if (exchange.isUnreadable === true && isRefusedByHttp(exchange))
+      return { seen: null, violations: exchange.body === '' ? [] : this.#problem(exchange) };
+    const found = this.#find(exchange);
+    if (found === null) return { seen: null, violations: this.#unrouted(exchange) };
+    const { operationId, responses } = found.operation;
+    const { status, isUnreadable = hasUnreadablePath(exchange.target) } = exchange;
+    const documented = responses[String(status)] as ApiResponse | undefined;
+    if (documented === undefined) {
+      if (BEFORE_ROUTING.has(status) && isUnreadable)
+        return { seen: null, violations: this.#problem(exchange) };
+      return { seen: null, violations: [`${operationId} does not document status ${status}`] };
+    }
+    const pointer = documented.$ref?.slice(1) ?? `${found.pointer}/responses/${status}`;
+    const violations = [
+      ...this.#response(exchange, pointer),
+      ...(status < 300 ? this.#accepted(exchange, found) : []),
+    ];
+    return { seen: `${operationId} ${status}`, violations };
+  }
+
+  /** The id of the operation that a request is for; null when it is for none. */
+  operationId(request: Pick<Exchange, 'method' | 'target'>): string | null {
+    return this.#find(request)?.operation.operationId ?? null;
+  }
+
+  /** As the services route: any letter case, one trailing slash ignored, HEAD as GET. */
+  #find({ method, target }: Pick<Exchange, 'method' | 'target'>): FoundOperation | null {
+    const path = routedPath(target);
+    const route = this.#routes.find(({ pattern }) => pattern.test(path));
+    if (route === undefined) return null;
+    const name = method === 'HEAD' ? 'get' : method.toLowerCase();
+    const operation = this.#document.paths[route.path]?.[name];
+    return operation === undefined ? null : { operation, pointer: `/paths/${escape(route.path)}/${name}` };
+  }
+
+  #response(exchange: Exchange, pointer: string): string[] {
+    const { content, headers = {} } = this.#at(pointer);
+    const wrongHeaders = Object.entries(headers).flatMap(([name, { required = false }]) => {
+      const value = exchange.headers[name.toLowerCase()];
+      if (value === undefined) return required ? [`the header ${name} is missing`] : [];
+      return this.#header(name, value, `${pointer}/headers/${escape(name)}/schema`);
+    });
+    return [...wrongHeaders, ...this.#body(exchange, content, pointer)];
+  }
+
+  #header(name: string, value: Headers[string], pointer: string): string[] {
+    const validate = compile(this.#responses, pointer);
+    const text = Array.isArray(value) ? value.join(', ') : value;
+    const isNumber = typeof text === 'string' && /^\d+$/.test(text);
+    const fits = validate(text) || (isNumber && validate(Number(text)));
+    return fits ? [] : [`header ${name}: ${errorsOf(validate)}`];
+  }
+
+  #body({ method, headers, body, status }: Exchange, content: ApiResponse['content'], pointer: string) {
+    if (method === 'HEAD' || status === 304) return [];
+    if (content === undefined) return body === '' ? [] : ['a body where none is documented'];
+    const type = mediaTypeOf(headers);
+    if (content[type] === undefined)
+      return [`content type ${type} instead of ${Object.keys(content).join(', ')}`];
+    return matches(this.#responses, `${pointer}/content/${escape(type)}/schema`, body, 'the response');
+  }
+
+  /** Whatever a service accepts, its document must allow. */
+  #accepted({ requestBody = '', requestHeaders }: Exchange, { operation, pointer }: FoundOperation) {
+    if (requestHeaders === undefined) return [];
+    const isMissingToken = requestHeaders['authorization'] === undefined && operation.security?.length !== 0;
+    const violations = isMissingToken ? ['no token was needed'] : [];
+    const type = mediaTypeOf(requestHeaders);
+    if (requestBody === '' || type !== 'application/json' || operation.requestBody === undefined)
+      return violations;
+    const schema = `${pointer}/requestBody/content/${escape(type)}/schema`;
+    return [...violations, ...matches(this.#requests, schema, requestBody, 'the request')];
+  }
+
+  #unrouted(exchange: Exchange): string[] {
+    if (NOT_IN_DOCUMENT.test(exchange.target)) return [];
+    if (!BEFORE_ROUTING.has(exchange.status)) return [`${exchange.status} at an undocumented address`];
+    return this.#problem(exchange);
+  }
+
+  #problem({ method, headers, body, target }: Exchange): string[] {
+    if (method === 'HEAD') return [];
+    const type = mediaTypeOf(headers);
+    // Token endpoints respond with a TokenResponse even to what they cannot read.
+    if (type === 'application/json' && /^\/auth\/token\//i.test(target))
+      return matches(this.#responses, '/components/schemas/TokenResponse', body, 'the token response');
+    if (type !== PROBLEM_TYPE) return [`content type ${type} for a problem`];
+    return matches(this.#responses, '/components/schemas/Problem', body, 'the problem');
+  }
+
+  #at(pointer: string): ApiResponse {
+    return pointer
+      .split('/')
+      .slice(1)
+      .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
+      .reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], this.#document) as ApiResponse;
+  }
+}
+
+/** True for a path that Fastify cannot read: it refuses the request before it knows the operation. */
+export function hasUnreadablePath(target: string): boolean {
+  const [path = ''] = target.split('?', 1);
+  try {
+    return path.split('/').some((part) => decodeURIComponent(part).length > LONGEST_PARAMETER);
+  } catch (error) {
+    if (error instanceof URIError) return true;
+    throw error;
+  }
+}
+
+/** Operations respond with documented media types, so anything else comes from the HTTP layer. */
+function isRefusedByHttp({ status, body, headers }: Exchange): boolean {
+  return BEFORE_ROUTING.has(status) && (body === '' || mediaTypeOf(headers) === PROBLEM_TYPE);
+}
+
+/** The path as the router reads it, decoded except for separators; undecoded where that is impossible. */
+function routedPath(target: string): string {
+  const address = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
+  const path = (address.split(/[?#]/, 1)[0] ?? '/').replace(/(?<=.)\/$/, '');
+  try {
+    return decodeURI(path);
+  } catch (error) {
+    if (error instanceof URIError) return path;
+    throw error;
+  }
+}
+
+function patternOf(path: string): RegExp {
+  const source = path.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{\w+\}/g, '[^/]+');
+  return new RegExp(`^${source}$`, 'i');
+}
+
+function validator(document: object): Ajv2020 {
+  // Setting values may be numbers beyond a double's range, which JSON.parse turns into infinity.
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false, strictNumbers: false });
+  // Node and Jest see the default export of this CommonJS package differently from its types.
+  (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+  return ajv.addSchema(document, 'api');
+}
+
+function matches(ajv: Ajv2020, pointer: string, text: string, what: string): string[] {
+  const value = parse(text);
+  if (value === undefined) return [`${what} is not JSON`];
+  const validate = compile(ajv, pointer);
+  return validate(value) ? [] : [`${what} does not fit its schema: ${errorsOf(validate)}`];
+}
+
+function compile(ajv: Ajv2020, pointer: string): ValidateFunction {
+  const validate = ajv.getSchema(`api#${pointer}`);
+  if (validate === undefined) throw new Error(`the document has no schema at ${pointer}`);
+  return validate;
+}
+
+function errorsOf({ errors }: ValidateFunction): string {
+  return (errors ?? [])
+    .map(({ instancePath, message, params }) => `${instancePath} ${message ?? ''} ${JSON.stringify(params)}`)
+    .join('; ');
+}
+
+/** A copy of the document in which every object is limited to the members it names. */
+function closed<T>(node: T): T {
+  if (Array.isArray(node)) return node.map(closed) as T;
+  if (typeof node !== 'object' || node === null) return node;
+  const copy = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, closed<unknown>(value)]));
+  const isObjectSchema = copy['type'] === 'object' && typeof copy['properties'] === 'object';
+  if (isObjectSchema && copy['additionalProperties'] === undefined) copy['additionalProperties'] = false;
+  return copy as T;
+}
+
+function escape(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function mediaTypeOf(headers: Headers): string {
+  const [type = ''] = String(headers['content-type'] ?? 'none').split(';', 1);
+  return type.trim().toLowerCase();
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
