@@ -199,7 +199,9 @@ function parametersOf(route: string, path: string, { parameters = [] }: ScannedO
     const names = wrong.map(({ name }) => name).join(', ');
     throw new Error(`${route}: parameters do not fit their descriptions: ${names}`);
   }
-  return described.sort((a, b) => PLACES.indexOf(a.in) - PLACES.indexOf(b.in)).map(parameterOf);
+  const rank = ({ in: place, name }: ParameterObject): number =>
+    PLACES.indexOf(place) * path.length + path.indexOf(`{${name}}`);
+  return described.sort((a, b) => rank(a) - rank(b)).map(parameterOf);
 }
 
 function parameterOf(parameter: ParameterObject): ParameterObject {

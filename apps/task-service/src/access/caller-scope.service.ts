@@ -1,11 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
+import type { Actor } from '@platform/contracts';
 import { Persona, hasPersona } from '@platform/personas';
 import { tracedFetch } from '@platform/service-defaults';
 import { z } from 'zod';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
-import { TaskError } from '../problems/task-error';
+import { TaskError } from '../problems/task-problem.filter';
 
 /** The facilities a caller may see and act in: every one, or those listed. */
 export type FacilityScope = 'all' | readonly number[];
@@ -32,6 +33,12 @@ export function isWithinScope(scope: FacilityScope, facilityId: number): boolean
 export function narrowedScope(scope: FacilityScope, facilityId: number | undefined): FacilityScope | null {
   if (facilityId === undefined) return scope;
   return isWithinScope(scope, facilityId) ? [facilityId] : null;
+}
+
+/** Who did something, as events and bodies name them. */
+export function actorOf({ personId, name, personas }: Pick<Caller, 'personId' | 'name' | 'personas'>): Actor {
+  // PostgreSQL stores no U+0000; a token's name must not be able to fail a write.
+  return { personId, name: name?.replaceAll('\u0000', '\ufffd') ?? null, persona: personas };
 }
 
 /** Resolves what a caller reaches, and refuses what they do not. */

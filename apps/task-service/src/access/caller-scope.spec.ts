@@ -1,5 +1,5 @@
 import { Persona } from '@platform/personas';
-import { facilityScope, isWithinScope, narrowedScope } from './caller-scope.service';
+import { actorOf, facilityScope, isWithinScope, narrowedScope } from './caller-scope.service';
 
 describe('the facilities a caller reaches', () => {
   it('are all for an InternalPartner, also one with further personas', () => {
@@ -22,5 +22,18 @@ describe('the facilities a caller reaches', () => {
     expect(narrowedScope([501, 502], 503)).toBeNull();
     expect(narrowedScope('all', 503)).toEqual([503]);
     expect(narrowedScope([], 501)).toBeNull();
+  });
+});
+
+describe('who did something', () => {
+  it('is the person and name of the token with all its personas', () => {
+    const caller = { personId: 1001, name: 'Carl Customer', personas: Persona.Customer | Persona.Owner };
+    expect(actorOf(caller)).toEqual({ personId: 1001, name: 'Carl Customer', persona: 18 });
+    expect(actorOf({ ...caller, personId: null, name: null })).toMatchObject({ personId: null, name: null });
+  });
+
+  it('has a name that PostgreSQL can store, whatever the token says', () => {
+    const caller = { personId: 1001, name: 'Carl\u0000', personas: Persona.Customer };
+    expect(actorOf(caller).name).toBe('Carl\ufffd');
   });
 });
