@@ -1,7 +1,7 @@
 import { ALL_PERSONAS, Persona, combinePersonas } from '@platform/personas';
 import type { PersonaName, Personas } from '@platform/personas';
 import { InvalidArgumentError } from 'commander';
-import { TOKEN_FLOWS } from '../token/token-response';
+import { TOKEN_FLOWS } from '../token/token-rejection';
 import { parseMinDate } from '../revocations/revocation';
 
 const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;

@@ -10,7 +10,7 @@ import { sealSecret } from '../keys/secret-box';
 import { ownerAddressShape, ownerUrl } from '../migrations/migration-settings';
 import { AUTH_SCHEMA, STORE_SCHEMAS, withOwnerConnection } from '../migrations/schemas';
 import type { Store } from '../migrations/schemas';
-import { TOKEN_FLOWS } from '../token/token-response';
+import { TOKEN_FLOWS } from '../token/token-rejection';
 import { DEVELOPMENT_PASSWORD, developmentApplications } from './development-identities';
 import { DevelopmentIdentitiesRepository } from './development-identities.repository';
 

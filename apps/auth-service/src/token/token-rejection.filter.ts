@@ -8,11 +8,11 @@ import { TokenAuditService } from '../audit/token-audit.service';
 import { TooMuchWorkError } from '../bounded-work';
 import { IdentityProviderUnavailableError } from '../openid/identity-provider-error';
 import { TokenRateExceeded } from '../rate-limits/rate-limit';
-import type { TokenFlow } from './token-response';
-import { TokenRejected, TokenRejectionReason, rejectionStatus } from './token-response';
+import type { TokenFlow } from './token-rejection';
+import { TokenRejected, TokenRejectionReason, rejectionStatus } from './token-rejection';
 import { tokenFlowOf } from './token-endpoints';
 import { TokenMetrics } from './token-issuer.service';
-import { rejectedTokenResponse } from './token-response';
+import { rejectedTokenResponse } from './token.dto';
 import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
 
 const TOO_MANY_REQUESTS = 429;

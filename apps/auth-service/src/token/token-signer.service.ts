@@ -20,7 +20,7 @@ import {
   readRefreshToken,
   signRefreshToken,
 } from './token-claims';
-import { TokenRejected, TokenRejectionReason } from './token-response';
+import { TokenRejected, TokenRejectionReason } from './token-rejection';
 
 /** A refresh token before it is signed: its row, and whom and which application it names. */
 export interface RefreshTokenToSign {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { matchesAny } from '../applications/application';
 import { userNameKey } from '../identity/identity';
-import { TokenRejected, TokenRejectionReason } from '../token/token-response';
+import { TokenRejected, TokenRejectionReason } from '../token/token-rejection';
 
 /** A Windows account that has proven itself. */
 export interface WindowsSignedIn {
