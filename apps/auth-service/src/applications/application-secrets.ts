@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { RefusedError } from '../admin/refused-error';
+import { RefusedError } from '../admin/command';
 import { sealSecret } from '../keys/secret-box';
 
 /** How many live secrets count, so that one can be replaced without an outage. */

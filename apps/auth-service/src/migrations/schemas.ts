@@ -14,11 +14,13 @@ import { RateLimitBucket } from '../rate-limits/rate-limit.entity';
 import { RevocationEntity } from '../revocations/revocation.entity';
 import { RefreshFamily, RefreshToken } from '../token/refresh-session.entity';
 import { TrustReplay } from '../token/trust-replay.entity';
-import { WindowsTicket } from '../windows/windows-ticket.entity';
+import { WindowsTicket } from '../windows/windows-tickets.repository';
 import { CreateAuthTables1764000000000 } from './1764000000000-create-auth-tables';
-import { CreatePersonDirectory1764000000100 } from './1764000000100-create-person-directory';
-import { CreateInternalLegacy1764000000200 } from './1764000000200-create-internal-legacy';
-import { CreateServiceProviders1764000000300 } from './1764000000300-create-service-providers';
+import {
+  CreateInternalLegacy1764000000200,
+  CreatePersonDirectory1764000000100,
+  CreateServiceProviders1764000000300,
+} from './1764000000100-create-identity-stores';
 
 /** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
 export interface ServiceSchema {

@@ -5,9 +5,8 @@ import {
   IdentityProviderUnavailableError,
   describeProviderError,
   isProviderUnavailable,
-} from './identity-provider-error';
-import type { OpenIdSettings } from './openid-settings';
-import type { ProviderMetadata } from './provider-metadata.client';
+} from './provider-metadata.client';
+import type { OpenIdSettings, ProviderMetadata } from './provider-metadata.client';
 
 /** What a sign-in is tied to. The provider sees `state`, `nonce` and a hash of the verifier. */
 export interface SignInSecrets {

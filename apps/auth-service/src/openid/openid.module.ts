@@ -4,8 +4,7 @@ import type { Clock } from '@platform/time';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { IdentityProvider } from './identity-provider.client';
-import { openIdSettingsOf } from './openid-settings';
-import { ProviderMetadata } from './provider-metadata.client';
+import { ProviderMetadata, openIdSettingsOf } from './provider-metadata.client';
 import { SignInsRepository } from './sign-ins.repository';
 import { SingleSignOn } from './single-sign-on.service';
 

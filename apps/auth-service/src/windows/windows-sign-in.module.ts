@@ -2,8 +2,7 @@ import { Module } from '@nestjs/common';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { KerberosAcceptor } from './kerberos-acceptor.service';
-import { NegotiateSignIn } from './negotiate-sign-in.service';
-import { NoWindowsSignIn, TrustedHeaderSignIn, WindowsSignIn } from './windows-sign-in';
+import { NegotiateSignIn, NoWindowsSignIn, TrustedHeaderSignIn, WindowsSignIn } from './windows-sign-in';
 import { WindowsTicketsRepository } from './windows-tickets.repository';
 
 /** Provides the way of signing in that the configuration chooses. Its settings are complete: the configuration saw to that. */
