@@ -2,9 +2,9 @@ import { personaNames } from '@platform/personas';
 import type { Personas } from '@platform/personas';
 import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
-import { expireSecret, newSharedSecret, rotateSecret } from '../applications/application-secrets';
 import { ApplicationsRepository } from '../applications/applications.repository';
 import type { ListedApplication } from '../applications/applications.repository';
+import { expireSecret, newSharedSecret, rotateSecret } from './application-secrets';
 import { RefusedError, columns, countUpTo, parseDuration, parseFlows, parsePersonas } from './command';
 import type { RunCommand } from './command';
 

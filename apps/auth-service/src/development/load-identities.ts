@@ -3,7 +3,7 @@ import { hash as argon2 } from '@node-rs/argon2';
 import { secret } from '@platform/service-defaults';
 import type { DataSource } from 'typeorm';
 import { z } from 'zod';
-import { applicationSecretPurpose } from '../applications/application-secrets';
+import { applicationSecretPurpose } from '../applications/application';
 import { ApplicationsRepository } from '../applications/applications.repository';
 import { ARGON2ID_COST } from '../identity/passwords/password-hash';
 import { sealSecret } from '../keys/secret-box';

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { matchesAny } from '../applications/application';
+import type { AuthConfig } from '../config';
 import { userNameKey } from '../identity/identity';
 import { TokenRejected, TokenRejectionReason } from '../token/token-rejection';
-import { TicketRefusedError } from './kerberos-acceptor.service';
-import type { AcceptedTicket, KerberosAcceptor } from './kerberos-acceptor.service';
+import { KerberosAcceptor, TicketRefusedError } from './kerberos-acceptor.service';
+import type { AcceptedTicket } from './kerberos-acceptor.service';
 import { InvalidTicketError, authenticatorOf, negotiateTicket } from './kerberos-ticket';
 import type { WindowsTicketsRepository } from './windows-tickets.repository';
 
@@ -140,5 +141,29 @@ function readTicket(authorization: string | undefined): { ticket: Buffer; authen
   } catch (error) {
     if (error instanceof InvalidTicketError) throw windowsSignInFailed(error.message, error);
     throw error;
+  }
+}
+
+/** Provides the way of signing in that the configuration chooses. Its settings are complete: the configuration saw to that. */
+export async function chooseSignIn(
+  config: AuthConfig,
+  tickets: WindowsTicketsRepository,
+): Promise<WindowsSignIn> {
+  const realm = config.WINDOWS_REALM ?? '';
+  switch (config.WINDOWS_AUTHENTICATION) {
+    case 'off':
+      return new NoWindowsSignIn();
+    case 'negotiate': {
+      const principal = config.WINDOWS_SERVICE_PRINCIPAL ?? '';
+      const acceptor = await KerberosAcceptor.open(principal, config.WINDOWS_TICKET_CONCURRENCY);
+      return new NegotiateSignIn(acceptor, tickets, realm);
+    }
+    case 'trusted-header':
+      return new TrustedHeaderSignIn({
+        userHeader: config.WINDOWS_PROXY_USER_HEADER,
+        secretHeader: config.WINDOWS_PROXY_SECRET_HEADER,
+        secret: config.WINDOWS_PROXY_SECRET ?? '',
+        realm,
+      });
   }
 }

@@ -12,6 +12,11 @@ import type { TokenResponse } from '../token.dto';
 
 const CHALLENGE_HEADER = 'www-authenticate';
 
+const TICKET = {
+  name: 'Authorization',
+  description: '`Negotiate <ticket>`, which browsers in the domain attach by themselves.',
+};
+
 const NEGOTIATE = {
   'WWW-Authenticate': {
     description: '`Negotiate`, where it is switched on; on success with the confirmation for the client.',
@@ -43,13 +48,7 @@ export class WindowsFlow {
       'Kerberos (SPNEGO) or a trusted proxy, where it is switched on; otherwise 401 with reason 8.',
     deprecated: true,
   })
-  @ApiHeaders([
-    APPLICATION_KEY,
-    {
-      name: 'Authorization',
-      description: '`Negotiate <ticket>`, which browsers in the domain attach by themselves.',
-    },
-  ])
+  @ApiHeaders([APPLICATION_KEY, TICKET])
   async issue(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
