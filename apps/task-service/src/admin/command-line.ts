@@ -3,8 +3,8 @@ import { BUS_OF_QUEUE } from '../recurring-generation/queues';
 import type { QueueName } from '../recurring-generation/queues';
 
 /** What a command is about: events that could not be published, or messages that could not be processed. */
-export type Subject = 'outbox' | 'errors';
-export type Action = 'list' | 'show' | 'replay' | 'discard';
+type Subject = 'outbox' | 'errors';
+type Action = 'list' | 'show' | 'replay' | 'discard';
 
 /** A command that was understood. */
 export interface AdminCommand {

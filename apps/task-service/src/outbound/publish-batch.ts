@@ -62,7 +62,7 @@ export class BusPauses {
 }
 
 /** An event that the broker refused. */
-export interface RefusedMessage {
+interface RefusedMessage {
   readonly sequence: string;
   /** Wait before the next attempt; null parks the event. */
   readonly delayMs: number | null;
