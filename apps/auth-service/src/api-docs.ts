@@ -1,5 +1,46 @@
 import { OpenApi, conventions } from '@platform/open-api';
-import { rejectionTable } from './token/token-response';
+import { REJECTIONS, REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from './token/token-rejection';
+import type { RejectionStage, TokenFlow } from './token/token-rejection';
+
+/** How people know the flows: the last words of their paths. */
+const TITLES: Readonly<Record<TokenFlow, string>> = {
+  refresh: 'refresh',
+  password: 'user',
+  trust: 'trust',
+  'trust-simple': 'trust-simple',
+  bearer: 'bearer',
+  openid: 'openId',
+  windows: 'winauth',
+};
+
+/** Flows that share their statuses share a column. */
+const COLUMNS = [...new Set(Object.values(REJECTION_STATUS))].map((statuses) => ({
+  title: TOKEN_FLOWS.filter((flow) => REJECTION_STATUS[flow] === statuses)
+    .map((flow) => TITLES[flow])
+    .join(', '),
+  statuses,
+}));
+
+/** The reason → status table for people, in Markdown. */
+function rejectionTable(): string {
+  const rows = [
+    ['reason', ...COLUMNS.map(({ title }) => title)],
+    ['---', ...COLUMNS.map(() => '---')],
+    ['0 Successful', ...COLUMNS.map(() => '200')],
+    ...REJECTIONS.map((reason) => [
+      `${String(reason)} ${TokenRejectionReason[reason]}`,
+      ...COLUMNS.map(({ statuses }) => cell(statuses[reason])),
+    ]),
+  ];
+  return rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+function cell(status: number | Record<RejectionStage, number> | null): string {
+  if (status === null) return '';
+  if (typeof status === 'number') return String(status);
+  const { proof, resolution } = status;
+  return `${String(proof)} proof wrong; ${String(resolution)} proof right, but the user or persona not resolved`;
+}
 
 const DESCRIPTION = `Issues, exchanges and revokes the platform's access tokens, and answers who may do what.
 

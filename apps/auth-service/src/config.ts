@@ -1,15 +1,57 @@
 import { availableParallelism } from 'node:os';
-import { hmacKeyList, tokenConfigShape } from '@platform/access-tokens';
+import { hmacKeyList, tokenConfigShape, withoutRepetition } from '@platform/access-tokens';
+import type { HmacKey, TokenConfig } from '@platform/access-tokens';
 import { flag, secret, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
-import {
-  accessTokenKeys,
-  hasDistinctKeyIds,
-  refreshTokenKeys,
-  sharesSecret,
-} from './keys/configured-hmac-keys';
 import { trustedProxies } from './audit/client-address';
-import { missingWindowsSettings, windowsSettings } from './windows/windows-settings';
+
+const headerName = z
+  .string()
+  .regex(/^[A-Za-z0-9-]{1,100}$/, 'must be the name of a header')
+  .transform((name) => name.toLowerCase());
+
+/** Environment variables of Windows authentication. */
+export const windowsSettings = {
+  /** off; negotiate: Kerberos tickets over SPNEGO; trusted-header: a reverse proxy has authenticated the user. */
+  WINDOWS_AUTHENTICATION: z.enum(['off', 'negotiate', 'trusted-header']).default('off'),
+  /** The one realm whose users are known. */
+  WINDOWS_REALM: z
+    .string()
+    .regex(/^[A-Za-z0-9.-]{1,255}$/, 'must be a Kerberos realm')
+    .optional(),
+  /** negotiate: whose tickets are accepted, `HTTP@host`. */
+  WINDOWS_SERVICE_PRINCIPAL: z
+    .string()
+    .regex(/^HTTP@[A-Za-z0-9.-]{1,255}$/, 'must be HTTP@host')
+    .optional(),
+  /** negotiate: the keytab. Read by the Kerberos library itself; named here so that its absence is told at boot. */
+  KRB5_KTNAME: z.string().min(1).optional(),
+  /** negotiate: tickets judged at once. */
+  WINDOWS_TICKET_CONCURRENCY: z.coerce.number().int().min(1).max(64).default(2),
+  /** trusted-header: where the proxy writes `user@REALM`. */
+  WINDOWS_PROXY_USER_HEADER: headerName.default('x-remote-user'),
+  /** trusted-header: where it writes its secret. */
+  WINDOWS_PROXY_SECRET_HEADER: headerName.default('x-proxy-secret'),
+  WINDOWS_PROXY_SECRET: z
+    .string()
+    .regex(/^[\x21-\x7e]{32,1024}$/, 'must be 32 to 1,024 visible ASCII characters')
+    .optional(),
+  /** The application of Windows sign-ins that send no X-Application-Key; without one they get no refresh token. */
+  WINDOWS_FLOW_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
+};
+
+export type WindowsConfig = Readonly<z.output<z.ZodObject<typeof windowsSettings>>>;
+
+const REQUIRED = {
+  off: [],
+  negotiate: ['WINDOWS_REALM', 'WINDOWS_SERVICE_PRINCIPAL', 'KRB5_KTNAME'],
+  'trusted-header': ['WINDOWS_REALM', 'WINDOWS_PROXY_SECRET'],
+} as const satisfies Record<WindowsConfig['WINDOWS_AUTHENTICATION'], readonly (keyof WindowsConfig)[]>;
+
+/** The variables that the chosen mode needs and that are missing. */
+export function missingWindowsSettings(config: WindowsConfig): readonly (keyof WindowsConfig)[] {
+  return REQUIRED[config.WINDOWS_AUTHENTICATION].filter((name) => config[name] === undefined);
+}
 
 /** Injection token of the service's configuration. */
 export const AUTH_CONFIG = Symbol('auth-service configuration');
@@ -159,3 +201,32 @@ function readTrustedProxies(list: string, context: z.RefinementCtx): ReturnType<
 }
 
 export type AuthConfig = Readonly<z.output<typeof authConfigSchema>>;
+
+/** The keys of refresh tokens as configuration has them. */
+export interface RefreshKeyConfig {
+  REFRESH_TOKEN_HMAC_KEY: Buffer;
+  REFRESH_TOKEN_HMAC_KEY_ID: string;
+  REFRESH_TOKEN_PREVIOUS_HMAC_KEYS: readonly HmacKey[];
+}
+
+/** Every key that verifies HS256 access tokens of ours; the first one signs. */
+export function accessTokenKeys(config: TokenConfig): HmacKey[] {
+  const current = { kid: config.ACCESS_TOKEN_HMAC_KEY_ID, secret: config.ACCESS_TOKEN_HMAC_KEY };
+  return withoutRepetition(current, config.ACCESS_TOKEN_PREVIOUS_HMAC_KEYS);
+}
+
+/** Every key that verifies refresh tokens; the first one signs. */
+export function refreshTokenKeys(config: RefreshKeyConfig): HmacKey[] {
+  const current = { kid: config.REFRESH_TOKEN_HMAC_KEY_ID, secret: config.REFRESH_TOKEN_HMAC_KEY };
+  return withoutRepetition(current, config.REFRESH_TOKEN_PREVIOUS_HMAC_KEYS);
+}
+
+/** True when a secret of `some` is also one of `others`: then a token of one kind could pass for the other. */
+export function sharesSecret(some: readonly HmacKey[], others: readonly HmacKey[]): boolean {
+  return some.some(({ secret: one }) => others.some(({ secret: other }) => one.equals(other)));
+}
+
+/** True when no key id names two keys. */
+export function hasDistinctKeyIds(keys: readonly HmacKey[]): boolean {
+  return new Set(keys.map(({ kid }) => kid)).size === keys.length;
+}

@@ -6,3 +6,18 @@ export const DEPRECATED_SINCE = `@${String(Date.UTC(2018, 10, 19) / 1_000)}`;
 export function successorLink(path: string): string {
   return `<${path}>; rel="successor-version"`;
 }
+
+/** The headers of an obsolete route, for the API document.
+ *  @param required false where a refusal may come before the route has been found */
+export function deprecationHeaders(successor?: string, required = true) {
+  const schema = { type: 'string' } as const;
+  return {
+    Deprecation: {
+      description: 'RFC 9745: since when the operation is deprecated.',
+      ...{ schema, required, example: DEPRECATED_SINCE },
+    },
+    ...(successor !== undefined && {
+      Link: { description: 'What replaces it.', ...{ schema, required, example: successorLink(successor) } },
+    }),
+  };
+}

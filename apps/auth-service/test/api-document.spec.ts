@@ -3,7 +3,7 @@ import { loadConfig } from '@platform/service-defaults';
 import { describeApiDocument } from '@platform/testing';
 import { authConfigSchema } from '../src/config';
 import { authService } from '../src/service-definition';
-import { TRUST } from '../src/token/flow-docs';
+import { TRUST_EXAMPLES } from '../src/token/flows/trust.flow';
 import { testEnvironment } from './auth-fixture';
 
 const USAGE = `
@@ -23,13 +23,8 @@ describeApiDocument(
 
 describe('the examples of the trust flow', () => {
   const secret = 'kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs';
-  it.each(Object.entries(TRUST.body?.examples ?? {}))('%s: is signed as it says', (_name, { value }) => {
-    const { authenticationCode, requestTimestampUtc, ...request } = value as Parameters<
-      typeof signTrustRequest
-    >[0] & {
-      authenticationCode: string;
-      requestTimestampUtc: string;
-    };
+  it.each(Object.entries(TRUST_EXAMPLES))('%s: is signed as it says', (_name, { value }) => {
+    const { authenticationCode, requestTimestampUtc, ...request } = value;
     const signed = signTrustRequest({ ...request, requestTimestampUtc }, secret);
     expect(signed).toBe(authenticationCode);
   });

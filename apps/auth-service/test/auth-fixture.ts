@@ -11,7 +11,7 @@ import { authConfigSchema } from '../src/config';
 import { loadDevelopmentIdentities } from '../src/development/load-identities';
 import { SCHEMAS } from '../src/migrations/schemas';
 import { authService } from '../src/service-definition';
-import type { TokenResponse } from '../src/token/token-response';
+import type { TokenResponse } from '../src/token/token.dto';
 
 export const PASSWORD = 'Demo-Passw0rd!';
 export const BACKEND = {

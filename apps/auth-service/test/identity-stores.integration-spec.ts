@@ -1,13 +1,15 @@
-import { createTestDatabase } from '@platform/testing';
-import type { TestDatabase } from '@platform/testing';
 import { postgresOptions, runMigrations } from '@platform/database';
 import { Persona } from '@platform/personas';
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
 import { DataSource } from 'typeorm';
 import type { IdentityQuery, IdentityRecord } from '../src/identity/identity';
 import { IdentityStoresRepository } from '../src/identity/identity-stores.repository';
-import { InternalLegacyRepository } from '../src/identity/internal-legacy.repository';
-import { PersonDirectoryRepository } from '../src/identity/person-directory.repository';
-import { ServiceProvidersRepository } from '../src/identity/service-providers.repository';
+import {
+  InternalLegacyRepository,
+  PersonDirectoryRepository,
+  ServiceProvidersRepository,
+} from '../src/identity/single-stores.repository';
 import { AUTH_SCHEMA, SCHEMAS } from '../src/migrations/schemas';
 import { migrateWithIdentities } from './auth-fixture';
 

@@ -46,7 +46,7 @@ export function whyNoKerberos(): string | null {
     return null;
   } catch (error) {
     const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-    return `the package kerberos is not built (Debian: libkrb5-dev; then npm explore kerberos -- node-gyp rebuild): ${reason}`;
+    return `the package kerberos is not built (Debian: libkrb5-dev; then docker/install-kerberos): ${reason}`;
   }
 }
 

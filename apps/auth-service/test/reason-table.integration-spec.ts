@@ -1,7 +1,7 @@
 import { signTrustRequest } from '@platform/auth-client';
 import type { Test } from 'supertest';
-import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from '../src/token/token-response';
-import type { TokenFlow } from '../src/token/token-response';
+import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from '../src/token/token-rejection';
+import type { TokenFlow } from '../src/token/token-rejection';
 import {
   BACKEND,
   PASSWORD,

@@ -11,10 +11,12 @@ import type { AuthConfig } from '../src/config';
 import { ExternalIdentity } from '../src/identity/external-identity.entity';
 import type { Identity, IdentityQuery } from '../src/identity/identity';
 import { IdentityStoresRepository } from '../src/identity/identity-stores.repository';
-import { InternalLegacyRepository } from '../src/identity/internal-legacy.repository';
 import { PasswordLockoutsRepository } from '../src/identity/passwords/password-lockouts.repository';
-import { PersonDirectoryRepository } from '../src/identity/person-directory.repository';
-import { ServiceProvidersRepository } from '../src/identity/service-providers.repository';
+import {
+  InternalLegacyRepository,
+  PersonDirectoryRepository,
+  ServiceProvidersRepository,
+} from '../src/identity/single-stores.repository';
 import { AUTH_SCHEMA } from '../src/migrations/schemas';
 import { RateLimitsRepository } from '../src/rate-limits/rate-limits.repository';
 import { RevocationsRepository } from '../src/revocations/revocations.repository';

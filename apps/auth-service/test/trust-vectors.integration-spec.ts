@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ManualClock } from '@platform/time';
-import { applicationSecretPurpose } from '../src/applications/application-secrets';
-import { TOKEN_FLOWS } from '../src/token/token-response';
+import { applicationSecretPurpose } from '../src/applications/application';
 import { sealSecret } from '../src/keys/secret-box';
+import { TOKEN_FLOWS } from '../src/token/token-rejection';
 import { SECRET_KEY, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 

@@ -1,7 +1,7 @@
 import { TokenProvider, signTrustRequest } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
 import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
-import { applicationSecretPurpose } from '../src/applications/application-secrets';
+import { applicationSecretPurpose } from '../src/applications/application';
 import { sealSecret } from '../src/keys/secret-box';
 import { BACKEND, PLATFORM_SECRET, SECRET_KEY, claimsOf, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';

@@ -4,11 +4,16 @@ import { APP_FILTER } from '@nestjs/core';
 import { AccessTokensModule, authServiceTokens } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
+import { SignedCursor } from '@platform/service-defaults';
 import type { SettingsServiceConfig } from './config';
 import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
+import { BatchedSettingsRepository } from './settings/batched-settings.repository';
 import { SettingProblemsFilter } from './settings/setting-problems.filter';
-import { SettingsModule } from './settings/settings.module';
+import { SettingsHistoryController } from './settings/settings-history.controller';
+import { SettingsController } from './settings/settings.controller';
+import { SettingsRepository } from './settings/settings.repository';
+import { SettingsService } from './settings/settings.service';
 
 /** The settings service. */
 @Module({})
@@ -30,10 +35,13 @@ export class AppModule {
         AccessTokensModule.forRootAsync({
           useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
         }),
-        SettingsModule.forRoot(config.CURSOR_HMAC_KEY),
       ],
-      controllers: [DiagnosticsController],
-      providers: [{ provide: APP_FILTER, useClass: SettingProblemsFilter }],
+      controllers: [SettingsController, SettingsHistoryController, DiagnosticsController],
+      providers: [
+        ...[SettingsService, SettingsRepository, BatchedSettingsRepository],
+        { provide: SignedCursor, useFactory: () => new SignedCursor(config.CURSOR_HMAC_KEY) },
+        { provide: APP_FILTER, useClass: SettingProblemsFilter },
+      ],
     };
   }
 }

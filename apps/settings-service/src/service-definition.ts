@@ -1,9 +1,42 @@
+import { GETTING_A_TOKEN, OpenApi, conventions } from '@platform/open-api';
 import type { ServiceDefinition } from '@platform/service-defaults';
-import { API_DOCS } from './api-docs';
 import { AppModule } from './app.module';
 import type { SettingsServiceConfig } from './config';
 import { keepJsonBodiesRaw } from './settings/setting-request.decorator';
 import { MAX_BODY_BYTES } from './settings/setting-value';
+
+const DESCRIPTION = `Named settings of the platform's subsystems: any JSON value under a subsystem name and a setting name, with a history of
+every write and delete.
+
+InternalPartner, Customer and Owner may read; InternalPartner may write, list everything and see the history.
+
+${GETTING_A_TOKEN}
+
+\`\`\`sh
+SETTINGS=http://127.0.0.1:3002/platform/v1
+curl -sS -X PUT "$SETTINGS/subsystems/billing/settings/invoice-day" -H "Authorization: Bearer $ACCESS_TOKEN" \\
+  -H 'Content-Type: application/json' -d '{"settingValue":28}'
+curl -sS "$SETTINGS/subsystems/billing/settings/invoice-day/value" -H "Authorization: Bearer $ACCESS_TOKEN"
+\`\`\`
+
+## Values and names
+
+- A value is kept and served byte for byte: numbers of any precision, the order of members, \`1.0\` and \`-0\`. Only \`null\` is refused.
+- Names are compared without regard to case, after Unicode normalisation (NFC), and shown as the first write spelt them.
+- Every write has a new \`ETag\`. \`If-Match\` keeps a write from replacing what somebody else wrote in between; \`Idempotency-Key\` lets
+  it be sent again without being done twice.
+
+${conventions()}`;
+
+const API_DOCS = new OpenApi({
+  description: DESCRIPTION,
+  developmentUrl: 'http://127.0.0.1:3002',
+  tags: [
+    { name: 'Settings', description: 'Read, write and delete settings.' },
+    { name: 'History', description: 'Who wrote what and when, and how to get it back.' },
+    { name: 'Diagnostics', description: 'Whether the service and its database answer.' },
+  ],
+});
 
 /** How the settings service is built; the same in production and in tests. */
 export function settingsService(config: Readonly<SettingsServiceConfig>): ServiceDefinition {

@@ -1,7 +1,39 @@
+import { GETTING_A_TOKEN, OpenApi, conventions } from '@platform/open-api';
 import type { ServiceDefinition } from '@platform/service-defaults';
-import { API_DOCS } from './api-docs';
 import { AppModule } from './app.module';
 import type { TaskServiceConfig } from './config';
+
+const DESCRIPTION = `Recurring tasks of facilities: schedules, the task instances generated from them, and the triggers that generate.
+
+A **schedule** says what has to be done at a facility, and when. A facility's **trigger** fires the generation of **task instances** from
+its active schedules, up to 30 days ahead unless configured otherwise. Customers and owners see and change only the facilities in their
+token; service providers see and complete instances of theirs; InternalPartner sees all.
+
+${GETTING_A_TOKEN}
+
+\`\`\`sh
+curl -sS http://127.0.0.1:3003/Schedules -H "Authorization: Bearer $ACCESS_TOKEN" -H 'Content-Type: application/json' \\
+  -d '{"facilityId":501,"name":"Weekly round","schedule":"0 9 * * 1","timeZone":"Europe/Berlin"}'
+\`\`\`
+
+A created schedule and a completed instance are announced on the message bus; \`docs/asyncapi.yaml\` describes the messages.
+
+${conventions()}`;
+
+const API_DOCS = new OpenApi({
+  description: DESCRIPTION,
+  developmentUrl: 'http://127.0.0.1:3003',
+  tags: [
+    { name: 'Schedules', description: 'What has to be done at a facility, and when.' },
+    { name: 'Instances', description: 'The single tasks: find them, complete them.' },
+    {
+      name: 'Recurring generation',
+      description: 'Commands that travel over the bus and wait for their answer.',
+    },
+    { name: 'Triggers', description: "The scheduler's triggers, one per facility." },
+    { name: 'Diagnostics', description: 'Whether the service answers.' },
+  ],
+});
 
 const BODY_LIMIT_BYTES = 64 * 1_024;
 

@@ -7,6 +7,7 @@ export {
   RequirePersona,
   documentedAccess,
 } from './nest/access-rules';
+export type { RouteRequirement } from './nest/access-rules';
 export { accessProblem } from './nest/access-token.guard';
 export { bearerToken } from './nest/access-token.strategy';
 export { AccessTokenVerifier } from './token/access-token-verifier';

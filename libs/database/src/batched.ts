@@ -35,6 +35,3 @@ export function batched<Call, Result>(
   );
   return (call) => loader.load(call);
 }
-
-/** @deprecated use `batched` */
-export const together = batched;

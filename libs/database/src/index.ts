@@ -17,4 +17,4 @@ export {
 } from './errors';
 export { queryPrepared, queryPreparedArrays } from './pool';
 export type { Isolation, PreparedStatement } from './pool';
-export { batched, together } from './batched';
+export { batched } from './batched';

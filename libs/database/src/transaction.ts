@@ -16,17 +16,6 @@ export interface TransactionOptions {
    * those with other replicas remain, and are retried.
    */
   serializeOn?: string;
-  /**
-   * The commit does not wait for the disk: a crash of the server may undo it as a whole, within its last second. Only for what may
-   * happen again without harm. This and `idleLimitMs` cost one round trip, together; a transaction on a hot path sets them in its first
-   * statement instead: `set_config('synchronous_commit', 'off', true)`.
-   */
-  mayBeLostInCrash?: boolean;
-  /**
-   * The server ends the transaction, and the connection with it, when it stands still between two statements for longer than this; as
-   * the connection has it (30,000 ms) unless given. For one whose locks others wait for.
-   */
-  idleLimitMs?: number;
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
 }
@@ -73,7 +62,7 @@ export function inTransaction<T>(
   work: (manager: EntityManager) => Promise<T>,
   options: TransactionOptions = {},
 ): Promise<T> {
-  return inTurn(dataSource, () => runOnce(dataSource, { ...options, isolation }, work), options);
+  return inTurn(dataSource, () => runOnce(dataSource, isolation, work), options);
 }
 
 function inTurn<T>(
@@ -119,20 +108,16 @@ async function repeat<T>(
   }
 }
 
-type TransactionStart = Pick<TransactionOptions, 'mayBeLostInCrash' | 'idleLimitMs'> & {
-  isolation: Isolation;
-};
-
 async function runOnce<T>(
   dataSource: DataSource,
-  start: TransactionStart,
+  isolation: Isolation,
   work: (manager: EntityManager) => Promise<T>,
 ): Promise<T> {
   const runner = dataSource.createQueryRunner();
   try {
     // First and outside of `inside`: without a connection there is nothing to roll back.
     await runner.connect();
-    return await inside(runner, start, work);
+    return await inside(runner, isolation, work);
   } finally {
     await runner.release();
   }
@@ -140,11 +125,11 @@ async function runOnce<T>(
 
 async function inside<T>(
   runner: QueryRunner,
-  start: TransactionStart,
+  isolation: Isolation,
   work: (manager: EntityManager) => Promise<T>,
 ): Promise<T> {
   try {
-    await begin(runner, start);
+    await begin(runner, isolation);
     const result = await work(runner.manager);
     await runner.commitTransaction();
     return result;
@@ -156,18 +141,10 @@ async function inside<T>(
   }
 }
 
-/** One round trip; two at another isolation than the pool's, which TypeORM sets by a statement of its own, and one more for options. */
-async function begin(
-  runner: QueryRunner,
-  { isolation, mayBeLostInCrash, idleLimitMs }: TransactionStart,
-): Promise<void> {
+/** One round trip; two at another isolation than the pool's, which TypeORM sets by a statement of its own. */
+async function begin(runner: QueryRunner, isolation: Isolation): Promise<void> {
   const { defaultIsolation } = PoolDriver.of(runner.dataSource);
   await runner.startTransaction(isolation === defaultIsolation ? undefined : isolation);
-  const settings: string[] = [];
-  if (mayBeLostInCrash) settings.push('SET LOCAL synchronous_commit TO off');
-  if (idleLimitMs !== undefined)
-    settings.push(`SET LOCAL idle_in_transaction_session_timeout TO ${String(idleLimitMs)}`);
-  if (settings.length > 0) await runner.query(settings.join('; '));
 }
 
 /** A failed rollback is reported with the error that made it necessary. */

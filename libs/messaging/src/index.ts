@@ -19,8 +19,3 @@ export {
   RequestFaultedError,
   RequestTimeoutError,
 } from './errors';
-
-// The former names, until task-service uses the ones above.
-export { Respond as Answer } from './nest/consume.decorator';
-export { ErrorQueues as ParkingLot } from './broker/error-queues';
-export type { ErrorQueue as ParkingQueue, FailedMessage as ParkedMessage } from './broker/error-queues';

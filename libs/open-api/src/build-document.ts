@@ -3,13 +3,12 @@ import { METHOD_METADATA } from '@nestjs/common/constants';
 import { ModulesContainer } from '@nestjs/core';
 import type { RequestBodyObject } from '@nestjs/swagger';
 import { documentedAccess } from '@platform/access-tokens';
-import { OPERATION_DOCS, operationObject, SchemaComponents } from '@platform/service-defaults';
-import type { OperationDocs, RouteRequirement } from '@platform/service-defaults';
+import type { RouteRequirement } from '@platform/access-tokens';
 import { applyDeferredDecorators, OMITTED_RESPONSES } from './decorators';
 import { HEALTH_SCHEMAS, HEALTH_TAG, healthPaths } from './health-document';
 import { ProblemDto, STANDARD_RESPONSES, standardResponses } from './problem-responses';
 import { keepAliases, publicSchemas, tidy } from './schemas';
-import type { OpenApiDocument, Operation, ParameterObject, Schema } from './schemas';
+import type { OpenApiDocument, Operation, ParameterObject } from './schemas';
 
 /** What the document says of the service as a whole. */
 export interface AboutApi {
@@ -37,23 +36,16 @@ interface ScannedOperation extends Operation {
  */
 export async function buildDocument(app: INestApplication, about: AboutApi): Promise<OpenApiDocument> {
   const { document, routes } = await scan(app, about);
-  const legacy = new SchemaComponents();
   const paths: OpenApiDocument['paths'] = {};
   for (const [path, methods] of Object.entries(document.paths).sort(([a], [b]) => (a < b ? -1 : 1))) {
     for (const [method, operation] of Object.entries(methods))
-      (paths[path] ??= {})[method] = finished({ path, method }, operation as ScannedOperation, {
-        routes,
-        legacy,
-      });
+      (paths[path] ??= {})[method] = finished({ path, method }, operation as ScannedOperation, routes);
   }
   const { openapi, servers, tags, security, components } = document;
   const { title, version, description } = about;
   const used = JSON.stringify(paths);
   const isUsed = ([name]: [string, unknown]): boolean => used.includes(`/responses/${name}"`);
-  const { schemas, rename } = publicSchemas({
-    ...components.schemas,
-    ...(legacy.sorted() as Record<string, Schema>),
-  });
+  const { schemas, rename } = publicSchemas(components.schemas);
   return rename({
     ...{ openapi, info: { title, version, description, license: { name: 'MIT', identifier: 'MIT' } } },
     ...{ servers, tags, security },
@@ -70,7 +62,7 @@ export async function buildDocument(app: INestApplication, about: AboutApi): Pro
 async function scan(
   app: INestApplication,
   about: AboutApi,
-): Promise<{ document: OpenApiDocument; routes: ReadonlyMap<string, Route> }> {
+): Promise<{ document: OpenApiDocument; routes: Routes }> {
   const [swagger, { cleanupOpenApiDoc }] = await Promise.all([
     import('@nestjs/swagger'),
     import('nestjs-zod'),
@@ -86,11 +78,8 @@ async function scan(
   return { document: cleanupOpenApiDoc(scanned) as unknown as OpenApiDocument, routes };
 }
 
-interface Route {
-  readonly access: RouteRequirement;
-  /** Of a route that is still described by `@Documented`. */
-  readonly docs: OperationDocs | undefined;
-}
+/** Who may call each route. */
+type Routes = ReadonlyMap<string, RouteRequirement>;
 
 type Handler = (...args: unknown[]) => unknown;
 type Swagger = typeof import('@nestjs/swagger');
@@ -115,8 +104,8 @@ function header(
 }
 
 /** Gives every route an extension with its name, and returns who may call it, by that name. */
-function markRoutes(app: INestApplication, { ApiExtension }: Swagger): ReadonlyMap<string, Route> {
-  const routes = new Map<string, Route>();
+function markRoutes(app: INestApplication, { ApiExtension }: Swagger): Routes {
+  const routes = new Map<string, RouteRequirement>();
   const modules = [...app.get(ModulesContainer).values()];
   for (const { metatype } of modules.flatMap((module) => [...module.controllers.values()])) {
     const controller = metatype as Type;
@@ -126,8 +115,7 @@ function markRoutes(app: INestApplication, { ApiExtension }: Swagger): ReadonlyM
       if (typeof handler !== 'function' || !Reflect.hasMetadata(METHOD_METADATA, handler)) continue;
       const name = `${controller.name}.${method}`;
       ApiExtension(ROUTE, name)(prototype, method, { value: handler });
-      const docs = Reflect.getMetadata(OPERATION_DOCS, handler) as OperationDocs | undefined;
-      routes.set(name, { access: documentedAccess(controller, handler), docs });
+      routes.set(name, documentedAccess(controller, handler));
     }
   }
   return routes;
@@ -137,12 +125,10 @@ function markRoutes(app: INestApplication, { ApiExtension }: Swagger): ReadonlyM
 function finished(
   place: { readonly path: string; readonly method: string },
   scanned: ScannedOperation,
-  { routes, legacy }: { routes: ReadonlyMap<string, Route>; legacy: SchemaComponents },
+  routes: Routes,
 ): Operation {
   const route = scanned[ROUTE];
-  const { access, docs } = routes.get(route) ?? {};
-  if (access !== undefined && docs !== undefined)
-    return operationObject(place, scanned as never, { docs, access }, legacy);
+  const access = routes.get(route);
   const missing = gaps(scanned);
   if (access === undefined || missing.length > 0)
     throw new Error(`${route}: the route is not documented: ${missing.join(', ')}`);
@@ -199,7 +185,9 @@ function parametersOf(route: string, path: string, { parameters = [] }: ScannedO
     const names = wrong.map(({ name }) => name).join(', ');
     throw new Error(`${route}: parameters do not fit their descriptions: ${names}`);
   }
-  return described.sort((a, b) => PLACES.indexOf(a.in) - PLACES.indexOf(b.in)).map(parameterOf);
+  const rank = ({ in: place, name }: ParameterObject): number =>
+    PLACES.indexOf(place) * path.length + path.indexOf(`{${name}}`);
+  return described.sort((a, b) => rank(a) - rank(b)).map(parameterOf);
 }
 
 function parameterOf(parameter: ParameterObject): ParameterObject {

@@ -26,7 +26,7 @@ export function applyDeferredDecorators(swagger: Swagger): void {
 
 export const ApiBody = deferred('ApiBody');
 export const ApiConsumes = deferred('ApiConsumes');
-export const ApiExtension = deferred('ApiExtension');
+const ApiExtension = deferred('ApiExtension');
 export const ApiExtraModels = deferred('ApiExtraModels');
 export const ApiHeader = deferred('ApiHeader');
 export const ApiHeaders = deferred('ApiHeaders');

@@ -4,7 +4,6 @@ export {
   ApiBody,
   ApiConsumes,
   ApiCreatedResponse,
-  ApiExtension,
   ApiExtraModels,
   ApiHeader,
   ApiHeaders,
@@ -25,4 +24,3 @@ export {
   problemBody,
   problemContent,
 } from './problem-responses';
-export type { ProblemExample } from './problem-responses';

@@ -33,7 +33,7 @@ export const problemBody = z
 export class ProblemDto extends createZodDto(problemBody) {}
 
 /** A problem as an example. @param instance the path that was asked for */
-export interface ProblemExample extends Omit<Problem, 'status' | 'headers'> {
+interface ProblemExample extends Omit<Problem, 'status' | 'headers'> {
   readonly summary: string;
   readonly instance: string;
 }

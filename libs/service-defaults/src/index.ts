@@ -25,18 +25,6 @@ export {
   NEXT_PAGE_KEY_DESCRIPTION,
   PAGE_QUERY_DOCS,
 } from './paging/paging';
-export { Documented, OPERATION_DOCS } from './open-api/documented';
-export type {
-  AnswerDocs,
-  ExampleDocs,
-  HeaderDocs,
-  OperationDocs,
-  ParameterDocs,
-  RouteRequirement,
-} from './open-api/documented';
-export { operationObject } from './open-api/operation-object';
-export { SchemaComponents } from './open-api/schema-components';
-export { ANSWER_HEADERS, jsonAnswer, problemAnswer, problemBody, problemExample } from './open-api/answers';
 export {
   currentTrace,
   currentTraceId,

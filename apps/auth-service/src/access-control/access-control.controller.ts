@@ -9,10 +9,10 @@ import {
   HasAccessResponse,
   ROLE_MEMBERS_EXAMPLES,
   RoleMembersResponse,
+  nameInIdentifier,
 } from './access-control.dto';
+import type { SecurityEditorKey } from './access-control.dto';
 import { AccessControlRepository } from './access-control.repository';
-import type { SecurityEditorKey } from './composite-identifier';
-import { nameInIdentifier } from './composite-identifier';
 
 /** Who is in a group, and who may pass an access point. Source: authentication spec, Authorization queries. */
 @Controller('auth')

@@ -1,4 +1,4 @@
-import { nameInIdentifier } from './composite-identifier';
+import { nameInIdentifier } from './access-control.dto';
 
 describe('composite identifiers', () => {
   it('hold the name after the second pair of tildes', () => {

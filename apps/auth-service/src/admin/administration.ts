@@ -4,10 +4,9 @@ import { Command, CommanderError } from 'commander';
 import { z } from 'zod';
 import { AUTH_SCHEMA, withOwnerConnection } from '../migrations/schemas';
 import { addApplicationCommands } from './application-commands';
-import { columns } from './command';
+import { RefusedError, columns } from './command';
 import type { CommandContext, CommandResult, RunCommand } from './command';
 import { addKeyCommands } from './key-commands';
-import { RefusedError } from './refused-error';
 import { addRevocationCommands } from './revocation-commands';
 
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });

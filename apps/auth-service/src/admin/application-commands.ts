@@ -1,14 +1,12 @@
 import { personaNames } from '@platform/personas';
 import type { Personas } from '@platform/personas';
-import type { Command } from 'commander';
 import { InvalidArgumentError } from 'commander';
-import { expireSecret, newSharedSecret, rotateSecret } from '../applications/application-secrets';
+import type { Command } from 'commander';
 import { ApplicationsRepository } from '../applications/applications.repository';
 import type { ListedApplication } from '../applications/applications.repository';
-import { columns } from './command';
+import { expireSecret, newSharedSecret, rotateSecret } from './application-secrets';
+import { RefusedError, columns, countUpTo, parseDuration, parseFlows, parsePersonas } from './command';
 import type { RunCommand } from './command';
-import { countUpTo, parseDuration, parseFlows, parsePersonas } from './option-values';
-import { RefusedError } from './refused-error';
 
 const APPLICATION_KEY = ['<application-key>', 'the key that the application sends'] as const;
 const MAX_VERSION = 1_000_000;

@@ -1,4 +1,9 @@
+import { ALL_PERSONAS, Persona, combinePersonas } from '@platform/personas';
+import type { PersonaName, Personas } from '@platform/personas';
+import { InvalidArgumentError } from 'commander';
 import type { DataSource } from 'typeorm';
+import { parseMinDate } from '../revocations/revocation';
+import { TOKEN_FLOWS } from '../token/token-rejection';
 
 /** What a command works with. */
 export interface CommandContext {
@@ -27,4 +32,63 @@ export function columns(rows: readonly (readonly string[])[]): string {
       .join('  ')
       .trimEnd();
   return rows.map(line).join('\n');
+}
+
+/** An administrator's command cannot be done, or not now; the message says why and what helps. */
+export class RefusedError extends Error {
+  override readonly name = 'RefusedError';
+}
+
+const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
+const MAX_SECONDS = 366 * UNIT_SECONDS.d;
+
+/** Seconds in `90s`, `30m`, `24h`, `7d`. At most 366 days. @throws {InvalidArgumentError} */
+export function parseDuration(text: string): number {
+  const [, amount, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  const seconds = Number(amount) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
+  if (amount !== undefined && seconds <= MAX_SECONDS) return seconds;
+  throw new InvalidArgumentError(
+    `"${text}" is no duration of at most 366 days: write it like 90s, 30m, 24h or 7d`,
+  );
+}
+
+/** Persona bits in `Customer,Owner`, or `all`. Letter case does not matter. @throws {InvalidArgumentError} */
+export function parsePersonas(text: string): Personas {
+  if (text.toLowerCase() === 'all') return ALL_PERSONAS;
+  const names = (Object.keys(Persona) as PersonaName[]).filter((name) => name !== 'None');
+  const bits = text.split(',').map((word) => {
+    const name = names.find((each) => each.toLowerCase() === word.trim().toLowerCase());
+    if (name !== undefined) return Persona[name];
+    throw new InvalidArgumentError(
+      `there is no persona "${word.trim()}": choose of ${names.join(', ')}, or all`,
+    );
+  });
+  return combinePersonas(...bits);
+}
+
+/** Flows in `trust,bearer`, or `all`. @throws {InvalidArgumentError} */
+export function parseFlows(text: string): string[] {
+  if (text.toLowerCase() === 'all') return [...TOKEN_FLOWS];
+  const flows = text.split(',').map((word) => word.trim().toLowerCase());
+  const unknown = flows.find((flow) => !TOKEN_FLOWS.some((known) => known === flow));
+  if (unknown === undefined) return [...new Set(flows)];
+  throw new InvalidArgumentError(
+    `there is no flow "${unknown}": choose of ${TOKEN_FLOWS.join(', ')}, or all`,
+  );
+}
+
+/** A reader of whole numbers from 1 to `max`. */
+export function countUpTo(max: number): (text: string) => number {
+  return (text) => {
+    const count = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+    if (count >= 1 && count <= max) return count;
+    throw new InvalidArgumentError(`it must be a whole number from 1 to ${max}`);
+  };
+}
+
+/** A date or a date-time, in UTC unless it has an offset. @throws {InvalidArgumentError} */
+export function parseInstant(text: string): Date {
+  const instant = parseMinDate(text);
+  if (instant !== null) return instant;
+  throw new InvalidArgumentError(`"${text}" is no date: write it like 2026-01-31 or 2026-01-31T12:00:00Z`);
 }

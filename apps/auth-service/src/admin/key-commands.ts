@@ -1,14 +1,16 @@
-import type { Command } from 'commander';
 import { InvalidArgumentError } from 'commander';
-import type { SigningKeyChange } from '../keys/key-lifecycle';
-import { PUBLICATION_SECONDS, RETIREMENT_SECONDS, keyChangeRefusal } from '../keys/key-lifecycle';
-import type { AsymmetricAlgorithm } from '../keys/signing-key-pair';
-import { generateSigningKey } from '../keys/signing-key-pair';
+import type { Command } from 'commander';
+import {
+  PUBLICATION_SECONDS,
+  RETIREMENT_SECONDS,
+  generateSigningKey,
+  keyChangeRefusal,
+} from '../keys/signing-key';
+import type { AsymmetricAlgorithm, SigningKeyChange } from '../keys/signing-key';
 import { SigningKeysRepository } from '../keys/signing-keys.repository';
 import type { LockedKey } from '../keys/signing-keys.repository';
-import { columns } from './command';
+import { RefusedError, columns } from './command';
 import type { RunCommand } from './command';
-import { RefusedError } from './refused-error';
 
 /** A change of a key's state as the command line offers it. */
 interface ChangeCommand {

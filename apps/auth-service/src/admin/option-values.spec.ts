@@ -1,5 +1,4 @@
-import { columns } from './command';
-import { parseDuration, parseFlows, parsePersonas } from './option-values';
+import { columns, parseDuration, parseFlows, parsePersonas } from './command';
 
 describe('option values', () => {
   it.each([

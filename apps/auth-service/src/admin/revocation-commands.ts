@@ -1,16 +1,15 @@
-import type { Command } from 'commander';
 import { InvalidArgumentError } from 'commander';
-import type { RevocationDomain } from '../revocations/revocation';
+import type { Command } from 'commander';
 import {
   DEFAULT_MIN_DATE,
   isRevocationIdentifier,
   revocationDomain,
   toWire,
 } from '../revocations/revocation';
+import type { RevocationDomain } from '../revocations/revocation';
 import { RevocationsRepository } from '../revocations/revocations.repository';
-import { columns } from './command';
+import { columns, countUpTo, parseInstant } from './command';
 import type { RunCommand } from './command';
-import { countUpTo, parseInstant } from './option-values';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 100_000;

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { TokenFlow } from '../token/token-response';
+import type { TokenFlow } from '../token/token-rejection';
 import type { ApplicationEntity } from './application.entity';
 
 /** A registered caller of the token endpoints, as the flows see it. */
@@ -46,4 +46,20 @@ export function isFreshTimestamp(timestamp: Date, now: Date): boolean {
 /** True when the application may use this flow. */
 export function mayUseFlow(application: Application, flow: TokenFlow): boolean {
   return application.allowedFlows.includes(flow);
+}
+
+/** How many live secrets count, so that one can be replaced without an outage. */
+export const LIVE_SECRETS = 2;
+
+/** What a sealed application secret is bound to. */
+export function applicationSecretPurpose(applicationKey: string): string {
+  return `application:${applicationKey}`;
+}
+
+/** What to do to the secrets of one application. */
+export interface SecretChange {
+  /** The sealed secret of a new version. */
+  add: Buffer | null;
+  /** Versions that expire, and when; 0: at once. */
+  expire: { versions: readonly number[]; inSeconds: number }[];
 }

@@ -4,10 +4,9 @@ import { inTransaction, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource, In } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import type { Application } from './application';
+import { LIVE_SECRETS } from './application';
+import type { Application, SecretChange } from './application';
 import { ApplicationEntity, ApplicationSecretEntity } from './application.entity';
-import type { SecretChange } from './application-secrets';
-import { LIVE_SECRETS } from './application-secrets';
 
 /** An enabled application. Its live secrets are sealed, newest first. */
 export interface EnabledApplication extends Application {

@@ -5,8 +5,7 @@ import { batched } from '@platform/database';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { openSecret } from '../keys/secret-box';
-import { comparableSecrets } from './application';
-import { applicationSecretPurpose } from './application-secrets';
+import { applicationSecretPurpose, comparableSecrets } from './application';
 import { ApplicationsRepository } from './applications.repository';
 import type { EnabledApplication } from './applications.repository';
 

@@ -13,8 +13,7 @@ import { problems, sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { DEPRECATED_SINCE } from '../deprecation';
-import { deprecationHeaders } from '../token/token-docs';
+import { DEPRECATED_SINCE, deprecationHeaders } from '../deprecation';
 import { CustomersClient } from './customers.client';
 
 export class PltQueryDto extends createZodDto(

@@ -1,5 +1,5 @@
 import { ManualClock } from '@platform/time';
-import { CircuitBreaker } from './circuit-breaker';
+import { CircuitBreaker } from './customers.client';
 
 describe('CircuitBreaker', () => {
   const clock = new ManualClock('2026-01-01T00:00:00Z');

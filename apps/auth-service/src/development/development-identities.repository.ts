@@ -9,10 +9,14 @@ import {
   GroupMemberGroup,
   GroupMemberUser,
   InternalUser,
+  Person,
+  PersonFacility,
+  PersonRole,
+  Provider,
   SecurityGroup,
-} from '../identity/internal-legacy.entity';
-import { Person, PersonFacility, PersonRole } from '../identity/person-directory.entity';
-import { Provider, Technician, TechnicianFacility } from '../identity/service-providers.entity';
+  Technician,
+  TechnicianFacility,
+} from '../identity/identity-stores.entity';
 import {
   DEVELOPMENT_ACCESS_POINTS,
   DEVELOPMENT_EXTERNAL_IDENTITIES,

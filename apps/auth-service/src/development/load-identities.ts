@@ -3,14 +3,14 @@ import { hash as argon2 } from '@node-rs/argon2';
 import { secret } from '@platform/service-defaults';
 import type { DataSource } from 'typeorm';
 import { z } from 'zod';
-import { applicationSecretPurpose } from '../applications/application-secrets';
+import { applicationSecretPurpose } from '../applications/application';
 import { ApplicationsRepository } from '../applications/applications.repository';
 import { ARGON2ID_COST } from '../identity/passwords/password-hash';
 import { sealSecret } from '../keys/secret-box';
 import { ownerAddressShape, ownerUrl } from '../migrations/migration-settings';
 import { AUTH_SCHEMA, STORE_SCHEMAS, withOwnerConnection } from '../migrations/schemas';
 import type { Store } from '../migrations/schemas';
-import { TOKEN_FLOWS } from '../token/token-response';
+import { TOKEN_FLOWS } from '../token/token-rejection';
 import { DEVELOPMENT_PASSWORD, developmentApplications } from './development-identities';
 import { DevelopmentIdentitiesRepository } from './development-identities.repository';
 

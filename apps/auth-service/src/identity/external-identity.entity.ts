@@ -1,5 +1,5 @@
 import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
-import { IDENTIFIER } from './identifier-column';
+import { IDENTIFIER } from './identity-stores.entity';
 
 /** Who a subject of the identity provider is on this platform: a person or an internal user. Issuers and subjects are compared byte by
  *  byte; OpenID Connect's are case sensitive. */

@@ -5,12 +5,12 @@ import { Persona, hasPersona } from '@platform/personas';
 import type { Personas } from '@platform/personas';
 import type { DataSource } from 'typeorm';
 import { ExternalIdentity } from './external-identity.entity';
-import type { Identity, IdentityQuery, IdentityRecord, IdentityStoreName, Resolution } from './identity';
 import { parseSubject } from './identity';
+import type { Identity, IdentityQuery, IdentityRecord, IdentityStoreName, Resolution } from './identity';
 import { IdentityStoresRepository } from './identity-stores.repository';
-import type { ExplicitIdentifiers } from './merge-identities';
 import { mergeIdentities, technicianName } from './merge-identities';
-import { ServiceProvidersRepository } from './service-providers.repository';
+import type { ExplicitIdentifiers } from './merge-identities';
+import { ServiceProvidersRepository } from './single-stores.repository';
 
 /** The part of a trust request that names the user. */
 export interface TrustedUser {

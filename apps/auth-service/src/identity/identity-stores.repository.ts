@@ -3,6 +3,7 @@ import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { IdentityQuery, IdentityRecord, IdentityStoreName, StoredPassword } from './identity';
 import { userNameKey } from './identity';
+import type { StoreAccount } from './identity-stores.entity';
 
 /** The SQL of one store, so that stores in one database can be asked in one statement. */
 export interface StoreStatements {
@@ -24,8 +25,14 @@ export abstract class IdentityStoreRepository {
   abstract readonly name: IdentityStoreName;
   abstract readonly statements: StoreStatements;
 
+  /** The table of accounts, and the property that `StoredPassword.accountId` is. */
+  abstract readonly accounts: { entity: new () => StoreAccount; id: string };
+
   /** Replaces a password hash unless it has changed since it was read. */
-  abstract upgradePassword(password: StoredPassword, newHash: string): Promise<void>;
+  async upgradePassword({ accountId, hash }: StoredPassword, newHash: string): Promise<void> {
+    const unchanged = { [this.accounts.id]: accountId, passwordHash: hash };
+    await this.dataSource.getRepository(this.accounts.entity).update(unchanged, { passwordHash: newHash });
+  }
 }
 
 /** Stores behind one connection pool. */

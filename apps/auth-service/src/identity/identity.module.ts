@@ -8,14 +8,16 @@ import type { AuthConfig } from '../config';
 import { STORE_SCHEMAS } from '../migrations/schemas';
 import type { Store } from '../migrations/schemas';
 import { IdentitiesService } from './identities.service';
-import type { IdentityStoreRepository } from './identity-stores.repository';
 import { IdentityStoresRepository } from './identity-stores.repository';
-import { InternalLegacyRepository } from './internal-legacy.repository';
+import type { IdentityStoreRepository } from './identity-stores.repository';
 import { MeController } from './me.controller';
 import { PasswordLockoutsRepository } from './passwords/password-lockouts.repository';
 import { PasswordsService } from './passwords/passwords.service';
-import { PersonDirectoryRepository } from './person-directory.repository';
-import { ServiceProvidersRepository } from './service-providers.repository';
+import {
+  InternalLegacyRepository,
+  PersonDirectoryRepository,
+  ServiceProvidersRepository,
+} from './single-stores.repository';
 
 /** The stores in the order in which they are asked. */
 const STORES = {

@@ -1,26 +1,64 @@
 import { Controller, Get, Header } from '@nestjs/common';
 import { CurrentCaller } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { Documented, problems } from '@platform/service-defaults';
+import { ApiOkResponse, ApiOperation, ApiTags, RESPONSE_HEADERS } from '@platform/open-api';
+import { problems } from '@platform/service-defaults';
+import { createZodDto } from 'nestjs-zod/dto';
+import { z } from 'zod';
 import { IdentitiesService } from './identities.service';
-import type { Identity } from './identity';
-import { GET_ME } from './me-docs';
 
 /** The caller's identity with everything that may not have fitted into the token. */
-export type CallerIdentity = Pick<
-  Identity,
-  'subject' | 'identityType' | 'personId' | 'userId' | 'name' | 'personas' | 'roles' | 'facilities' | 'groups'
->;
+export class CallerIdentityDto extends createZodDto(
+  z
+    .object({
+      subject: z
+        .string()
+        .meta({ description: '`personid:<n>`, `userid:<n>` or `technician:<provider>:<name>`.' }),
+      identityType: z.enum(['svc-personid', 'internal-legacy', 'service-provider']),
+      personId: z.int().nullable(),
+      userId: z.int().nullable(),
+      name: z.string().nullable(),
+      personas: z.int().meta({ description: 'The persona bits that the token grants.' }),
+      roles: z.array(z.string()),
+      facilities: z.array(z.int()),
+      groups: z.array(z.string()).meta({ description: 'Security groups.' }),
+    })
+    // The id keeps "string or null", which @nestjs/swagger takes for an array in a schema without one.
+    .meta({ id: 'CallerIdentity', description: 'Whom the token speaks for, in full.' }),
+) {}
+
+const CARL: z.output<typeof CallerIdentityDto.schema> = {
+  subject: 'personid:1001',
+  identityType: 'svc-personid',
+  personId: 1001,
+  userId: null,
+  name: 'Carl Customer',
+  personas: 2,
+  roles: [],
+  facilities: [501, 502],
+  groups: [],
+};
 
 /** For receivers of a token with `overflow`. Additive to the specification. */
 @Controller('auth/me')
+@ApiTags('Identity and keys')
 export class MeController {
   constructor(private readonly identities: IdentitiesService) {}
 
   @Get()
-  @Documented(GET_ME)
+  @ApiOperation({
+    operationId: 'getCallerIdentity',
+    summary: 'Get the full identity behind the token',
+    description: 'For receivers of a token whose `overflow` names claims that did not fit into it.',
+  })
+  @ApiOkResponse({
+    description: 'The identity.',
+    type: CallerIdentityDto.Output,
+    examples: { customer: { summary: 'A customer', value: CARL } },
+    headers: RESPONSE_HEADERS.noStore,
+  })
   @Header('Cache-Control', 'no-store')
-  async me(@CurrentCaller() caller: Caller): Promise<CallerIdentity> {
+  async me(@CurrentCaller() caller: Caller): Promise<CallerIdentityDto> {
     const resolution = await this.identities.resolveCaller(caller);
     if (resolution.outcome !== 'resolved')
       throw problems.unauthorized('The identity behind this token is no longer known.');

@@ -1,18 +1,30 @@
 import { Controller, Get, Header } from '@nestjs/common';
 import { Public } from '@platform/access-tokens';
-import { Documented } from '@platform/service-defaults';
-import { GET_JWKS } from './jwks-docs';
+import { ApiOkResponse, ApiOperation, ApiTags } from '@platform/open-api';
+import { JWKS_EXAMPLES, JWKS_HEADERS, JsonWebKeySetDto } from './jwks.dto';
 import type { PublishedKey } from './signing-keys.service';
 import { SigningKeys } from './signing-keys.service';
 
 /** The public keys, for services that validate asymmetrically signed tokens. Additive to the specification. */
 @Public()
 @Controller('auth/.well-known')
+@ApiTags('Identity and keys')
 export class JwksController {
   constructor(private readonly signingKeys: SigningKeys) {}
 
   @Get('jwks.json')
-  @Documented(GET_JWKS)
+  @ApiOperation({
+    operationId: 'getJsonWebKeySet',
+    summary: 'Get the public keys of asymmetrically signed tokens',
+    description:
+      'Keys that are about to sign, that sign, and that signed. Read them again at least every minute.',
+  })
+  @ApiOkResponse({
+    description: 'The keys.',
+    type: JsonWebKeySetDto.Output,
+    examples: JWKS_EXAMPLES,
+    headers: JWKS_HEADERS,
+  })
   @Header('Cache-Control', 'public, max-age=30')
   async keys(): Promise<{ keys: readonly PublishedKey[] }> {
     return { keys: await this.signingKeys.publishedKeys() };

@@ -1,5 +1,5 @@
-import type { SigningKeyChange, SigningKeyState } from './key-lifecycle';
-import { PUBLICATION_SECONDS, RETIREMENT_SECONDS, keyChangeRefusal } from './key-lifecycle';
+import { PUBLICATION_SECONDS, RETIREMENT_SECONDS, keyChangeRefusal } from './signing-key';
+import type { SigningKeyChange, SigningKeyState } from './signing-key';
 
 const OLD = 10 * RETIREMENT_SECONDS;
 

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { KeyRing, TokenVerificationUnavailableError, createVerificationKey } from '@platform/access-tokens';
 import type { KeyQuery } from '@platform/access-tokens';
 import { ManualClock } from '@platform/time';
-import { ReloadingKeys } from './reloading-keys';
+import { ReloadingKeys } from './signing-keys.service';
 
 const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const key = createVerificationKey({ kid: 'new', alg: 'ES256', publicKey });

@@ -1,7 +1,6 @@
 import type { JsonWebKey } from 'node:crypto';
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { SigningKeyState } from './key-lifecycle';
-import type { AsymmetricAlgorithm } from './signing-key-pair';
+import type { AsymmetricAlgorithm, SigningKeyState } from './signing-key';
 
 /** An asymmetric signing key. A removed one keeps its row and loses its private part. */
 @Entity({ schema: 'auth', name: 'signing_key' })

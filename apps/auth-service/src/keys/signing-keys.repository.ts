@@ -3,9 +3,8 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { inTransaction } from '@platform/database';
 import { DataSource, Not } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import type { ChangeableKey, SigningKeyChange } from './key-lifecycle';
+import type { AsymmetricAlgorithm, ChangeableKey, NewSigningKey, SigningKeyChange } from './signing-key';
 import { SigningKeyEntity } from './signing-key.entity';
-import type { AsymmetricAlgorithm, NewSigningKey } from './signing-key-pair';
 
 /** A key that may verify a token. Its private part is sealed. */
 export interface UsableSigningKey extends SigningKeyEntity {

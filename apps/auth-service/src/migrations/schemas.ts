@@ -4,21 +4,25 @@ import { DataSource } from 'typeorm';
 import { APPLICATION_ENTITIES } from '../applications/application.entity';
 import { AUDIT_ENTITIES } from '../audit/audit.entity';
 import { ExternalIdentity } from '../identity/external-identity.entity';
-import { INTERNAL_LEGACY_ENTITIES } from '../identity/internal-legacy.entity';
+import {
+  INTERNAL_LEGACY_ENTITIES,
+  PERSON_DIRECTORY_ENTITIES,
+  SERVICE_PROVIDERS_ENTITIES,
+} from '../identity/identity-stores.entity';
 import { PasswordLockout } from '../identity/passwords/password-lockout.entity';
-import { PERSON_DIRECTORY_ENTITIES } from '../identity/person-directory.entity';
-import { SERVICE_PROVIDERS_ENTITIES } from '../identity/service-providers.entity';
 import { SigningKeyEntity } from '../keys/signing-key.entity';
 import { OpenIdSignIn } from '../openid/openid-sign-in.entity';
 import { RateLimitBucket } from '../rate-limits/rate-limit.entity';
 import { RevocationEntity } from '../revocations/revocation.entity';
 import { RefreshFamily, RefreshToken } from '../token/refresh-session.entity';
 import { TrustReplay } from '../token/trust-replay.entity';
-import { WindowsTicket } from '../windows/windows-ticket.entity';
+import { WindowsTicket } from '../windows/windows-tickets.repository';
 import { CreateAuthTables1764000000000 } from './1764000000000-create-auth-tables';
-import { CreatePersonDirectory1764000000100 } from './1764000000100-create-person-directory';
-import { CreateInternalLegacy1764000000200 } from './1764000000200-create-internal-legacy';
-import { CreateServiceProviders1764000000300 } from './1764000000300-create-service-providers';
+import {
+  CreateInternalLegacy1764000000200,
+  CreatePersonDirectory1764000000100,
+  CreateServiceProviders1764000000300,
+} from './1764000000100-create-identity-stores';
 
 /** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
 export interface ServiceSchema {
@@ -82,39 +86,33 @@ export const AUTH_SCHEMA = schema(
   ],
 );
 
-/** The identity stores belong to others: the service reads them and may only replace a password hash by a stronger one. */
-const PERSON_DIRECTORY_SCHEMA = schema(
-  'person_directory',
-  { entities: PERSON_DIRECTORY_ENTITIES, migrations: [CreatePersonDirectory1764000000100] },
-  (role) => [
-    `GRANT SELECT ON ALL TABLES IN SCHEMA person_directory TO ${role}`,
-    `GRANT UPDATE (password_hash) ON person_directory.person TO ${role}`,
-  ],
-);
-
-const INTERNAL_LEGACY_SCHEMA = schema(
-  'internal_legacy',
-  { entities: INTERNAL_LEGACY_ENTITIES, migrations: [CreateInternalLegacy1764000000200] },
-  (role) => [
-    `GRANT SELECT ON ALL TABLES IN SCHEMA internal_legacy TO ${role}`,
-    `GRANT UPDATE (password_hash) ON internal_legacy.internal_user TO ${role}`,
-  ],
-);
-
-const SERVICE_PROVIDERS_SCHEMA = schema(
-  'service_providers',
-  { entities: SERVICE_PROVIDERS_ENTITIES, migrations: [CreateServiceProviders1764000000300] },
-  (role) => [
-    `GRANT SELECT ON ALL TABLES IN SCHEMA service_providers TO ${role}`,
-    `GRANT UPDATE (password_hash) ON service_providers.technician TO ${role}`,
-  ],
-);
+/** An identity store belongs to others: the service reads it and may only replace a password hash by a stronger one.
+ *  @param accounts the table that holds the hashes */
+function storeSchema(
+  name: string,
+  accounts: string,
+  tables: Pick<PostgresSettings, 'entities' | 'migrations'>,
+): ServiceSchema {
+  return schema(name, tables, (role) => [
+    `GRANT SELECT ON ALL TABLES IN SCHEMA ${name} TO ${role}`,
+    `GRANT UPDATE (password_hash) ON ${name}.${accounts} TO ${role}`,
+  ]);
+}
 
 /** The identity stores' schemas, by what the stores' variables begin with (`PERSON_DIRECTORY_DATABASE_URL`, …). */
 export const STORE_SCHEMAS = {
-  PERSON_DIRECTORY: PERSON_DIRECTORY_SCHEMA,
-  INTERNAL_LEGACY: INTERNAL_LEGACY_SCHEMA,
-  SERVICE_PROVIDERS: SERVICE_PROVIDERS_SCHEMA,
+  PERSON_DIRECTORY: storeSchema('person_directory', 'person', {
+    entities: PERSON_DIRECTORY_ENTITIES,
+    migrations: [CreatePersonDirectory1764000000100],
+  }),
+  INTERNAL_LEGACY: storeSchema('internal_legacy', 'internal_user', {
+    entities: INTERNAL_LEGACY_ENTITIES,
+    migrations: [CreateInternalLegacy1764000000200],
+  }),
+  SERVICE_PROVIDERS: storeSchema('service_providers', 'technician', {
+    entities: SERVICE_PROVIDERS_ENTITIES,
+    migrations: [CreateServiceProviders1764000000300],
+  }),
 } as const satisfies Record<string, ServiceSchema>;
 
 /** An identity store, as its variables call it. */

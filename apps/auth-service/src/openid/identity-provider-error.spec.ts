@@ -2,7 +2,7 @@ import {
   IdentityProviderUnavailableError,
   describeProviderError,
   isProviderUnavailable,
-} from './identity-provider-error';
+} from './provider-metadata.client';
 
 const libraryError = (members: object, cause?: unknown): Error =>
   Object.assign(new Error('library', { cause }), members);

@@ -1,13 +1,12 @@
 import { authorizationCodeGrant, buildAuthorizationUrl, calculatePKCECodeChallenge } from 'openid-client';
 import type { Configuration, IDToken } from 'openid-client';
-import { TokenRejected, TokenRejectionReason } from '../token/token-response';
+import { TokenRejected, TokenRejectionReason } from '../token/token-rejection';
 import {
   IdentityProviderUnavailableError,
   describeProviderError,
   isProviderUnavailable,
-} from './identity-provider-error';
-import type { OpenIdSettings } from './openid-settings';
-import type { ProviderMetadata } from './provider-metadata.client';
+} from './provider-metadata.client';
+import type { OpenIdSettings, ProviderMetadata } from './provider-metadata.client';
 
 /** What a sign-in is tied to. The provider sees `state`, `nonce` and a hash of the verifier. */
 export interface SignInSecrets {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { ConfigError, loadConfig } from '@platform/service-defaults';
 import { authConfigSchema } from '../config';
-import { openIdSettingsOf } from './openid-settings';
+import { openIdSettingsOf } from './provider-metadata.client';
 
 const key = (): string => randomBytes(32).toString('base64url');
 

@@ -2,7 +2,7 @@ import { Persona, hasPersona } from '@platform/personas';
 import type { Personas } from '@platform/personas';
 import type { Application } from '../applications/application';
 import type { Identity } from '../identity/identity';
-import { TokenRejected, TokenRejectionReason } from './token-response';
+import { TokenRejected, TokenRejectionReason } from './token-rejection';
 
 /** Which personas a flow asks for.
  *  - `exactly`: these, all of them (trust flows);

@@ -1,5 +1,5 @@
 import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
-import { IDENTIFIER } from '../identity/identifier-column';
+import { IDENTIFIER } from '../identity/identity-stores.entity';
 
 /** The refresh tokens of one sign-in. A family is made together with its first token and removed with its last. */
 @Entity({ schema: 'auth', name: 'refresh_family' })

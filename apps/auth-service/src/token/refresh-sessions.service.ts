@@ -12,7 +12,7 @@ import type { RefreshSession } from './refresh-sessions.repository';
 import type { RefreshPolicy } from './refresh-state';
 import { decideRefresh, issueInstant } from './refresh-state';
 import { REFRESH_TOKEN_LIFETIME_SECONDS } from './token-claims';
-import { TokenRejected, TokenRejectionReason } from './token-response';
+import { TokenRejected, TokenRejectionReason } from './token-rejection';
 
 /** What a refresh yields: the next refresh token of the family, and the instant of issue of the access token. */
 export interface Renewal {

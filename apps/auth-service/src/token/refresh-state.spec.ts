@@ -1,4 +1,4 @@
-import { TokenRejectionReason } from './token-response';
+import { TokenRejectionReason } from './token-rejection';
 import type { RefreshState } from './refresh-state';
 import { decideRefresh, isRevokedByUser, issueInstant } from './refresh-state';
 

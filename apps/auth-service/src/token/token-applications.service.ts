@@ -13,8 +13,8 @@ import {
 import type { Application } from '../applications/application';
 import { ApplicationsService } from '../applications/applications.service';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
-import { TokenRejected, TokenRejectionReason } from './token-response';
-import type { TokenFlow } from './token-response';
+import { TokenRejected, TokenRejectionReason } from './token-rejection';
+import type { TokenFlow } from './token-rejection';
 import { TrustSignaturesRepository } from './trust-signatures.repository';
 
 /** The applications that ask for tokens: which one a request names, whether it really comes from there, and whether it may use the flow. */

@@ -1,6 +1,6 @@
 import { problems } from '@platform/service-defaults';
 import type { FastifyInstance, RouteOptions, onRequestHookHandler } from 'fastify';
-import type { TokenFlow } from './token-response';
+import type { TokenFlow } from './token-rejection';
 
 /** Methods and paths of the token endpoints, and the flow whose column of the status table they use. The obsolete aliases are flows'
  *  second names. */

@@ -15,14 +15,10 @@ import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import type { NewRefreshFamily, PresentedToken, RefreshSession } from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
 import { REFRESH_TOKEN_LIFETIME_SECONDS } from './token-claims';
-import {
-  REJECTION_STATUS,
-  TOKEN_FLOWS,
-  TokenRejected,
-  TokenRejectionReason,
-  successfulTokenResponse,
-} from './token-response';
-import type { TokenFlow, TokenResponse } from './token-response';
+import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejected, TokenRejectionReason } from './token-rejection';
+import { successfulTokenResponse } from './token.dto';
+import type { TokenFlow } from './token-rejection';
+import type { TokenResponse } from './token.dto';
 import { TokenSigner } from './token-signer.service';
 import type { RefreshTokenToSign } from './token-signer.service';
 

@@ -6,14 +6,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { auditedDetail } from '../audit/token-attempt';
 import { TokenAuditService } from '../audit/token-audit.service';
 import { TooMuchWorkError } from '../bounded-work';
-import { IdentityProviderUnavailableError } from '../openid/identity-provider-error';
+import { IdentityProviderUnavailableError } from '../openid/provider-metadata.client';
 import { TokenRateExceeded } from '../rate-limits/rate-limit';
-import type { TokenFlow } from './token-response';
-import { TokenRejected, TokenRejectionReason, rejectionStatus } from './token-response';
+import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
 import { tokenFlowOf } from './token-endpoints';
 import { TokenMetrics } from './token-issuer.service';
-import { rejectedTokenResponse } from './token-response';
-import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
+import { TokenRejected, TokenRejectionReason, rejectionStatus } from './token-rejection';
+import type { TokenFlow } from './token-rejection';
+import { rejectedTokenResponse } from './token.dto';
 
 const TOO_MANY_REQUESTS = 429;
 

@@ -3,13 +3,11 @@ import { Inject, Injectable } from '@nestjs/common';
 import { ACCESS_TOKEN_TYP } from '@platform/access-tokens';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
-import { AUTH_CONFIG } from '../config';
+import { AUTH_CONFIG, refreshTokenKeys } from '../config';
 import type { AuthConfig } from '../config';
-import { refreshTokenKeys } from '../keys/configured-hmac-keys';
-import { SigningKeys } from '../keys/signing-keys.service';
-import type { SigningKey } from '../keys/compact-jws';
 import { SIGNATURE_CHARACTERS, signCompact, signingKey } from '../keys/compact-jws';
-import type { AccessGrant, RefreshTokenClaims } from './token-claims';
+import type { SigningKey } from '../keys/compact-jws';
+import { SigningKeys } from '../keys/signing-keys.service';
 import {
   REFRESH_TOKEN_LIFETIME_SECONDS,
   REFRESH_TOKEN_TYP,
@@ -20,7 +18,8 @@ import {
   readRefreshToken,
   signRefreshToken,
 } from './token-claims';
-import { TokenRejected, TokenRejectionReason } from './token-response';
+import type { AccessGrant, RefreshTokenClaims } from './token-claims';
+import { TokenRejected, TokenRejectionReason } from './token-rejection';
 
 /** A refresh token before it is signed: its row, and whom and which application it names. */
 export interface RefreshTokenToSign {

@@ -1,15 +1,23 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
-import { OpenIdModule } from '../openid/openid.module';
+import { CLOCK } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
+import { IdentityProvider } from '../openid/identity-provider.client';
+import { ProviderMetadata, openIdSettingsOf } from '../openid/provider-metadata.client';
+import { SignInsRepository } from '../openid/sign-ins.repository';
+import { SingleSignOn } from '../openid/single-sign-on.service';
 import { RateLimitsRepository } from '../rate-limits/rate-limits.repository';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
-import { WindowsSignInModule } from '../windows/windows-sign-in.module';
+import { WindowsSignIn, chooseSignIn } from '../windows/windows-sign-in';
+import { WindowsTicketsRepository } from '../windows/windows-tickets.repository';
 import { BearerFlow } from './flows/bearer.flow';
 import { OpenIdFlow } from './flows/openid.flow';
 import { PasswordFlow } from './flows/password.flow';
 import { RefreshFlow } from './flows/refresh.flow';
-import { TrustFlow } from './flows/trust.flow';
 import { TrustSimpleFlow } from './flows/trust-simple.flow';
+import { TrustFlow } from './flows/trust.flow';
 import { WindowsFlow } from './flows/windows.flow';
 import { PurgeExpiredJob } from './purge-expired.job';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
@@ -25,7 +33,7 @@ export class TokenModule {
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,
-      imports: [...imports, OpenIdModule, WindowsSignInModule],
+      imports,
       controllers: [
         RefreshFlow,
         PasswordFlow,
@@ -46,8 +54,19 @@ export class TokenModule {
         RateLimitsRepository,
         RateLimitsService,
         PurgeExpiredJob,
+        SignInsRepository,
+        SingleSignOn,
+        { provide: IdentityProvider, inject: [AUTH_CONFIG, CLOCK], useFactory: identityProvider },
+        WindowsTicketsRepository,
+        { provide: WindowsSignIn, inject: [AUTH_CONFIG, WindowsTicketsRepository], useFactory: chooseSignIn },
       ],
       exports: [TokenMetrics],
     };
   }
+}
+
+/** Null where single sign-on is not configured. */
+function identityProvider(config: AuthConfig, clock: Clock): IdentityProvider | null {
+  const settings = openIdSettingsOf(config);
+  return settings && new IdentityProvider(settings, new ProviderMetadata(settings, clock));
 }

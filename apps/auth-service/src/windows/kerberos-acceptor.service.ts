@@ -99,7 +99,7 @@ function loadPackage(): KerberosPackage {
   } catch (error) {
     throw new KerberosUnavailableError(
       'WINDOWS_AUTHENTICATION=negotiate needs the package `kerberos`, which is not installed or not built here. ' +
-        'Install libkrb5-dev, python3, make and g++, then run `npm explore kerberos -- node-gyp rebuild`.',
+        'Install libkrb5-dev, python3, make and g++, then run `docker/install-kerberos`.',
       { cause: error },
     );
   }

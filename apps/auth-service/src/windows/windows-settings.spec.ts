@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { missingWindowsSettings, windowsSettings } from './windows-settings';
+import { missingWindowsSettings, windowsSettings } from '../config';
 
 const schema = z.object(windowsSettings);
 

@@ -1,7 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { matchesAny } from '../applications/application';
+import type { AuthConfig } from '../config';
 import { userNameKey } from '../identity/identity';
-import { TokenRejected, TokenRejectionReason } from '../token/token-response';
+import { TokenRejected, TokenRejectionReason } from '../token/token-rejection';
+import { KerberosAcceptor, TicketRefusedError } from './kerberos-acceptor.service';
+import type { AcceptedTicket } from './kerberos-acceptor.service';
+import { InvalidTicketError, authenticatorOf, negotiateTicket } from './kerberos-ticket';
+import type { WindowsTicketsRepository } from './windows-tickets.repository';
 
 /** A Windows account that has proven itself. */
 export interface WindowsSignedIn {
@@ -93,4 +98,72 @@ export function utf8HeaderText(value: string): string | null {
   const bytes = Buffer.from(value, 'latin1');
   const text = bytes.toString('utf8');
   return Buffer.from(text, 'utf8').equals(bytes) ? text : null;
+}
+
+/** The client proves the account itself, by a Kerberos ticket (SPNEGO, RFC 4559). */
+export class NegotiateSignIn extends WindowsSignIn {
+  readonly challenge = 'Negotiate';
+
+  constructor(
+    private readonly acceptor: KerberosAcceptor,
+    private readonly tickets: WindowsTicketsRepository,
+    private readonly realm: string,
+  ) {
+    super();
+  }
+
+  async authenticate({ authorization }: IncomingHttpHeaders): Promise<WindowsSignedIn> {
+    const { ticket, authenticator } = readTicket(authorization);
+    const { principal, reply } = await this.accept(ticket);
+    // Only an accepted ticket takes a row, and before anything else is decided: it is used up either way.
+    if (!(await this.tickets.record(authenticator))) throw windowsSignInFailed('ticket replayed');
+    const accountKey = windowsAccountKey(principal, this.realm);
+    if (accountKey === null) throw windowsSignInFailed('no user of the realm');
+    return { accountKey, confirmation: reply === null ? null : `Negotiate ${reply}` };
+  }
+
+  private async accept(ticket: Buffer): Promise<AcceptedTicket> {
+    try {
+      return await this.acceptor.accept(ticket.toString('base64'));
+    } catch (error) {
+      if (error instanceof TicketRefusedError)
+        throw windowsSignInFailed(`ticket refused: ${error.message}`, error);
+      throw error;
+    }
+  }
+}
+
+function readTicket(authorization: string | undefined): { ticket: Buffer; authenticator: Buffer } {
+  try {
+    const ticket = negotiateTicket(authorization);
+    if (ticket === null) throw new InvalidTicketError('no ticket');
+    return { ticket, authenticator: authenticatorOf(ticket) };
+  } catch (error) {
+    if (error instanceof InvalidTicketError) throw windowsSignInFailed(error.message, error);
+    throw error;
+  }
+}
+
+/** Provides the way of signing in that the configuration chooses. Its settings are complete: the configuration saw to that. */
+export async function chooseSignIn(
+  config: AuthConfig,
+  tickets: WindowsTicketsRepository,
+): Promise<WindowsSignIn> {
+  const realm = config.WINDOWS_REALM ?? '';
+  switch (config.WINDOWS_AUTHENTICATION) {
+    case 'off':
+      return new NoWindowsSignIn();
+    case 'negotiate': {
+      const principal = config.WINDOWS_SERVICE_PRINCIPAL ?? '';
+      const acceptor = await KerberosAcceptor.open(principal, config.WINDOWS_TICKET_CONCURRENCY);
+      return new NegotiateSignIn(acceptor, tickets, realm);
+    }
+    case 'trusted-header':
+      return new TrustedHeaderSignIn({
+        userHeader: config.WINDOWS_PROXY_USER_HEADER,
+        secretHeader: config.WINDOWS_PROXY_SECRET_HEADER,
+        secret: config.WINDOWS_PROXY_SECRET ?? '',
+        realm,
+      });
+  }
 }

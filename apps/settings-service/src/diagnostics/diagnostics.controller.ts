@@ -17,19 +17,20 @@ import type { Clock } from '@platform/time';
 import type { FastifyReply } from 'fastify';
 import { createZodDto } from 'nestjs-zod/dto';
 import { DataSource } from 'typeorm';
-import { databaseStatus } from '../settings/setting.dto';
-
-/** The database as seen from this replica. It names no host: any caller with a token may read it. */
-interface DatabaseStatus {
-  readonly status: 'up' | 'down';
-  readonly latencyMs: number;
-  /** ISO 8601, UTC. */
-  readonly checkedAt: string;
-}
+import { z } from 'zod';
 
 const LIMIT_MS = 2_000;
 
-class DatabaseStatusDto extends createZodDto(databaseStatus) {}
+/** The database as seen from this replica. It names no host: any caller with a token may read it. */
+class DatabaseStatusDto extends createZodDto(
+  z
+    .object({
+      status: z.enum(['up', 'down']),
+      latencyMs: z.number().meta({ description: 'How long the database took, in milliseconds.' }),
+      checkedAt: z.string().meta({ format: 'date-time' }),
+    })
+    .meta({ description: 'The database as this replica sees it.' }),
+) {}
 
 const CHECKED_AT = '2026-03-02T09:15:00.123Z';
 
@@ -108,7 +109,7 @@ export class DiagnosticsController {
 }
 
 /** Asks the database for a row and waits for it no longer than 2 s. */
-async function probeDatabase(dataSource: DataSource, clock: Clock): Promise<DatabaseStatus> {
+async function probeDatabase(dataSource: DataSource, clock: Clock): Promise<DatabaseStatusDto> {
   const checkedAt = clock.now().toISOString();
   const startedAtMs = clock.monotonicMs();
   const stopWaiting = new AbortController();

@@ -1,22 +1,92 @@
-import { Catch } from '@nestjs/common';
+import { Catch, applyDecorators } from '@nestjs/common';
+import { ProblemResponse } from '@platform/open-api';
 import { ProblemDetailsFilter } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 import { JsonSyntaxError } from './json-scanner';
-import { SETTING_PROBLEMS, SettingError } from './setting-errors';
 import { InvalidSettingValueError } from './setting-value';
 
-/** Answers this service's own errors; everything else as in every service. */
+/** Every reason for which the state of a setting refuses a request, with the response. The types let a client tell a setting that is not there from a wrong address. */
+const SETTING_PROBLEMS = {
+  'setting-not-found': {
+    status: 404,
+    type: 'urn:platform:problem:setting-not-found',
+    title: 'Setting not found',
+    detail: 'The setting does not exist.',
+  },
+  'history-entry-not-found': {
+    status: 404,
+    type: 'urn:platform:problem:history-entry-not-found',
+    title: 'History entry not found',
+    detail: 'The history of this setting has no such entry.',
+  },
+  'precondition-failed': {
+    status: 412,
+    type: 'urn:platform:problem:setting-changed',
+    title: 'Precondition failed',
+    detail: 'The setting is not in the state that If-Match or If-None-Match asks for.',
+  },
+  'idempotency-key-reused': {
+    status: 422,
+    type: 'urn:platform:problem:idempotency-key-reused',
+    title: 'Idempotency key reused',
+    detail: 'The Idempotency-Key belongs to another request.',
+  },
+} as const satisfies Record<string, Problem>;
+
+type SettingErrorReason = keyof typeof SETTING_PROBLEMS;
+
+/** The state of the setting, or of an earlier request, does not allow what was asked. */
+export class SettingError extends Error {
+  override readonly name = 'SettingError';
+
+  constructor(
+    readonly reason: SettingErrorReason,
+    options?: ErrorOptions,
+  ) {
+    super(reason, options);
+  }
+}
+
+const INVALID_VALUE = {
+  status: 400,
+  title: 'Invalid setting value',
+  detail: 'The body does not hold a setting value that can be stored.',
+};
+
+/** Responds to this service's own errors; everything else as in every service. */
 @Catch()
 export class SettingProblemsFilter extends ProblemDetailsFilter {
   protected override toProblem(error: unknown): Problem | null {
     if (error instanceof SettingError) return SETTING_PROBLEMS[error.reason];
     if (error instanceof InvalidSettingValueError || error instanceof JsonSyntaxError)
-      return {
-        status: 400,
-        title: 'Invalid setting value',
-        detail: 'The body does not hold a setting value that can be stored.',
-        errors: { settingValue: [error.message] },
-      };
+      return { ...INVALID_VALUE, errors: { settingValue: [error.message] } };
     return super.toProblem(error);
   }
+}
+
+const instance = '/platform/v1/subsystems/billing/settings/invoice-day';
+
+/** Documents the response that refuses a request for this reason. */
+export function SettingProblemResponse(description: string, reason: SettingErrorReason): MethodDecorator {
+  const { status, ...problem } = SETTING_PROBLEMS[reason];
+  return ProblemResponse(status, description, { [reason]: { summary: problem.title, ...problem, instance } });
+}
+
+/** Documents 412 and 422 of every write. */
+export const WriteRefusals = (): MethodDecorator =>
+  applyDecorators(
+    SettingProblemResponse(
+      '`If-Match` or `If-None-Match` does not hold: nothing was written.',
+      'precondition-failed',
+    ),
+    SettingProblemResponse('The `Idempotency-Key` belongs to another request.', 'idempotency-key-reused'),
+  );
+
+/** Documents 400 of a body without a value. */
+export function InvalidValueResponse(): MethodDecorator {
+  const { status, ...problem } = INVALID_VALUE;
+  const errors = { settingValue: ['settingValue is required'] };
+  return ProblemResponse(status, 'A name, a header or the value is not valid; `errors` tells which.', {
+    value: { summary: 'No value', ...problem, errors, instance },
+  });
 }

@@ -1,6 +1,7 @@
-import { createParamDecorator } from '@nestjs/common';
+import { applyDecorators, createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { ApiHeader, ApiHeaders, ApiParam, ProblemResponse } from '@platform/open-api';
 import { problems } from '@platform/service-defaults';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parseEntityTags } from './entity-tag';
@@ -16,6 +17,9 @@ export interface SettingRead {
   readonly key: SettingKey;
   readonly conditions: Preconditions;
 }
+
+const BAD_NAME = 'A name in the path is not valid.';
+const NAME_RULE = `must have 1 to ${String(MAX_NAME_CODE_POINTS)} characters and no control character`;
 
 // Any visible ASCII, so that the quotes of draft-ietf-httpapi-idempotency-key-header and bare UUIDs both pass.
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
@@ -69,8 +73,7 @@ function keyOf(request: FastifyRequest): SettingKey {
 function nameOf(request: FastifyRequest, parameter: string): SettingName {
   const name = parseSettingName((request.params as Record<string, string | undefined>)[parameter] ?? '');
   if (name !== null) return name;
-  const rule = `must have 1 to ${String(MAX_NAME_CODE_POINTS)} characters and no control character`;
-  throw problems.badRequest('A name in the path is not valid.', { [parameter]: [rule] });
+  throw problems.badRequest(BAD_NAME, { [parameter]: [NAME_RULE] });
 }
 
 /** A malformed condition is refused: ignoring it could lose a write. */
@@ -103,3 +106,58 @@ function isPlainUtf8({ headers }: FastifyRequest): boolean {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8';
   return /^identity$/i.test(coding) && /^(utf-?8|us-ascii)$/i.test(charset);
 }
+
+function nameInPath(name: string, what: string, example: string): MethodDecorator {
+  return ApiParam({
+    name,
+    description: `${what}, in any letter case: 1 to ${String(MAX_NAME_CODE_POINTS)} code points, no control characters.`,
+    schema: { type: 'string', minLength: 1, maxLength: MAX_NAME_CODE_POINTS, example },
+  });
+}
+
+/** Documents the subsystem in the path. */
+export const SubsystemPath = (): MethodDecorator => nameInPath('subsystemName', 'The subsystem', 'billing');
+
+/** Documents the names of the setting in the path. */
+export const SettingPath = (): MethodDecorator =>
+  applyDecorators(SubsystemPath(), nameInPath('settingName', 'The setting', 'invoice-day'));
+
+/** Documents the condition that a read may have. */
+export const ReadHeaders = (): MethodDecorator =>
+  ApiHeader({
+    name: 'If-None-Match',
+    description: 'ETags that the reader has: 304 if one of them is current.',
+    example: '"42"',
+  });
+
+/** Documents the headers that every write takes. */
+export const WriteConditions = (): MethodDecorator =>
+  ApiHeaders([
+    {
+      name: 'If-Match',
+      description: 'Go on only if the setting has one of these ETags (`*`: any).',
+      example: '"42"',
+    },
+    {
+      name: 'If-None-Match',
+      description: 'Go on only if the setting has none of these ETags. `*` creates only.',
+    },
+    {
+      name: 'Idempotency-Key',
+      description:
+        '1 to 255 visible ASCII characters: a repeated write gets the first answer and is done once.',
+      schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
+      example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
+    },
+  ]);
+
+/** Documents 400 of a route that takes names or a page. */
+export const InvalidRequestResponse = (): MethodDecorator =>
+  ProblemResponse(400, 'A name, a header or a query parameter is not valid; `errors` tells which.', {
+    name: {
+      summary: 'A name that no setting can have',
+      detail: BAD_NAME,
+      errors: { settingName: [NAME_RULE] },
+      instance: '/platform/v1/subsystems/billing/settings/%07',
+    },
+  });

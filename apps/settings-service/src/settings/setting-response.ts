@@ -1,12 +1,43 @@
+import { ApiOkResponse } from '@platform/open-api';
 import { sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { entityTag, isNotModified } from './entity-tag';
 import type { Preconditions } from './entity-tag';
 import type { ListedEntry, RecordedWrite } from './history-entry.entity';
+import { INVOICE_DAY, PlatformSettingDto } from './setting.dto';
 import type { CurrentSetting, StoredSetting } from './setting.entity';
 
 // A cache may keep a response only to ask whether it still holds: an acknowledged write is seen by the next read.
 const REVALIDATE = 'private, no-cache';
+
+/** Headers of responses, as the API document describes them. */
+export const HEADERS = {
+  etag: {
+    ETag: {
+      description: 'The revision; a strong tag.',
+      schema: { type: 'string' },
+      required: true,
+      example: '"42"',
+    },
+  },
+  revalidate: {
+    'Cache-Control': {
+      description: 'A cache may keep this, and asks before it uses it.',
+      schema: { type: 'string' },
+      required: true,
+      example: REVALIDATE,
+    },
+  },
+} as const;
+
+/** Documents the response to every write that was done. */
+export const WrittenResponse = (): MethodDecorator =>
+  ApiOkResponse({
+    description: 'Done; the setting as it was written.',
+    type: PlatformSettingDto.Output,
+    examples: { written: { summary: 'The setting', value: INVOICE_DAY } },
+    headers: HEADERS.etag,
+  });
 
 /** Responds to a read: 304 when the reader has this revision already, else 200 with what `print` makes of it. */
 export function sendSetting(

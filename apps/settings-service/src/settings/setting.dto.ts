@@ -7,10 +7,15 @@ export class PageQuery extends createZodDto(z.object({ pageKey: pageKeyQuery, pa
 
 /** Path of one history entry: a PostgreSQL bigint. */
 export class HistoryEntryParams extends createZodDto(
-  z.object({ historyId: z.string().regex(/^[1-9]\d{0,17}$/, 'must be a positive integer') }),
+  z.object({
+    historyId: z
+      .string()
+      .regex(/^[1-9][0-9]{0,17}$/, 'must be a positive integer')
+      .meta({ description: '`id` of an entry of this setting.', example: '1042' }),
+  }),
 ) {}
 
-// Schemas of the responses, for the API document only: responses are JSON text put together around stored values, never objects.
+// Schemas of bodies, for the API document only: they are JSON text around stored values, never objects.
 
 const subsystemName = z.string().meta({ description: 'As the first write spelt it.', examples: ['billing'] });
 const settingName = z
@@ -18,19 +23,22 @@ const settingName = z
   .meta({ description: 'As the first write spelt it.', examples: ['invoice-day'] });
 const nextPageKey = z.string().nullable().meta({ description: NEXT_PAGE_KEY_DESCRIPTION });
 
-/** Any JSON value but null. */
-export const settingValue = z
+const settingValue = z
   .union([z.string(), z.number(), z.boolean(), z.array(z.unknown()), z.record(z.string(), z.unknown())])
   .meta({ id: 'SettingValue', description: 'Any JSON value but null, exactly as it was written.' });
 
-export const platformSetting = z
+const platformSetting = z
   .object({ subsystemName, settingName, settingValue })
   .meta({ id: 'PlatformSetting', description: 'One setting.' });
 
-export const settingsPage = z.object({ settings: z.array(platformSetting), nextPageKey }).meta({
-  id: 'PagedPlatformSettingsResponse',
-  description: 'One page of settings, in the order of their names.',
-});
+export class PlatformSettingDto extends createZodDto(platformSetting) {}
+
+export class SettingsPageDto extends createZodDto(
+  z.object({ settings: z.array(platformSetting), nextPageKey }).meta({
+    id: 'PagedPlatformSettingsResponse',
+    description: 'One page of settings, in the order of their names.',
+  }),
+) {}
 
 const historyEntry = z
   .object({
@@ -46,19 +54,40 @@ const historyEntry = z
   })
   .meta({ id: 'SettingHistoryEntry', description: 'What a write wrote, or what a delete deleted.' });
 
-export const historyPage = z
-  .object({ history: z.array(historyEntry), nextPageKey })
-  .meta({ id: 'PagedSettingHistoryResponse', description: 'One page of a history, newest first.' });
+export class HistoryPageDto extends createZodDto(
+  z
+    .object({ history: z.array(historyEntry), nextPageKey })
+    .meta({ id: 'PagedSettingHistoryResponse', description: 'One page of a history, newest first.' }),
+) {}
 
-export const putPlatformSettingRequest = z.object({ settingValue }).meta({
-  id: 'PutPlatformSettingRequest',
-  description: 'At most 256 KiB of value, nested at most 512 deep.',
-});
+export class PutPlatformSettingDto extends createZodDto(
+  z.object({ settingValue }).meta({ description: 'At most 256 KiB of value, nested at most 512 deep.' }),
+) {}
 
-export const databaseStatus = z
-  .object({
-    status: z.enum(['up', 'down']),
-    latencyMs: z.number().meta({ description: 'How long the database took, in milliseconds.' }),
-    checkedAt: z.string().meta({ format: 'date-time' }),
-  })
-  .meta({ id: 'DatabaseStatus', description: 'The database as this replica sees it.' });
+/** Examples of values. */
+export const VALUES = {
+  number: { summary: 'A number', value: 28 },
+  object: { summary: 'An object', value: { channels: ['mail', 'sms'], quietHours: true } },
+};
+
+/** Bodies with these values. */
+export const BODIES = {
+  number: { ...VALUES.number, value: { settingValue: VALUES.number.value } },
+  object: { ...VALUES.object, value: { settingValue: VALUES.object.value } },
+};
+
+/** A setting, as an example. */
+export const INVOICE_DAY = { subsystemName: 'billing', settingName: 'invoice-day', settingValue: 28 };
+
+/** An entry of a history, as an example. */
+export const ENTRY = {
+  id: 1042,
+  operation: 'write',
+  settingValue: 28,
+  personId: null,
+  userId: 9001,
+  personName: 'Ivy Internal',
+  persona: 1,
+  occurredAt: '2026-03-02T09:15:00.123456Z',
+  requestId: '4bf92f3577b34da6a3ce929d0e0e4736',
+};

@@ -1,14 +1,21 @@
 import { Controller, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
+import { ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { Documented, SignedCursor } from '@platform/service-defaults';
+import { SignedCursor } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
-import { LIST_HISTORY, RESTORE_SETTING } from './history-docs';
 import type { SettingKey } from './setting-key';
-import { HeadersOfWrite, KeyOfSetting } from './setting-request.decorator';
-import { historyPageJson, sendPage, sendWritten } from './setting-response';
-import { HistoryEntryParams, PageQuery } from './setting.dto';
+import { SettingProblemResponse, WriteRefusals } from './setting-problems.filter';
+import {
+  HeadersOfWrite,
+  InvalidRequestResponse,
+  KeyOfSetting,
+  SettingPath,
+  WriteConditions,
+} from './setting-request.decorator';
+import { HEADERS, WrittenResponse, historyPageJson, sendPage, sendWritten } from './setting-response';
+import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto } from './setting.dto';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';
 import { writeRequest } from './write-request';
@@ -16,6 +23,7 @@ import type { WriteHeaders } from './write-request';
 
 /** The audit history of a setting; additive to the specification. */
 @Controller('platform/v1/subsystems/:subsystemName/settings/:settingName/history')
+@ApiTags('History')
 @RequirePersona(Persona.InternalPartner)
 export class SettingsHistoryController {
   constructor(
@@ -25,7 +33,20 @@ export class SettingsHistoryController {
   ) {}
 
   @Get()
-  @Documented(LIST_HISTORY)
+  @ApiOperation({
+    operationId: 'listSettingHistory',
+    summary: 'List the history of a setting, newest first',
+    description: 'Also after the setting was deleted. A setting that never was has an empty history.',
+  })
+  @SettingPath()
+  @PagedQuery()
+  @ApiOkResponse({
+    description: 'One page.',
+    type: HistoryPageDto.Output,
+    examples: { one: { summary: 'One write', value: { history: [ENTRY], nextPageKey: null } } },
+    headers: HEADERS.revalidate,
+  })
+  @InvalidRequestResponse()
   async list(
     @KeyOfSetting() key: SettingKey,
     @Query() query: PageQuery,
@@ -39,7 +60,18 @@ export class SettingsHistoryController {
   }
 
   @Post(':historyId/restore')
-  @Documented(RESTORE_SETTING)
+  @ApiOperation({
+    operationId: 'restoreSetting',
+    summary: 'Write a value of the past again',
+    description:
+      'What the entry wrote, or what it deleted, becomes the value: a write like any other, with an entry of its own.',
+  })
+  @SettingPath()
+  @WriteConditions()
+  @WrittenResponse()
+  @InvalidRequestResponse()
+  @SettingProblemResponse('The history of this setting has no such entry.', 'history-entry-not-found')
+  @WriteRefusals()
   @HttpCode(200)
   async restore(
     @KeyOfSetting() key: SettingKey,

@@ -1,23 +1,34 @@
-import { Controller, Delete, Get, Put, Query, Res } from '@nestjs/common';
+import { Controller, Delete, Get, Put, Query, Res, applyDecorators } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
+import { ApiBody, ApiOkResponse, ApiOperation, ApiResponse, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { Documented, SignedCursor } from '@platform/service-defaults';
+import { SignedCursor } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { BatchedSettingsRepository } from './batched-settings.repository';
-import {
-  DELETE_SETTING,
-  GET_SETTING,
-  GET_VALUE,
-  LIST_ALL,
-  LIST_SUBSYSTEM,
-  PUT_SETTING,
-} from './setting-docs';
-import { SettingError } from './setting-errors';
 import type { SettingKey, SettingName } from './setting-key';
-import { HeadersOfWrite, KeyOfSetting, Reading, Subsystem, ValueText } from './setting-request.decorator';
+import {
+  InvalidValueResponse,
+  SettingError,
+  SettingProblemResponse,
+  WriteRefusals,
+} from './setting-problems.filter';
+import {
+  HeadersOfWrite,
+  InvalidRequestResponse,
+  KeyOfSetting,
+  ReadHeaders,
+  Reading,
+  SettingPath,
+  Subsystem,
+  SubsystemPath,
+  ValueText,
+  WriteConditions,
+} from './setting-request.decorator';
 import type { SettingRead } from './setting-request.decorator';
 import {
+  HEADERS,
+  WrittenResponse,
   platformSettingJson,
   sendPage,
   sendSetting,
@@ -25,7 +36,15 @@ import {
   settingsPageJson,
 } from './setting-response';
 import type { JsonText } from './setting-value';
-import { PageQuery } from './setting.dto';
+import {
+  INVOICE_DAY,
+  PageQuery,
+  SettingsPageDto,
+  PlatformSettingDto,
+  PutPlatformSettingDto,
+  VALUES,
+  BODIES,
+} from './setting.dto';
 import type { CurrentSetting } from './setting.entity';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';
@@ -35,8 +54,42 @@ import type { WriteHeaders } from './write-request';
 const LIST_OF_ALL = 'settings';
 const SETTING = 'subsystems/:subsystemName/settings/:settingName';
 
+/** Documents a page of settings. */
+function SettingsPage(): MethodDecorator {
+  const first = { settings: [INVOICE_DAY], nextPageKey: 'WyJiaWxsaW5nIl0.5kV…' };
+  return applyDecorators(
+    PagedQuery(),
+    ApiOkResponse({
+      description: 'One page.',
+      type: SettingsPageDto.Output,
+      examples: {
+        first: { summary: 'The first of several pages', value: first },
+        none: { summary: 'No settings', value: { settings: [], nextPageKey: null } },
+      },
+      headers: HEADERS.revalidate,
+    }),
+    InvalidRequestResponse(),
+  );
+}
+
+const NotFound = (): MethodDecorator =>
+  SettingProblemResponse('There is no such setting.', 'setting-not-found');
+const READ_HEADERS = { ...HEADERS.etag, ...HEADERS.revalidate };
+
+/** Documents what both reads of a setting have in common. */
+function ReadRoute(): MethodDecorator {
+  return applyDecorators(
+    SettingPath(),
+    ReadHeaders(),
+    ApiResponse({ status: 304, description: 'The reader has this revision already.', headers: READ_HEADERS }),
+    InvalidRequestResponse(),
+    NotFound(),
+  );
+}
+
 /** The settings resource. Source: settings spec, Endpoints. */
 @Controller('platform/v1')
+@ApiTags('Settings')
 export class SettingsController {
   constructor(
     private readonly cursors: SignedCursor,
@@ -46,7 +99,8 @@ export class SettingsController {
   ) {}
 
   @Get('settings')
-  @Documented(LIST_ALL)
+  @ApiOperation({ operationId: 'listAllSettings', summary: 'List all settings of all subsystems' })
+  @SettingsPage()
   @RequirePersona(Persona.InternalPartner)
   async listAll(@Query() query: PageQuery, @Res() reply: FastifyReply): Promise<void> {
     const after = query.pageKey === undefined ? null : this.cursors.decode(LIST_OF_ALL, query.pageKey);
@@ -57,7 +111,13 @@ export class SettingsController {
   }
 
   @Get('subsystems/:subsystemName/settings')
-  @Documented(LIST_SUBSYSTEM)
+  @ApiOperation({
+    operationId: 'listSubsystemSettings',
+    summary: 'List the settings of one subsystem',
+    description: 'A subsystem that nobody wrote to has an empty list.',
+  })
+  @SubsystemPath()
+  @SettingsPage()
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async listSubsystem(
     @Subsystem() subsystem: SettingName,
@@ -72,21 +132,49 @@ export class SettingsController {
   }
 
   @Get(SETTING)
-  @Documented(GET_SETTING)
+  @ApiOperation({ operationId: 'getSetting', summary: 'Get one setting' })
+  @ReadRoute()
+  @ApiOkResponse({
+    description: 'The setting.',
+    type: PlatformSettingDto.Output,
+    examples: { one: { summary: 'A number', value: INVOICE_DAY } },
+    headers: READ_HEADERS,
+  })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async get(@Reading() { key, conditions }: SettingRead, @Res() reply: FastifyReply): Promise<void> {
     sendSetting(reply, await this.getSetting(key), conditions, platformSettingJson);
   }
 
   @Get(`${SETTING}/value`)
-  @Documented(GET_VALUE)
+  @ApiOperation({
+    operationId: 'getSettingValue',
+    summary: 'Get the bare value of a setting',
+    description: 'The JSON value itself, with nothing around it, byte for byte as it was written.',
+  })
+  @ReadRoute()
+  @ApiOkResponse({
+    description: 'The value.',
+    schema: { $ref: '#/components/schemas/SettingValue' } as object,
+    examples: VALUES,
+    headers: READ_HEADERS,
+  })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async getValue(@Reading() { key, conditions }: SettingRead, @Res() reply: FastifyReply): Promise<void> {
     sendSetting(reply, await this.getSetting(key), conditions, (setting) => setting.valueText);
   }
 
   @Put(SETTING)
-  @Documented(PUT_SETTING)
+  @ApiOperation({
+    operationId: 'putSetting',
+    summary: 'Create a setting or replace its value',
+    description: 'The setting and its history entry are written in one transaction.',
+  })
+  @SettingPath()
+  @WriteConditions()
+  @ApiBody({ type: PutPlatformSettingDto, examples: BODIES })
+  @WrittenResponse()
+  @InvalidValueResponse()
+  @WriteRefusals()
   @RequirePersona(Persona.InternalPartner)
   async put(
     @KeyOfSetting() key: SettingKey,
@@ -99,7 +187,21 @@ export class SettingsController {
   }
 
   @Delete(SETTING)
-  @Documented(DELETE_SETTING)
+  @ApiOperation({
+    operationId: 'deleteSetting',
+    summary: 'Delete a setting',
+    description: 'Its history stays, with an entry for the deletion.',
+  })
+  @SettingPath()
+  @WriteConditions()
+  @ApiOkResponse({
+    description: 'Deleted; the setting as it was.',
+    type: PlatformSettingDto.Output,
+    examples: { deleted: { summary: 'The setting', value: INVOICE_DAY } },
+  })
+  @InvalidRequestResponse()
+  @NotFound()
+  @WriteRefusals()
   @RequirePersona(Persona.InternalPartner)
   async delete(
     @KeyOfSetting() key: SettingKey,

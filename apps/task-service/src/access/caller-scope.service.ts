@@ -6,7 +6,7 @@ import { tracedFetch } from '@platform/service-defaults';
 import { z } from 'zod';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
-import { TaskError } from '../problems/task-error';
+import { TaskError } from '../problems/task-problem.filter';
 
 /** The facilities a caller may see and act in: every one, or those listed. */
 export type FacilityScope = 'all' | readonly number[];

@@ -1,20 +1,32 @@
-import type { Actor } from '@platform/contracts';
 import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { facilityIdQuery, text } from '../fields/request-fields';
+import {
+  IVY,
+  actor,
+  facilityId,
+  facilityIdQuery,
+  identifier,
+  instant as instantField,
+  nextPageKey,
+  text,
+} from '../fields/fields';
 import { INSTANCE_STATUSES } from './instance.entity';
-import type { InstanceStatus, TaskInstance } from './instance.entity';
+import type { TaskInstance } from './instance.entity';
 
+/** Of an instance in examples. */
+export const INSTANCE_ID = '0198f2c5-03b7-4e0a-8f64-2d9c5a7e1b30';
 const instant = z.iso.datetime({ offset: true });
 
-/** Body of the complete command; the whole body may be absent. */
-export const completeInstanceBody = z.strictObject({
+const completeInstanceBody = z.strictObject({
   completedAt: instant.nullish().transform((value) => value ?? null),
   notes: text({ min: 0, max: 4_000 })
     .nullish()
     .transform((value) => value ?? null),
 });
+
+/** Body of the complete command; the whole body may be absent. */
+export class CompleteInstanceDto extends createZodDto(completeInstanceBody) {}
 export type CompleteInstanceRequest = z.output<typeof completeInstanceBody>;
 
 /** The same, with an absent body read as an empty one. */
@@ -23,32 +35,50 @@ export const optionalCompleteInstanceBody = z.preprocess((body) => body ?? {}, c
 export class ListInstancesDto extends createZodDto(
   z.object({
     facilityId: facilityIdQuery,
-    scheduleId: z.guid().optional(),
-    status: z.enum(INSTANCE_STATUSES).optional(),
-    dueFrom: instant.optional(),
-    dueTo: instant.optional(),
+    scheduleId: z.guid().optional().meta({ description: 'Only those of this schedule.' }),
+    status: z
+      .enum(INSTANCE_STATUSES)
+      .optional()
+      .meta({ description: 'Only those in this state.', example: 'Pending' }),
+    dueFrom: instant
+      .optional()
+      .meta({ description: 'Only those due at this instant or later.', example: '2026-03-09T00:00:00Z' }),
+    dueTo: instant
+      .optional()
+      .meta({ description: 'Only those due before this instant.', example: '2026-03-16T00:00:00Z' }),
     pageKey: pageKeyQuery,
     pageSize: pageSizeQuery,
   }),
 ) {}
 
-export class InstanceParams extends createZodDto(z.object({ id: z.guid() })) {}
+export class InstanceParams extends createZodDto(
+  z.object({ id: z.guid().meta({ description: 'The task instance.', example: INSTANCE_ID }) }),
+) {}
 
-/** A task instance as responses show it. Source: docs/spec-gaps.md. */
-export interface InstanceBody {
-  readonly taskInstanceId: string;
-  readonly scheduleId: string;
-  readonly facilityId: number;
-  readonly name: string;
-  readonly dueAtUtc: string;
-  readonly status: InstanceStatus;
-  readonly completedAtUtc: string | null;
-  readonly completedBy: Actor | null;
-  readonly notes: string | null;
-}
+// Source: docs/spec-gaps.md.
+const instance = z
+  .object({
+    taskInstanceId: identifier('The task instance.'),
+    scheduleId: identifier('The schedule that it was generated from.'),
+    facilityId,
+    name: z.string().meta({ description: 'The name that the schedule had at that time.' }),
+    dueAtUtc: instantField('When it is due.'),
+    status: z.enum(INSTANCE_STATUSES),
+    completedAtUtc: instantField('When it was completed.').nullable(),
+    completedBy: actor.nullable(),
+    notes: z.string().nullable(),
+  })
+  .meta({ id: 'TaskInstance', description: 'One task at one time.' });
+
+/** A task instance as responses show it. */
+export class InstanceDto extends createZodDto(instance) {}
+
+export class InstancePageDto extends createZodDto(
+  z.object({ instances: z.array(instance), nextPageKey }).meta({ id: 'TaskInstancePage' }),
+) {}
 
 /** The instance as responses show it. */
-export function instanceBody(instance: TaskInstance): InstanceBody {
+export function instanceBody(instance: TaskInstance): InstanceDto {
   const { completedByPersonId: personId, completedByName: name, completedByPersona: persona } = instance;
   return {
     taskInstanceId: instance.taskInstanceId,
@@ -62,3 +92,32 @@ export function instanceBody(instance: TaskInstance): InstanceBody {
     notes: instance.notes,
   };
 }
+
+/** Instances, as examples. */
+export const PENDING: InstanceDto = {
+  taskInstanceId: INSTANCE_ID,
+  scheduleId: '0198f2c4-6a1e-4c3b-9d52-7b1f0e6a2c11',
+  facilityId: 501,
+  name: 'Weekly round',
+  dueAtUtc: '2026-03-09T08:00:00.000Z',
+  status: 'Pending',
+  completedAtUtc: null,
+  completedBy: null,
+  notes: null,
+};
+export const COMPLETED: InstanceDto = {
+  ...PENDING,
+  status: 'Completed',
+  completedAtUtc: '2026-03-09T08:41:30.000Z',
+  completedBy: IVY,
+  notes: 'Filter replaced.',
+};
+
+/** Bodies of the complete command, as examples. */
+export const COMPLETE_EXAMPLES = {
+  now: { summary: 'Completed now', value: {} },
+  before: {
+    summary: 'Completed earlier, with a note',
+    value: { completedAt: '2026-03-09T09:41:30+01:00', notes: 'Filter replaced.' },
+  },
+};

@@ -1,18 +1,41 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
+import { ApiBody, ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { Documented, validatedBy } from '@platform/service-defaults';
+import { validatedBy } from '@platform/service-defaults';
 import { CallerScope } from '../access/caller-scope.service';
 import { KeysetPages } from '../paging/keyset-page';
-import { TaskError } from '../problems/task-error';
-import { COMPLETE_INSTANCE, GET_INSTANCE, LIST_INSTANCES } from './instance-docs';
-import { InstanceParams, ListInstancesDto, instanceBody, optionalCompleteInstanceBody } from './instance.dto';
-import type { CompleteInstanceRequest, InstanceBody } from './instance.dto';
+import {
+  ForbiddenResponse,
+  INVALID_REQUEST,
+  InvalidFieldResponse,
+  TaskError,
+  TaskProblemResponse,
+} from '../problems/task-problem.filter';
+import {
+  COMPLETED,
+  COMPLETE_EXAMPLES,
+  CompleteInstanceDto,
+  INSTANCE_ID,
+  InstanceDto,
+  InstancePageDto,
+  InstanceParams,
+  ListInstancesDto,
+  PENDING,
+  instanceBody,
+  optionalCompleteInstanceBody,
+} from './instance.dto';
+import type { CompleteInstanceRequest } from './instance.dto';
 import { InstancesRepository } from './instances.repository';
 import { InstancesService } from './instances.service';
 
+const PATH = `/Instances/${INSTANCE_ID}`;
+const COMPLETE = `${PATH}/commands/complete`;
+const NO_INSTANCE = 'There is no such task instance.';
+
 @Controller('Instances')
+@ApiTags('Instances')
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner, Persona.ServiceProvider)
 export class InstancesController {
   constructor(
@@ -23,22 +46,51 @@ export class InstancesController {
   ) {}
 
   @Post(':id/commands/complete')
-  @Documented(COMPLETE_INSTANCE)
+  @ApiOperation({
+    operationId: 'completeInstance',
+    summary: 'Complete a task instance',
+    description:
+      'TaskInstanceCompletedEvent is published once. Completing again changes nothing and answers the same.',
+  })
+  @ApiBody({ type: CompleteInstanceDto, required: false, examples: COMPLETE_EXAMPLES })
+  @ApiOkResponse({
+    description: 'Completed, now or before.',
+    type: InstanceDto.Output,
+    examples: { completed: { summary: 'Completed', value: COMPLETED } },
+  })
+  @TaskProblemResponse(INVALID_REQUEST, COMPLETE, 'completed-in-the-future')
+  @ForbiddenResponse(COMPLETE)
+  @TaskProblemResponse(NO_INSTANCE, COMPLETE, 'instance-not-found')
+  @TaskProblemResponse('It is cancelled.', COMPLETE, 'instance-not-completable')
   @HttpCode(200)
   async complete(
     @Param() { id }: InstanceParams,
     @Body(validatedBy(optionalCompleteInstanceBody)) request: CompleteInstanceRequest,
     @CurrentCaller() caller: Caller,
-  ): Promise<InstanceBody> {
+  ): Promise<InstanceDto> {
     return instanceBody(await this.service.complete(id, request, caller));
   }
 
   @Get()
-  @Documented(LIST_INSTANCES)
+  @ApiOperation({
+    operationId: 'listInstances',
+    summary: 'List task instances',
+    description: 'In the order in which they are due.',
+  })
+  @PagedQuery()
+  @ApiOkResponse({
+    description: 'One page.',
+    type: InstancePageDto.Output,
+    examples: {
+      last: { summary: 'The last page', value: { instances: [PENDING, COMPLETED], nextPageKey: null } },
+    },
+  })
+  @InvalidFieldResponse('/Instances', 'dueFrom', 'Invalid ISO datetime')
+  @ForbiddenResponse('/Instances')
   async list(
     @Query() { facilityId, pageKey, pageSize, ...filters }: ListInstancesDto,
     @CurrentCaller() caller: Caller,
-  ): Promise<{ instances: InstanceBody[]; nextPageKey: string | null }> {
+  ): Promise<InstancePageDto> {
     const scope = await this.scope.forList(caller, facilityId);
     const { rows, nextPageKey } = await this.pages.read({
       list: 'instances',
@@ -52,8 +104,19 @@ export class InstancesController {
   }
 
   @Get(':id')
-  @Documented(GET_INSTANCE)
-  async get(@Param() { id }: InstanceParams, @CurrentCaller() caller: Caller): Promise<InstanceBody> {
+  @ApiOperation({ operationId: 'getInstance', summary: 'Get one task instance' })
+  @ApiOkResponse({
+    description: 'The task instance.',
+    type: InstanceDto.Output,
+    examples: {
+      pending: { summary: 'Not done yet', value: PENDING },
+      completed: { summary: 'Done', value: COMPLETED },
+    },
+  })
+  @InvalidFieldResponse('/Instances/1', 'id', 'Invalid GUID')
+  @ForbiddenResponse(PATH)
+  @TaskProblemResponse(NO_INSTANCE, PATH, 'instance-not-found')
+  async get(@Param() { id }: InstanceParams, @CurrentCaller() caller: Caller): Promise<InstanceDto> {
     const instance = await this.instances.find(id);
     if (!instance) throw new TaskError('instance-not-found');
     await this.scope.require(caller, instance.facilityId);

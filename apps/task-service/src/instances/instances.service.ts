@@ -9,7 +9,7 @@ import type { FacilityScope } from '../access/caller-scope.service';
 import { outboundEvent } from '../outbound/outbound-event';
 import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { TaskError } from '../problems/task-error';
+import { TaskError } from '../problems/task-problem.filter';
 import type { CompleteInstanceRequest } from './instance.dto';
 import type { InstanceStatus, TaskInstance } from './instance.entity';
 import { InstancesRepository } from './instances.repository';

@@ -11,11 +11,10 @@ import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
-import { BusPauses } from './failures';
 import { messageTypesOf, outboundContract } from './outbound-event';
 import type { StoredMessage } from './outbox-message.entity';
 import { OutboxRepository } from './outbox.repository';
-import { nextPassDelayMs, publishBatch } from './publish-batch';
+import { BusPauses, nextPassDelayMs, publishBatch } from './publish-batch';
 import type { BatchOutcome } from './publish-batch';
 
 const BATCH_SIZE = 200;

@@ -6,9 +6,54 @@ import {
   RequestFaultedError,
   RequestTimeoutError,
 } from '@platform/messaging';
+import { ProblemResponse } from '@platform/open-api';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
-import { TASK_PROBLEMS, TaskError } from './task-error';
+
+/** Every reason for which the service refuses a request, with the response that says so. */
+const TASK_PROBLEMS = {
+  'schedule-not-found': { status: 404, detail: 'There is no schedule with this identifier.' },
+  'instance-not-found': { status: 404, detail: 'There is no task instance with this identifier.' },
+  'trigger-not-found': { status: 404, detail: 'The facility has no recurring generation.' },
+  'facility-not-permitted': { status: 403, detail: 'The facility is not among those of the caller.' },
+  'instance-not-completable': {
+    status: 409,
+    detail: 'The task instance is cancelled and cannot be completed.',
+  },
+  'completed-in-the-future': { status: 400, detail: 'completedAt must not be in the future.' },
+  'idempotency-key-invalid': {
+    status: 400,
+    detail: 'Idempotency-Key must be 1 to 200 printable ASCII characters.',
+  },
+  'idempotency-key-reused': {
+    status: 422,
+    detail: 'The Idempotency-Key was used before with another request.',
+  },
+  'identity-unavailable': {
+    status: 503,
+    detail: 'The facilities of the caller cannot be read right now.',
+    headers: { 'Retry-After': '1' },
+  },
+} as const satisfies Record<string, Problem>;
+
+type TaskErrorReason = keyof typeof TASK_PROBLEMS;
+
+/** A request that the service refuses. */
+export class TaskError extends Error {
+  override readonly name = 'TaskError';
+
+  constructor(
+    readonly reason: TaskErrorReason,
+    options?: ErrorOptions,
+  ) {
+    super(reason, options);
+  }
+}
+
+// Details of the problems for a caller whose request over the bus got no reply.
+export const NO_REPLY = 'No answer came over the bus in time.';
+export const FAULTED = 'The request failed on the other side of the bus.';
+export const BUS_DOWN = 'The message broker cannot be reached right now.';
 
 /** Maps this service's own errors to problems; the libraries map theirs. */
 @Catch()
@@ -21,15 +66,39 @@ export class TaskProblemFilter extends ProblemDetailsFilter {
 
 /** The problem for a caller whose request over the bus got no reply. */
 function busProblem(error: unknown): Problem | null {
-  if (error instanceof RequestTimeoutError)
-    return problems.gatewayTimeout('No answer came over the bus in time.').problem;
-  if (error instanceof RequestFaultedError)
-    return problems.badGateway('The request failed on the other side of the bus.').problem;
+  if (error instanceof RequestTimeoutError) return problems.gatewayTimeout(NO_REPLY).problem;
+  if (error instanceof RequestFaultedError) return problems.badGateway(FAULTED).problem;
   const isDown =
     error instanceof BusUnavailableError ||
     error instanceof PublishTimeoutError ||
     error instanceof MessageReturnedError;
-  return isDown
-    ? problems.serviceUnavailable('The message broker cannot be reached right now.').problem
-    : null;
+  return isDown ? problems.serviceUnavailable(BUS_DOWN).problem : null;
 }
+
+/** Description of 400. */
+export const INVALID_REQUEST = 'The request is not valid; `errors` tells why.';
+
+/** Documents the response that refuses a request for this reason. @param instance the path of the example */
+export function TaskProblemResponse(
+  description: string,
+  instance: string,
+  reason: TaskErrorReason,
+): MethodDecorator {
+  const { status, detail } = TASK_PROBLEMS[reason];
+  return ProblemResponse(status, description, { [reason]: { summary: detail, detail, instance } });
+}
+
+/** Documents 403 of a route whose caller must reach the facility. */
+export const ForbiddenResponse = (instance: string): MethodDecorator =>
+  TaskProblemResponse('The token or its facilities do not allow this.', instance, 'facility-not-permitted');
+
+/** Documents 400 for a field that is not valid. */
+export const InvalidFieldResponse = (instance: string, field: string, message: string): MethodDecorator =>
+  ProblemResponse(400, INVALID_REQUEST, {
+    field: {
+      summary: 'A field is not valid',
+      detail: 'The request is not valid.',
+      errors: { [field]: [message] },
+      instance,
+    },
+  });

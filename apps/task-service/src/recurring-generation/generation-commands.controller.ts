@@ -1,4 +1,4 @@
-import { Body, Controller, HttpCode, Inject, Post } from '@nestjs/common';
+import { Body, Controller, HttpCode, Inject, Post, applyDecorators } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import {
@@ -7,17 +7,67 @@ import {
 } from '@platform/contracts';
 import type { RequestContract } from '@platform/contracts';
 import { RequestClient } from '@platform/messaging';
+import {
+  ApiBody,
+  ApiExtraModels,
+  ApiOkResponse,
+  ApiOperation,
+  ApiResponse,
+  ApiTags,
+  ProblemResponse,
+  RESPONSE_HEADERS,
+  problemContent,
+} from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { Documented, problems } from '@platform/service-defaults';
+import { problems } from '@platform/service-defaults';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
-import { SCHEDULE_GENERATION, UNSCHEDULE_GENERATION } from './generation-command-docs';
-import { ScheduleGenerationDto, UnscheduleGenerationDto } from './generation-command.dto';
+import { BUS_DOWN, FAULTED, InvalidFieldResponse, NO_REPLY } from '../problems/task-problem.filter';
+import {
+  GenerationRefusedDto,
+  GenerationScheduledDto,
+  GenerationUnscheduledDto,
+  SCHEDULED,
+  SCHEDULE_EXAMPLES,
+  ScheduleGenerationDto,
+  UnscheduleGenerationDto,
+} from './generation-command.dto';
 
 type Succeeded<S> = { result: 'Succeeded' } & S;
 
+/** Documents the responses of a command that goes over the bus and was not carried out. */
+function BusResponses(instance: string): MethodDecorator {
+  const reason = 'The time zone is not an IANA time zone.';
+  const extensions = { result: 'Failed', facilityId: 501, code: 'InvalidTimeZone', reason };
+  const failed = { summary: 'Refused', detail: reason, extensions, instance };
+  return applyDecorators(
+    InvalidFieldResponse(instance, 'facilityId', 'Invalid input: expected number, received string'),
+    ApiExtraModels(GenerationRefusedDto.Output),
+    ApiResponse({
+      status: 422,
+      description: 'The request was answered with Failed.',
+      content: problemContent(422, { failed }, 'GenerationRefused'),
+    }),
+    ProblemResponse(502, 'The consumer failed while it worked on the request.', {
+      faulted: { summary: 'A fault', detail: FAULTED, instance },
+    }),
+    ProblemResponse(
+      503,
+      'The message broker is away, or tokens cannot be verified. Nothing was sent.',
+      { broker: { summary: 'The broker is away', detail: BUS_DOWN, instance } },
+      RESPONSE_HEADERS.retryAfter,
+    ),
+    ProblemResponse(
+      504,
+      'No answer came in time (30 s unless configured); the command may still be carried out.',
+      { late: { summary: 'No answer', detail: NO_REPLY, instance } },
+    ),
+  );
+}
+
 /** Commands that are requests over the bus: the reply, from whichever replica consumed the request, goes back to the caller. */
 @Controller('commands')
+@ApiTags('Recurring generation')
 @RequirePersona(Persona.InternalPartner)
 export class GenerationCommandsController {
   constructor(
@@ -26,7 +76,18 @@ export class GenerationCommandsController {
   ) {}
 
   @Post('scheduleRecurringTaskInstanceGeneration')
-  @Documented(SCHEDULE_GENERATION)
+  @ApiOperation({
+    operationId: 'scheduleRecurringTaskInstanceGeneration',
+    summary: 'Generate instances of a facility regularly',
+    description: 'Creates or replaces the trigger of the facility. May be repeated.',
+  })
+  @ApiBody({ type: ScheduleGenerationDto, examples: SCHEDULE_EXAMPLES })
+  @ApiOkResponse({
+    description: 'The facility has its trigger.',
+    type: GenerationScheduledDto.Output,
+    examples: { scheduled: { summary: 'Scheduled', value: SCHEDULED } },
+  })
+  @BusResponses('/commands/scheduleRecurringTaskInstanceGeneration')
   @HttpCode(200)
   schedule(@Body() command: ScheduleGenerationDto, @CurrentCaller() caller: Caller): Promise<object> {
     return this.request(ScheduleRecurringTaskInstanceGenerationRequest, {
@@ -36,7 +97,23 @@ export class GenerationCommandsController {
   }
 
   @Post('unscheduleRecurringTaskInstanceGeneration')
-  @Documented(UNSCHEDULE_GENERATION)
+  @ApiOperation({
+    operationId: 'unscheduleRecurringTaskInstanceGeneration',
+    summary: 'End the regular generation of a facility',
+    description: 'Removes the trigger of the facility; instances that exist stay. May be repeated.',
+  })
+  @ApiBody({
+    type: UnscheduleGenerationDto,
+    examples: { one: { summary: 'One facility', value: { facilityId: 501 } } },
+  })
+  @ApiOkResponse({
+    description: 'The facility has no trigger any more.',
+    type: GenerationUnscheduledDto.Output,
+    examples: {
+      removed: { summary: 'Removed', value: { result: 'Succeeded', facilityId: 501, removed: true } },
+    },
+  })
+  @BusResponses('/commands/unscheduleRecurringTaskInstanceGeneration')
   @HttpCode(200)
   unschedule(@Body() command: UnscheduleGenerationDto, @CurrentCaller() caller: Caller): Promise<object> {
     return this.request(UnscheduleRecurringTaskInstanceGenerationRequest, {

@@ -6,8 +6,11 @@ import type { TaskServiceConfig } from '../config';
 import { InstancesRepository } from '../instances/instances.repository';
 import type { Occurrence } from '../instances/instances.repository';
 import { runAfterCommit } from '../outbound/after-commit.service';
+import { parseCronExpression } from '../schedules/cron-expression';
+import { occurrencesBetween } from '../schedules/occurrences';
 import { SchedulesRepository } from '../schedules/schedules.repository';
-import { dueOccurrences } from './due-occurrences';
+import type { GeneratingSchedule } from '../schedules/schedules.repository';
+import { timeZone } from '../schedules/time-zone';
 
 const ROWS_PER_INSERT = 5_000;
 
@@ -57,4 +60,24 @@ function* inChunks(occurrences: Iterable<Occurrence>): Generator<Occurrence[]> {
     }
   }
   if (chunk.length > 0) yield chunk;
+}
+
+/** Every occurrence of the schedules in (generatedUntil, horizonAt]. Schedules with the same cron, zone and span, the rule
+ *  within a facility, are computed once. */
+export function* dueOccurrences(schedules: readonly GeneratingSchedule[]): Generator<Occurrence> {
+  const known = new Map<string, Date[]>();
+  for (const { scheduleId, schedule, timeZone: zone, generatedUntil, horizonAt } of schedules) {
+    const key = JSON.stringify([schedule, zone, generatedUntil.getTime(), horizonAt.getTime()]);
+    let dueInstants = known.get(key);
+    if (!dueInstants) {
+      dueInstants = occurrencesBetween(
+        parseCronExpression(schedule),
+        timeZone(zone),
+        generatedUntil,
+        horizonAt,
+      );
+      known.set(key, dueInstants);
+    }
+    for (const dueAt of dueInstants) yield { scheduleId, dueAt };
+  }
 }

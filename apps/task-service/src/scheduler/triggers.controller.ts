@@ -1,17 +1,45 @@
-import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { Controller, Get, HttpCode, Param, Post, Query, applyDecorators } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
+import { ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { Documented } from '@platform/service-defaults';
 import { CallerScope } from '../access/caller-scope.service';
 import { KeysetPages } from '../paging/keyset-page';
-import { LIST_TRIGGERS, PAUSE_TRIGGER, RESUME_TRIGGER } from './trigger-docs';
-import { ListTriggersDto, TriggerParams, triggerBody } from './trigger.dto';
-import type { TriggerBody } from './trigger.dto';
+import {
+  ForbiddenResponse,
+  InvalidFieldResponse,
+  TaskProblemResponse,
+} from '../problems/task-problem.filter';
+import {
+  ListTriggersDto,
+  TriggerDto,
+  TriggerPageDto,
+  TriggerParams,
+  WAITING,
+  triggerBody,
+} from './trigger.dto';
 import { TriggersRepository } from './triggers.repository';
 import { TriggersService } from './triggers.service';
 
+/** Documents the responses of a command to a trigger. */
+function CommandResponses(name: 'pause' | 'resume', state: TriggerDto['state']): MethodDecorator {
+  return applyDecorators(
+    ApiOkResponse({
+      description: 'Done, now or before.',
+      type: TriggerDto.Output,
+      examples: { done: { summary: 'The trigger', value: { ...WAITING, state } } },
+    }),
+    InvalidFieldResponse('/Triggers/x/commands/pause', 'facilityId', 'must be a positive integer'),
+    TaskProblemResponse(
+      'The facility has no trigger.',
+      `/Triggers/501/commands/${name}`,
+      'trigger-not-found',
+    ),
+  );
+}
+
 @Controller('Triggers')
+@ApiTags('Triggers')
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
 export class TriggersController {
   constructor(
@@ -22,11 +50,23 @@ export class TriggersController {
   ) {}
 
   @Get()
-  @Documented(LIST_TRIGGERS)
+  @ApiOperation({
+    operationId: 'listTriggers',
+    summary: 'List triggers',
+    description: 'In the order of their facilities.',
+  })
+  @PagedQuery()
+  @ApiOkResponse({
+    description: 'One page.',
+    type: TriggerPageDto.Output,
+    examples: { last: { summary: 'The last page', value: { triggers: [WAITING], nextPageKey: null } } },
+  })
+  @InvalidFieldResponse('/Triggers', 'pageSize', 'must be an integer from 1 to 1000')
+  @ForbiddenResponse('/Triggers')
   async list(
     @Query() { facilityId, pageKey, pageSize }: ListTriggersDto,
     @CurrentCaller() caller: Caller,
-  ): Promise<{ triggers: TriggerBody[]; nextPageKey: string | null }> {
+  ): Promise<TriggerPageDto> {
     const scope = await this.scope.forList(caller, facilityId);
     const { rows, nextPageKey } = await this.pages.read({
       list: 'triggers',
@@ -40,18 +80,29 @@ export class TriggersController {
   }
 
   @Post(':facilityId/commands/pause')
-  @Documented(PAUSE_TRIGGER)
+  @ApiOperation({
+    operationId: 'pauseTrigger',
+    summary: 'Pause a trigger',
+    description: 'Nothing fires until it is resumed.',
+  })
+  @CommandResponses('pause', 'PAUSED')
   @HttpCode(200)
   @RequirePersona(Persona.InternalPartner)
-  async pause(@Param() { facilityId }: TriggerParams): Promise<TriggerBody> {
+  async pause(@Param() { facilityId }: TriggerParams): Promise<TriggerDto> {
     return triggerBody(await this.service.pause(facilityId));
   }
 
   @Post(':facilityId/commands/resume')
-  @Documented(RESUME_TRIGGER)
+  @ApiOperation({
+    operationId: 'resumeTrigger',
+    summary: 'Resume a trigger',
+    description:
+      'What was due in between is treated as a misfire is: up to 1.5 hours late, every occurrence fires; later, the latest one.',
+  })
+  @CommandResponses('resume', 'WAITING')
   @HttpCode(200)
   @RequirePersona(Persona.InternalPartner)
-  async resume(@Param() { facilityId }: TriggerParams): Promise<TriggerBody> {
+  async resume(@Param() { facilityId }: TriggerParams): Promise<TriggerDto> {
     return triggerBody(await this.service.resume(facilityId));
   }
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { TaskError } from '../problems/task-error';
+import { TaskError } from '../problems/task-problem.filter';
 import { SchedulerService } from './scheduler.service';
 import type { Trigger } from './trigger.entity';
 import { TriggersRepository } from './triggers.repository';

@@ -1,23 +1,61 @@
 import { Body, Controller, Get, Headers, Inject, Param, Post, Query, Res } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
+import {
+  ApiBody,
+  ApiCreatedResponse,
+  ApiHeader,
+  ApiOkResponse,
+  ApiOperation,
+  ApiTags,
+  PagedQuery,
+} from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { Documented } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { CallerScope } from '../access/caller-scope.service';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { KeysetPages } from '../paging/keyset-page';
-import { TaskError } from '../problems/task-error';
-import { CREATE_SCHEDULE, GET_SCHEDULE, LIST_SCHEDULES } from './schedule-docs';
-import { CreateScheduleDto, ListSchedulesDto, ScheduleParams, scheduleBody } from './schedule.dto';
-import type { ScheduleBody } from './schedule.dto';
+import {
+  ForbiddenResponse,
+  InvalidFieldResponse,
+  TaskError,
+  TaskProblemResponse,
+} from '../problems/task-problem.filter';
+import {
+  CREATE_EXAMPLES,
+  CreateScheduleDto,
+  ListSchedulesDto,
+  SCHEDULE_ID,
+  ScheduleDto,
+  SchedulePageDto,
+  ScheduleParams,
+  WEEKLY_ROUND,
+  scheduleBody,
+} from './schedule.dto';
 import { SchedulesRepository } from './schedules.repository';
 import { SchedulesService } from './schedules.service';
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,200}$/;
+const IDEMPOTENCY_KEY_HEADER = {
+  name: 'Idempotency-Key',
+  description:
+    '1 to 200 visible ASCII characters of your own: a repeated request gets the schedule of the first.',
+  schema: { type: 'string', minLength: 1, maxLength: 200, pattern: '^[\\x21-\\x7e]+$' },
+  example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
+} as const;
+const PATH = `/Schedules/${SCHEDULE_ID}`;
+const LOCATION = {
+  Location: {
+    description: 'Path of the schedule.',
+    schema: { type: 'string', format: 'uri-reference' },
+    required: true,
+    example: PATH,
+  },
+} as const;
 
 @Controller('Schedules')
+@ApiTags('Schedules')
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
 export class SchedulesController {
   constructor(
@@ -29,13 +67,33 @@ export class SchedulesController {
   ) {}
 
   @Post()
-  @Documented(CREATE_SCHEDULE)
+  @ApiOperation({
+    operationId: 'createSchedule',
+    summary: 'Create a schedule',
+    description:
+      'Stored together with its ScheduleCreatedEvent, which is published even when the broker is away at the moment. Customers and owners: only for their facilities.',
+  })
+  @ApiHeader(IDEMPOTENCY_KEY_HEADER)
+  @ApiBody({ type: CreateScheduleDto, examples: CREATE_EXAMPLES })
+  @ApiCreatedResponse({
+    description: 'Created, or created before with this Idempotency-Key.',
+    type: ScheduleDto.Output,
+    examples: { created: { summary: 'The schedule', value: WEEKLY_ROUND } },
+    headers: LOCATION,
+  })
+  @InvalidFieldResponse('/Schedules', 'schedule', 'must have five fields separated by single spaces')
+  @ForbiddenResponse('/Schedules')
+  @TaskProblemResponse(
+    'The Idempotency-Key was used with another request.',
+    '/Schedules',
+    'idempotency-key-reused',
+  )
   async create(
     @Body() request: CreateScheduleDto,
     @Headers('idempotency-key') idempotencyKey: string | undefined,
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<ScheduleBody> {
+  ): Promise<ScheduleDto> {
     if (idempotencyKey !== undefined && !IDEMPOTENCY_KEY.test(idempotencyKey))
       throw new TaskError('idempotency-key-invalid');
     const schedule = await this.service.create(request, caller, idempotencyKey ?? null);
@@ -45,11 +103,25 @@ export class SchedulesController {
   }
 
   @Get()
-  @Documented(LIST_SCHEDULES)
+  @ApiOperation({
+    operationId: 'listSchedules',
+    summary: 'List schedules',
+    description: 'In the order of their creation.',
+  })
+  @PagedQuery()
+  @ApiOkResponse({
+    description: 'One page.',
+    type: SchedulePageDto.Output,
+    examples: {
+      last: { summary: 'The last page', value: { schedules: [WEEKLY_ROUND], nextPageKey: null } },
+    },
+  })
+  @InvalidFieldResponse('/Schedules', 'pageSize', 'must be an integer from 1 to 1000')
+  @ForbiddenResponse('/Schedules')
   async list(
     @Query() { facilityId, status, pageKey, pageSize }: ListSchedulesDto,
     @CurrentCaller() caller: Caller,
-  ): Promise<{ schedules: ScheduleBody[]; nextPageKey: string | null }> {
+  ): Promise<SchedulePageDto> {
     const scope = await this.scope.forList(caller, facilityId);
     const { rows, nextPageKey } = await this.pages.read({
       list: 'schedules',
@@ -63,8 +135,16 @@ export class SchedulesController {
   }
 
   @Get(':id')
-  @Documented(GET_SCHEDULE)
-  async get(@Param() { id }: ScheduleParams, @CurrentCaller() caller: Caller): Promise<ScheduleBody> {
+  @ApiOperation({ operationId: 'getSchedule', summary: 'Get one schedule' })
+  @ApiOkResponse({
+    description: 'The schedule.',
+    type: ScheduleDto.Output,
+    examples: { one: { summary: 'A weekly round', value: WEEKLY_ROUND } },
+  })
+  @InvalidFieldResponse('/Schedules/1', 'id', 'Invalid GUID')
+  @ForbiddenResponse(PATH)
+  @TaskProblemResponse('There is no such schedule.', PATH, 'schedule-not-found')
+  async get(@Param() { id }: ScheduleParams, @CurrentCaller() caller: Caller): Promise<ScheduleDto> {
     const schedule = await this.schedules.find(id);
     if (!schedule) throw new TaskError('schedule-not-found');
     await this.scope.require(caller, schedule.facilityId);

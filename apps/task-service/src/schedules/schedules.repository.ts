@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { queryPrepared, together } from '@platform/database';
+import { batched, queryPrepared } from '@platform/database';
 import { Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
@@ -121,7 +121,7 @@ export class SchedulesRepository {
   readonly insert: (creation: ScheduleCreation) => Promise<Schedule | null>;
 
   constructor(@InjectRepository(Schedule) private readonly schedules: Repository<Schedule>) {
-    this.insert = together((creations) => this.insertAll(creations));
+    this.insert = batched((creations) => this.insertAll(creations));
   }
 
   find(scheduleId: string): Promise<Schedule | null> {

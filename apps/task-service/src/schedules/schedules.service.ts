@@ -8,7 +8,7 @@ import { CallerScope, actorOf } from '../access/caller-scope.service';
 import { outboundEvent } from '../outbound/outbound-event';
 import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { TaskError } from '../problems/task-error';
+import { TaskError } from '../problems/task-problem.filter';
 import type { CreateScheduleDto } from './schedule.dto';
 import type { Schedule } from './schedule.entity';
 import { SchedulesRepository } from './schedules.repository';

@@ -3,7 +3,6 @@ import type { CustomDecorator, ExecutionContext, Type } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { combinePersonas, hasAnyPersona, Persona, personaNames } from '@platform/personas';
 import type { Personas } from '@platform/personas';
-import type { RouteRequirement } from '@platform/service-defaults';
 import { CUSTOMER_GLOBAL_ADMINISTRATOR, isInternalAdministrator } from '../token/caller';
 import type { Caller } from '../token/caller';
 
@@ -99,6 +98,13 @@ function accessRuleOf(controller: Type, handler: Handler, reflector = new Reflec
     anyOf: read<Personas>(REQUIRED_PERSONAS),
     internalAdministratorOnly: read<boolean>(INTERNAL_ADMINISTRATOR_ONLY) === true,
   };
+}
+
+/** Who may call a route. */
+export interface RouteRequirement {
+  readonly isPublic: boolean;
+  /** In words, to be read after "Needs"; null: any valid token will do. */
+  readonly needs: string | null;
 }
 
 /** Who may call a route, as an API document says it: read from the decorators that the guard obeys. */

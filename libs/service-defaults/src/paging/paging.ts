@@ -1,7 +1,6 @@
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
-import type { ParameterDocs } from '../open-api/documented';
 import { problems } from '../problems/problem';
 
 const DEFAULT_PAGE_SIZE = 100;
@@ -29,7 +28,7 @@ export const PAGE_QUERY_DOCS = {
     schema: { type: 'integer', minimum: 1, maximum: MAX_PAGE_SIZE, default: DEFAULT_PAGE_SIZE },
     example: 50,
   },
-} as const satisfies Record<string, ParameterDocs>;
+} as const;
 
 export const NEXT_PAGE_KEY_DESCRIPTION = 'Opaque: `pageKey` of the next page; null on the last one.';
 

@@ -1,29 +1,39 @@
-import { Body, Header, Headers, Inject, Query } from '@nestjs/common';
+import { Body, Headers, Inject, Query } from '@nestjs/common';
 import { AccessTokenError, AccessTokenVerifier, accessProblem, bearerToken } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { CLOCK, Documented } from '@platform/service-defaults';
+import { ApiBody, ApiHeader, ApiOperation } from '@platform/open-api';
+import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { noteInAttempt } from '../../audit/token-attempt';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
-import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
 import { IdentitiesService } from '../../identity/identities.service';
-import { BEARER_EXCHANGE, TRUSTED_TOKEN } from '../flow-docs';
 import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../token-response';
-import type { TokenResponse } from '../token-response';
+import { TokenRejected, TokenRejectionReason } from '../token-rejection';
+import type { TokenResponse } from '../token.dto';
 
 export class BearerQueryDto extends createZodDto(
-  z.object({ bearerTokenOverride: z.string().max(16_384).optional() }),
+  z.object({
+    bearerTokenOverride: z.string().max(16_384).optional().meta({
+      description: 'Replaces the header. For test environments; ignored unless switched on.',
+    }),
+  }),
 ) {}
 
 export class TrustedTokenDto extends createZodDto(
   z.strictObject({ token: z.string().max(16_384).optional() }).default({}),
 ) {}
+
+/** Not a security scheme: without it the response is a TokenResponse. */
+const AUTHORIZATION = {
+  name: 'Authorization',
+  description: '`Bearer <ACCESS_TOKEN>`: the token to exchange.',
+  example: 'Bearer <ACCESS_TOKEN>',
+};
 
 /** A valid access token for a fresh one. */
 @TokenFlowController()
@@ -37,8 +47,14 @@ export class BearerFlow {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
 
-  @TokenPost('bearer')
-  @Documented(BEARER_EXCHANGE)
+  @TokenPost('bearer', { flow: 'bearer' })
+  @ApiOperation({
+    operationId: 'exchangeBearerToken',
+    summary: 'Exchange a valid access token for a fresh one',
+    description:
+      'The same user, at most the same personas, the same `auth_time`: a sign-in more than 365 days ago is not extended.',
+  })
+  @ApiHeader(AUTHORIZATION)
   async issue(
     @Headers('authorization') authorization: string | undefined,
     @Query() { bearerTokenOverride }: BearerQueryDto,
@@ -57,10 +73,19 @@ export class BearerFlow {
   }
 
   /** Obsolete second name of `bearer`, which also takes the token from the body. */
-  @TokenPost('trustedToken')
-  @Documented(TRUSTED_TOKEN)
-  @Header('Deprecation', DEPRECATED_SINCE)
-  @Header('Link', successorLink('/auth/token/bearer'))
+  @TokenPost('trustedToken', { flow: 'bearer', successor: '/auth/token/bearer' })
+  @ApiOperation({
+    operationId: 'exchangeTrustedToken',
+    summary: 'Second name of bearer',
+    description: 'Takes the token from the body too.',
+    deprecated: true,
+  })
+  @ApiHeader(AUTHORIZATION)
+  @ApiBody({
+    type: TrustedTokenDto,
+    required: false,
+    examples: { body: { summary: 'The token in the body', value: { token: '<ACCESS_TOKEN>' } } },
+  })
   trustedToken(
     @Headers('authorization') authorization: string | undefined,
     @Query() query: BearerQueryDto,

@@ -1,21 +1,20 @@
-import { Body, Header, Headers, Inject, Redirect, Res } from '@nestjs/common';
-import { Documented } from '@platform/service-defaults';
+import { Body, Headers, Inject, Redirect, Res, applyDecorators } from '@nestjs/common';
+import { ApiBody, ApiConsumes, ApiHeaders, ApiOperation } from '@platform/open-api';
 import type { FastifyReply } from 'fastify';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
-import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
 import { IdentitiesService } from '../../identity/identities.service';
+import { signInCookieName } from '../../openid/sign-in-cookie';
 import { SingleSignOn } from '../../openid/single-sign-on.service';
 import type { Callback } from '../../openid/single-sign-on.service';
 import type { ResumedSignIn } from '../../openid/sign-ins.repository';
-import { AZURE_AD, OPENID, SSO_INITIATE } from '../flow-docs';
 import { TokenApplicationsService } from '../token-applications.service';
-import { TokenFlowController, TokenGet, TokenPost } from '../token-flow.decorator';
+import { APPLICATION_KEY, TokenFlowController, TokenGet, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../token-response';
-import type { TokenResponse } from '../token-response';
+import { TokenRejected, TokenRejectionReason } from '../token-rejection';
+import type { TokenResponse } from '../token.dto';
 
 const callbackValue = z.string().max(8_192);
 
@@ -35,6 +34,52 @@ export class OpenIdCallbackDto extends createZodDto(
     }),
 ) {}
 
+const OUTAGE = 'the database or the identity provider';
+
+const BROWSER_HEADERS = [
+  APPLICATION_KEY,
+  {
+    name: 'Cookie',
+    description: `\`${signInCookieName(false)}\`, which GET /auth/token/sso/initiate set: a sign-in is bound to its browser.`,
+  },
+];
+
+/** The callback that the identity provider has the browser post. */
+function CallbackBody(): MethodDecorator {
+  const examples = {
+    code: {
+      summary: 'Signed in',
+      value: { state: 'Vx0…', code: 'SplxlOBeZQQYbYS6WxSbIA', iss: 'https://login.example.org' },
+    },
+    error: { summary: 'Refused by the provider', value: { state: 'Vx0…', error: 'access_denied' } },
+  };
+  return applyDecorators(
+    ApiHeaders(BROWSER_HEADERS),
+    ApiConsumes('application/x-www-form-urlencoded', 'application/json'),
+    ApiBody({ type: OpenIdCallbackDto, examples }),
+  );
+}
+
+const text = { schema: { type: 'string' }, required: true } as const;
+const TO_PROVIDER = {
+  status: 302,
+  description: 'To the identity provider.',
+  headers: {
+    Location: {
+      description: 'Its authorization endpoint, with state, nonce and PKCE challenge.',
+      ...text,
+      example: 'https://login.example.org/authorize?response_type=code&…',
+    },
+    'Set-Cookie': { description: 'Binds the sign-in to the browser.', ...text },
+    'Cache-Control': { description: 'No cache may keep this.', ...text, example: 'no-store' },
+    'Referrer-Policy': {
+      description: 'The state stays between the two.',
+      ...text,
+      example: 'no-referrer',
+    },
+  },
+};
+
 /** Single sign-on: the way to the identity provider, and the way back with its callback for tokens. */
 @TokenFlowController()
 export class OpenIdFlow {
@@ -47,8 +92,14 @@ export class OpenIdFlow {
   ) {}
 
   /** An application that names itself here need not do so at the callback, which a browser sends without headers of ours. */
-  @TokenGet('sso/initiate')
-  @Documented(SSO_INITIATE)
+  @TokenGet('sso/initiate', { flow: 'openid', outage: OUTAGE, success: TO_PROVIDER })
+  @ApiOperation({
+    operationId: 'startSingleSignOn',
+    summary: 'Start a single sign-on',
+    description:
+      'To be opened in the browser that signs in: it gets a cookie, and a redirect to the identity provider.',
+  })
+  @ApiHeaders(BROWSER_HEADERS)
   @Redirect()
   async initiate(
     @Headers('cookie') cookies: string | undefined,
@@ -69,8 +120,14 @@ export class OpenIdFlow {
     return { url: authorizationUrl };
   }
 
-  @TokenPost('openId')
-  @Documented(OPENID)
+  @TokenPost('openId', { flow: 'openid', outage: OUTAGE })
+  @ApiOperation({
+    operationId: 'completeSingleSignOn',
+    summary: 'Complete a single sign-on',
+    description: `The identity provider has the browser post its callback here. A sign-in takes ten minutes at most and is good for one
+callback, in the browser that began it.`,
+  })
+  @CallbackBody()
   async issue(
     @Body() callback: OpenIdCallbackDto,
     @Headers('cookie') cookies: string | undefined,
@@ -90,10 +147,13 @@ export class OpenIdFlow {
   }
 
   /** Obsolete; Azure AD is an OpenID provider like any other. */
-  @TokenPost('user/AzureADLogOn')
-  @Documented(AZURE_AD)
-  @Header('Deprecation', DEPRECATED_SINCE)
-  @Header('Link', successorLink('/auth/token/openId'))
+  @TokenPost('user/AzureADLogOn', { flow: 'openid', outage: OUTAGE, successor: '/auth/token/openId' })
+  @ApiOperation({
+    operationId: 'completeAzureAdSignOn',
+    summary: 'Second name of openId',
+    deprecated: true,
+  })
+  @CallbackBody()
   issueObsolete(
     @Body() callback: OpenIdCallbackDto,
     @Headers('cookie') cookies: string | undefined,

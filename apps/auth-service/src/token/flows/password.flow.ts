@@ -1,24 +1,36 @@
 import { Body, Headers, Inject, Query } from '@nestjs/common';
-import { Documented } from '@platform/service-defaults';
+import { ApiBody, ApiHeader, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentitiesService } from '../../identity/identities.service';
 import { PasswordsService } from '../../identity/passwords/passwords.service';
-import { USER } from '../flow-docs';
-import { plainText, queryFlag } from '../request-fields';
 import { TokenApplicationsService } from '../token-applications.service';
-import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { APPLICATION_KEY, TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../token-response';
-import type { TokenResponse } from '../token-response';
+import { TokenRejected, TokenRejectionReason } from '../token-rejection';
+import { plainText } from '../token.dto';
+import type { TokenResponse } from '../token.dto';
 
 export class PasswordRequestDto extends createZodDto(
   z.strictObject({ user: plainText(256), password: z.string().min(1).max(1_024) }),
 ) {}
 
-export class PasswordQueryDto extends createZodDto(z.object({ grantAsInternalPartner: queryFlag })) {}
+export class PasswordQueryDto extends createZodDto(
+  z.object({
+    grantAsInternalPartner: z
+      .string()
+      .regex(/^(true|false)$/i, 'must be true or false')
+      .transform((text) => text.toLowerCase() === 'true')
+      .optional()
+      .meta({
+        ...{ type: 'boolean', pattern: undefined },
+        description:
+          'Asks for the persona InternalPartner too; somebody who is not eligible gets tokens without it.',
+      }),
+  }),
+) {}
 
 /** User name and password. */
 @TokenFlowController()
@@ -31,8 +43,20 @@ export class PasswordFlow {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
 
-  @TokenPost('user')
-  @Documented(USER)
+  @TokenPost('user', { flow: 'password', outage: 'the database, or the capacity for password hashes' })
+  @ApiOperation({
+    operationId: 'signInWithPassword',
+    summary: 'Sign in with user name and password',
+    description: `Unknown user, wrong password and locked account get the same answer. Five failures lock an account for a minute, and longer
+each time.`,
+  })
+  @ApiBody({
+    type: PasswordRequestDto,
+    examples: {
+      ivy: { summary: 'A development user', value: { user: 'ivy.internal', password: 'Demo-Passw0rd!' } },
+    },
+  })
+  @ApiHeader(APPLICATION_KEY)
   async issue(
     @Body() { user, password }: PasswordRequestDto,
     @Query() { grantAsInternalPartner }: PasswordQueryDto,

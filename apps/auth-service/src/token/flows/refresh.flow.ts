@@ -1,5 +1,5 @@
 import { Body } from '@nestjs/common';
-import { Documented } from '@platform/service-defaults';
+import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { noteInAttempt } from '../../audit/token-attempt';
@@ -7,13 +7,12 @@ import type { Resolution } from '../../identity/identity';
 import { parseSubject } from '../../identity/identity';
 import type { Subject } from '../../identity/identity';
 import { IdentitiesService } from '../../identity/identities.service';
-import { REFRESH } from '../flow-docs';
 import type { RefreshSession } from '../refresh-sessions.repository';
 import { RefreshSessionsService } from '../refresh-sessions.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../token-response';
-import type { TokenResponse } from '../token-response';
+import { TokenRejected, TokenRejectionReason } from '../token-rejection';
+import type { TokenResponse } from '../token.dto';
 import { TokenSigner } from '../token-signer.service';
 
 export class RefreshRequestDto extends createZodDto(
@@ -30,8 +29,23 @@ export class RefreshFlow {
     private readonly tokens: TokenIssuer,
   ) {}
 
-  @TokenPost('refresh')
-  @Documented(REFRESH)
+  @TokenPost('refresh', { flow: 'refresh' })
+  @ApiOperation({
+    operationId: 'refreshToken',
+    summary: 'Exchange a refresh token for the next pair of tokens',
+    description: `A refresh token works once; its successor comes with the answer. Send the same token again when no answer came: for 30
+seconds it gets the same successor. Later it counts as stolen, and every token of that sign-in stops working (reason 6).`,
+  })
+  @ApiBody({
+    type: RefreshRequestDto,
+    examples: {
+      default: { summary: 'Signed with HMAC', value: { refreshToken: '<REFRESH_TOKEN>' } },
+      asymmetric: {
+        summary: 'Signed with the asymmetric key',
+        value: { refreshToken: '<REFRESH_TOKEN>', hmacSigning: false },
+      },
+    },
+  })
   async issue(@Body() { refreshToken, hmacSigning }: RefreshRequestDto): Promise<TokenResponse> {
     const claims = this.signer.readRefreshToken(refreshToken);
     noteInAttempt({ applicationKey: claims.client_id, subject: claims.sub });

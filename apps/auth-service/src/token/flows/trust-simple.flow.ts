@@ -1,15 +1,14 @@
 import { Body } from '@nestjs/common';
-import { Documented } from '@platform/service-defaults';
+import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { IdentitiesService } from '../../identity/identities.service';
-import { TRUST_SIMPLE } from '../flow-docs';
 import { authorisePersonas } from '../grant-personas';
-import { plainText, trustedUserFields } from '../request-fields';
 import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import type { TokenResponse } from '../token-response';
+import { plainText, trustedUserFields } from '../token.dto';
+import type { TokenResponse } from '../token.dto';
 
 export class TrustSimpleRequestDto extends createZodDto(
   z.strictObject({
@@ -28,8 +27,26 @@ export class TrustSimpleFlow {
     private readonly tokens: TokenIssuer,
   ) {}
 
-  @TokenPost('trust-simple')
-  @Documented(TRUST_SIMPLE)
+  @TokenPost('trust-simple', { flow: 'trust-simple' })
+  @ApiOperation({
+    operationId: 'signInWithSharedSecret',
+    summary: 'Service to service: the shared secret for a user',
+    description: 'For callers that cannot sign. A request that is overheard can be repeated: prefer trust.',
+  })
+  @ApiBody({
+    type: TrustSimpleRequestDto,
+    examples: {
+      user: {
+        summary: 'Development application and user',
+        value: {
+          applicationKey: 'demo-backend',
+          sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
+          persona: 2,
+          userName: 'carl.customer',
+        },
+      },
+    },
+  })
   async issue(@Body() request: TrustSimpleRequestDto): Promise<TokenResponse> {
     const application = await this.applications.authenticateSecret(
       request.applicationKey,

@@ -1,15 +1,20 @@
 import { Body } from '@nestjs/common';
-import { Documented } from '@platform/service-defaults';
+import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { IdentitiesService } from '../../identity/identities.service';
-import { TRUST } from '../flow-docs';
 import { authorisePersonas } from '../grant-personas';
-import { plainText, trustedUserFields, utcTimestamp } from '../request-fields';
 import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import type { TokenResponse } from '../token-response';
+import { plainText, trustedUserFields } from '../token.dto';
+import type { TokenResponse } from '../token.dto';
+
+/** An instant in UTC; the text is kept as sent, because it is signed. */
+const utcTimestamp = z.iso
+  .datetime({ offset: true })
+  .max(40)
+  .regex(/(Z|\+00:00)$/, 'must be in UTC');
 
 export class TrustRequestDto extends createZodDto(
   z.strictObject({
@@ -20,6 +25,34 @@ export class TrustRequestDto extends createZodDto(
   }),
 ) {}
 
+/** Signed with the secret that the description names. */
+export const TRUST_EXAMPLES = {
+  user: {
+    summary: 'For a user',
+    value: {
+      requestTimestampUtc: '2026-09-24T10:15:30Z',
+      applicationKey: 'billing-api',
+      authenticationCode: 'ibkPoC6DH/x1sRnAsGzRLZ6g75BZCqjiBwdTdqtHhG4=',
+      persona: 1,
+      userName: 'jdoe',
+    },
+  },
+  technician: {
+    summary: 'For a technician without an account',
+    value: {
+      requestTimestampUtc: '2026-09-24T10:15:30.123Z',
+      applicationKey: 'billing-api',
+      authenticationCode: 'z/1wgDYJIFs+qhevH6rV/uJS7zDRHpL2+8zoye6ZBeg=',
+      persona: 4,
+      userName: 'tech.4711',
+      serviceProviderID: 815,
+      name: 'Jörg Müller',
+      userAccountID: null,
+      personID: null,
+    },
+  },
+};
+
 /** Service to service: an application that proves its secret by a signature names a user. */
 @TokenFlowController()
 export class TrustFlow {
@@ -29,8 +62,17 @@ export class TrustFlow {
     private readonly tokens: TokenIssuer,
   ) {}
 
-  @TokenPost('trust')
-  @Documented(TRUST)
+  @TokenPost('trust', { flow: 'trust' })
+  @ApiOperation({
+    operationId: 'signInWithTrustSignature',
+    summary: 'Service to service: a signed request for a user',
+    description: `\`authenticationCode\` is HMAC-SHA256, keyed with the UTF-8 bytes of the shared secret, in padded base64, over nine lines
+joined by line feeds: \`TRUST-HMAC-SHA256\`, requestTimestampUtc as sent, applicationKey, persona, userName, serviceProviderID, name,
+userAccountID, personID. An absent or null field is an empty line. The timestamp may be 300 s off; a code is accepted once.
+
+The example is signed with the secret \`kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs\`.`,
+  })
+  @ApiBody({ type: TrustRequestDto, examples: TRUST_EXAMPLES })
   async issue(@Body() request: TrustRequestDto): Promise<TokenResponse> {
     const application = await this.applications.authenticateSigned(request);
     authorisePersonas(application, request.persona);

@@ -1,18 +1,28 @@
-import { Header, Headers, Inject, Req, Res } from '@nestjs/common';
-import { Documented } from '@platform/service-defaults';
+import { Headers, Inject, Req, Res } from '@nestjs/common';
+import { ApiHeaders, ApiOperation } from '@platform/open-api';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
-import { DEPRECATED_SINCE, successorLink } from '../../deprecation';
 import { IdentitiesService } from '../../identity/identities.service';
 import { WindowsSignIn } from '../../windows/windows-sign-in';
-import { WINDOWS } from '../flow-docs';
 import { TokenApplicationsService } from '../token-applications.service';
-import { TokenFlowController, TokenGet } from '../token-flow.decorator';
+import { APPLICATION_KEY, TokenFlowController, TokenGet } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import type { TokenResponse } from '../token-response';
+import type { TokenResponse } from '../token.dto';
 
 const CHALLENGE_HEADER = 'www-authenticate';
+
+const TICKET = {
+  name: 'Authorization',
+  description: '`Negotiate <ticket>`, which browsers in the domain attach by themselves.',
+};
+
+const NEGOTIATE = {
+  'WWW-Authenticate': {
+    description: '`Negotiate`, where it is switched on; on success with the confirmation for the client.',
+    ...{ schema: { type: 'string' }, required: false, example: 'Negotiate' },
+  },
+} as const;
 
 /** Windows authentication of internal users. Obsolete, and available as long as somebody calls it. */
 @TokenFlowController()
@@ -25,10 +35,20 @@ export class WindowsFlow {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
 
-  @TokenGet('user/winauth')
-  @Documented(WINDOWS)
-  @Header('Deprecation', DEPRECATED_SINCE)
-  @Header('Link', successorLink('/auth/token/sso/initiate'))
+  @TokenGet('user/winauth', {
+    flow: 'windows',
+    outage: 'the database or the key table',
+    successor: '/auth/token/sso/initiate',
+    headers: NEGOTIATE,
+  })
+  @ApiOperation({
+    operationId: 'signInWithWindows',
+    summary: 'Windows authentication',
+    description:
+      'Kerberos (SPNEGO) or a trusted proxy, where it is switched on; otherwise 401 with reason 8.',
+    deprecated: true,
+  })
+  @ApiHeaders([APPLICATION_KEY, TICKET])
   async issue(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,

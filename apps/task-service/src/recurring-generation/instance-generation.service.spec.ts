@@ -1,4 +1,4 @@
-import { dueOccurrences } from './due-occurrences';
+import { dueOccurrences } from './instance-generation.service';
 
 const schedule = (overrides: Partial<Parameters<typeof dueOccurrences>[0][number]> = {}) => ({
   scheduleId: 'a',

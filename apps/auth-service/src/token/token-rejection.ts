@@ -14,6 +14,11 @@ export enum TokenRejectionReason {
 /** Every reason but Successful. */
 export type Rejection = Exclude<TokenRejectionReason, TokenRejectionReason.Successful>;
 
+export const REASONS = Object.values(TokenRejectionReason).filter((each) => typeof each === 'number');
+export const REJECTIONS = REASONS.filter(
+  (each): each is Rejection => each !== TokenRejectionReason.Successful,
+);
+
 /** Where in a trust request authentication failed: at the proof of the application, or at finding the user. */
 export type RejectionStage = 'proof' | 'resolution';
 
@@ -112,76 +117,4 @@ export class TokenRejected extends Error {
     this.stage = options.stage ?? 'proof';
     this.privateDetail = options.privateDetail;
   }
-}
-/** The response of every token endpoint. Source: authentication spec, TokenResponse. */
-export interface TokenResponse {
-  accessToken: string | null;
-  refreshToken: string | null;
-  rejectionReason: TokenRejectionReason;
-  rejectionDetails: string | null;
-  wasSuccessful: boolean;
-}
-
-/** The response that carries tokens. Only TokenIssuer calls this. */
-export function successfulTokenResponse(accessToken: string, refreshToken: string | null): TokenResponse {
-  return {
-    accessToken,
-    refreshToken,
-    rejectionReason: TokenRejectionReason.Successful,
-    rejectionDetails: null,
-    wasSuccessful: true,
-  };
-}
-
-/** The response that says why there are no tokens. `details` is public. */
-export function rejectedTokenResponse(reason: Rejection, details: string): TokenResponse {
-  return {
-    accessToken: null,
-    refreshToken: null,
-    rejectionReason: reason,
-    rejectionDetails: details,
-    wasSuccessful: false,
-  };
-}
-/** How people know the flows: the last words of their paths. */
-const TITLES: Readonly<Record<TokenFlow, string>> = {
-  refresh: 'refresh',
-  password: 'user',
-  trust: 'trust',
-  'trust-simple': 'trust-simple',
-  bearer: 'bearer',
-  openid: 'openId',
-  windows: 'winauth',
-};
-
-/** Flows that share their statuses share a column. */
-const COLUMNS = [...new Set(Object.values(REJECTION_STATUS))].map((statuses) => ({
-  title: TOKEN_FLOWS.filter((flow) => REJECTION_STATUS[flow] === statuses)
-    .map((flow) => TITLES[flow])
-    .join(', '),
-  statuses,
-}));
-
-/** The reason → status table for people, in Markdown. */
-export function rejectionTable(): string {
-  const rejections = Object.values(TokenRejectionReason).filter(
-    (each): each is Rejection => typeof each === 'number' && each !== TokenRejectionReason.Successful,
-  );
-  const rows = [
-    ['reason', ...COLUMNS.map(({ title }) => title)],
-    ['---', ...COLUMNS.map(() => '---')],
-    ['0 Successful', ...COLUMNS.map(() => '200')],
-    ...rejections.map((reason) => [
-      `${String(reason)} ${TokenRejectionReason[reason]}`,
-      ...COLUMNS.map(({ statuses }) => cell(statuses[reason])),
-    ]),
-  ];
-  return rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
-function cell(status: number | { proof: number; resolution: number } | null): string {
-  if (status === null) return '';
-  if (typeof status === 'number') return String(status);
-  const { proof, resolution } = status;
-  return `${String(proof)} proof wrong; ${String(resolution)} proof right, but the user or persona not resolved`;
 }

@@ -1,5 +1,5 @@
-import { REJECTION_STATUS, TokenRejectionReason, rejectionStatus } from './token-response';
-import type { Rejection, TokenFlow } from './token-response';
+import { REJECTION_STATUS, TokenRejectionReason, rejectionStatus } from './token-rejection';
+import type { Rejection, TokenFlow } from './token-rejection';
 
 describe('the reason → status table', () => {
   it.each<[TokenFlow, Rejection, number]>([

@@ -1,4 +1,4 @@
-import { facilityIdQuery, text } from './request-fields';
+import { facilityIdQuery, text } from './fields';
 
 describe('request fields', () => {
   it.each(['', ' ', 'a\u0000b', 'a\u001bb', '\ud800', 'x'.repeat(11)])('refuse %j as a name', (value) => {

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { RefusedError } from '../admin/refused-error';
+import { LIVE_SECRETS, applicationSecretPurpose } from '../applications/application';
+import type { SecretChange } from '../applications/application';
 import { sealSecret } from '../keys/secret-box';
-
-/** How many live secrets count, so that one can be replaced without an outage. */
-export const LIVE_SECRETS = 2;
+import { RefusedError } from './command';
 
 const SECRET_BYTES = 32;
 
@@ -18,19 +17,6 @@ export function newSharedSecret(applicationKey: string, encryptionKey: Buffer): 
   const sharedSecret = randomBytes(SECRET_BYTES).toString('base64url');
   const purpose = applicationSecretPurpose(applicationKey);
   return { sharedSecret, sealed: sealSecret(encryptionKey, purpose, Buffer.from(sharedSecret)) };
-}
-
-/** What a sealed application secret is bound to. */
-export function applicationSecretPurpose(applicationKey: string): string {
-  return `application:${applicationKey}`;
-}
-
-/** What to do to the secrets of one application. */
-export interface SecretChange {
-  /** The sealed secret of a new version. */
-  add: Buffer | null;
-  /** Versions that expire, and when; 0: at once. */
-  expire: { versions: readonly number[]; inSeconds: number }[];
 }
 
 /** How a secret is to be added. */

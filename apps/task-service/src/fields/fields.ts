@@ -1,0 +1,68 @@
+import { NEXT_PAGE_KEY_DESCRIPTION } from '@platform/service-defaults';
+import { z } from 'zod';
+
+// PostgreSQL text holds neither NUL nor half a surrogate pair, and other control characters only deceive readers of logs.
+
+const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** Text of `min` to `max` UTF-16 units that PostgreSQL can store: no control characters but tab and line ends, no lone
+ *  surrogates; not blank when `min` is at least 1. */
+export function text({ min, max }: { min: number; max: number }): z.ZodType<string, string> {
+  return z
+    .string()
+    .max(max)
+    .refine((value) => (min === 0 ? true : value.trim().length >= min), 'must not be blank')
+    .refine(
+      (value) => !CONTROL_CHARACTERS.test(value) && !LONE_SURROGATE.test(value),
+      'has characters that are not text',
+    );
+}
+
+/** A facility in a path. */
+export const facilityIdText = z
+  .string()
+  .regex(/^[1-9]\d{0,15}$/, 'must be a positive integer')
+  .transform(Number)
+  .refine(Number.isSafeInteger, 'must be a positive integer')
+  .meta({
+    ...{ type: 'integer', pattern: undefined, minimum: 1 },
+    description: 'The facility.',
+    example: 501,
+  });
+
+/** Query parameter `facilityId` of the lists. */
+export const facilityIdQuery = facilityIdText.optional().meta({
+  ...{ type: 'integer', pattern: undefined, minimum: 1 },
+  description: "Only this facility's. Without it: all facilities of the caller.",
+  example: 501,
+});
+
+// Fields of responses.
+
+export const facilityId = z.int().meta({ description: 'The facility.', examples: [501] });
+export const timeZone = z
+  .string()
+  .meta({ description: 'IANA time zone of the cron expression.', examples: ['Europe/Berlin'] });
+export const cron = z
+  .string()
+  .meta({ description: 'Cron expression with five fields.', examples: ['0 9 * * 1'] });
+export const instant = (description: string): z.ZodString =>
+  z.string().meta({ format: 'date-time', description });
+export const identifier = (description: string): z.ZodString =>
+  z.string().meta({ format: 'uuid', description });
+export const nextPageKey = z.string().nullable().meta({ description: NEXT_PAGE_KEY_DESCRIPTION });
+
+/** Who did something. */
+export const actor = z
+  .object({
+    personId: z.int().nullable().meta({ description: 'Null for internal users.' }),
+    name: z.string().nullable(),
+    persona: z.int().meta({
+      description: 'Persona bits: 1 InternalPartner, 2 Customer, 4 ServiceProvider, 8 Resident, 16 Owner.',
+    }),
+  })
+  .meta({ id: 'Actor', description: 'Who did something.' });
+
+/** An actor, as an example. */
+export const IVY = { personId: null, name: 'Ivy Internal', persona: 1 };
