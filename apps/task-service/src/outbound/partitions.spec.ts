@@ -1,4 +1,5 @@
-import { PARTITION_COUNT, PartitionQueue, partitionOf } from './partitions';
+import { PARTITION_COUNT, partitionOf } from './partitions';
+import { PartitionQueue } from './relay.service';
 
 describe('outbox partitions', () => {
   it('never changes the partition of a facility', () => {

@@ -3,7 +3,6 @@ import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/comm
 import { ShutdownRegistry, withoutTrace } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { OutboxRepository } from './outbox.repository';
-import { PartitionQueue } from './partitions';
 import { RelayPass } from './relay-pass.service';
 
 /** Each pass holds a database connection; requests need the others. A pass that has to wait must not hold up the rest. */
@@ -11,6 +10,33 @@ const CONCURRENT_PASSES = 4;
 /** How long an event can wait whose replica ended between commit and publish. */
 const SWEEP_INTERVAL_MS = 5 * SECOND_MS;
 const FAILURE_DELAY_MS = SECOND_MS;
+
+/** Which partition the relay takes next: the one that has waited longest, none twice at a time. */
+export class PartitionQueue {
+  private readonly wanted = new Set<number>();
+  private readonly underWay = new Set<number>();
+
+  /** A partition that is under way stays wanted: that pass may have selected its batch already. */
+  want(partition: number): void {
+    this.wanted.add(partition);
+  }
+
+  /** The partition of the next pass, now under way; null when there is nothing to do. */
+  take(): number | null {
+    for (const partition of this.wanted) {
+      if (this.underWay.has(partition)) continue;
+      this.wanted.delete(partition);
+      this.underWay.add(partition);
+      return partition;
+    }
+    return null;
+  }
+
+  /** Ends a pass. */
+  release(partition: number): void {
+    this.underWay.delete(partition);
+  }
+}
 
 /** Publishes what waits in the outbox: partitions for which it is woken at once, all others by a sweep every five seconds. */
 @Injectable()
