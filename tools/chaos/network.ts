@@ -1,16 +1,9 @@
-import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
-import { TcpProxy } from '#platform/tcp-proxy.ts';
+import type { ServiceName } from '#platform/programs.ts';
+import { TcpProxy, type TcpTarget } from '#platform/tcp-proxy.ts';
 import { answersOk } from '#platform/waiting.ts';
-import type { Dependency, ReplicaName } from './plan.ts';
+import { DEPENDENCIES, type Dependency, labelOf, REPLICA_NAMES, type ReplicaName } from './plan.ts';
 
 const PROBE_INTERVAL_MS = 200;
-
-/** The two replicas of every service. */
-export const REPLICA_NAMES: readonly ReplicaName[] = SERVICE_NAMES.flatMap((service) =>
-  (['a', 'b'] as const).map((letter) => ({ service, letter })),
-);
-
-const DEPENDENCIES: readonly Dependency[] = ['database', 'broker', 'auth'];
 
 /** The readiness probes of k8s/base: without its buses task-service still acknowledges schedules and completions. */
 const READINESS_PATHS: Readonly<Record<ServiceName, string>> = {
@@ -19,84 +12,76 @@ const READINESS_PATHS: Readonly<Record<ServiceName, string>> = {
   task: '/health/ready?exclude=bus-main&exclude=bus-scheduling',
 };
 
-/** What a balancer sends connections to. */
-interface Endpoint {
-  readonly port: number;
-}
-
 /**
- * What a Kubernetes Service does, on one machine: a new connection goes to one of the endpoints whose last readiness probe succeeded, in
+ * What a Kubernetes Service does, on one machine: a new connection goes to one of the ports whose last readiness probe succeeded, in
  * turn. It does not try another when that fails, and it never looks into a connection.
  */
 class Balancer {
-  readonly #endpoints: readonly Endpoint[];
-  readonly #readinessPath: string;
-  readonly #ready = new Set<Endpoint>();
+  readonly #ports: readonly number[];
+  readonly #ready = new Set<number>();
   readonly #proxy = new TcpProxy(() => this.#choose());
+  readonly #timer: NodeJS.Timeout;
   #turn = 0;
-  #timer: NodeJS.Timeout | undefined;
 
-  constructor(endpoints: readonly Endpoint[], readinessPath: string) {
-    this.#endpoints = endpoints;
-    this.#readinessPath = readinessPath;
-  }
-
-  async listen(port: number): Promise<void> {
-    await this.#proxy.listen(port);
+  constructor(ports: readonly number[], readinessPath: string) {
+    this.#ports = ports;
     this.#timer = setInterval(() => {
-      for (const endpoint of this.#endpoints) void this.#probe(endpoint);
+      for (const port of ports) void this.#probe(port, readinessPath);
     }, PROBE_INTERVAL_MS);
   }
 
-  /** Endpoints that would get a connection now. */
+  listen(port: number): Promise<void> {
+    return this.#proxy.listen(port);
+  }
+
+  /** Ports that would get a connection now. */
   get readyCount(): number {
     return this.#ready.size;
   }
 
-  async close(): Promise<void> {
+  stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#proxy.stop();
+    return this.#proxy.stop();
   }
 
-  async #probe(endpoint: Endpoint): Promise<void> {
-    if (await answersOk(`http://127.0.0.1:${endpoint.port}${this.#readinessPath}`)())
-      this.#ready.add(endpoint);
-    else this.#ready.delete(endpoint);
+  async #probe(port: number, readinessPath: string): Promise<void> {
+    if (await answersOk(`http://127.0.0.1:${port}${readinessPath}`)()) this.#ready.add(port);
+    else this.#ready.delete(port);
   }
 
-  #choose(): { host: string; port: number } | null {
-    const candidates = this.#endpoints.filter((endpoint) => this.#ready.has(endpoint));
+  #choose(): TcpTarget | null {
+    const candidates = this.#ports.filter((port) => this.#ready.has(port));
     this.#turn += 1;
-    const chosen = candidates[this.#turn % candidates.length];
-    return chosen === undefined ? null : { host: '127.0.0.1', port: chosen.port };
+    const port = candidates[this.#turn % candidates.length];
+    return port === undefined ? null : { host: '127.0.0.1', port };
   }
 }
 
-/** A proxy between each replica and each server it may talk to, and a balancer in front of each service. */
+/** A proxy between each replica and each server it talks to, and a balancer in front of each service. */
 export class Network {
   readonly #proxies = new Map<string, TcpProxy>();
   readonly #balancers: Balancer[] = [];
 
   async openProxies(targets: Readonly<Record<Dependency, number>>): Promise<void> {
     for (const name of REPLICA_NAMES) {
-      for (const dependency of DEPENDENCIES) {
+      for (const dependency of DEPENDENCIES[name.service]) {
         const proxy = new TcpProxy(() => ({ host: '127.0.0.1', port: targets[dependency] }));
         await proxy.listen(0);
-        this.#proxies.set(keyOf(name, dependency), proxy);
+        this.#proxies.set(`${labelOf(name)} ${dependency}`, proxy);
       }
     }
   }
 
-  async openBalancer(service: ServiceName, port: number, endpoints: readonly Endpoint[]): Promise<void> {
-    const balancer = new Balancer(endpoints, READINESS_PATHS[service]);
-    await balancer.listen(port);
+  async openBalancer(service: ServiceName, port: number, replicaPorts: readonly number[]): Promise<void> {
+    const balancer = new Balancer(replicaPorts, READINESS_PATHS[service]);
     this.#balancers.push(balancer);
+    await balancer.listen(port);
   }
 
-  /** What stands between a replica and what it depends on. */
+  /** The proxy between a replica and a server. */
   proxy(name: ReplicaName, dependency: Dependency): TcpProxy {
-    const found = this.#proxies.get(keyOf(name, dependency));
-    if (found === undefined) throw new Error(`no proxy between ${name.service} and ${dependency}`);
+    const found = this.#proxies.get(`${labelOf(name)} ${dependency}`);
+    if (found === undefined) throw new Error(`no proxy between ${labelOf(name)} and ${dependency}`);
     return found;
   }
 
@@ -105,12 +90,7 @@ export class Network {
     return this.#balancers.reduce((sum, balancer) => sum + balancer.readyCount, 0);
   }
 
-  async close(): Promise<void> {
-    const proxies = [...this.#proxies.values()].map((proxy) => proxy.stop());
-    await Promise.all([...this.#balancers.map((balancer) => balancer.close()), ...proxies]);
+  async stop(): Promise<void> {
+    await Promise.all([...this.#balancers, ...this.#proxies.values()].map((part) => part.stop()));
   }
-}
-
-function keyOf({ service, letter }: ReplicaName, dependency: Dependency): string {
-  return `${service}-${letter} ${dependency}`;
 }
