@@ -2,9 +2,9 @@ import { findFreePorts } from '#platform/ports.ts';
 import { trySignal } from '#platform/process-identity.ts';
 import { type Program, SERVICE_NAMES } from '#platform/programs.ts';
 import type { Variables } from '#platform/state-folder.ts';
-import { throughPort } from '#platform/tcp-proxy.ts';
+import { TcpProxy, throughPort } from '#platform/tcp-proxy.ts';
 import { PrivateServers, type TestPlatform } from '#platform/test-platform.ts';
-import { Network } from './network.ts';
+import { Balancer } from './balancer.ts';
 import { DEPENDENCIES, type Dependency, labelOf, REPLICA_NAMES, type ReplicaName } from './plan.ts';
 
 /** How long a stopping service stays reachable. A multiple of the balancer's probe interval. */
@@ -23,8 +23,9 @@ export interface Replica {
 export class Cluster {
   readonly servers: PrivateServers;
   readonly platform: TestPlatform;
-  readonly network = new Network();
   readonly replicas: Replica[] = [];
+  readonly #proxies = new Map<string, TcpProxy>();
+  readonly #balancers: Balancer[] = [];
   readonly #frozenPids = new Set<number>();
 
   private constructor(servers: PrivateServers, platform: TestPlatform) {
@@ -58,6 +59,19 @@ export class Cluster {
     return found;
   }
 
+  /** The proxy between a replica and a server. */
+  proxy(name: ReplicaName, dependency: Dependency): TcpProxy {
+    const found = this.#proxies.get(`${labelOf(name)} ${dependency}`);
+    if (found === undefined) throw new Error(`no proxy between ${labelOf(name)} and ${dependency}`);
+    return found;
+  }
+
+  /** True when every replica would get requests from its balancer now. */
+  isBalanced(): boolean {
+    const ready = this.#balancers.reduce((sum, balancer) => sum + balancer.readyCount, 0);
+    return ready === this.replicas.length;
+  }
+
   /** Stops processes until `thaw()`. Returns how many there were. */
   freeze(pids: readonly number[]): number {
     const stopped = pids.filter((pid) => trySignal(pid, 'SIGSTOP'));
@@ -73,22 +87,23 @@ export class Cluster {
   /** Ends everything. It thaws first because a stopped process hears of nothing. */
   async stop(): Promise<void> {
     this.thaw();
-    await this.network.stop();
+    await Promise.all([...this.#balancers, ...this.#proxies.values()].map((part) => part.stop()));
     await this.servers.close();
   }
 
   async #openNetwork(): Promise<void> {
     const { ports } = this.platform.settings;
     const { postgresql, rabbitmq } = this.servers;
-    await this.network.openProxies({
-      database: postgresql.port,
-      broker: rabbitmq.ports.amqp,
-      auth: ports.auth,
-    });
+    const targets = { database: postgresql.port, broker: rabbitmq.ports.amqp, auth: ports.auth };
     const own = await findFreePorts(2 * REPLICA_NAMES.length);
     for (const [index, name] of REPLICA_NAMES.entries()) {
       const [port = 0, metricsPort = 0] = own.slice(2 * index);
       const label = labelOf(name);
+      for (const dependency of DEPENDENCIES[name.service]) {
+        const proxy = new TcpProxy(() => ({ host: '127.0.0.1', port: targets[dependency] }));
+        await proxy.listen(0);
+        this.#proxies.set(`${label} ${dependency}`, proxy);
+      }
       const variables = {
         PORT: String(port),
         METRICS_PORT: String(metricsPort),
@@ -101,7 +116,9 @@ export class Cluster {
     for (const service of SERVICE_NAMES) {
       const replicas = this.replicas.filter(({ name }) => name.service === service);
       const replicaPorts = replicas.map(({ program }) => program.port);
-      await this.network.openBalancer(service, ports[service], replicaPorts);
+      const balancer = new Balancer(service, replicaPorts);
+      this.#balancers.push(balancer);
+      await balancer.listen(ports[service]);
     }
   }
 
@@ -117,7 +134,7 @@ export class Cluster {
       }),
     };
     const chosen = DEPENDENCIES[name.service].map((dependency) => {
-      const { port } = this.network.proxy(name, dependency);
+      const { port } = this.proxy(name, dependency);
       return variables[dependency]((url) => throughPort(url, port));
     });
     return Object.assign({}, ...chosen) as Variables;

@@ -64,7 +64,7 @@ async function killReplica({ cluster, fault }: Scene): Promise<Proof> {
 
 /** Without its database a replica takes on work and finishes none; then it dies with all of it in its hands. */
 async function killStarvedReplica(scene: Scene): Promise<Proof> {
-  const proxy = scene.cluster.network.proxy(scene.fault.replica, 'database');
+  const proxy = scene.cluster.proxy(scene.fault.replica, 'database');
   proxy.freeze();
   await delay(scene.fault.lastsMs);
   const count = proxy.connections;
@@ -130,7 +130,7 @@ function proxiesOf({ cluster, fault: { everywhere, replica, dependency } }: Scen
   const names = everywhere
     ? REPLICA_NAMES.filter(({ service }) => DEPENDENCIES[service].includes(dependency))
     : [replica];
-  return names.map((name) => cluster.network.proxy(name, dependency));
+  return names.map((name) => cluster.proxy(name, dependency));
 }
 
 function sumOfProxies(scene: Scene, count: (proxy: TcpProxy) => number): number {

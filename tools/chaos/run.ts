@@ -50,29 +50,24 @@ export async function runChaos(cluster: Cluster, options: RunOptions) {
   await load.finish();
   const drainedAfterMs = await drain(platform);
   report(`load ended, drained after ${seconds(drainedAfterMs)}`);
-  const { journal, traffic } = load;
-  const checks = [
-    ...auditRun(journal, await gatherFacts(platform)),
+  const checks = await auditAll(cluster, load, rounds);
+  const { attempts, lostResponses, outcomes, longestMs } = load.traffic;
+  const { repeatedMessages, slowestRevocationMs } = load.journal;
+  return {
+    ...{ seed, rounds, checks, attempts, lostResponses, repeatedMessages, slowestRevocationMs },
+    drainedAfterMs,
+    outcomes: Object.fromEntries(outcomes),
+    longestMs: Object.fromEntries(longestMs),
+  };
+}
+
+async function auditAll(cluster: Cluster, { journal, traffic }: Load, rounds: readonly RoundResult[]) {
+  return [
+    ...auditRun(journal, await gatherFacts(cluster.platform)),
     await auditTokens(cluster, journal),
     auditLogs(cluster, journal),
     auditTraffic(traffic, rounds),
   ];
-  const { attempts, lostResponses } = traffic;
-  const { repeatedMessages, slowestRevocationMs } = journal;
-  return {
-    ...{
-      seed,
-      rounds,
-      checks,
-      attempts,
-      lostResponses,
-      repeatedMessages,
-      slowestRevocationMs,
-      drainedAfterMs,
-    },
-    outcomes: Object.fromEntries(traffic.outcomes),
-    longestMs: Object.fromEntries(traffic.longestMs),
-  };
 }
 
 async function runRound(cluster: Cluster, load: Load, fault: PlannedFault) {
@@ -95,7 +90,7 @@ async function runRound(cluster: Cluster, load: Load, fault: PlannedFault) {
 
 /** Waits until every replica says that it is ready, and the balancers know. A replica that ended by itself is a finding. */
 async function untilHealthy(cluster: Cluster, journal: Journal, fault: PlannedFault): Promise<void> {
-  const { replicas, network } = cluster;
+  const { replicas } = cluster;
   let unready: string[] = [];
   const isHealthy = await until(100, RECOVERY_LIMIT_MS, async () => {
     const states = await Promise.all(replicas.map(({ program }) => program.isReady()));
@@ -105,7 +100,7 @@ async function untilHealthy(cluster: Cluster, journal: Journal, fault: PlannedFa
       journal.violations.push(`${label} ended by itself during ${describeFault(fault)}`);
       await program.spawn();
     }
-    return unready.length === 0 && network.readyCount === replicas.length;
+    return unready.length === 0 && cluster.isBalanced();
   });
   if (isHealthy) return;
   const after = `${seconds(RECOVERY_LIMIT_MS)} after ${describeFault(fault)}`;

@@ -49,8 +49,7 @@ export const schedulePost: Benchmark = {
     const broker = await openQueue(platform.settings.mainBusUrl);
     const ours = new HttpLoad(platform.url('task'), CONNECTIONS);
     const bare = new SqlLoad(app, CONNECTIONS);
-    const database = new pg.Client({ connectionString: owner });
-    await database.connect();
+    const database = await new pg.Client({ connectionString: owner }).connect();
     const post = posting(`Bearer ${makeAccessToken(platform.settings)}`);
     return {
       unit: 'schedules/s',

@@ -2,7 +2,7 @@ import type { Program } from '#platform/programs.ts';
 import type { PrivateServers } from '#platform/test-platform.ts';
 import { type Benchmark, closing, type Comparison, type Contestant, firstAgainstSecond } from '../contest.ts';
 import { runSql } from '../load.ts';
-import { measureAt, measuredBy, startTaskParts } from '../measured-program.ts';
+import { measureAt, measuredBy, startMeasuredProgram, startTaskParts } from '../measured-program.ts';
 
 const SMALL = 10_000;
 const LARGE = 1_000_000;
@@ -58,7 +58,7 @@ async function prepareTable(servers: PrivateServers, size: number) {
   const nodes = size === SMALL ? NODES : 1;
   const bare = { DATABASE_URL: app, MESSAGE_BYTES: String(MESSAGE_BYTES) };
   const ours = await many(nodes, () => startTaskParts(servers, platform));
-  const bares = await many(nodes, () => servers.startPeer('tools/bench/peers/bare-scheduler.ts', bare));
+  const bares = await many(nodes, () => startMeasuredProgram(servers, 'bare-scheduler', bare));
   const programs = {
     [ONE]: ours.slice(0, 1),
     [TWO]: ours,

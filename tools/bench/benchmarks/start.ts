@@ -60,12 +60,9 @@ async function prepareStarts(
         measure: starting(() => servers.startPeer(BUNDLE, {})),
       },
     ],
-    comparisons: SERVICES.map(({ name }) => ({
-      title: `${name} : empty app`,
-      of: name,
-      against: EMPTY,
-      goal: { atMost: 2 },
-    })),
+    comparisons: SERVICES.map(({ name: of }) => {
+      return { title: `${of} : empty app`, of, against: EMPTY, goal: { atMost: 2 } };
+    }),
     conditions: [
       'production bundles, files in the page cache, databases migrated, broker and auth-service running',
     ],

@@ -12,7 +12,6 @@ export type Facts = Awaited<ReturnType<typeof gatherFacts>>;
 /** A schedule with the numbers of its instances and of their different due times. */
 interface StoredSchedule {
   readonly scheduleId: string;
-  readonly facilityId: number;
   readonly key: string;
   readonly instances: number;
   readonly due: number;
@@ -57,8 +56,8 @@ const QUERIES = {
       CASE WHEN revoked_at IS NOT NULL THEN coalesce(revoked_because, 'unknown') END AS "revokedBecause"
     FROM auth.refresh_family`,
   revocations: `SELECT identifier AS id FROM auth.revocation WHERE domain = 'jti'`,
-  schedules: `SELECT schedule_id AS "scheduleId", schedules.facility_id::int AS "facilityId",
-      coalesce(idempotency_key, '') AS key, count(task_instance_id)::int AS instances, count(DISTINCT due_at)::int AS due
+  schedules: `SELECT schedule_id AS "scheduleId", coalesce(idempotency_key, '') AS key,
+      count(task_instance_id)::int AS instances, count(DISTINCT due_at)::int AS due
     FROM task.schedules LEFT JOIN task.instances USING (schedule_id) GROUP BY schedule_id`,
   completed: `SELECT task_instance_id AS id, facility_id::text AS "group" FROM task.instances WHERE status = 'Completed'`,
   fires: `SELECT facility_id::int AS "facilityId", message_id AS "messageId",

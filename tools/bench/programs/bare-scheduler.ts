@@ -2,7 +2,7 @@
  *  trigger table, ten in a transaction, with the fire row and the outbox row of each; evaluates no cron. */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { serveMeasurements } from '../programs/serve-measurements.ts';
+import { serveMeasurements } from './serve-measurements';
 
 const BATCH = 10;
 const MESSAGE_BYTES = Number(process.env['MESSAGE_BYTES']);
@@ -35,7 +35,6 @@ interface Due {
 }
 
 const client = new pg.Client({ connectionString: process.env['DATABASE_URL'] });
-await client.connect();
 
 async function fireBatch(): Promise<number> {
   await client.query('BEGIN');
@@ -63,4 +62,4 @@ async function fireAll(): Promise<number> {
   }
 }
 
-serveMeasurements({ fire: fireAll });
+void client.connect().then(() => serveMeasurements({ fire: fireAll }));
