@@ -7,7 +7,7 @@ export interface Contestant {
   readonly name: string;
   /** What exactly this side does, in a sentence. */
   readonly does: string;
-  /** Does the work for about `seconds` and gives its figure, in the contest's unit. @throws when a response is not the expected one */
+  /** Does the work for about `seconds` and returns its figure, in the contest's unit. @throws when a response is not the expected one */
   readonly measure: (seconds: number) => Promise<number>;
 }
 

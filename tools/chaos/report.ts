@@ -30,7 +30,7 @@ export function renderReport(result: RunResult): string {
   ].join('\n');
 }
 
-/** Keeps everything as JSON under `folder`, and gives the file's name. @param dist the build that was run */
+/** Keeps everything as JSON under `folder`, and returns the file's name. @param dist the build that was run */
 export function saveResult(folder: string, dist: string, result: RunResult): string {
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `${basename(dist)}-seed-${result.seed}-rounds-${result.rounds.length}.json`);

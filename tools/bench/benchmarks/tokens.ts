@@ -150,7 +150,7 @@ export const tokenPassword: Benchmark = {
         ),
       ]),
       conditions: [
-        `${LOGINS_AT_ONCE} logins at once, ${HASHES_AT_ONCE} hashes at once; argon2id with 19 MiB, 2 passes, 1 lane`,
+        `${LOGINS_AT_ONCE} logins at once, ${HASHES_AT_ONCE} hashes at once; argon2id with 19 MiB, 2 passes, parallelism 1`,
       ],
       close: closing(logins, platform, program),
     };
