@@ -7,7 +7,7 @@ export interface Contestant {
   readonly name: string;
   /** What exactly this side does, in a sentence. */
   readonly does: string;
-  /** Does the work for about `seconds` and gives its figure, in the contest's unit. @throws when an answer is not the expected one */
+  /** Does the work for about `seconds` and returns its figure, in the contest's unit. @throws when a response is not the expected one */
   readonly measure: (seconds: number) => Promise<number>;
 }
 
@@ -35,12 +35,20 @@ export interface Contest {
   close(): Promise<void>;
 }
 
+/** The usual contest: what is ours comes first and is judged against the second. */
+export function firstAgainstSecond(
+  title: string,
+  goal: Comparison['goal'],
+  contestants: readonly Contestant[],
+): Pick<Contest, 'contestants' | 'comparisons'> {
+  const [ours, other] = contestants;
+  return { contestants, comparisons: [{ title, of: ours!.name, against: other!.name, goal }] };
+}
+
+type Closable = { close(): Promise<unknown> } | { stop(): Promise<unknown> } | { end(): Promise<unknown> };
+
 /** Ends things one after the other: what loads a server before the server. */
-export function closing(
-  ...parts: readonly (
-    { close(): Promise<unknown> } | { stop(): Promise<unknown> } | { end(): Promise<unknown> }
-  )[]
-): () => Promise<void> {
+export function closing(...parts: readonly Closable[]): () => Promise<void> {
   return async () => {
     for (const part of parts) {
       if ('close' in part) await part.close();
@@ -88,20 +96,8 @@ export function spreadOf(values: readonly number[]): Spread {
   return { median: median(values), min: Math.min(...values), max: Math.max(...values) };
 }
 
-/** What a contest came to. */
-export interface ContestResult {
-  readonly unit: string;
-  readonly conditions: readonly string[];
-  readonly contestants: readonly {
-    readonly name: string;
-    readonly does: string;
-    readonly figures: readonly number[];
-    readonly spread: Spread;
-    /** Processors kept busy by each, medians over the rounds; null where the system does not tell. */
-    readonly processors: ProcessorTime | null;
-  }[];
-  readonly comparisons: readonly ComparisonResult[];
-}
+/** The result of a contest. */
+export type ContestResult = Awaited<ReturnType<typeof runContest>>;
 
 /** A comparison with its ratio, round by round. */
 export interface ComparisonResult extends Comparison {
@@ -109,42 +105,38 @@ export interface ComparisonResult extends Comparison {
   readonly met: boolean;
 }
 
-export interface Rounds {
-  readonly rounds: number;
-  readonly seconds: number;
-}
-
 const WARM_UP_ROUNDS = 1;
 
 /** Lets the contestants work in turns, each round in the opposite order of the one before, so that what drifts on the machine falls on all. */
 export async function runContest(
   contest: Contest,
-  { rounds, seconds }: Rounds,
+  { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
   progress: (line: string) => void,
-): Promise<ContestResult> {
-  const figures = new Map(contest.contestants.map(({ name }) => [name, [] as number[]]));
-  const processors = new Map<string, ProcessorTime[]>(contest.contestants.map(({ name }) => [name, []]));
+) {
+  const sides = contest.contestants.map((contestant) => ({
+    ...contestant,
+    figures: [] as number[],
+    busy: [] as ProcessorTime[],
+  }));
   const measured = Math.min(rounds, contest.maxRounds ?? rounds);
   for (let round = 1 - WARM_UP_ROUNDS; round <= measured; round += 1) {
-    const order = round % 2 === 0 ? contest.contestants.toReversed() : contest.contestants;
-    for (const { name, measure } of order) {
-      const { figure, busy } = await watch(() => measure(seconds));
-      if (round > 0) {
-        figures.get(name)!.push(figure);
-        if (busy !== null) processors.get(name)!.push(busy);
-      }
+    for (const { name, measure, figures, busy } of round % 2 === 0 ? sides.toReversed() : sides) {
+      const watched = await watch(() => measure(seconds));
+      if (round > 0) figures.push(watched.figure);
+      if (round > 0 && watched.busy !== null) busy.push(watched.busy);
       const which = round > 0 ? `round ${round}/${measured}` : 'warm-up';
-      progress(`${which}  ${name}: ${formatFigure(figure)} ${contest.unit}`);
+      progress(`${which}  ${name}: ${formatFigure(watched.figure)} ${contest.unit}`);
     }
   }
+  const figuresOf = new Map(sides.map(({ name, figures }) => [name, figures]));
   return {
     unit: contest.unit,
     conditions: contest.conditions,
-    contestants: contest.contestants.map(({ name, does }) => {
-      const own = figures.get(name)!;
-      return { name, does, figures: own, spread: spreadOf(own), processors: medianOf(processors.get(name)!) };
+    contestants: sides.map(({ name, does, figures, busy }) => {
+      // Processors kept busy, medians over the rounds; null where the system does not tell.
+      return { name, does, figures, spread: spreadOf(figures), processors: medianOf(busy) };
     }),
-    comparisons: contest.comparisons.map((comparison) => judge(comparison, figures)),
+    comparisons: contest.comparisons.map((comparison) => judge(comparison, figuresOf)),
   };
 }
 

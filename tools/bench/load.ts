@@ -11,11 +11,31 @@ export interface LoadRequest {
   readonly expect: number;
 }
 
-/** What a load came to. */
+/** The result of a load. */
 export interface LoadResult {
-  readonly requestsPerSecond: number;
-  /** Latency of every request, in milliseconds. */
+  readonly perSecond: number;
+  /** Of every piece of work, in milliseconds. */
   readonly latenciesMs: readonly number[];
+}
+
+/** Has each of `workers` repeat `work` for about `seconds`. @param work gets the number of the worker, and of its repetition from 0 */
+export async function repeat(
+  seconds: number,
+  workers: number,
+  work: (worker: number, count: number) => Promise<unknown>,
+): Promise<LoadResult> {
+  const latenciesMs: number[] = [];
+  const startedAtMs = performance.now();
+  const endsAtMs = startedAtMs + seconds * 1_000;
+  const loop = async (worker: number): Promise<void> => {
+    for (let count = 0; performance.now() < endsAtMs; count += 1) {
+      const begunAtMs = performance.now();
+      await work(worker, count);
+      latenciesMs.push(performance.now() - begunAtMs);
+    }
+  };
+  await Promise.all(Array.from({ length: workers }, (_none, worker) => loop(worker)));
+  return { perSecond: latenciesMs.length / ((performance.now() - startedAtMs) / 1_000), latenciesMs };
 }
 
 /** A client that keeps one request in flight on each connection. */
@@ -29,33 +49,26 @@ export class HttpLoad {
   }
 
   /** Sends requests for `seconds`. `next` is called with the number of the connection and of the request on it.
-   *  @throws {Error} at the first answer that is not the expected one */
-  async run(seconds: number, next: (connection: number, count: number) => LoadRequest): Promise<LoadResult> {
-    const latenciesMs: number[] = [];
-    const startedAtMs = performance.now();
-    const endsAtMs = startedAtMs + seconds * 1_000;
-    const work = async (connection: number): Promise<void> => {
-      for (let count = 0; performance.now() < endsAtMs; count += 1) {
-        const sentAtMs = performance.now();
-        await this.send(next(connection, count));
-        latenciesMs.push(performance.now() - sentAtMs);
-      }
-    };
-    await Promise.all(Array.from({ length: this.#connections }, (_none, connection) => work(connection)));
-    const tookSeconds = (performance.now() - startedAtMs) / 1_000;
-    return { requestsPerSecond: latenciesMs.length / tookSeconds, latenciesMs };
+   *  @throws {Error} at the first response that is not the expected one */
+  run(seconds: number, next: (connection: number, count: number) => LoadRequest): Promise<LoadResult> {
+    return repeat(seconds, this.#connections, (connection, count) => this.send(next(connection, count)));
   }
 
-  /** One request; gives the body. @throws {Error} when the status is not the expected one */
+  /** A measurement: as many of this request per second as it can send. */
+  rate(request: LoadRequest): (seconds: number) => Promise<number> {
+    return async (seconds) => (await this.run(seconds, () => request)).perSecond;
+  }
+
+  /** One request; returns the body. @throws {Error} when the status is not the expected one */
   async send({ expect: expected, ...request }: LoadRequest): Promise<string> {
     const options: Dispatcher.RequestOptions = { ...request, headers: request.headers ?? null };
     const { statusCode, body } = await this.#pool.request(options);
     const text = await body.text();
     if (statusCode === expected) return text;
-    throw new Error(`${request.method} ${request.path} answered ${statusCode}: ${text.slice(0, 300)}`);
+    throw new Error(`${request.method} ${request.path} returned ${statusCode}: ${text.slice(0, 300)}`);
   }
 
-  /** One request; gives the status, whatever it is. */
+  /** One request; returns the status, whatever it is. */
   async status(request: Omit<LoadRequest, 'expect'>): Promise<number> {
     const { statusCode, body } = await this.#pool.request({ ...request, headers: request.headers ?? null });
     await body.dump();
@@ -82,22 +95,15 @@ export class SqlLoad {
 
   /** How often `work` was done per second. */
   async run(seconds: number, work: SqlWork): Promise<number> {
-    const startedAtMs = performance.now();
-    const endsAtMs = startedAtMs + seconds * 1_000;
-    let done = 0;
-    const loop = async (worker: number): Promise<void> => {
-      for (let count = 0; performance.now() < endsAtMs; count += 1) {
-        const client = await this.#pool.connect();
-        try {
-          await work(client, worker, count);
-        } finally {
-          client.release();
-        }
-        done += 1;
+    const { perSecond } = await repeat(seconds, this.#workers, async (worker, count) => {
+      const client = await this.#pool.connect();
+      try {
+        await work(client, worker, count);
+      } finally {
+        client.release();
       }
-    };
-    await Promise.all(Array.from({ length: this.#workers }, (_none, worker) => loop(worker)));
-    return done / ((performance.now() - startedAtMs) / 1_000);
+    });
+    return perSecond;
   }
 
   close(): Promise<void> {

@@ -19,30 +19,16 @@ import {
   tokenVerify,
 } from './benchmarks/verification.ts';
 import { type Benchmark, runContest } from './contest.ts';
-import { type BenchmarkResult, describeRun, goalText, writeReport } from './report.ts';
+import { type BenchmarkResult, describeRun, goalText, ratioText, writeReport } from './report.ts';
 
 /** Every benchmark, in the order of the table. */
 const BENCHMARKS: readonly Benchmark[] = [
-  settingsRead,
-  settingsWrite,
-  settingsList,
-  tokenTrust,
-  tokenRefresh,
-  tokenPassword,
-  tokenPasswordPing,
-  tokenVerify,
-  revocationCheck,
-  revocationMemory,
-  revocationEffect,
-  schedulerFire,
-  outboxRelay,
-  schedulePost,
-  generation,
-  coldStart,
-  coldStartMemory,
-  firstRun,
+  ...[settingsRead, settingsWrite, settingsList],
+  ...[tokenTrust, tokenRefresh, tokenPassword, tokenPasswordPing],
+  ...[tokenVerify, revocationCheck, revocationMemory, revocationEffect],
+  ...[schedulerFire, outboxRelay, schedulePost, generation],
+  ...[coldStart, coldStartMemory, firstRun],
 ];
-
 const IDS = BENCHMARKS.map(({ id }) => id);
 
 async function main(): Promise<void> {
@@ -91,11 +77,8 @@ async function runOne(
   try {
     const result = await runContest(contest, args, (line) => console.log(`  ${line}`));
     for (const comparison of result.comparisons) {
-      const { title, ratio, met } = comparison;
-      const range = `${ratio.min.toFixed(2)}–${ratio.max.toFixed(2)}`;
-      console.log(
-        `  ${met ? '✔' : '✘'} ${title}: ${ratio.median.toFixed(2)}× (${range}), goal ${goalText(comparison)}`,
-      );
+      const mark = comparison.met ? '✔' : '✘';
+      console.log(`  ${mark} ${comparison.title}: ${ratioText(comparison)}, goal ${goalText(comparison)}`);
     }
     return { id: benchmark.id, title: benchmark.title, result };
   } finally {
@@ -103,15 +86,11 @@ async function runOne(
   }
 }
 
-async function serverVersions({
-  postgresql,
-  managementUrl,
-}: PrivateServers): Promise<Record<string, string>> {
+async function serverVersions(servers: PrivateServers): Promise<Record<string, string>> {
+  const { postgresql, managementUrl } = servers;
   const [row] = await postgresql.query<{ server_version: string }>('postgres', 'SHOW server_version');
-  return {
-    PostgreSQL: row!.server_version,
-    RabbitMQ: await new BrokerManagement(managementUrl, '/').version(),
-  };
+  const broker = new BrokerManagement(managementUrl, '/');
+  return { PostgreSQL: row!.server_version, RabbitMQ: await broker.version() };
 }
 
 runMain(main);

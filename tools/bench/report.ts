@@ -8,21 +8,7 @@ import { barChart } from './chart.ts';
 import { type ComparisonResult, type ContestResult, formatFigure } from './contest.ts';
 
 /** Everything of one run, as docs/benchmarks/results.json keeps it. */
-export interface RunResults {
-  readonly measuredAt: string;
-  readonly commit: string;
-  readonly command: string;
-  readonly machine: Machine;
-  readonly versions: Readonly<Record<string, string>>;
-  readonly benchmarks: readonly BenchmarkResult[];
-}
-
-export interface Machine {
-  readonly cpu: string;
-  readonly cores: number;
-  readonly memoryGib: number;
-  readonly system: string;
-}
+type RunResults = ReturnType<typeof describeRun>;
 
 export interface BenchmarkResult {
   readonly id: string;
@@ -30,6 +16,7 @@ export interface BenchmarkResult {
   readonly result: ContestResult;
 }
 
+const GIT_OPTIONS = { cwd: WORKSPACE, encoding: 'utf8' } as const;
 const PAGE = join(WORKSPACE, 'docs/performance.md');
 const RESULTS_BEGIN = '<!-- benchmark results: written by npm run bench -->';
 const RESULTS_END = '<!-- end of benchmark results -->';
@@ -38,16 +25,10 @@ const RESULTS_END = '<!-- end of benchmark results -->';
 export function markdownResults({ machine, versions, ...run }: RunResults): string {
   const tools = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   const rows = run.benchmarks.flatMap(({ id, result }) =>
-    result.comparisons.map(({ title, goal, ratio, met }) => {
-      const spread = `${ratio.median.toFixed(2)}× (${ratio.min.toFixed(2)}–${ratio.max.toFixed(2)})`;
-      const cells = [
-        `[${id}](benchmarks/${id}.svg)`,
-        title,
-        goalText({ goal }),
-        spread,
-        met ? 'met' : '**not met**',
-      ];
-      return `| ${cells.join(' | ')} |`;
+    result.comparisons.map((comparison) => {
+      const { title, met } = comparison;
+      const goal = goalText(comparison);
+      return `| [${id}](benchmarks/${id}.svg) | ${title} | ${goal} | ${ratioText(comparison)} | ${met ? 'met' : '**not met**'} |`;
     }),
   );
   const sides = run.benchmarks.map(({ id, title, result }) => {
@@ -73,18 +54,20 @@ export function goalText({ goal }: Pick<ComparisonResult, 'goal'>): string {
   return 'atLeast' in goal ? `≥ ${goal.atLeast}×` : `≤ ${goal.atMost}×`;
 }
 
+/** `0.91× (0.85–0.97)` */
+export function ratioText({ ratio }: Pick<ComparisonResult, 'ratio'>): string {
+  return `${ratio.median.toFixed(2)}× (${ratio.min.toFixed(2)}–${ratio.max.toFixed(2)})`;
+}
+
 /** Describes this machine, the versions and the commit, around the results. */
 export function describeRun(
   benchmarks: readonly BenchmarkResult[],
   servers: Readonly<Record<string, string>>,
-): RunResults {
+) {
   const [cpu] = cpus();
   return {
     measuredAt: new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC',
-    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
-      cwd: WORKSPACE,
-      encoding: 'utf8',
-    }).trim(),
+    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], GIT_OPTIONS).trim(),
     command: ['npm run bench', ...process.argv.slice(2)].join(' '),
     machine: {
       cpu: cpu?.model.trim() ?? 'unknown',
@@ -98,16 +81,12 @@ export function describeRun(
 }
 
 function packageVersions(): Record<string, string> {
-  const { dependencies, devDependencies } = JSON.parse(
-    readFileSync(join(WORKSPACE, 'package.json'), 'utf8'),
-  ) as {
-    dependencies: Record<string, string>;
-    devDependencies: Record<string, string>;
-  };
+  const manifest = readFileSync(join(WORKSPACE, 'package.json'), 'utf8');
+  const { dependencies, devDependencies } = JSON.parse(manifest) as Record<string, Record<string, string>>;
   return {
-    NestJS: dependencies['@nestjs/core']!,
-    pg: dependencies['pg']!,
-    'oidc-provider': devDependencies['oidc-provider']!,
+    NestJS: dependencies!['@nestjs/core']!,
+    pg: dependencies!['pg']!,
+    'oidc-provider': devDependencies!['oidc-provider']!,
   };
 }
 

@@ -114,13 +114,13 @@ function resolver(bundler: PluginBuild): (asked: OnResolveArgs) => Promise<OnRes
     });
     return found.errors.length > 0 ? external : found;
   };
-  // The answer is the same for all files of a folder; asking is what takes the time.
+  // The result is the same for all files of a folder, and resolving takes long.
   const known = new Map<string, Promise<OnResolveResult>>();
   return async (asked) => {
     if (asked.pluginData === RESOLVING || !isPackage(asked.path)) return undefined;
     const key = JSON.stringify([asked.resolveDir, asked.path]);
-    const answer = known.get(key) ?? resolve(asked);
-    known.set(key, answer);
-    return answer;
+    const result = known.get(key) ?? resolve(asked);
+    known.set(key, result);
+    return result;
   };
 }

@@ -15,7 +15,7 @@ export interface ChaosArguments {
 
 const DESCRIPTION =
   'Starts PostgreSQL, RabbitMQ and two replicas of each service, breaks them while callers use them, and compares what was ' +
-  'acknowledged with what is there. Ends with 1 when anything was lost, done twice, out of order or answered wrongly.';
+  'acknowledged with what is there. Ends with 1 when anything was lost, done twice, out of order or got a wrong response.';
 
 /** @throws {ArgumentsError} on an unknown flag or an impossible value. @param randomSeed used when none is named */
 export function parseChaosArguments(args: readonly string[], randomSeed: number): ChaosArguments {

@@ -2,23 +2,15 @@ import { findFreePorts } from '#platform/ports.ts';
 import { trySignal } from '#platform/process-identity.ts';
 import { type Program, SERVICE_NAMES } from '#platform/programs.ts';
 import type { Variables } from '#platform/state-folder.ts';
-import { throughPort } from '#platform/tcp-proxy.ts';
+import { TcpProxy, throughPort } from '#platform/tcp-proxy.ts';
 import { PrivateServers, type TestPlatform } from '#platform/test-platform.ts';
-import { Network, REPLICA_NAMES } from './network.ts';
-import type { ReplicaName } from './plan.ts';
+import { Balancer } from './balancer.ts';
+import { DEPENDENCIES, type Dependency, labelOf, REPLICA_NAMES, type ReplicaName } from './plan.ts';
 
 /** How long a stopping service stays reachable. A multiple of the balancer's probe interval. */
 const SHUTDOWN_GRACE_MS = 1_500;
 /** Shorter than a caller's patience, so that callers hear 504 instead of giving up. */
 const REQUEST_TIMEOUT_MS = 8_000;
-
-/** What a run is made from. */
-export interface ClusterOptions {
-  /** Folder that holds the bundles; what is in `dist` is built first. */
-  readonly dist: string;
-  /** Told of each step that is done. */
-  readonly report: (step: string) => void;
-}
 
 /** One of the two places of a service. */
 export interface Replica {
@@ -27,39 +19,38 @@ export interface Replica {
   readonly program: Program;
 }
 
-/** A whole platform: servers, neighbours, two replicas of each service, balancers before and breakable wires behind them. */
+/** A whole platform: servers, neighbours, two replicas of each service, balancers in front of them and breakable wires behind them. */
 export class Cluster {
   readonly servers: PrivateServers;
   readonly platform: TestPlatform;
-  readonly network = new Network();
   readonly replicas: Replica[] = [];
-  /** Processes of servers that stand still. */
-  readonly #frozen = new Set<number>();
-  readonly #report: (step: string) => void;
+  readonly #proxies = new Map<string, TcpProxy>();
+  readonly #balancers: Balancer[] = [];
+  readonly #frozenPids = new Set<number>();
 
-  private constructor(servers: PrivateServers, platform: TestPlatform, report: (step: string) => void) {
+  private constructor(servers: PrivateServers, platform: TestPlatform) {
     this.servers = servers;
     this.platform = platform;
-    this.#report = report;
   }
 
-  /** A cluster of which only the servers run; whoever opened it has to `stop()` it, even if `start()` fails. */
-  static async open({ dist, report }: ClusterOptions): Promise<Cluster> {
-    const servers = await PrivateServers.open(
-      { dist, ...(dist === 'dist' ? {} : { projectRoots: [] }) },
-      report,
-    );
-    return new Cluster(servers, await servers.createPlatform(), report);
+  /**
+   * A cluster of which only the servers run; whoever opened it has to `stop()` it, even if `start()` fails.
+   * @param dist folder that holds the bundles; what is in `dist` is built first
+   */
+  static async open(dist: string, report: (step: string) => void): Promise<Cluster> {
+    const build = dist === 'dist' ? {} : { projectRoots: [] };
+    const servers = await PrivateServers.open({ dist, ...build }, report);
+    return new Cluster(servers, await servers.createPlatform());
   }
 
-  async start(): Promise<void> {
+  async start(report: (step: string) => void): Promise<void> {
     const { platform } = this;
     await Promise.all(SERVICE_NAMES.map((name) => platform.migrate(name)));
-    this.#report('databases are migrated');
+    report('databases are migrated');
     await platform.startNeighbours();
     await this.#openNetwork();
     await Promise.all(this.replicas.map(({ program }) => program.start()));
-    this.#report(`${this.replicas.length} replicas are ready`);
+    report(`${this.replicas.length} replicas are ready`);
   }
 
   replica(name: ReplicaName): Replica {
@@ -68,79 +59,84 @@ export class Cluster {
     return found;
   }
 
-  /** Has processes stand still. Gives how many there were. */
+  /** The proxy between a replica and a server. */
+  proxy(name: ReplicaName, dependency: Dependency): TcpProxy {
+    const found = this.#proxies.get(`${labelOf(name)} ${dependency}`);
+    if (found === undefined) throw new Error(`no proxy between ${labelOf(name)} and ${dependency}`);
+    return found;
+  }
+
+  /** True when every replica would get requests from its balancer now. */
+  isBalanced(): boolean {
+    const ready = this.#balancers.reduce((sum, balancer) => sum + balancer.readyCount, 0);
+    return ready === this.replicas.length;
+  }
+
+  /** Stops processes until `thaw()`. Returns how many there were. */
   freeze(pids: readonly number[]): number {
     const stopped = pids.filter((pid) => trySignal(pid, 'SIGSTOP'));
-    for (const pid of stopped) this.#frozen.add(pid);
+    for (const pid of stopped) this.#frozenPids.add(pid);
     return stopped.length;
   }
 
-  /** Has whatever stands still go on. */
   thaw(): void {
-    for (const pid of this.#frozen) trySignal(pid, 'SIGCONT');
-    this.#frozen.clear();
+    for (const pid of this.#frozenPids) trySignal(pid, 'SIGCONT');
+    this.#frozenPids.clear();
   }
 
-  /** Ends everything. Nobody may be left standing still: a stopped process hears of nothing. */
+  /** Ends everything. It thaws first because a stopped process hears of nothing. */
   async stop(): Promise<void> {
     this.thaw();
-    await this.network.close();
+    await Promise.all([...this.#balancers, ...this.#proxies.values()].map((part) => part.stop()));
     await this.servers.close();
   }
 
   async #openNetwork(): Promise<void> {
     const { ports } = this.platform.settings;
     const { postgresql, rabbitmq } = this.servers;
-    await this.network.openProxies({
-      database: postgresql.port,
-      broker: rabbitmq.ports.amqp,
-      auth: ports.auth,
-    });
+    const targets = { database: postgresql.port, broker: rabbitmq.ports.amqp, auth: ports.auth };
     const own = await findFreePorts(2 * REPLICA_NAMES.length);
     for (const [index, name] of REPLICA_NAMES.entries()) {
       const [port = 0, metricsPort = 0] = own.slice(2 * index);
       const label = labelOf(name);
-      const variables = this.#variables(name, port, metricsPort);
-      this.replicas.push({
-        name,
-        label,
-        program: this.platform.makeService(name.service, { name: label, variables }),
-      });
+      for (const dependency of DEPENDENCIES[name.service]) {
+        const proxy = new TcpProxy(() => ({ host: '127.0.0.1', port: targets[dependency] }));
+        await proxy.listen(0);
+        this.#proxies.set(`${label} ${dependency}`, proxy);
+      }
+      const variables = {
+        PORT: String(port),
+        METRICS_PORT: String(metricsPort),
+        SHUTDOWN_GRACE_MS: String(SHUTDOWN_GRACE_MS),
+        ...this.#addressesThroughProxies(name),
+      };
+      const program = this.platform.makeService(name.service, { name: label, variables });
+      this.replicas.push({ name, label, program });
     }
     for (const service of SERVICE_NAMES) {
-      const endpoints = this.replicas.filter(({ name }) => name.service === service);
-      await this.network.openBalancer(
-        service,
-        ports[service],
-        endpoints.map(({ program }) => program),
-      );
+      const replicas = this.replicas.filter(({ name }) => name.service === service);
+      const replicaPorts = replicas.map(({ program }) => program.port);
+      const balancer = new Balancer(service, replicaPorts);
+      this.#balancers.push(balancer);
+      await balancer.listen(ports[service]);
     }
   }
 
-  /** Its own ports, and its own proxies to the servers. */
-  #variables(name: ReplicaName, port: number, metricsPort: number): Variables {
-    const { settings } = this.platform;
-    const through = (dependency: 'database' | 'broker' | 'auth', url: string): string =>
-      throughPort(url, this.network.proxy(name, dependency).port);
-    return {
-      PORT: String(port),
-      METRICS_PORT: String(metricsPort),
-      SHUTDOWN_GRACE_MS: String(SHUTDOWN_GRACE_MS),
-      DATABASE_URL: through('database', settings.databases[name.service].app),
-      ...(name.service === 'auth'
-        ? {}
-        : { AUTH_SERVICE_URL: new URL(through('auth', this.platform.url('auth'))).origin }),
-      ...(name.service === 'task'
-        ? {
-            RABBITMQ_MAIN_URL: through('broker', settings.mainBusUrl),
-            RABBITMQ_SCHEDULING_URL: through('broker', settings.schedulingBusUrl),
-            REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
-          }
-        : {}),
+  #addressesThroughProxies(name: ReplicaName): Variables {
+    const { databases, mainBusUrl, schedulingBusUrl } = this.platform.settings;
+    const variables: Readonly<Record<Dependency, (through: (url: string) => string) => Variables>> = {
+      database: (through) => ({ DATABASE_URL: through(databases[name.service].app) }),
+      auth: (through) => ({ AUTH_SERVICE_URL: new URL(through(this.platform.url('auth'))).origin }),
+      broker: (through) => ({
+        RABBITMQ_MAIN_URL: through(mainBusUrl),
+        RABBITMQ_SCHEDULING_URL: through(schedulingBusUrl),
+        REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
+      }),
     };
+    const chosen = DEPENDENCIES[name.service].map((dependency) => {
+      const { port } = this.proxy(name, dependency);
+      return variables[dependency]((url) => throughPort(url, port));
+    });
+    return Object.assign({}, ...chosen) as Variables;
   }
-}
-
-function labelOf({ service, letter }: ReplicaName): string {
-  return `${service}-${letter}`;
 }

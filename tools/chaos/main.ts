@@ -22,7 +22,7 @@ async function main(): Promise<void> {
   const report = (line: string): void =>
     console.log(`${((performance.now() - startedAtMs) / 1000).toFixed(1).padStart(7)} s  ${line}`);
   report(`seed ${args.seed}, ${args.rounds} rounds, build in ${args.dist}`);
-  const cluster = await Cluster.open({ dist: args.dist, report });
+  const cluster = await Cluster.open(args.dist, report);
   onEndSignal(() => void cluster.stop().finally(() => process.exit(130)));
   try {
     const result = await runChaos(cluster, { ...args, report });

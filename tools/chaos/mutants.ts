@@ -36,7 +36,7 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'no-inbox',
     bundle: TASK,
-    original: 'return this.findAnswer(transaction, entry);',
+    original: 'return applied?.response ?? null;',
     mistake: '',
     faults: 'kill-replica',
     caughtBy: /took effect \d+ times/,
@@ -52,8 +52,8 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'acknowledge-before-commit',
     bundle: TASK,
-    original: 'const settlement = await handling;',
-    mistake: 'const settlement = "ack";',
+    original: 'const settlement = await this.options.handle(message);',
+    mistake: 'const settlement = "ack"; void this.options.handle(message);',
     faults: 'kill-starved-replica',
     caughtBy: /lost: /,
   },
@@ -62,7 +62,7 @@ const MUTANTS: readonly Mutant[] = [
     bundle: TASK,
     original: 'const deadlineMs = HTTP_STORE_DEADLINE_MS;',
     mistake:
-      'const deadlineMs = HTTP_STORE_DEADLINE_MS; for (const { envelope } of messages) await this.publisher.publishEnvelope(envelope);',
+      'const deadlineMs = HTTP_STORE_DEADLINE_MS; const { sent } = await this.relay.relayPass.publish(messages); if (sent.length < messages.length) throw new Error("not published");',
     faults: 'database-kill,broker-kill',
     caughtBy: /did not happen|has \d+ events|replicas acknowledged a schedule/,
   },
@@ -99,7 +99,7 @@ function isCaught(mutant: Mutant): boolean {
   return isNoticed;
 }
 
-/** @throws {Error} when the line to break is not there exactly once: the build has changed */
+/** @throws {Error} when the code to break is not there exactly once: the build has changed */
 function breakCopy({ bundle, original, mistake, name }: Mutant, target: string): void {
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target, { recursive: true });
@@ -108,7 +108,7 @@ function breakCopy({ bundle, original, mistake, name }: Mutant, target: string):
   const file = join(target, bundle);
   const parts = readFileSync(file, 'utf8').split(original);
   if (parts.length !== 2)
-    throw new Error(`${name}: the line to break stands in ${bundle} ${parts.length - 1} times`);
+    throw new Error(`${name}: the code to break occurs in ${bundle} ${parts.length - 1} times`);
   writeFileSync(file, parts.join(mistake));
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import amqp from 'amqplib';
 import type { BusName, TestPlatform } from '#platform/test-platform.ts';
 import type { BusinessUnitChange } from './load/journal.ts';
@@ -12,19 +13,18 @@ export interface PublishedMessage {
 /** Holds a copy of every event. */
 export const COPIES_QUEUE = 'chaos.copies';
 const NAMESPACE = 'Platform.Contracts';
-const EXCHANGES: Readonly<Record<BusName, readonly string[]>> = {
-  main: ['IBusinessUnitChangeV1', 'ScheduleCreatedEvent', 'TaskInstanceCompletedEvent'],
-  scheduling: ['ITaskInstanceGenerationRequested', 'IScheduleCreatedEvent', 'ScheduledMessageEvent'],
-};
-const BUSES: readonly BusName[] = ['main', 'scheduling'];
+const EVENTS: readonly [BusName, readonly string[]][] = [
+  ['main', ['IBusinessUnitChangeV1', 'ScheduleCreatedEvent', 'TaskInstanceCompletedEvent']],
+  ['scheduling', ['ITaskInstanceGenerationRequested', 'IScheduleCreatedEvent', 'ScheduledMessageEvent']],
+];
 const IDLE_MS = 1_500;
 
 /** Has a durable quorum queue on each bus take a copy of every event, in the order in which they were published. */
 export async function copyPublishedMessages(platform: TestPlatform): Promise<void> {
-  for (const bus of BUSES) {
+  for (const [bus, names] of EVENTS) {
     await withChannel(platform, bus, async (channel) => {
       await channel.assertQueue(COPIES_QUEUE, { durable: true, arguments: { 'x-queue-type': 'quorum' } });
-      for (const name of EXCHANGES[bus]) {
+      for (const name of names) {
         const exchange = `${NAMESPACE}:${name}`;
         await channel.assertExchange(exchange, 'fanout', { durable: true });
         await channel.bindQueue(COPIES_QUEUE, exchange, '');
@@ -36,24 +36,17 @@ export async function copyPublishedMessages(platform: TestPlatform): Promise<voi
 /** Takes every copy: first of the main bus, then of the scheduling bus. */
 export async function readPublishedMessages(platform: TestPlatform): Promise<PublishedMessage[]> {
   const found: PublishedMessage[] = [];
-  for (const bus of BUSES) {
+  for (const [bus] of EVENTS) {
     await withChannel(platform, bus, async (channel) => {
       let lastAtMs = performance.now();
-      await channel.consume(
-        COPIES_QUEUE,
-        (delivery) => {
-          lastAtMs = performance.now();
-          if (delivery !== null) found.push(readMessage(delivery));
-        },
-        { noAck: true },
-      );
-      await new Promise<void>((resolve) => {
-        const timer = setInterval(() => {
-          if (performance.now() - lastAtMs < IDLE_MS) return;
-          clearInterval(timer);
-          resolve();
-        }, 100);
-      });
+      const take = (delivery: amqp.ConsumeMessage | null): void => {
+        lastAtMs = performance.now();
+        if (delivery === null) return;
+        const { messageId, message } = JSON.parse(delivery.content.toString()) as PublishedMessage;
+        found.push({ name: delivery.fields.exchange.slice(NAMESPACE.length + 1), messageId, message });
+      };
+      await channel.consume(COPIES_QUEUE, take, { noAck: true });
+      while (performance.now() - lastAtMs < IDLE_MS) await delay(100);
     });
   }
   return found;
@@ -77,21 +70,14 @@ export async function republishChange(platform: TestPlatform, change: BusinessUn
   });
 }
 
-function readMessage({ content, fields }: amqp.ConsumeMessage): PublishedMessage {
-  const envelope = JSON.parse(content.toString()) as Pick<PublishedMessage, 'messageId' | 'message'>;
-  const name = fields.exchange.slice(NAMESPACE.length + 1);
-  return { name, messageId: envelope.messageId, message: envelope.message };
-}
-
 async function withChannel(
   { settings }: TestPlatform,
   bus: BusName,
   work: (channel: amqp.ConfirmChannel) => Promise<void>,
 ): Promise<void> {
-  const connection = await amqp.connect(bus === 'main' ? settings.mainBusUrl : settings.schedulingBusUrl, {
-    timeout: 5_000,
-  });
-  // A connection that breaks fails what is being done on it, which is where it is noticed.
+  const url = bus === 'main' ? settings.mainBusUrl : settings.schedulingBusUrl;
+  const connection = await amqp.connect(url, { timeout: 5_000 });
+  // A broken connection also fails what is being done on it.
   connection.on('error', () => undefined);
   try {
     const channel = await connection.createConfirmChannel();

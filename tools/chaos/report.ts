@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Check } from './audit/check.ts';
-import { describeFault, FAULT_KINDS } from './plan.ts';
+import { describeFault, FAULT_KINDS, seconds } from './plan.ts';
 import type { RoundResult, RunResult } from './run.ts';
 
 /** True when nothing was lost, done twice or otherwise wrong. */
@@ -21,7 +21,7 @@ export function renderReport(result: RunResult): string {
     ...table(['what', 'acknowledged', 'audited', 'lost', 'twice', 'other'], result.checks.map(checkRow)),
     '',
     `${result.attempts} requests, ${result.lostResponses} responses thrown away by their callers, ${result.repeatedMessages} messages published twice; ` +
-      `a revoked token was taken for ${(result.slowestRevocationMs / 1000).toFixed(1)} s at most; drained after ${(result.drainedAfterMs / 1000).toFixed(1)} s`,
+      `a revoked token was accepted for ${seconds(result.slowestRevocationMs)} at most; drained after ${seconds(result.drainedAfterMs)}`,
     '',
     ...findings,
     isClean(result)
@@ -30,7 +30,7 @@ export function renderReport(result: RunResult): string {
   ].join('\n');
 }
 
-/** Keeps everything as JSON under `folder`, and gives the file's name. @param dist the build that was run */
+/** Keeps everything as JSON under `folder`, and returns the file's name. @param dist the build that was run */
 export function saveResult(folder: string, dist: string, result: RunResult): string {
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `${basename(dist)}-seed-${result.seed}-rounds-${result.rounds.length}.json`);
@@ -44,7 +44,6 @@ function faultRows(rounds: readonly RoundResult[]): string[][] {
     const of = rounds.filter(({ fault }) => fault.kind === kind);
     if (of.length === 0) return [];
     const times = of.map(({ recoveredAfterMs }) => recoveredAfterMs).sort((left, right) => left - right);
-    const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
     const median = seconds(times[Math.floor(times.length / 2)] ?? 0);
     const injected = of.filter(({ proof }) => proof !== null).length;
     return [[kind, String(injected), `${median} / ${seconds(times.at(-1) ?? 0)}`]];

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { auditRun } from './audit/audit.ts';
-import type { Check } from './audit/check.ts';
-import { gatherFacts, readOutbox, readQueues, watchApplications } from './audit/gather.ts';
+import { countRows, gatherFacts, readQueues, WATCH_APPLICATIONS } from './audit/gather.ts';
 import { auditLogs, auditTokens, auditTraffic } from './audit/replicas.ts';
 import type { Cluster } from './cluster.ts';
 import { injectFault } from './faults.ts';
+import type { Journal } from './load/journal.ts';
 import { Load } from './load/load.ts';
 import { pauseTriggers, plantTriggers } from './load/tasks.ts';
-import { describeFault, type FaultKind, planFaults, type PlannedFault } from './plan.ts';
+import { describeFault, type FaultKind, planFaults, type PlannedFault, seconds } from './plan.ts';
 import { copyPublishedMessages } from './published-messages.ts';
 
 export interface RunOptions {
@@ -19,28 +19,8 @@ export interface RunOptions {
   readonly report: (line: string) => void;
 }
 
-/** One round as it went. */
-export interface RoundResult {
-  readonly fault: PlannedFault;
-  /** What was seen of the fault from outside; null: it could not be injected. */
-  readonly proof: string | null;
-  /** From the end of the fault until every replica was ready again. */
-  readonly recoveredAfterMs: number;
-  readonly acknowledged: number;
-}
-
-export interface RunResult {
-  readonly seed: number;
-  readonly rounds: readonly RoundResult[];
-  readonly checks: readonly Check[];
-  readonly outcomes: Readonly<Record<string, number>>;
-  readonly longestMs: Readonly<Record<string, number>>;
-  readonly attempts: number;
-  readonly lostResponses: number;
-  readonly repeatedMessages: number;
-  readonly slowestRevocationMs: number;
-  readonly drainedAfterMs: number;
-}
+export type RoundResult = Awaited<ReturnType<typeof runRound>>;
+export type RunResult = Awaited<ReturnType<typeof runChaos>>;
 
 const WARM_UP_MS = 2_000;
 const BETWEEN_ROUNDS_MS = 1_500;
@@ -50,11 +30,11 @@ const RECOVERY_LIMIT_MS = 60_000;
 const DRAIN_LIMIT_MS = 300_000;
 
 /** Brings a platform up, breaks it round after round under load, and audits what is left. The platform is gone afterwards. */
-export async function runChaos(cluster: Cluster, options: RunOptions): Promise<RunResult> {
+export async function runChaos(cluster: Cluster, options: RunOptions) {
   const { report, seed } = options;
-  await cluster.start();
+  await cluster.start(report);
   const { platform } = cluster;
-  await watchApplications(platform);
+  await platform.query('task', ...WATCH_APPLICATIONS);
   await copyPublishedMessages(platform);
   const load = await Load.prepare(platform, seed);
   load.start(platform);
@@ -63,104 +43,97 @@ export async function runChaos(cluster: Cluster, options: RunOptions): Promise<R
   const endsAtMs = performance.now() + options.durationMs;
   for (const fault of planFaults(seed, options.rounds, options.faults)) {
     if (performance.now() > endsAtMs) break;
-    rounds.push(await runRound(cluster, load, fault));
-    report(describeRound(rounds.at(-1) as RoundResult, options.rounds));
+    const round = await runRound(cluster, load, fault);
+    rounds.push(round);
+    report(describeRound(round, options.rounds));
   }
   await load.finish();
   const drainedAfterMs = await drain(platform);
   report(`load ended, drained after ${seconds(drainedAfterMs)}`);
-  const facts = await gatherFacts(platform);
-  const { journal, traffic } = load;
-  const checks = [
-    ...auditRun(journal, facts),
+  const checks = await auditAll(cluster, load, rounds);
+  const { attempts, lostResponses, outcomes, longestMs } = load.traffic;
+  const { repeatedMessages, slowestRevocationMs } = load.journal;
+  return {
+    ...{ seed, rounds, checks, attempts, lostResponses, repeatedMessages, slowestRevocationMs },
+    drainedAfterMs,
+    outcomes: Object.fromEntries(outcomes),
+    longestMs: Object.fromEntries(longestMs),
+  };
+}
+
+async function auditAll(cluster: Cluster, { journal, traffic }: Load, rounds: readonly RoundResult[]) {
+  return [
+    ...auditRun(journal, await gatherFacts(cluster.platform)),
     await auditTokens(cluster, journal),
     auditLogs(cluster, journal),
     auditTraffic(traffic, rounds),
   ];
-  return {
-    seed,
-    rounds,
-    checks,
-    outcomes: Object.fromEntries(traffic.outcomes),
-    longestMs: Object.fromEntries(traffic.longestMs),
-    attempts: traffic.attempts,
-    lostResponses: traffic.lostResponses,
-    repeatedMessages: journal.repeatedMessages,
-    slowestRevocationMs: journal.slowestRevocationMs,
-    drainedAfterMs,
-  };
 }
 
-async function runRound(cluster: Cluster, load: Load, fault: PlannedFault): Promise<RoundResult> {
-  const before = load.journal.acknowledged;
-  await plantTriggers(cluster.platform, load.journal, TRIGGERS_PER_ROUND);
-  load.traffic.phase = fault.kind;
-  let proof: string | null = null;
-  try {
-    proof = await injectFault({ cluster, load }, fault);
-  } catch (error) {
-    load.journal.violations.push(`round ${fault.round}, ${describeFault(fault)}: ${String(error)}`);
-  }
+async function runRound(cluster: Cluster, load: Load, fault: PlannedFault) {
+  const { journal, traffic } = load;
+  const before = journal.acknowledged;
+  await plantTriggers(cluster.platform, journal, TRIGGERS_PER_ROUND);
+  traffic.phase = fault.kind;
+  // What was seen of the fault from outside; null: it could not be injected.
+  const proof = await injectFault({ cluster, load, fault }).catch((error: unknown) => {
+    journal.violations.push(`round ${fault.round}, ${describeFault(fault)}: ${String(error)}`);
+    return null;
+  });
   const healedAtMs = performance.now();
-  await untilHealthy(cluster, load, fault);
+  await untilHealthy(cluster, journal, fault);
   const recoveredAfterMs = performance.now() - healedAtMs;
-  load.traffic.phase = `after ${fault.kind}`;
+  traffic.phase = `after ${fault.kind}`;
   await delay(BETWEEN_ROUNDS_MS);
-  return { fault, proof, recoveredAfterMs, acknowledged: load.journal.acknowledged - before };
+  return { fault, proof, recoveredAfterMs, acknowledged: journal.acknowledged - before };
 }
 
-/** Waits until every replica says that it is ready, and the balancers know. A replica that ended on its own is a finding. */
-async function untilHealthy(cluster: Cluster, load: Load, fault: PlannedFault): Promise<void> {
-  const deadline = performance.now() + RECOVERY_LIMIT_MS;
-  for (;;) {
-    const states = await Promise.all(cluster.replicas.map(({ program }) => program.isReady()));
-    if (states.every(Boolean) && cluster.network.readyCount === cluster.replicas.length) return;
-    for (const { label, program } of cluster.replicas) {
+/** Waits until every replica says that it is ready, and the balancers know. A replica that ended by itself is a finding. */
+async function untilHealthy(cluster: Cluster, journal: Journal, fault: PlannedFault): Promise<void> {
+  const { replicas } = cluster;
+  let unready: string[] = [];
+  const isHealthy = await until(100, RECOVERY_LIMIT_MS, async () => {
+    const states = await Promise.all(replicas.map(({ program }) => program.isReady()));
+    unready = replicas.filter((_, index) => states[index] === false).map(({ label }) => label);
+    for (const { label, program } of replicas) {
       if (!program.hasEnded()) continue;
-      load.journal.violations.push(`${label} ended by itself during ${describeFault(fault)}`);
+      journal.violations.push(`${label} ended by itself during ${describeFault(fault)}`);
       await program.spawn();
     }
-    if (performance.now() > deadline) {
-      const unready = cluster.replicas
-        .filter((_, index) => states[index] === false)
-        .map(({ label }) => label);
-      load.journal.violations.push(
-        `not ready ${seconds(RECOVERY_LIMIT_MS)} after ${describeFault(fault)}: ${unready.join(', ')}`,
-      );
-      return;
-    }
-    await delay(100);
-  }
+    return unready.length === 0 && cluster.isBalanced();
+  });
+  if (isHealthy) return;
+  const after = `${seconds(RECOVERY_LIMIT_MS)} after ${describeFault(fault)}`;
+  journal.violations.push(`not ready ${after}: ${unready.join(', ')}`);
 }
 
-/** Ends the fires and waits until nothing is on its way: no due trigger, no outbox row, no message. Gives how long that took. */
+/** Ends the fires and waits until nothing is on its way: no due trigger, no outbox row, no message. Returns how long that took. */
 async function drain(platform: TestPlatform): Promise<number> {
   const startedAtMs = performance.now();
-  await untilNothingIsDue(platform);
+  const isDue = `WHERE state = 'WAITING' AND next_fire_at <= now()`;
+  await until(200, RECOVERY_LIMIT_MS, async () => (await countRows(platform, 'triggers', isDue)) === 0);
   await pauseTriggers(platform);
   let quiet = 0;
-  // The broker's counts are seconds old: several times in a row, then.
-  while (quiet < 4 && performance.now() - startedAtMs < DRAIN_LIMIT_MS) {
+  // The broker's counts are seconds old, so they have to be zero several times in a row.
+  await until(1_500, DRAIN_LIMIT_MS, async () => {
     const queues = await readQueues(platform);
     const isQuiet =
-      (await readOutbox(platform)) === 0 &&
+      (await countRows(platform, 'outbox')) === 0 &&
       queues.every(({ name, messages }) => messages === 0 || /_(error|skipped)$/.test(name));
     quiet = isQuiet ? quiet + 1 : 0;
-    await delay(1_500);
-  }
+    return quiet === 4;
+  });
   return performance.now() - startedAtMs;
 }
 
-async function untilNothingIsDue(platform: TestPlatform): Promise<void> {
-  const deadline = performance.now() + RECOVERY_LIMIT_MS;
-  for (;;) {
-    const [row] = await platform.query<{ due: number }>(
-      'task',
-      `SELECT count(*)::int AS due FROM task.triggers WHERE state = 'WAITING' AND next_fire_at <= now()`,
-    );
-    if (row?.due === 0 || performance.now() > deadline) return;
-    await delay(200);
+/** Repeats `probe` until it is true, or the limit has passed: then false. */
+async function until(intervalMs: number, limitMs: number, probe: () => Promise<boolean>): Promise<boolean> {
+  const deadline = performance.now() + limitMs;
+  while (!(await probe())) {
+    if (performance.now() > deadline) return false;
+    await delay(intervalMs);
   }
+  return true;
 }
 
 function describeRound(
@@ -171,8 +144,4 @@ function describeRound(
   const number = String(fault.round).padStart(String(rounds).length);
   const what = `${describeFault(fault)}: ${proof ?? 'not injected'}`;
   return `${mark} ${number}/${rounds} ${what}; ready after ${seconds(recoveredAfterMs)}, ${acknowledged} acknowledged`;
-}
-
-function seconds(ms: number): string {
-  return `${(ms / 1000).toFixed(1)} s`;
 }

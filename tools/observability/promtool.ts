@@ -11,7 +11,7 @@ export function findPromtool(): string | null {
   return findOnPath('promtool') ?? (existsSync(UNPACKED) ? UNPACKED : null);
 }
 
-/** Runs it and gives what it printed. @throws {Error} with its output when it finds fault */
+/** Runs it and returns what it printed. @throws {Error} with its output when it finds fault */
 export function promtool(program: string, ...args: string[]): string {
   return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }

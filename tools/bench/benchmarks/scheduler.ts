@@ -1,7 +1,8 @@
+import type { Program } from '#platform/programs.ts';
 import type { PrivateServers } from '#platform/test-platform.ts';
-import { type Benchmark, closing, type Comparison, type Contestant } from '../contest.ts';
+import { type Benchmark, closing, type Comparison, type Contestant, firstAgainstSecond } from '../contest.ts';
 import { runSql } from '../load.ts';
-import { measureAt, startTaskParts } from '../measured-program.ts';
+import { measureAt, measuredBy, startMeasuredProgram, startTaskParts } from '../measured-program.ts';
 
 const SMALL = 10_000;
 const LARGE = 1_000_000;
@@ -30,53 +31,46 @@ const makeDue = (size: number, round: number): string => `
   UPDATE task.triggers SET next_fire_at = now() - facility_id % 30000 * interval '1 millisecond'
   WHERE facility_id IN (SELECT 1 + (${round} * 7 + n * ${Math.floor(size / DUE)}) % ${size} FROM generate_series(1, ${DUE}) AS n)`;
 
-/** One trigger table with everybody who fires from it. */
-class Table {
-  readonly #size: number;
-  readonly #ownerUrl: string;
-  #round = 0;
+/** Fires per second of some programs, from the moment that everything is due. */
+type MeasureFires = (programs: readonly Program[]) => Promise<number>;
 
-  constructor(size: number, ownerUrl: string) {
-    this.#size = size;
-    this.#ownerUrl = ownerUrl;
-  }
-
-  async fillTriggers(): Promise<void> {
-    await runSql(this.#ownerUrl, fillTriggers(this.#size), 'VACUUM ANALYZE task.triggers');
-  }
-
-  /** Fires per second of these programs together, from the moment that everything is due. */
-  async measure(programs: readonly { readonly url: string }[]): Promise<number> {
-    this.#round += 1;
-    await runSql(
-      this.#ownerUrl,
-      makeDue(this.#size, this.#round),
-      'VACUUM ANALYZE task.triggers',
-      'TRUNCATE task.outbox',
-    );
+/** Fills the trigger table of a database. */
+async function fillTable(ownerUrl: string, size: number): Promise<MeasureFires> {
+  await runSql(ownerUrl, fillTriggers(size), 'VACUUM ANALYZE task.triggers');
+  let round = 0;
+  return async (programs) => {
+    round += 1;
+    await runSql(ownerUrl, makeDue(size, round), 'VACUUM ANALYZE task.triggers', 'TRUNCATE task.outbox');
     const startedAtMs = performance.now();
     const fired = await Promise.all(programs.map(({ url }) => measureAt(url, 'fire', 0)));
     const tookSeconds = (performance.now() - startedAtMs) / 1_000;
     const total = fired.reduce((sum, each) => sum + each, 0);
     if (total !== DUE) throw new Error(`${total} of ${DUE} due triggers fired`);
     return total / tookSeconds;
-  }
+  };
 }
 
 async function prepareTable(servers: PrivateServers, size: number) {
   const platform = await servers.startPlatform(['auth']);
   await platform.migrate('task');
   const { owner, app } = platform.settings.databases.task;
-  const table = new Table(size, owner);
-  await table.fillTriggers();
+  const measure = await fillTable(owner, size);
   const nodes = size === SMALL ? NODES : 1;
   const bare = { DATABASE_URL: app, MESSAGE_BYTES: String(MESSAGE_BYTES) };
   const ours = await many(nodes, () => startTaskParts(servers, platform));
-  const bares = await many(nodes, () => servers.startPeer('tools/bench/peers/bare-scheduler.ts', bare));
-  return {
-    ...{ table, ours, bares },
-    stop: closing(...ours, ...bares, platform),
+  const bares = await many(nodes, () => startMeasuredProgram(servers, 'bare-scheduler', bare));
+  const programs = {
+    [ONE]: ours.slice(0, 1),
+    [TWO]: ours,
+    [BARE_LOOP]: bares.slice(0, 1),
+    [TWO_BARE_LOOPS]: bares,
   };
+  const contestant = (who: keyof typeof DOES): Contestant => ({
+    name: contestantName(who, size),
+    does: DOES[who],
+    measure: () => measure(programs[who]),
+  });
+  return { contestant, stop: closing(...ours, ...bares, platform) };
 }
 
 async function many<T>(count: number, start: () => Promise<T>): Promise<T[]> {
@@ -105,26 +99,12 @@ export const schedulerFire: Benchmark = {
   async prepare(servers) {
     const small = await prepareTable(servers, SMALL);
     const large = await prepareTable(servers, LARGE);
-    const contestant = (
-      who: keyof typeof DOES,
-      { table }: typeof small,
-      size: number,
-      programs: readonly { readonly url: string }[],
-    ): Contestant => ({
-      name: contestantName(who, size),
-      does: DOES[who],
-      measure: () => table.measure(programs),
-    });
     return {
       unit: 'fires/s',
       maxRounds: 5,
       contestants: [
-        contestant(ONE, small, SMALL, small.ours.slice(0, 1)),
-        contestant(BARE_LOOP, small, SMALL, small.bares.slice(0, 1)),
-        contestant(TWO, small, SMALL, small.ours),
-        contestant(TWO_BARE_LOOPS, small, SMALL, small.bares),
-        contestant(ONE, large, LARGE, large.ours),
-        contestant(BARE_LOOP, large, LARGE, large.bares),
+        ...([ONE, BARE_LOOP, TWO, TWO_BARE_LOOPS] as const).map(small.contestant),
+        ...([ONE, BARE_LOOP] as const).map(large.contestant),
       ],
       comparisons: [
         compare('bare loop, 10⁴', contestantName(ONE, SMALL), contestantName(BARE_LOOP, SMALL), 0.5),
@@ -145,11 +125,6 @@ const SCHEDULES = 1_000;
 const HORIZON_DAYS = 30;
 const INSTANCES = SCHEDULES * HORIZON_DAYS;
 const FACILITY_ID = 501;
-
-const GENERATOR =
-  'the generator of task-service: locks the schedules, evaluates cron and zone, inserts what is not there yet and counts it, notes how far it came, commits';
-const BULK_INSERT =
-  'one INSERT … SELECT over the schedules and a series of days, in the database alone: no cron, no zone, no check for what is there already';
 
 /** Daily at 60 different minutes, in a zone with daylight saving. */
 const FILL_SCHEDULES = `
@@ -178,10 +153,14 @@ export const generation: Benchmark = {
     const { owner, app } = platform.settings.databases.task;
     const program = await startTaskParts(servers, platform);
     await runSql(owner, FILL_SCHEDULES);
-    const ours = program.contestant('generate', GENERATOR);
+    const ours = measuredBy(
+      program,
+      'generate',
+      'the generator of task-service: locks the schedules, evaluates cron and zone, inserts what is not there yet and counts it, notes how far it came, commits',
+    );
     return {
       unit: 'instances/s',
-      contestants: [
+      ...firstAgainstSecond('bulk insert', { atLeast: 0.5 }, [
         {
           ...ours,
           measure: async (seconds) => {
@@ -191,7 +170,7 @@ export const generation: Benchmark = {
         },
         {
           name: 'bulk insert',
-          does: BULK_INSERT,
+          does: 'one INSERT … SELECT over the schedules and a series of days, in the database alone: no cron, no zone, no check for what is there already',
           measure: async () => {
             await runSql(owner, ...RESET);
             const startedAtMs = performance.now();
@@ -199,8 +178,7 @@ export const generation: Benchmark = {
             return INSTANCES / ((performance.now() - startedAtMs) / 1_000);
           },
         },
-      ],
-      comparisons: [{ title: 'bulk insert', of: ours.name, against: 'bulk insert', goal: { atLeast: 0.5 } }],
+      ]),
       conditions: [
         `${INSTANCES.toLocaleString('en-US')} instances into an empty table with all its indexes and its foreign key, one durable transaction`,
       ],
@@ -217,18 +195,20 @@ export const outboxRelay: Benchmark = {
     const platform = await servers.startPlatform(['auth']);
     await platform.migrate('task');
     const program = await startTaskParts(servers, platform, { RELAYS: 'true' });
-    const ours = program.contestant(
-      'relay',
-      'the relay of task-service: locks a partition, selects up to 200 events in order, builds and publishes the envelope of each with a confirm and a log line, deletes what is confirmed, commits; four passes at once',
-    );
-    const bare = program.contestant(
-      'bare publish',
-      'confirm channel of `amqplib`, nothing else: no database, no order, no log',
-    );
     return {
       unit: 'events/s',
-      contestants: [ours, bare],
-      comparisons: [{ title: 'bare publish', of: ours.name, against: bare.name, goal: { atLeast: 0.4 } }],
+      ...firstAgainstSecond('bare publish', { atLeast: 0.4 }, [
+        measuredBy(
+          program,
+          'relay',
+          'the relay of task-service: locks a partition, selects up to 200 events in order, builds and publishes the envelope of each with a confirm and a log line, deletes what is confirmed, commits; four passes at once',
+        ),
+        measuredBy(
+          program,
+          'bare publish',
+          'confirm channel of `amqplib`, nothing else: no database, no order, no log',
+        ),
+      ]),
       conditions: [
         '5,000 events of as many facilities, stored in one commit; the same envelope, persistent and mandatory, to the same quorum queue; up to 800 unconfirmed at a time on both sides',
       ],

@@ -1,26 +1,14 @@
 import { makeAccessToken } from '#platform/environments.ts';
-import { type Benchmark, closing, median } from '../contest.ts';
-import { HttpLoad, type LoadRequest, runSql, SqlLoad, type SqlWork } from '../load.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
+import { type Benchmark, closing, firstAgainstSecond, median } from '../contest.ts';
+import { HttpLoad, runSql, SqlLoad, type SqlWork } from '../load.ts';
 
 const CONNECTIONS = 32;
 const SETTING = '/platform/v1/subsystems/Billing/settings/Currency';
 const VALUE = { code: 'EUR', digits: 2, note: 'x'.repeat(200) };
 
-const FIRST_WRITE = {
-  method: 'PUT',
-  path: SETTING,
-  body: JSON.stringify({ settingValue: VALUE }),
-  expect: 200,
-} as const;
-
-const READING_SERVICE = {
-  name: 'settings-service',
-  does: 'routes, verifies the HS256 token, checks revocation and persona, reads the row from PostgreSQL, answers',
-};
-const READING_BARE = {
-  name: 'bare server',
-  does: '`node:http`; reads the same row with a named query of `pg`; verifies nothing',
-};
+const VALUE_TEXT = JSON.stringify(VALUE);
+const BODY = JSON.stringify({ settingValue: VALUE });
 
 /** A setting's value, read over and over. */
 export const settingsRead: Benchmark = {
@@ -33,22 +21,29 @@ export const settingsRead: Benchmark = {
     });
     const ours = new HttpLoad(platform.url('settings'), CONNECTIONS);
     const bare = new HttpLoad(peer.url, CONNECTIONS);
-    const authorization = `Bearer ${makeAccessToken(platform.settings)}`;
-    await ours.send({ ...FIRST_WRITE, headers: { authorization, 'content-type': 'application/json' } });
+    const headers = headersOf(platform);
+    await ours.send({ method: 'PUT', path: SETTING, headers, body: BODY, expect: 200 });
+    const { authorization } = headers;
+    const read = {
+      method: 'GET',
+      path: `${SETTING}/value`,
+      headers: { authorization },
+      expect: 200,
+    } as const;
     return {
       unit: 'requests/s',
-      contestants: [
-        { ...READING_SERVICE, measure: reading(ours, authorization) },
-        { ...READING_BARE, measure: reading(bare, authorization) },
-      ],
-      comparisons: [
+      ...firstAgainstSecond('bare server', { atLeast: 0.85 }, [
         {
-          title: 'bare server',
-          of: READING_SERVICE.name,
-          against: READING_BARE.name,
-          goal: { atLeast: 0.85 },
+          name: 'settings-service',
+          does: 'routes, verifies the HS256 token, checks revocation and persona, reads the row from PostgreSQL, answers',
+          measure: ours.rate(read),
         },
-      ],
+        {
+          name: 'bare server',
+          does: '`node:http`; reads the same row with a named query of `pg`; verifies nothing',
+          measure: bare.rate(read),
+        },
+      ]),
       conditions: [
         `one process each, ${CONNECTIONS} connections, a pool of 20 database connections each, a value of 240 bytes`,
       ],
@@ -57,34 +52,11 @@ export const settingsRead: Benchmark = {
   },
 };
 
-function reading(load: HttpLoad, authorization: string): (seconds: number) => Promise<number> {
-  const read: LoadRequest = {
-    method: 'GET',
-    path: `${SETTING}/value`,
-    headers: { authorization },
-    expect: 200,
-  };
-  return async (seconds) => (await load.run(seconds, () => read)).requestsPerSecond;
+function headersOf({ settings }: TestPlatform): { authorization: string; 'content-type': string } {
+  return { authorization: `Bearer ${makeAccessToken(settings)}`, 'content-type': 'application/json' };
 }
 
 const KEYS_PER_CONNECTION = 50;
-const VALUE_TEXT = JSON.stringify(VALUE);
-const BODY = JSON.stringify({ settingValue: VALUE });
-
-const WRITING_SERVICE = {
-  name: 'settings-service',
-  does: 'verifies the HS256 token, checks revocation and persona, scans the JSON text, writes setting and history in a REPEATABLE READ transaction, answers with the setting and its ETag',
-};
-const WRITING_BARE = {
-  name: 'bare pg',
-  does: 'BEGIN REPEATABLE READ; the same upsert with its history row; COMMIT; without HTTP and without any check',
-};
-
-const WRITING_SHORTEST = {
-  name: 'bare pg, shortest',
-  does: 'the same upsert with its history row as a transaction by itself, one round trip: the bare limit for writes that come one by one',
-};
-
 const WRITE = `
   WITH written AS (
     INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
@@ -118,10 +90,7 @@ export const settingsWrite: Benchmark = {
     const platform = await servers.startPlatform(['auth', 'settings']);
     const ours = new HttpLoad(platform.url('settings'), CONNECTIONS);
     const bare = new SqlLoad(platform.settings.databases.settings.app, CONNECTIONS);
-    const headers = {
-      authorization: `Bearer ${makeAccessToken(platform.settings)}`,
-      'content-type': 'application/json',
-    };
+    const headers = headersOf(platform);
     const put = (connection: number, count: number) => {
       const name = `Key-${connection}-${count % KEYS_PER_CONNECTION}`;
       const path = `/platform/v1/subsystems/Ours/settings/${name}`;
@@ -129,19 +98,23 @@ export const settingsWrite: Benchmark = {
     };
     return {
       unit: 'writes/s',
-      contestants: [
-        { ...WRITING_SERVICE, measure: async (seconds) => (await ours.run(seconds, put)).requestsPerSecond },
-        { ...WRITING_BARE, measure: (seconds) => bare.run(seconds, bareWrite) },
-        { ...WRITING_SHORTEST, measure: (seconds) => bare.run(seconds, shortestWrite) },
-      ],
-      comparisons: [
+      ...firstAgainstSecond('bare statements', { atLeast: 0.8 }, [
         {
-          title: 'bare statements',
-          of: WRITING_SERVICE.name,
-          against: WRITING_BARE.name,
-          goal: { atLeast: 0.8 },
+          name: 'settings-service',
+          does: 'verifies the HS256 token, checks revocation and persona, scans the JSON text, writes setting and history in a REPEATABLE READ transaction, answers with the setting and its ETag',
+          measure: async (seconds) => (await ours.run(seconds, put)).perSecond,
         },
-      ],
+        {
+          name: 'bare pg',
+          does: 'BEGIN REPEATABLE READ; the same upsert with its history row; COMMIT; without HTTP and without any check',
+          measure: (seconds) => bare.run(seconds, bareWrite),
+        },
+        {
+          name: 'bare pg, shortest',
+          does: 'the same upsert with its history row as a transaction by itself, one round trip: the bare limit for writes that come one by one',
+          measure: (seconds) => bare.run(seconds, shortestWrite),
+        },
+      ]),
       conditions: [
         `${CONNECTIONS} writers, 20 database connections, ${CONNECTIONS * KEYS_PER_CONNECTION} keys, values of ${VALUE_TEXT.length} bytes`,
         'The service writes what arrives together in one statement and one commit, which neither bare side does',

@@ -19,12 +19,9 @@ import { type Program, type Service, SERVICES } from '#platform/programs.ts';
 import { findRunAs } from '#platform/run-as.ts';
 import { openStateFolder, WORKSPACE } from '#platform/state-folder.ts';
 import type { PrivateServers } from '#platform/test-platform.ts';
-import { type Benchmark, closing, type Contest, type Contestant } from '../contest.ts';
+import { type Benchmark, closing, type Contest } from '../contest.ts';
 
-const EMPTY = {
-  name: 'empty app',
-  does: 'Nest on Fastify with one route, bundled the same way; ready when that route answers',
-};
+const EMPTY = 'empty app';
 const BUNDLE = 'dist/tools/bench/programs/empty-nest.js';
 
 const DOES: Readonly<Record<Service['service'], string>> = {
@@ -33,19 +30,19 @@ const DOES: Readonly<Record<Service['service'], string>> = {
   task: "ready when it has auth-service's keys and revocations, reaches its database and both buses and consumes its queues",
 };
 
-type Figure = (program: Program) => number;
-
 /** Starts of production processes; databases, broker and auth-service are there already. */
-async function prepareStarts(servers: PrivateServers, unit: string, figure: Figure): Promise<Contest> {
+async function prepareStarts(
+  servers: PrivateServers,
+  unit: string,
+  figure: (program: Program) => number,
+): Promise<Contest> {
   const platform = await servers.startPlatform(['auth']);
   for (const { service } of SERVICES) if (service !== 'auth') await platform.migrate(service);
-  const starting = (start: () => Promise<Program>): Contestant['measure'] => {
-    return async () => {
-      const program = await start();
-      const value = figure(program);
-      await program.stop();
-      return value;
-    };
+  const starting = (start: () => Promise<Program>) => async (): Promise<number> => {
+    const program = await start();
+    const value = figure(program);
+    await program.stop();
+    return value;
   };
   return {
     unit,
@@ -57,14 +54,15 @@ async function prepareStarts(servers: PrivateServers, unit: string, figure: Figu
         // Beside the auth-service that the others need, there is one that is measured.
         measure: starting(() => platform.addReplica(service.service)),
       })),
-      { ...EMPTY, measure: starting(() => servers.startPeer(BUNDLE, {})) },
+      {
+        name: EMPTY,
+        does: 'Nest on Fastify with one route, bundled the same way; ready when that route answers',
+        measure: starting(() => servers.startPeer(BUNDLE, {})),
+      },
     ],
-    comparisons: SERVICES.map(({ name }) => ({
-      title: `${name} : empty app`,
-      of: name,
-      against: EMPTY.name,
-      goal: { atMost: 2 },
-    })),
+    comparisons: SERVICES.map(({ name: of }) => {
+      return { title: `${of} : empty app`, of, against: EMPTY, goal: { atMost: 2 } };
+    }),
     conditions: [
       'production bundles, files in the page cache, databases migrated, broker and auth-service running',
     ],

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { makeAccessToken } from '#platform/environments.ts';
-import { type Benchmark, closing, percentile } from '../contest.ts';
+import { type Benchmark, closing, firstAgainstSecond, percentile } from '../contest.ts';
 import { HttpLoad } from '../load.ts';
-import { startMeasuredProgram } from '../measured-program.ts';
+import { measuredBy, startMeasuredProgram } from '../measured-program.ts';
 
 const ALGORITHMS = ['ES256', 'RS256'] as const;
 
@@ -15,11 +15,13 @@ export const tokenVerify: Benchmark = {
     return {
       unit: 'verifications/s',
       contestants: ALGORITHMS.flatMap((alg) => [
-        program.contestant(
+        measuredBy(
+          program,
           `guard ${alg}`,
           'remembers the verified text; looks at key changes, expiry, not-before and revocation every time',
         ),
-        program.contestant(
+        measuredBy(
+          program,
           `jsonwebtoken ${alg}`,
           'verify() with an imported key, algorithm, issuer and audience given; knows no revocation',
         ),
@@ -44,14 +46,14 @@ export const revocationCheck: Benchmark = {
     const program = await startMeasuredProgram(servers, 'revocation-check');
     return {
       unit: 'ns/check',
-      contestants: [
-        program.contestant(
+      ...firstAgainstSecond('none loaded', { atMost: 1.1 }, [
+        measuredBy(
+          program,
           'million',
           'the feed holds a million revocations, half of tokens, half of persons',
         ),
-        program.contestant('none', 'the feed holds none'),
-      ],
-      comparisons: [{ title: 'none loaded', of: 'million', against: 'none', goal: { atMost: 1.1 } }],
+        measuredBy(program, 'none', 'the feed holds none'),
+      ]),
       conditions: [
         '1,000 tokens in turn, none of them revoked; each check asks for the token and for the person',
       ],
@@ -70,8 +72,9 @@ export const revocationMemory: Benchmark = {
       unit: 'MB',
       maxRounds: 1,
       contestants: [
-        program.contestant('tables', 'the tables of the feed'),
-        program.contestant(
+        measuredBy(program, 'tables', 'the tables of the feed'),
+        measuredBy(
+          program,
           'whole process',
           'growth of heap and buffers while it loaded them, after a collection',
         ),

@@ -1,37 +1,22 @@
-import type { Journal } from '../load/journal.ts';
+import type { Journal, Operation } from '../load/journal.ts';
 import { FIRST_PLANTED_FACILITY } from '../load/tasks.ts';
-import type { PublishedMessage } from '../published-messages.ts';
 import { type Check, CheckBuilder } from './check.ts';
 import type { Facts } from './gather.ts';
-import {
-  auditEvents,
-  auditLastValues,
-  auditReceived,
-  auditWrites,
-  firstPublished,
-  type StoredWrite,
-} from './messages.ts';
+import { auditEvents, auditLastValues, auditReceived, auditWrites, firstPublished } from './messages.ts';
 import { auditBusinessUnits, auditFires } from './scheduler.ts';
 import { auditRevocations, auditSessions } from './sessions.ts';
 
-const QUEUES = {
-  changes: 'task-service.business-unit-change',
-  generation: 'task-service.task-instance-generation',
-  scheduleCreated: 'task-service.schedule-created',
-} as const;
 /** A daily schedule has so many occurrences within the horizon of 30 days: one more when a day began meanwhile. */
 const INSTANCES = [30, 31];
 
 /** Compares everything that was acknowledged with everything that is there. */
 export function auditRun(journal: Journal, facts: Facts): Check[] {
+  const revoked = journal.revokedTokens.map(({ jti }) => jti);
   return [
     auditWrites('settings: history = acknowledged writes, in order', journal.settings, facts.history),
     auditLastValues(facts.currentSettings, facts.history),
     auditSessions(journal.sessions, facts.tokens, facts.families),
-    auditRevocations(
-      journal.revokedTokens.map(({ jti }) => jti),
-      facts.revokedJtis,
-    ),
+    auditRevocations(revoked, facts.revokedJtis),
     ...auditSchedules(journal, facts),
     ...auditCompletions(journal, facts),
     ...auditScheduler(journal, facts),
@@ -40,134 +25,121 @@ export function auditRun(journal: Journal, facts: Facts): Check[] {
   ];
 }
 
-function auditSchedules(journal: Journal, facts: Facts): Check[] {
+function auditSchedules({ schedules }: Journal, facts: Facts): Check[] {
   const published = events(facts, 'ScheduleCreatedEvent', 'scheduleId');
   const keyOf = new Map(facts.schedules.map(({ scheduleId, key }) => [scheduleId, key]));
-  const rows = facts.schedules.map(({ key, facilityId }) => ({ id: key, group: String(facilityId) }));
+  const messageIds = published.map(({ messageId }) => messageId);
   // The events come in the order of the commits, which the table does not keep.
-  const ordered: StoredWrite[] = firstPublished(published).map(({ subject, facilityId }) => ({
+  const ordered = firstPublished(published).map(({ subject, group }) => ({
     id: keyOf.get(subject) ?? subject,
-    group: String(facilityId),
+    group,
   }));
   return [
-    withoutOrder('schedules: stored once', journal.schedules, rows),
-    auditWrites('schedules: events in the order of the facility', journal.schedules, ordered),
+    auditStored('schedules: stored once', schedules, [...keyOf.values()]),
+    auditWrites('schedules: events in the order of the facility', schedules, ordered),
     auditEvents('schedules: one ScheduleCreatedEvent each', [...keyOf.keys()], published),
-    auditReceived(
-      'schedules: heard by the scheduling service',
-      published.map(({ messageId }) => messageId),
-      facts.scheduleCreatedLedger.map(({ id }) => id),
-    ),
+    auditReceived('schedules: heard by the scheduling service', messageIds, facts.scheduleCreatedLedger),
     auditInstances(facts),
   ];
 }
 
-function auditCompletions(journal: Journal, facts: Facts): Check[] {
+function auditCompletions({ completions }: Journal, facts: Facts): Check[] {
+  const stored = facts.completed.map(({ id }) => id);
   const published = events(facts, 'TaskInstanceCompletedEvent', 'taskInstanceId');
-  const rows = facts.completed.map((row) => ({ id: row.taskInstanceId, group: String(row.facilityId) }));
-  const heard = facts.completionLedger.map((row) => ({
-    id: row.taskInstanceId,
-    group: String(row.facilityId),
+  const heard = facts.completionLedger.map(({ record }) => ({
+    id: record.taskInstanceId,
+    group: String(record.facilityId),
   }));
   return [
-    withoutOrder('completions: stored', journal.completions, rows),
-    auditEvents(
-      'completions: one TaskInstanceCompletedEvent each',
-      facts.completed.map(({ taskInstanceId }) => taskInstanceId),
-      published,
-    ),
-    auditWrites('completions: heard once, in the order of the facility', journal.completions, heard),
+    auditStored('completions: stored', completions, stored),
+    auditEvents('completions: one TaskInstanceCompletedEvent each', stored, published),
+    auditWrites('completions: heard once, in the order of the facility', completions, heard),
   ];
 }
 
 function auditScheduler(journal: Journal, facts: Facts): Check[] {
   const isPlanted = ({ facilityId }: { facilityId: number }): boolean => facilityId >= FIRST_PLANTED_FACILITY;
-  const published = facts.published
-    .filter(({ name }) => name === 'ITaskInstanceGenerationRequested')
-    .map(({ messageId, message }) => ({
-      messageId,
-      facilityId: Number(message['facilityId']),
-      scheduledAtMs: Date.parse(String(message['scheduledFireTimeUtc'])),
-    }))
-    .filter(isPlanted);
-  const taken = facts.inbox
-    .filter(({ queue }) => queue === QUEUES.generation)
-    .map(({ messageId }) => messageId);
-  const stored = facts.fires.filter(isPlanted);
+  const published = messagesOf(facts, 'ITaskInstanceGenerationRequested').map(({ messageId, message }) => ({
+    messageId,
+    facilityId: Number(message['facilityId']),
+    scheduledAtMs: Date.parse(String(message['scheduledFireTimeUtc'])),
+  }));
+  const fires = { stored: facts.fires.filter(isPlanted), published: published.filter(isPlanted) };
+  const messageIds = facts.fires.map(({ messageId }) => messageId);
   return [
-    auditFires(journal.planted, facts.nextFireAtMs, { stored, published }),
+    auditFires(journal.planted, facts.nextFireAtMs, fires),
     auditReceived(
       'fires: applied once',
-      facts.fires.map(({ messageId }) => messageId),
-      taken,
+      messageIds,
+      takenFrom(facts, /^task-service\.task-instance-generation$/),
     ),
   ];
 }
 
-function auditChanges(journal: Journal, facts: Facts): Check {
-  const published = facts.published.filter(({ name }) => name === 'IBusinessUnitChangeV1');
-  return auditBusinessUnits(
-    journal.businessUnitChanges,
-    published.map(({ message }) => message as unknown as Journal['businessUnitChanges'][number]),
-    {
-      applications: facts.applications,
-      taken: facts.inbox.filter(({ queue }) => queue === QUEUES.changes).map(({ messageId }) => messageId),
-      triggered: new Set(facts.nextFireAtMs.keys()),
-    },
-  );
+function auditChanges({ businessUnitChanges }: Journal, facts: Facts): Check {
+  const published = messagesOf(facts, 'IBusinessUnitChangeV1').map(({ message }) => message);
+  return auditBusinessUnits(businessUnitChanges, published as unknown as typeof businessUnitChanges, {
+    applications: facts.applications,
+    taken: takenFrom(facts, /^task-service\.business-unit-change$/),
+    triggered: new Set(facts.nextFireAtMs.keys()),
+  });
 }
 
 /** Each schedule's event was applied: its instances are there, one for each day. */
-function auditInstances({ schedules, inbox }: Facts): Check {
+function auditInstances(facts: Facts): Check {
+  const { schedules } = facts;
   const check = new CheckBuilder('schedules: IScheduleCreatedEvent applied once');
   for (const { scheduleId, instances, due } of schedules) {
     if (instances === 0) check.lost(`the instances of schedule ${scheduleId}`);
     else if (due !== instances || !INSTANCES.includes(instances))
       check.wrong(`schedule ${scheduleId} has ${instances} instances on ${due} days`);
   }
-  const taken = inbox.filter(({ queue }) => queue === QUEUES.scheduleCreated).length;
+  const taken = takenFrom(facts, /^task-service\.schedule-created$/).length;
   if (taken !== schedules.length) check.wrong(`${taken} events taken for ${schedules.length} schedules`);
   return check.done(schedules.length, taken);
 }
 
-/** Nothing is left over, and nobody saw what must not be. */
-function auditRemains(journal: Journal, { queues, outboxRows, inbox }: Facts): Check {
+/** Nothing is left over, and no caller saw what must not be. */
+function auditRemains({ violations, generationCommands }: Journal, facts: Facts): Check {
   const check = new CheckBuilder('nothing left in queues or outbox; what callers saw');
-  for (const { name, messages } of queues) if (messages > 0) check.wrong(`${messages} messages in ${name}`);
-  if (outboxRows > 0) check.wrong(`${outboxRows} rows in the outbox`);
-  for (const violation of journal.violations) check.wrong(violation);
-  const answered = journal.generationCommands.filter(
-    ({ acknowledgedAtMs }) => acknowledgedAtMs !== null,
-  ).length;
-  const taken = inbox.filter(({ queue }) => /schedule-recurring/.test(queue)).length;
-  if (taken < answered) check.lost(`${answered} commands answered, ${taken} requests taken`);
-  return check.done(answered, taken);
+  for (const { name, messages } of facts.queues)
+    if (messages > 0) check.wrong(`${messages} messages in ${name}`);
+  if (facts.outboxRows > 0) check.wrong(`${facts.outboxRows} rows in the outbox`);
+  for (const violation of violations) check.wrong(violation);
+  const acknowledged = generationCommands.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null).length;
+  const taken = takenFrom(facts, /schedule-recurring/).length;
+  if (taken < acknowledged) check.lost(`${acknowledged} commands acknowledged, ${taken} requests taken`);
+  return check.done(acknowledged, taken);
 }
 
-function withoutOrder(
-  name: string,
-  operations: Parameters<typeof auditWrites>[1],
-  rows: StoredWrite[],
-): Check {
-  // A group for each, so that none has an order.
-  const alone = operations.map((operation) => ({ ...operation, group: operation.id }));
+/** As `auditWrites`, in any order: each write is a group of its own. */
+function auditStored(name: string, operations: readonly Operation[], stored: readonly string[]): Check {
+  const groups = operations.map((operation) => ({ ...operation, group: operation.id }));
   return auditWrites(
     name,
-    alone,
-    rows.map(({ id }) => ({ id, group: id })),
+    groups,
+    stored.map((id) => ({ id, group: id })),
   );
 }
 
+/** Ids of the messages that the inbox says were taken from these queues. */
+function takenFrom({ inbox }: Facts, queues: RegExp): string[] {
+  return inbox.filter(({ queue }) => queues.test(queue)).map(({ messageId }) => messageId);
+}
+
+function messagesOf({ published }: Facts, name: string): Facts['published'] {
+  return published.filter((message) => message.name === name);
+}
+
+/** The events of one type. @param subject the member that says what the event tells of */
 function events(
-  { published }: { published: readonly PublishedMessage[] },
+  facts: Facts,
   name: string,
   subject: string,
-): { messageId: string; subject: string; facilityId: number }[] {
-  return published
-    .filter((event) => event.name === name)
-    .map(({ messageId, message }) => ({
-      messageId,
-      subject: String(message[subject]),
-      facilityId: Number(message['facilityId']),
-    }));
+): { messageId: string; subject: string; group: string }[] {
+  return messagesOf(facts, name).map(({ messageId, message }) => ({
+    messageId,
+    subject: String(message[subject]),
+    group: String(message['facilityId']),
+  }));
 }

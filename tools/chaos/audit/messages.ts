@@ -21,7 +21,7 @@ export function auditWrites(
   const counts = countBy(stored, ({ id }) => id);
   const acknowledged = operations.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null);
   for (const { id, group } of acknowledged) if (!counts.has(id)) check.lost(`${id} of ${group}`);
-  for (const [id, count] of counts) if (count > 1) check.duplicated(`${id} (${count} times)`);
+  check.atMostOnce(counts);
   const asked = new Map(operations.map((operation) => [operation.id, operation]));
   for (const { id, group } of stored) if (!asked.has(id)) check.wrong(`nobody asked for ${id} of ${group}`);
   for (const finding of findDisorder(asked, stored)) check.wrong(finding);
@@ -77,19 +77,15 @@ export function auditEvents(
   published: readonly Published[],
 ): Check & { readonly deliveries: number } {
   const check = new CheckBuilder(name);
-  const idsOf = new Map<string, Set<string>>();
-  for (const { subject, messageId } of published)
-    idsOf.set(subject, (idsOf.get(subject) ?? new Set()).add(messageId));
   const committed = new Set(facts);
-  for (const fact of committed) if (!idsOf.has(fact)) check.lost(`the event of ${fact}`);
-  for (const [subject, ids] of idsOf) {
-    if (ids.size > 1) check.duplicated(`${subject} has ${ids.size} events`);
-    if (!committed.has(subject)) check.wrong(`an event tells of ${subject}, which did not happen`);
-  }
-  return { ...check.done(committed.size, idsOf.size), deliveries: published.length };
+  const counts = countBy(firstPublished(published), ({ subject }) => subject);
+  check.eachOf(committed, counts, (fact) => `the event of ${fact}`);
+  check.atMostOnce(counts, (subject, count) => `${subject} has ${count} events`);
+  check.nothingBut(committed, counts.keys(), (fact) => `an event tells of ${fact}, which did not happen`);
+  return { ...check.done(committed.size, counts.size), deliveries: published.length };
 }
 
-/** What one receiver has taken down, against what was published for it: everything, and nothing twice. */
+/** Compares what one receiver has taken with what was published for it: everything, and nothing twice. */
 export function auditReceived(
   name: string,
   published: readonly string[],
@@ -97,22 +93,16 @@ export function auditReceived(
 ): Check {
   const check = new CheckBuilder(name);
   const sent = new Set(published);
-  const counts = new Map<string, number>();
-  for (const id of received) counts.set(id, (counts.get(id) ?? 0) + 1);
-  for (const id of sent) if (!counts.has(id)) check.lost(id);
-  for (const [id, count] of counts) {
-    if (count > 1) check.duplicated(`${id} (${count} times)`);
-    if (!sent.has(id)) check.wrong(`${id} was received and never published`);
-  }
+  const counts = countBy(received, (id) => id);
+  check.eachOf(sent, counts);
+  check.atMostOnce(counts);
+  check.nothingBut(sent, counts.keys(), (id) => `${id} was received and never published`);
   return check.done(sent.size, counts.size);
 }
 
 /** The events in the order in which each was published first. */
 export function firstPublished<T extends { readonly messageId: string }>(published: readonly T[]): T[] {
-  const seen = new Set<string>();
-  return published.filter(({ messageId }) => {
-    const isFirst = !seen.has(messageId);
-    seen.add(messageId);
-    return isFirst;
-  });
+  const firsts = new Map<string, T>();
+  for (const event of published) if (!firsts.has(event.messageId)) firsts.set(event.messageId, event);
+  return [...firsts.values()];
 }

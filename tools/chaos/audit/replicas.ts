@@ -13,7 +13,7 @@ export async function auditTokens(cluster: Cluster, { revokedTokens }: Journal):
     for (const { token, jti } of revokedTokens) {
       asked += 1;
       const status = await statusOf(`${program.url}${PATHS[name.service]}`, token);
-      if (status !== 401) check.wrong(`${label} answered ${status} to the revoked token ${jti}`);
+      if (status !== 401) check.wrong(`${label} responded ${status} to the revoked token ${jti}`);
     }
   }
   return check.done(revokedTokens.length, asked);

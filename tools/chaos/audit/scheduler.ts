@@ -1,17 +1,11 @@
 import type { BusinessUnitChange, PlantedTrigger } from '../load/journal.ts';
 import { type Check, CheckBuilder, countBy } from './check.ts';
+import { firstPublished } from './messages.ts';
 
 const MINUTE_MS = 60_000;
 
-/** A fire that the scheduler has recorded. */
-export interface StoredFire {
-  readonly facilityId: number;
-  readonly scheduledAtMs: number;
-  readonly messageId: string;
-}
-
-/** A fire as it was published. */
-export interface PublishedFire {
+/** A fire as the scheduler has recorded or published it. */
+export interface Fire {
   readonly facilityId: number;
   readonly scheduledAtMs: number;
   readonly messageId: string;
@@ -24,48 +18,35 @@ export interface PublishedFire {
 export function auditFires(
   planted: readonly PlantedTrigger[],
   nextFireAtMs: ReadonlyMap<number, number>,
-  { stored, published }: { stored: readonly StoredFire[]; published: readonly PublishedFire[] },
+  { stored, published }: { stored: readonly Fire[]; published: readonly Fire[] },
 ): Check {
   const check = new CheckBuilder('fires: each (facility, instant) once');
-  const counts = countBy(stored, keyOf);
-  const ids = new Map<string, Set<string>>();
-  for (const fire of published) ids.set(keyOf(fire), (ids.get(keyOf(fire)) ?? new Set()).add(fire.messageId));
-  let bound = 0;
+  const due: string[] = [];
   for (const { facilityId, firstDueAtMs } of planted) {
     const end = nextFireAtMs.get(facilityId);
     if (end === undefined) check.lost(`the trigger of facility ${facilityId}`);
-    for (let at = firstDueAtMs; at < (end ?? 0); at += MINUTE_MS) {
-      bound += 1;
-      const key = keyOf({ facilityId, scheduledAtMs: at });
-      if ((counts.get(key) ?? 0) === 0) check.lost(`fire of ${key}`);
-      if (!ids.has(key)) check.lost(`message of the fire of ${key}`);
-    }
+    for (let at = firstDueAtMs; at < (end ?? 0); at += MINUTE_MS)
+      due.push(keyOf({ facilityId, scheduledAtMs: at }));
   }
-  for (const [key, count] of counts) if (count > 1) check.duplicated(`fire of ${key} (${count} times)`);
-  for (const [key, of] of ids) {
-    if (of.size > 1) check.duplicated(`${key} was published as ${of.size} messages`);
-    if (!counts.has(key)) check.wrong(`${key} was published and not recorded`);
-  }
-  for (const finding of findFireDisorder(published)) check.wrong(finding);
-  return check.done(bound, stored.length);
-}
-
-/** Facilities whose occurrences were first published in another order than they were due. */
-function findFireDisorder(published: readonly PublishedFire[]): string[] {
+  const recorded = countBy(stored, keyOf);
+  const firsts = firstPublished(published);
+  const messages = countBy(firsts, keyOf);
+  check.eachOf(due, recorded, (key) => `fire of ${key}`);
+  check.eachOf(due, messages, (key) => `message of the fire of ${key}`);
+  check.atMostOnce(recorded, (key, count) => `fire of ${key} (${count} times)`);
+  check.atMostOnce(messages, (key, count) => `${key} was published as ${count} messages`);
+  check.nothingBut(recorded, messages.keys(), (key) => `${key} was published and not recorded`);
   const newest = new Map<number, number>();
-  const seen = new Set<string>();
-  const findings: string[] = [];
-  for (const { facilityId, scheduledAtMs, messageId } of published) {
-    if (seen.has(messageId)) continue;
-    seen.add(messageId);
-    if ((newest.get(facilityId) ?? 0) > scheduledAtMs)
-      findings.push(`order: ${keyOf({ facilityId, scheduledAtMs })} was published after a later one`);
-    newest.set(facilityId, Math.max(newest.get(facilityId) ?? 0, scheduledAtMs));
+  for (const { facilityId, scheduledAtMs } of firsts) {
+    const newestAtMs = newest.get(facilityId) ?? 0;
+    if (newestAtMs > scheduledAtMs)
+      check.wrong(`order: ${keyOf({ facilityId, scheduledAtMs })} was published after a later one`);
+    newest.set(facilityId, Math.max(newestAtMs, scheduledAtMs));
   }
-  return findings;
+  return check.done(due.length, stored.length);
 }
 
-function keyOf({ facilityId, scheduledAtMs }: { facilityId: number; scheduledAtMs: number }): string {
+function keyOf({ facilityId, scheduledAtMs }: Omit<Fire, 'messageId'>): string {
   return `${facilityId} ${new Date(scheduledAtMs).toISOString()}`;
 }
 
@@ -89,14 +70,12 @@ export function auditBusinessUnits(
   { applications, taken, triggered }: AppliedChanges,
 ): Check {
   const check = new CheckBuilder('business-unit changes: taken, applied once, the youngest in force');
-  const known = new Set(taken);
   const sent = new Set(published.map(({ eventId }) => eventId));
-  for (const { eventId } of acknowledged)
-    if (!sent.has(eventId)) check.lost(`${eventId} was never published`);
-  for (const eventId of sent) if (!known.has(eventId)) check.lost(`${eventId} was not taken`);
+  const asked = acknowledged.map(({ eventId }) => eventId);
+  check.eachOf(asked, sent, (eventId) => `${eventId} was never published`);
+  check.eachOf(sent, new Set(taken), (eventId) => `${eventId} was not taken`);
   const counts = countBy(applications, (eventId) => eventId);
-  for (const [eventId, count] of counts)
-    if (count > 1) check.duplicated(`${eventId} took effect ${count} times`);
+  check.atMostOnce(counts, (eventId, count) => `${eventId} took effect ${count} times`);
   for (const change of youngestOfEachUnit(published)) {
     if (!counts.has(change.eventId)) check.lost(`the youngest change ${change.eventId} took no effect`);
     const wanted = change.changeType === 'Activated';

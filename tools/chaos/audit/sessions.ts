@@ -37,10 +37,9 @@ export function auditSessions(
       check.wrong(`family ${String(familyId)} is revoked (${because}), and its holder did not do it`);
     for (const { presented, received } of session.rotations) {
       if (!stored.has(received)) check.lost(`token ${received}`);
-      if (stored.get(presented)?.successorJti !== received)
-        check.wrong(
-          `token ${presented} was not rotated to ${received} but ${String(stored.get(presented)?.successorJti)}`,
-        );
+      const successor = stored.get(presented)?.successorJti;
+      if (successor !== received)
+        check.wrong(`token ${presented} was not rotated to ${received} but ${String(successor)}`);
     }
   }
   for (const finding of findForks(tokens)) check.duplicated(finding);
@@ -49,22 +48,17 @@ export function auditSessions(
 
 /** Families that are not one chain. */
 function findForks(tokens: readonly StoredToken[]): string[] {
-  const findings: string[] = [];
   const successors = countBy(
-    tokens.filter(({ successorJti }) => successorJti !== null),
-    ({ successorJti }) => String(successorJti),
+    tokens.flatMap(({ successorJti }) => successorJti ?? []),
+    (jti) => jti,
   );
-  for (const [jti, count] of successors) if (count > 1) findings.push(`${jti} succeeds ${count} tokens`);
-  const ends = countBy(
-    tokens.filter(({ successorJti }) => successorJti === null),
-    ({ familyId }) => familyId,
-  );
-  const first = countBy(
-    tokens.filter(({ jti }) => !successors.has(jti)),
-    ({ familyId }) => familyId,
-  );
+  const findings = [...successors]
+    .filter(([, count]) => count > 1)
+    .map(([jti, count]) => `${jti} succeeds ${count} tokens`);
   for (const familyId of new Set(tokens.map((token) => token.familyId))) {
-    const [heads, tails] = [first.get(familyId) ?? 0, ends.get(familyId) ?? 0];
+    const members = tokens.filter((token) => token.familyId === familyId);
+    const heads = members.filter(({ jti }) => !successors.has(jti)).length;
+    const tails = members.filter(({ successorJti }) => successorJti === null).length;
     if (heads !== 1 || tails !== 1)
       findings.push(`family ${familyId} has ${heads} first and ${tails} youngest tokens`);
   }
@@ -74,7 +68,6 @@ function findForks(tokens: readonly StoredToken[]): string[] {
 /** Each acknowledged revocation is stored. */
 export function auditRevocations(acknowledged: readonly string[], stored: readonly string[]): Check {
   const check = new CheckBuilder('revocations: stored');
-  const known = new Set(stored);
-  for (const jti of acknowledged) if (!known.has(jti)) check.lost(jti);
+  check.eachOf(acknowledged, new Set(stored));
   return check.done(acknowledged.length, stored.length);
 }

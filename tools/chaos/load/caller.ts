@@ -1,11 +1,12 @@
-import { request as httpRequest } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingMessage, request as httpRequest } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '#platform/random.ts';
 import type { Journal } from './journal.ts';
 
 /** A response that nobody should have got. */
 export interface Unexpected {
-  readonly atMs: number;
   readonly operation: string;
   /** A status, or what became of the connection. */
   readonly outcome: string;
@@ -50,15 +51,14 @@ export class Traffic {
     if (attempt.isExpected && (!isStrict || attempt.isSuccess)) return;
     this.unexpectedCount += 1;
     if (this.unexpected.length < MAX_DETAILS)
-      this.unexpected.push({ atMs: startedAtMs, operation, outcome, during: phase, detail });
+      this.unexpected.push({ operation, outcome, during: phase, detail });
   }
 }
 
 /** A request as callers of the platform make it. */
 export interface Call {
-  /** Name in the report; no identifiers in it. */
-  readonly operation: string;
-  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
+  /** The method and a name for the report, which has no identifiers in it. */
+  readonly operation: `${'GET' | 'PUT' | 'POST'} ${string}`;
   readonly url: string;
   readonly token?: string;
   readonly idempotencyKey?: string;
@@ -78,8 +78,6 @@ export interface CallResponse {
 export interface Outcome {
   /** Null: it gave up, and does not know whether the call had an effect. */
   readonly response: CallResponse | null;
-  /** Attempts without a final response. Each may have had its effect, or still have it. */
-  readonly unanswered: number;
   readonly invokedAtMs: number;
   readonly endedAtMs: number;
 }
@@ -87,36 +85,33 @@ export interface Outcome {
 const ATTEMPT_TIMEOUT_MS = 15_000;
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1_000;
+/** Probability (0–1) that a caller loses a good response to a call that may be repeated. */
+const LOSS_RATE = 0.04;
 
-/** A well-behaved caller: it waits so long and no longer, and repeats what was not answered or answered 503. Some responses it loses
- *  on the way, as callers on a bad network do. */
+/** A well-behaved caller: it waits for a response only so long, and repeats what got no response or 503. It loses some responses, as
+ *  callers on a bad network do. */
 export class Caller {
   readonly #traffic: Traffic;
   readonly #random: Random;
-  readonly #lossRate: number;
   readonly #stop: AbortSignal;
 
-  /** @param lossRate probability (0–1) that a good response to a call that may be repeated gets lost */
-  constructor(traffic: Traffic, random: Random, { lossRate, stop }: { lossRate: number; stop: AbortSignal }) {
+  constructor(traffic: Traffic, random: Random, stop: AbortSignal) {
     this.#traffic = traffic;
     this.#random = random;
-    this.#lossRate = lossRate;
     this.#stop = stop;
   }
 
-  /** Repeats a call until it is answered, for `patienceMs` at most. */
+  /** Repeats a call until it has a final response, for `patienceMs` at most. */
   async persist(call: Call, patienceMs = 90_000): Promise<Outcome> {
     const invokedAtMs = performance.now();
-    let unanswered = 0;
     for (let attempt = 0; ; attempt += 1) {
       const response = await this.attempt(call);
-      const isLost = response !== null && !this.#stop.aborted && this.#random.chance(this.#lossRate);
-      if (response !== null && isFinal(call, response) && !isLost)
-        return { response, unanswered, invokedAtMs, endedAtMs: performance.now() };
-      if (isLost) this.#traffic.lostResponses += 1;
-      else unanswered += 1;
+      const isLost = response !== null && !this.#stop.aborted && this.#random.chance(LOSS_RATE);
       const endedAtMs = performance.now();
-      if (endedAtMs - invokedAtMs > patienceMs) return { response: null, unanswered, invokedAtMs, endedAtMs };
+      if (response !== null && isFinal(call, response) && !isLost)
+        return { response, invokedAtMs, endedAtMs };
+      if (isLost) this.#traffic.lostResponses += 1;
+      if (endedAtMs - invokedAtMs > patienceMs) return { response: null, invokedAtMs, endedAtMs };
       if (!isLost) await delay(this.#pauseMs(attempt));
     }
   }
@@ -124,20 +119,14 @@ export class Caller {
   /** One attempt on a connection of its own; null when no response came. */
   async attempt(call: Call): Promise<CallResponse | null> {
     const begun = this.#traffic.begin();
-    const { operation } = call;
+    const { operation, retriedStatuses = [] } = call;
     try {
       const response = await send(call);
       const isSuccess = isFinal(call, response);
-      const isExpected =
-        isSuccess || response.status === 503 || (call.retriedStatuses ?? []).includes(response.status);
+      const isExpected = isSuccess || [503, ...retriedStatuses].includes(response.status);
       const detail = isExpected ? '' : response.text.slice(0, 500);
-      this.#traffic.end(begun, {
-        operation,
-        outcome: String(response.status),
-        isExpected,
-        isSuccess,
-        detail,
-      });
+      const outcome = String(response.status);
+      this.#traffic.end(begun, { operation, outcome, isExpected, isSuccess, detail });
       return response;
     } catch (error) {
       const outcome = error instanceof Error && 'code' in error ? String(error.code) : String(error);
@@ -156,35 +145,25 @@ function isFinal({ finalStatuses = [] }: Call, { status }: CallResponse): boolea
   return (status >= 200 && status < 300) || finalStatuses.includes(status);
 }
 
-function send(call: Call): Promise<CallResponse> {
-  const body = call.body === undefined ? null : JSON.stringify(call.body);
+/** @throws {Error} with code ABORT_ERR when no response came in time */
+async function send({ operation, url, token, idempotencyKey, body }: Call): Promise<CallResponse> {
+  const [method] = operation.split(' ', 1);
+  const text = body === undefined ? '' : JSON.stringify(body);
   const headers = {
     // Balancers know connections, not requests: one request each, so that none is on its way when a server closes an idle one.
     connection: 'close',
-    ...(call.token === undefined ? {} : { authorization: `Bearer ${call.token}` }),
-    ...(call.idempotencyKey === undefined ? {} : { 'idempotency-key': call.idempotencyKey }),
-    ...(body === null
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    ...(body === undefined
       ? {}
-      : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+      : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
   };
-  const options = { method: call.method, headers, agent: false as const };
-  return new Promise((resolve, reject) => {
-    const request = httpRequest(call.url, options, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.once('error', reject);
-      response.once('end', () =>
-        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
-      );
-    });
-    const timer = setTimeout(
-      () => request.destroy(Object.assign(new Error('no response in time'), { code: 'TIMEOUT' })),
-      ATTEMPT_TIMEOUT_MS,
-    );
-    request.once('error', reject);
-    request.once('close', () => clearTimeout(timer));
-    request.end(body ?? undefined);
-  });
+  const signal = AbortSignal.timeout(ATTEMPT_TIMEOUT_MS);
+  const request = httpRequest(url, { method, headers, agent: false, signal });
+  // An error after the response has begun also fails the reading of it.
+  request.on('error', () => undefined).end(text);
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, text: await readText(response) };
 }
 
 /** What every worker of the load works with. */
@@ -194,12 +173,7 @@ export interface LoadContext {
   readonly random: Random;
   /** Tells workers to finish what they have begun. */
   readonly stop: AbortSignal;
-  readonly urls: {
-    readonly auth: string;
-    readonly settings: string;
-    readonly task: string;
-    readonly customers: string;
-  };
+  readonly urls: Readonly<Record<'auth' | 'settings' | 'task' | 'customers', string>>;
   /** Of a user with the persona InternalPartner. */
   readonly adminToken: string;
 }
@@ -207,8 +181,14 @@ export interface LoadContext {
 /** The pause of a worker between two of its requests, in ms: the machine has to carry the platform as well. */
 export const PAUSE_MS = 25;
 
-/** The claim `jti` of a JWT. */
-export function jtiOf(token: string): string {
-  const [, payload = ''] = token.split('.');
-  return (JSON.parse(Buffer.from(payload, 'base64url').toString()) as { jti: string }).jti;
+/** Repeats `step` until the load ends. @param step gets its number, from 0 */
+export async function repeatUntilStopped(
+  { stop }: LoadContext,
+  step: (count: number) => Promise<unknown>,
+  pauseMs = PAUSE_MS,
+): Promise<void> {
+  for (let count = 0; !stop.aborted; count += 1) {
+    await step(count);
+    await delay(pauseMs);
+  }
 }

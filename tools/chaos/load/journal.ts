@@ -9,24 +9,12 @@ export interface Operation {
   readonly acknowledgedAtMs: number | null;
 }
 
-/** A rotation of a refresh token. */
-interface Rotation {
-  readonly presented: string;
-  readonly received: string;
-}
-
 /** A session of refresh tokens as its holder knows it. */
 export interface Session {
   readonly firstJti: string;
-  readonly rotations: Rotation[];
+  readonly rotations: { readonly presented: string; readonly received: string }[];
   /** Why the holder lost it: `revoked` by the workload itself, `too-late` when it could not ask again in time. */
   end: 'alive' | 'revoked' | 'too-late' | 'rejected';
-}
-
-export interface RevokedToken {
-  readonly jti: string;
-  readonly token: string;
-  readonly acknowledgedAtMs: number;
 }
 
 export interface BusinessUnitChange {
@@ -47,20 +35,18 @@ export interface PlantedTrigger {
 export class Journal {
   /** PUTs of settings: id is the value, group the setting's name. */
   readonly settings: Operation[] = [];
-  /** POSTs of schedules: id is the idempotency key until acknowledged, group the facility. */
-  readonly schedules: (Operation & { readonly scheduleId: string | null })[] = [];
+  /** POSTs of schedules: id is the idempotency key, group the facility. */
+  readonly schedules: Operation[] = [];
   /** Completions: id is the instance, group the facility. */
   readonly completions: Operation[] = [];
   readonly sessions: Session[] = [];
-  readonly revokedTokens: RevokedToken[] = [];
+  readonly revokedTokens: { readonly jti: string; readonly token: string }[] = [];
   /** Changes that the customers service acknowledged. */
   readonly businessUnitChanges: BusinessUnitChange[] = [];
-  readonly generationCommands: (Operation & { readonly wanted: boolean; readonly unanswered: number })[] = [];
+  readonly generationCommands: Operation[] = [];
   readonly planted: PlantedTrigger[] = [];
   /** What callers saw that must not be, at the moment they saw it. */
   readonly violations: string[] = [];
-  /** Reads that were checked against the write before them. */
-  checkedReads = 0;
   /** Messages published a second time under the same id. */
   repeatedMessages = 0;
   /** The longest for which a token was still taken after its acknowledged revocation, in ms. */

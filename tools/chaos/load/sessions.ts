@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { jtiOf, type LoadContext, PAUSE_MS } from './caller.ts';
+import { type LoadContext, type Outcome, PAUSE_MS, repeatUntilStopped } from './caller.ts';
 import type { Session } from './journal.ts';
 
 interface Tokens {
@@ -13,88 +13,68 @@ const APPLICATION = {
   sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
 };
 const INTERNAL_PARTNER = 1;
-/** A rotated token may be presented again for 30 s. Whoever could not within this may have lost the session rightly. */
+/** A rotated token may be presented again for 30 s. A holder that could not within this may have lost the session rightly. */
 const GRACE_MS = 27_000;
-/** How often a session is ended by revoking it. */
+/** Probability (0–1) that a holder revokes its session before a refresh. */
 const REVOKE_RATE = 0.03;
 
 /** Holds one session of refresh tokens after the other. */
-export async function holdSessions(context: LoadContext): Promise<void> {
-  while (!context.stop.aborted) {
-    const tokens = await signIn(context);
-    if (tokens === null) continue;
+export function holdSessions(context: LoadContext): Promise<void> {
+  return repeatUntilStopped(context, async () => {
+    let tokens = await signIn(context);
+    if (tokens === null) return;
     const session: Session = { firstJti: jtiOf(tokens.refreshToken), rotations: [], end: 'alive' };
     context.journal.sessions.push(session);
-    await refreshUntilOver(context, session, tokens);
-  }
+    while (session.end === 'alive' && !context.stop.aborted) {
+      if (context.random.chance(REVOKE_RATE)) {
+        const { response } = await revoke(context, jtiOf(tokens.refreshToken));
+        // Without a response nobody knows: neither outcome of the next refresh would be wrong.
+        session.end = response === null ? 'too-late' : 'revoked';
+      }
+      tokens = (await refresh(context, session, tokens)) ?? tokens;
+      await delay(PAUSE_MS);
+    }
+  });
 }
 
 /** Signs in with the plain shared secret; null when that got no response. */
 export async function signIn({ caller, urls }: LoadContext): Promise<Tokens | null> {
   const { response } = await caller.persist({
     operation: 'POST trust-simple',
-    method: 'POST',
     url: `${urls.auth}/auth/token/trust-simple`,
     body: { ...APPLICATION, persona: INTERNAL_PARTNER, userName: 'ivy.internal' },
   });
   return response === null ? null : (JSON.parse(response.text) as Tokens);
 }
 
-async function refreshUntilOver(context: LoadContext, session: Session, first: Tokens): Promise<void> {
-  let tokens = first;
-  while (session.end === 'alive' && !context.stop.aborted) {
-    if (context.random.chance(REVOKE_RATE)) await revokeSession(context, session, tokens);
-    const next = await refresh(context, session, tokens);
-    if (next !== null) tokens = next;
-    await delay(PAUSE_MS);
-  }
-}
-
 async function refresh(
   { caller, journal, urls }: LoadContext,
   session: Session,
-  tokens: Tokens,
+  { refreshToken }: Tokens,
 ): Promise<Tokens | null> {
-  const outcome = await caller.persist(
-    {
-      operation: 'POST refresh',
-      method: 'POST',
-      url: `${urls.auth}/auth/token/refresh`,
-      body: { refreshToken: tokens.refreshToken },
-      finalStatuses: [401],
-    },
-    GRACE_MS,
-  );
-  const { response } = outcome;
-  const isLate = outcome.endedAtMs - outcome.invokedAtMs > GRACE_MS;
+  const call = {
+    operation: 'POST refresh',
+    url: `${urls.auth}/auth/token/refresh`,
+    body: { refreshToken },
+    finalStatuses: [401],
+  } as const;
+  const { response, invokedAtMs, endedAtMs } = await caller.persist(call, GRACE_MS);
   if (response?.status === 200) {
     if (session.end === 'revoked') journal.violations.push('a revoked session was refreshed');
     const next = JSON.parse(response.text) as Tokens;
-    session.rotations.push({ presented: jtiOf(tokens.refreshToken), received: jtiOf(next.refreshToken) });
+    session.rotations.push({ presented: jtiOf(refreshToken), received: jtiOf(next.refreshToken) });
     return next;
   }
   if (session.end !== 'alive') return null;
-  session.end = response === null || isLate ? 'too-late' : 'rejected';
-  if (session.end === 'rejected')
-    journal.violations.push(`a session was ended wrongly: ${response?.text.slice(0, 200) ?? ''}`);
+  const isLate = response === null || endedAtMs - invokedAtMs > GRACE_MS;
+  session.end = isLate ? 'too-late' : 'rejected';
+  if (!isLate) journal.violations.push(`a session was ended wrongly: ${response.text.slice(0, 200)}`);
   return null;
 }
 
-/** The holder signs out: nobody gets in with this session again. */
-async function revokeSession(
-  { caller, urls, adminToken }: LoadContext,
-  session: Session,
-  tokens: Tokens,
-): Promise<void> {
-  const { response } = await caller.persist({
-    operation: 'PUT revocation',
-    method: 'PUT',
-    url: `${urls.auth}/auth/revocations/jti/${jtiOf(tokens.refreshToken)}`,
-    token: adminToken,
-  });
-  if (response !== null) session.end = 'revoked';
-  // Nobody knows: neither outcome of the next refresh would be wrong.
-  else session.end = 'too-late';
+function revoke({ caller, urls, adminToken: token }: LoadContext, jti: string): Promise<Outcome> {
+  const url = `${urls.auth}/auth/revocations/jti/${jti}`;
+  return caller.persist({ operation: 'PUT revocation', url, token });
 }
 
 const BETWEEN_MS = 1_000;
@@ -102,42 +82,33 @@ const PROBE_MS = 200;
 /** A replica that is cut off refuses everything once its revocations are this old; until then it may not know. */
 const STALE_LIMIT_MS = 30_000 + 2_000;
 
-/** Revokes access tokens and uses them on until the settings service refuses them. */
-export async function revokeTokens(context: LoadContext): Promise<void> {
-  const { caller, journal, urls, adminToken } = context;
-  while (!context.stop.aborted) {
+/** Revokes access tokens and goes on using them until the settings service refuses them. */
+export function revokeTokens(context: LoadContext): Promise<void> {
+  const revokeOne = async (): Promise<void> => {
     const tokens = await signIn(context);
-    if (tokens === null) continue;
-    const jti = jtiOf(tokens.accessToken);
-    const url = `${urls.auth}/auth/revocations/jti/${jti}`;
-    const { response, endedAtMs } = await caller.persist({
-      operation: 'PUT revocation',
-      method: 'PUT',
-      url,
-      token: adminToken,
-    });
-    if (response !== null) {
-      journal.revokedTokens.push({ jti, token: tokens.accessToken, acknowledgedAtMs: endedAtMs });
-      await useUntilRefused(context, tokens.accessToken, endedAtMs);
-    }
-    await delay(BETWEEN_MS);
-  }
+    if (tokens === null) return;
+    const { accessToken: token } = tokens;
+    const jti = jtiOf(token);
+    const { response, endedAtMs } = await revoke(context, jti);
+    if (response === null) return;
+    context.journal.revokedTokens.push({ jti, token });
+    await useUntilRefused(context, token, endedAtMs);
+  };
+  return repeatUntilStopped(context, revokeOne, BETWEEN_MS);
 }
 
 async function useUntilRefused(context: LoadContext, token: string, revokedAtMs: number): Promise<void> {
   const { caller, journal, urls } = context;
   const call = {
     operation: 'GET with a revoked token',
-    method: 'GET',
     url: `${urls.settings}/platform/v1/subsystems/chaos/settings?pageSize=1`,
     token,
     finalStatuses: [401],
   } as const;
   while (!context.stop.aborted) {
-    const askedAtMs = performance.now();
+    const lateMs = performance.now() - revokedAtMs;
     const response = await caller.attempt(call);
     if (response?.status === 401) return;
-    const lateMs = askedAtMs - revokedAtMs;
     if (response?.status === 200) journal.slowestRevocationMs = Math.max(journal.slowestRevocationMs, lateMs);
     if (response?.status === 200 && lateMs > STALE_LIMIT_MS) {
       journal.violations.push(`a token still worked ${Math.round(lateMs)} ms after its revocation`);
@@ -145,4 +116,10 @@ async function useUntilRefused(context: LoadContext, token: string, revokedAtMs:
     }
     await delay(PROBE_MS);
   }
+}
+
+/** The claim `jti` of a JWT. */
+function jtiOf(token: string): string {
+  const [, payload = ''] = token.split('.');
+  return (JSON.parse(Buffer.from(payload, 'base64url').toString()) as { jti: string }).jti;
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
-import { PAUSE_MS, type LoadContext } from './caller.ts';
+import { type LoadContext, repeatUntilStopped } from './caller.ts';
 import { operationOf } from './journal.ts';
 
 const SHARED_NAMES = 3;
@@ -8,49 +7,21 @@ const SHARED_NAMES = 3;
 export const SUBSYSTEM = 'chaos';
 
 /** Writes settings: by turns one that all writers fight over, and one of its own, which it also reads back. */
-export async function writeSettings(context: LoadContext, worker: number): Promise<void> {
-  for (let count = 0; !context.stop.aborted; count += 1) {
+export function writeSettings(context: LoadContext, worker: number): Promise<void> {
+  const { caller, journal, random, urls, adminToken: token } = context;
+  return repeatUntilStopped(context, async (count) => {
     const isOwn = count % 2 === 0;
-    const name = isOwn ? `own-${worker}` : `shared-${context.random.integer(1, SHARED_NAMES)}`;
-    const isAcknowledged = await write(context, name, `${worker}-${count}-${randomUUID()}`);
-    if (isOwn && isAcknowledged) await readBack(context, name);
-    await delay(PAUSE_MS);
-  }
-}
-
-async function write(
-  { caller, journal, urls, adminToken }: LoadContext,
-  name: string,
-  value: string,
-): Promise<boolean> {
-  const outcome = await caller.persist({
-    operation: 'PUT setting',
-    method: 'PUT',
-    url: settingUrl(urls.settings, name),
-    token: adminToken,
-    idempotencyKey: randomUUID(),
-    body: { settingValue: value },
+    const name = isOwn ? `own-${worker}` : `shared-${random.integer(1, SHARED_NAMES)}`;
+    const url = `${urls.settings}/platform/v1/subsystems/${SUBSYSTEM}/settings/${name}`;
+    const value = `${worker}-${count}-${randomUUID()}`;
+    const body = { settingValue: value };
+    const idempotencyKey = randomUUID();
+    const written = await caller.persist({ operation: 'PUT setting', url, token, idempotencyKey, body });
+    journal.settings.push(operationOf(value, name, written));
+    if (!isOwn || written.response === null) return;
+    // Nobody else writes this setting, so whichever replica responds must know the last acknowledged value.
+    const read = await caller.persist({ operation: 'GET setting value', url: `${url}/value`, token });
+    if (read.response !== null && read.response.text !== JSON.stringify(value))
+      journal.violations.push(`a read of ${name} did not return the value acknowledged before it`);
   });
-  journal.settings.push(operationOf(value, name, outcome));
-  return outcome.response !== null;
-}
-
-/** Nobody else writes this setting, so whichever replica responds must know the last acknowledged value. */
-async function readBack({ caller, journal, urls, adminToken }: LoadContext, name: string): Promise<void> {
-  const call = {
-    operation: 'GET setting value',
-    method: 'GET',
-    url: `${settingUrl(urls.settings, name)}/value`,
-    token: adminToken,
-  } as const;
-  const { response } = await caller.persist(call);
-  if (response === null) return;
-  journal.checkedReads += 1;
-  const last = journal.settings.findLast(({ group }) => group === name);
-  if (last !== undefined && response.text !== JSON.stringify(last.id))
-    journal.violations.push(`a read of ${name} did not give the value acknowledged before it`);
-}
-
-function settingUrl(base: string, name: string): string {
-  return `${base}/platform/v1/subsystems/${SUBSYSTEM}/settings/${name}`;
 }

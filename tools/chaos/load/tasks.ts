@@ -1,68 +1,55 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { TestPlatform } from '#platform/test-platform.ts';
-import { type LoadContext, PAUSE_MS } from './caller.ts';
+import { type LoadContext, repeatUntilStopped } from './caller.ts';
 import { type BusinessUnitChange, type Journal, operationOf } from './journal.ts';
 
 /** Facilities of the task workers, one each, so that the order of a facility's events is the order of one worker's requests. */
 const FIRST_FACILITY = 10_000;
-/** More schedules than these without a completed instance, and the worker creates no others. */
+/** A worker with so many schedules without a completed instance creates no more. */
 const MAX_WAITING = 40;
 const COMPLETIONS_PER_SCHEDULE = 2;
 
 /** Creates schedules for a facility and completes the first instances of each. */
-export async function createAndComplete(context: LoadContext, worker: number): Promise<void> {
+export function createAndComplete(context: LoadContext, worker: number): Promise<void> {
   const facilityId = FIRST_FACILITY + worker;
   const waiting: string[] = [];
-  while (!context.stop.aborted) {
-    if (waiting.length < MAX_WAITING) {
-      const scheduleId = await createSchedule(context, facilityId);
-      if (scheduleId !== null) waiting.push(scheduleId);
-    }
+  return repeatUntilStopped(context, async () => {
+    const created = waiting.length < MAX_WAITING ? await createSchedule(context, facilityId) : null;
+    if (created !== null) waiting.push(created);
     const [oldest] = waiting;
     if (oldest !== undefined && (await completeFirst(context, facilityId, oldest))) waiting.shift();
-    await delay(PAUSE_MS);
-  }
+  });
 }
 
-/** Gives the schedule's id; null when it was not acknowledged in time. */
+/** Returns the schedule's id; null when it was not acknowledged in time. */
 export async function createSchedule(
-  context: LoadContext,
+  { caller, journal, urls, adminToken: token }: LoadContext,
   facilityId: number,
   patienceMs?: number,
 ): Promise<string | null> {
-  const { caller, journal, urls, adminToken } = context;
   const idempotencyKey = randomUUID();
-  const call = {
-    operation: 'POST schedule',
-    method: 'POST',
-    url: `${urls.task}/Schedules`,
-    token: adminToken,
-    idempotencyKey,
-    body: { facilityId, name: 'Chaos', schedule: '0 6 * * *', timeZone: 'UTC' },
-  } as const;
+  const url = `${urls.task}/Schedules`;
+  const body = { facilityId, name: 'Chaos', schedule: '0 6 * * *', timeZone: 'UTC' };
+  const call = { operation: 'POST schedule', url, token, idempotencyKey, body } as const;
   const outcome = await caller.persist(call, patienceMs);
-  const { response } = outcome;
-  const scheduleId =
-    response === null ? null : (JSON.parse(response.text) as { scheduleId: string }).scheduleId;
-  journal.schedules.push({ ...operationOf(idempotencyKey, String(facilityId), outcome), scheduleId });
-  return scheduleId;
+  journal.schedules.push(operationOf(idempotencyKey, String(facilityId), outcome));
+  if (outcome.response === null) return null;
+  return (JSON.parse(outcome.response.text) as { scheduleId: string }).scheduleId;
 }
 
 /** False while the schedule has no instances. */
-async function completeFirst(context: LoadContext, facilityId: number, scheduleId: string): Promise<boolean> {
-  const { caller, journal, urls, adminToken } = context;
+async function completeFirst(
+  { caller, journal, urls, adminToken: token }: LoadContext,
+  facilityId: number,
+  scheduleId: string,
+): Promise<boolean> {
   const url = `${urls.task}/Instances?scheduleId=${scheduleId}&pageSize=${COMPLETIONS_PER_SCHEDULE}`;
-  const found = await caller.persist({ operation: 'GET instances', method: 'GET', url, token: adminToken });
-  if (found.response === null) return false;
-  const { instances } = JSON.parse(found.response.text) as { instances: { taskInstanceId: string }[] };
+  const { response } = await caller.persist({ operation: 'GET instances', url, token });
+  if (response === null) return false;
+  const { instances } = JSON.parse(response.text) as { instances: { taskInstanceId: string }[] };
   for (const { taskInstanceId } of instances) {
-    const outcome = await caller.persist({
-      operation: 'POST complete',
-      method: 'POST',
-      url: `${urls.task}/Instances/${taskInstanceId}/commands/complete`,
-      token: adminToken,
-    });
+    const complete = `${urls.task}/Instances/${taskInstanceId}/commands/complete`;
+    const outcome = await caller.persist({ operation: 'POST complete', url: complete, token });
     journal.completions.push(operationOf(taskInstanceId, String(facilityId), outcome));
   }
   return instances.length > 0;
@@ -72,65 +59,60 @@ const FIRST_COMMANDED_FACILITY = 20_000;
 const BETWEEN_COMMANDS_MS = 300;
 
 /** Schedules and unschedules a facility by turns, by requests over the bus. */
-export async function commandGeneration(context: LoadContext, worker: number): Promise<void> {
-  const { caller, journal, urls, adminToken, stop } = context;
+export function commandGeneration(context: LoadContext, worker: number): Promise<void> {
+  const { caller, journal, urls, adminToken: token } = context;
   const facilityId = FIRST_COMMANDED_FACILITY + worker;
-  for (let count = 1; !stop.aborted; count += 1) {
-    const wanted = count % 2 === 1;
-    const command = wanted ? 'schedule' : 'unschedule';
+  const command = async (count: number): Promise<void> => {
+    const isScheduled = count % 2 === 0;
+    const verb = isScheduled ? 'schedule' : 'unschedule';
     const outcome = await caller.persist({
-      operation: `POST ${command}Recurring…`,
-      method: 'POST',
-      url: `${urls.task}/commands/${command}RecurringTaskInstanceGeneration`,
-      token: adminToken,
-      body: wanted ? { facilityId, schedule: '0 5 * * *', timeZone: 'UTC' } : { facilityId },
+      operation: `POST ${verb}Recurring…`,
+      url: `${urls.task}/commands/${verb}RecurringTaskInstanceGeneration`,
+      token,
+      body: isScheduled ? { facilityId, schedule: '0 5 * * *', timeZone: 'UTC' } : { facilityId },
       // No reply came over the bus in time: as documented.
       retriedStatuses: [504],
     });
-    const id = `${facilityId}-${count}`;
-    journal.generationCommands.push({
-      ...operationOf(id, String(facilityId), outcome),
-      wanted,
-      unanswered: outcome.unanswered,
-    });
-    await delay(BETWEEN_COMMANDS_MS);
-  }
+    journal.generationCommands.push(operationOf(`${facilityId}-${count}`, String(facilityId), outcome));
+  };
+  return repeatUntilStopped(context, command, BETWEEN_COMMANDS_MS);
 }
 
 /** The business units that the customers service knows. */
 const BUSINESS_UNITS = [77, 78];
-/** Facilities of a unit in this run: its number times this, and the following. */
+/** Facilities of a unit in this run: a thousand times its number, and the following. */
 const FACILITIES_PER_UNIT = 10;
 const BETWEEN_CHANGES_MS = 400;
 const REPEAT_RATE = 0.2;
 
-/** Publishes a message again under its own id, as a publisher does whose confirm got lost. */
-export type Republish = (change: BusinessUnitChange) => Promise<void>;
-
-/** Activates and deactivates business units, and now and then has a change arrive twice. */
-export async function changeBusinessUnits(context: LoadContext, republish: Republish): Promise<void> {
-  const { caller, journal, random, stop, urls } = context;
-  for (let count = 0; !stop.aborted; count += 1) {
+/**
+ * Activates and deactivates business units, and now and then has a change arrive twice.
+ * @param republish publishes a message again under its own id, as a publisher does whose confirm got lost
+ */
+export function changeBusinessUnits(
+  context: LoadContext,
+  republish: (change: BusinessUnitChange) => Promise<void>,
+): Promise<void> {
+  const { caller, journal, random, urls } = context;
+  const change = async (count: number): Promise<void> => {
     const businessUnitId = BUSINESS_UNITS[count % BUSINESS_UNITS.length] ?? 77;
-    const command = random.chance(0.5) ? 'activate' : 'deactivate';
+    const verb = random.chance(0.5) ? 'activate' : 'deactivate';
     const facilityIds = Array.from(
       { length: FACILITIES_PER_UNIT },
       (_, index) => businessUnitId * 1_000 + index,
     );
     // Not repeated: the customers service knows no idempotency keys, and a second change is a change of its own.
     const response = await caller.attempt({
-      operation: `POST ${command}`,
-      method: 'POST',
-      url: `${urls.customers}/business-units/${businessUnitId}/${command}`,
+      operation: `POST ${verb}`,
+      url: `${urls.customers}/business-units/${businessUnitId}/${verb}`,
       body: { facilityIds },
     });
-    if (response?.status === 202) {
-      const change = JSON.parse(response.text) as BusinessUnitChange;
-      journal.businessUnitChanges.push(change);
-      if (random.chance(REPEAT_RATE)) await republish(change);
-    }
-    await delay(BETWEEN_CHANGES_MS);
-  }
+    if (response?.status !== 202) return;
+    const acknowledged = JSON.parse(response.text) as BusinessUnitChange;
+    journal.businessUnitChanges.push(acknowledged);
+    if (random.chance(REPEAT_RATE)) await republish(acknowledged);
+  };
+  return repeatUntilStopped(context, change, BETWEEN_CHANGES_MS);
 }
 
 export const FIRST_PLANTED_FACILITY = 100_000;

@@ -1,8 +1,8 @@
 /** The least that a clustered scheduler has to do: `pg`, prepared statements, one connection. Fires what is due in DATABASE_URL's
  *  trigger table, ten in a transaction, with the fire row and the outbox row of each; evaluates no cron. */
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
 import pg from 'pg';
+import { serveMeasurements } from './serve-measurements';
 
 const BATCH = 10;
 const MESSAGE_BYTES = Number(process.env['MESSAGE_BYTES']);
@@ -35,7 +35,6 @@ interface Due {
 }
 
 const client = new pg.Client({ connectionString: process.env['DATABASE_URL'] });
-await client.connect();
 
 async function fireBatch(): Promise<number> {
   await client.query('BEGIN');
@@ -63,12 +62,4 @@ async function fireAll(): Promise<number> {
   }
 }
 
-createServer((request, response) => {
-  if (!request.url?.startsWith('/measure')) response.end();
-  else
-    fireAll().then(
-      (fired) => response.end(String(fired)),
-      (error: unknown) => response.writeHead(500).end(String(error)),
-    );
-}).listen(Number(process.env['PORT']), '127.0.0.1');
-process.once('SIGTERM', () => process.exit(0));
+void client.connect().then(() => serveMeasurements({ fire: fireAll }));
