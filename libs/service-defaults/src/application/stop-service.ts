@@ -2,9 +2,8 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Injectable, Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { sleep, SYSTEM_CLOCK } from '@platform/time';
+import { sleep, SYSTEM_CLOCK, withTimeout } from '@platform/time';
 import { HealthRegistry } from '../health/health';
-import { withinLimit } from '../within-limit';
 
 /** Something to finish before the service stops accepting requests, e.g. stop consuming and settle messages in flight. */
 interface DrainHook {
@@ -100,7 +99,7 @@ export async function stopService(
 
 async function drain(hook: DrainHook, limitMs: number, logger: Logger): Promise<void> {
   try {
-    await withinLimit(() => hook.drain(), limitMs, `took over ${limitMs} ms`);
+    await withTimeout(hook.drain(), limitMs, () => new Error(`took over ${limitMs} ms`));
   } catch (error) {
     // The other steps still have to happen: what is not drained is redelivered or rolled back.
     logger.error(error, `Drain ${hook.name}`);

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { withinLimit } from '../within-limit';
+import { withTimeout } from '@platform/time';
 
 /** A named condition: `check` resolves when it holds and rejects when it does not. */
 interface HealthCheck {
@@ -110,7 +110,7 @@ export class HealthReporter {
 
   private async stateOf(condition: HealthCheck): Promise<CheckState> {
     try {
-      await withinLimit(() => condition.check(), CHECK_LIMIT_MS);
+      await withTimeout(condition.check(), CHECK_LIMIT_MS);
       return 'ok';
     } catch (error) {
       this.onFailure(condition.name, error);

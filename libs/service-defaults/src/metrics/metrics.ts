@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { Server, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
+import { SECOND_MS, withTimeout } from '@platform/time';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { withinLimit } from '../within-limit';
 
 /** How long a scrape waits for one reading; Prometheus gives a scrape ten seconds unless told otherwise. */
-const READING_LIMIT_MS = 2_000;
+const READING_LIMIT_MS = 2 * SECOND_MS;
 
 /** One value of a gauge. */
 export interface Sample<L extends string> {
@@ -65,7 +65,9 @@ export class Metrics {
   }
 
   private async sample(name: string, gauge: Gauge, readers: readonly Reader[]): Promise<void> {
-    const readings = await Promise.allSettled(readers.map((read) => withinLimit(read, READING_LIMIT_MS)));
+    const inTime = async (read: Reader): Promise<readonly Sample<string>[]> =>
+      withTimeout(Promise.resolve(read()), READING_LIMIT_MS);
+    const readings = await Promise.allSettled(readers.map(inTime));
     // From here on without a wait: another scrape may be under way.
     gauge.reset();
     gauge.remove({}); // a gauge without labels would be 0

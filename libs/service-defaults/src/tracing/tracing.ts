@@ -1,7 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { OnApplicationShutdown } from '@nestjs/common';
-import { SECOND_MS } from '@platform/time';
-import { withinLimit } from '../within-limit';
+import { SECOND_MS, withTimeout } from '@platform/time';
 import type { StartedTracing } from './otlp-recorder';
 import { recordSpansWith } from './spans';
 import { exportPlan } from './tracing-settings';
@@ -27,7 +26,7 @@ export class Tracing implements OnApplicationShutdown {
     if (started === null) return;
     recordSpansWith(null);
     try {
-      await withinLimit(() => started.shutdown(), FLUSH_LIMIT_MS);
+      await withTimeout(started.shutdown(), FLUSH_LIMIT_MS);
     } catch (error) {
       new Logger('tracing').warn(`the last spans were not exported: ${String(error)}`);
     }
