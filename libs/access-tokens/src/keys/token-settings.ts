@@ -1,7 +1,7 @@
 import { secret } from '@platform/service-defaults';
 import { z } from 'zod';
 import { KEY_ID_PATTERN } from '../token/parse-token';
-import type { LegacyIssuer } from '../token/signed-token-verifier';
+import type { LegacyIssuer } from '../token/access-token-verifier';
 import { staticKeys } from './keys';
 import type { KeyMaterial, KeySource } from './keys';
 

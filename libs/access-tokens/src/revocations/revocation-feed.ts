@@ -79,11 +79,6 @@ export class RevocationFeed implements RevocationCheck {
     return this.index.size;
   }
 
-  /** Bytes held. */
-  get byteLength(): number {
-    return this.index.byteLength;
-  }
-
   /** Milliseconds since the last complete answer was asked for; Infinity before the first. */
   get ageMs(): number {
     return this.loadedAtMs === null ? Infinity : this.clock.monotonicMs() - this.loadedAtMs;
