@@ -16,12 +16,10 @@ export interface ConnectionRetryOptions {
 
 const DELAYS_MS: readonly number[] = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
 
-/**
- * Repeats `work` while it fails with a connection error. A connection may be lost after the server did the work: `work`
- * must bear repetition.
- * @throws {DatabaseUnavailableError} when attempts or time run out
- * @throws every other error of `work` at once
- */
+/** Repeats `work` while it fails with a connection error. A connection may be lost after the server did the work: `work` must bear
+ *  repetition.
+ *  @throws {DatabaseUnavailableError} when attempts or time run out
+ *  @throws every other error of `work` at once */
 export async function withConnectionRetry<T>(
   work: () => Promise<T>,
   { delaysMs = DELAYS_MS, deadlineMs = Infinity, signal, clock = SYSTEM_CLOCK }: ConnectionRetryOptions = {},
@@ -46,11 +44,9 @@ function unavailable(cause: unknown, attempts: number): DatabaseUnavailableError
 
 const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 
-/**
- * Repeats `connect` until the database is there.
- * @param limitMs gives up, with the last error, after this long; never unless given
- * @throws at once for anything but a connection error, e.g. a wrong password
- */
+/** Repeats `connect` until the database is there.
+ *  @param limitMs gives up, with the last error, after this long; never unless given
+ *  @throws at once for anything but a connection error, e.g. a wrong password */
 export async function waitForDatabase<T>(connect: () => Promise<T>, limitMs = Infinity): Promise<T> {
   const logger = new Logger('Database');
   const startedMs = SYSTEM_CLOCK.monotonicMs();

@@ -14,10 +14,8 @@ import { observeTransactions } from './transaction';
 
 const RETRY_AFTER_SECONDS = 1;
 
-/**
- * A TypeORM data source as Nest providers (`@InjectDataSource`, `@InjectRepository` with TypeOrmModule.forFeature), with
- * health checks and outage answers. Starting waits for the database; closing the application closes the pool, last.
- */
+/** A TypeORM data source as Nest providers (`@InjectDataSource`, `@InjectRepository` with TypeOrmModule.forFeature), with health checks
+ *  and outage answers. Starting waits for the database; closing the application closes the pool, last. */
 @Module({})
 export class DatabaseModule {
   /** @param settings `name` is the data source's name, where an app has more than one */

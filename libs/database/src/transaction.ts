@@ -11,21 +11,15 @@ export interface TransactionOptions {
   maxAttempts?: number;
   /** No further attempt starts after this long; 5,000 ms unless given. */
   deadlineMs?: number;
-  /**
-   * Transactions of this process with the same key run one after the other. It spares writers of one row most collisions;
-   * those with other replicas remain, and are retried.
-   */
+  /** Transactions of this process with the same key run one after the other. It spares writers of one row most collisions; those with
+   *  other replicas remain, and are retried. */
   serializeOn?: string;
-  /**
-   * The commit does not wait for the disk: a crash of the server may undo it as a whole, within its last second. Only for what may
-   * happen again without harm. This and `idleLimitMs` cost one round trip, together; a transaction on a hot path sets them in its first
-   * statement instead: `set_config('synchronous_commit', 'off', true)`.
-   */
+  /** The commit does not wait for the disk: a crash of the server may undo it as a whole, within its last second. Only for what may
+   *  happen again without harm. This and `idleLimitMs` cost one round trip, together; a transaction on a hot path sets them in its first
+   *  statement instead: `set_config('synchronous_commit', 'off', true)`. */
   mayBeLostInCrash?: boolean;
-  /**
-   * The server ends the transaction, and the connection with it, when it stands still between two statements for longer than this; as
-   * the connection has it (30,000 ms) unless given. For one whose locks others wait for.
-   */
+  /** The server ends the transaction, and the connection with it, when it stands still between two statements for longer than this; as
+   *  the connection has it (30,000 ms) unless given. For one whose locks others wait for. */
   idleLimitMs?: number;
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
@@ -48,11 +42,9 @@ export function observeTransactions(dataSource: DataSource, observer: Transactio
   observers.set(dataSource, observer);
 }
 
-/**
- * Runs `work`, one statement that is a transaction by itself, and repeats it, with full jitter, when PostgreSQL asks for that
- * (40001, 40P01). Its isolation is the pool's `defaultIsolation`. It costs one round trip where `inTransaction` costs three.
- * @throws as `inTransaction`
- */
+/** Runs `work`, one statement that is a transaction by itself, and repeats it, with full jitter, when PostgreSQL asks for that (40001,
+ *  40P01). Its isolation is the pool's `defaultIsolation`. It costs one round trip where `inTransaction` costs three.
+ *  @throws as `inTransaction` */
 export function inStatement<T>(
   dataSource: DataSource,
   work: () => Promise<T>,
@@ -61,12 +53,10 @@ export function inStatement<T>(
   return inTurn(dataSource, work, options);
 }
 
-/**
- * Runs `work` in one transaction and repeats the whole of it, with full jitter, when PostgreSQL asks for that (40001,
- * 40P01). `work` must do everything through `manager` and nothing that a repetition would do twice.
- * @throws {ContentionError} when attempts or time run out
- * @throws whatever `work` throws, after the rollback. A connection lost during COMMIT leaves the outcome unknown.
- */
+/** Runs `work` in one transaction and repeats the whole of it, with full jitter, when PostgreSQL asks for that (40001, 40P01). `work`
+ *  must do everything through `manager` and nothing that a repetition would do twice.
+ *  @throws {ContentionError} when attempts or time run out
+ *  @throws whatever `work` throws, after the rollback. A connection lost during COMMIT leaves the outcome unknown. */
 export function inTransaction<T>(
   dataSource: DataSource,
   isolation: Isolation,

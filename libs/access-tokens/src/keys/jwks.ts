@@ -17,11 +17,9 @@ const jwk = z.looseObject({
 });
 const jwks = z.object({ keys: z.array(z.unknown()).max(100) });
 
-/**
- * The keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. Entries that we do not understand, cannot import
- * or must not use (symmetric, weak, for encryption, without a usable `kid`) are left out, as the RFC asks.
- * @throws {Error} when it is not a JWK Set at all, or names one key id twice
- */
+/** The keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. Entries that we do not understand, cannot import or must not
+ *  use (symmetric, weak, for encryption, without a usable `kid`) are left out, as the RFC asks.
+ *  @throws {Error} when it is not a JWK Set at all, or names one key id twice */
 function keysFromJwks(document: unknown, issuer: string | undefined): VerificationKey[] {
   const keys = jwks.parse(document).keys.map((entry) => keyFromJwk(entry, issuer));
   return keys.filter((key) => key !== null);

@@ -52,10 +52,8 @@ const provideKey: SecretOrKeyProvider<AuthenticatedRequest> = (request, token: s
   }, done);
 };
 
-/**
- * Why a request was refused, from what passport-jwt reports. Our own errors from before the signature come through as they
- * are (an outage among them must not look like a bad token); once a key was provided, only the signature can have failed.
- */
+/** Why a request was refused, from what passport-jwt reports. Our own errors from before the signature come through as they are (an
+ *  outage among them must not look like a bad token); once a key was provided, only the signature can have failed. */
 export function refusalOf(request: AuthenticatedRequest, reported: unknown): unknown {
   const { prepared } = verificationOf(request);
   return prepared ? new AccessTokenError('bad-signature', { cause: reported }) : reported;

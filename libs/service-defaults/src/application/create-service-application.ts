@@ -50,10 +50,8 @@ export interface ServiceDefinition {
 /** Holds the defaults and the service's own module; the defaults come first (see ServiceDefaultsModule). */
 class ServiceRootModule {}
 
-/**
- * Builds and initialises a service's application: everything but listening and signals. Tests call `listen(0, '127.0.0.1')`
- * on it, or hand `getHttpServer()` to supertest, and `close()` it.
- */
+/** Builds and initialises a service's application: everything but listening and signals. Tests call `listen(0, '127.0.0.1')` on it, or
+ *  hand `getHttpServer()` to supertest, and `close()` it. */
 export async function createServiceApplication(
   definition: ServiceDefinition,
 ): Promise<NestFastifyApplication> {

@@ -64,10 +64,8 @@ export class HealthReporter {
     private readonly onFailure: (check: string, error: unknown) => void,
   ) {}
 
-  /**
-   * Ready: started, everything needed is reachable, and not shutting down.
-   * @param excluded names of readiness checks that are not asked and do not count; others have no effect
-   */
+  /** Ready: started, everything needed is reachable, and not shutting down.
+   *  @param excluded names of readiness checks that are not asked and do not count; others have no effect */
   async ready(excluded: ReadonlySet<string> = new Set()): Promise<HealthReport> {
     if (this.registry.isShuttingDown) return { healthy: false, checks: { shutdown: 'failed' } };
     const startup = await this.hasStarted();

@@ -42,10 +42,8 @@ export class Metrics {
     );
   }
 
-  /**
-   * A gauge that is read when the metrics are. A reading that fails or takes longer than two seconds leaves out its values, in this scrape
-   * only: the other metrics are worth having then more than ever. Several readers may share a name, with labels of their own.
-   */
+  /** A gauge that is read when the metrics are. A reading that fails or takes longer than two seconds leaves out its values, in this
+   *  scrape only: the other metrics are worth having then more than ever. Several readers may share a name, with labels of their own. */
   sampledGauge<L extends string = never>(
     name: string,
     help: string,
