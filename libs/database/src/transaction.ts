@@ -184,15 +184,13 @@ export class KeyedMutex {
   /** Runs `work` once nobody before holds `key`. The turn ends when `work` settles. */
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.tails.get(key);
-    let release = (): void => undefined;
-    const done = new Promise<void>((resolve) => (release = resolve));
-    const tail = before === undefined ? done : before.then(() => done);
+    const result = before === undefined ? work() : before.then(work);
+    const ended = (): void => undefined;
+    const tail = result.then(ended, ended);
     this.tails.set(key, tail);
     try {
-      if (before !== undefined) await before;
-      return await work();
+      return await result;
     } finally {
-      release();
       if (this.tails.get(key) === tail) this.tails.delete(key);
     }
   }

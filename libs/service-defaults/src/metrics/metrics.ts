@@ -29,17 +29,11 @@ export class Metrics {
   }
 
   counter<L extends string = string>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> {
-    const known = this.registry.getSingleMetric(name);
-    return (
-      (known as Counter<L> | undefined) ?? new Counter({ name, help, labelNames, registers: [this.registry] })
-    );
+    return this.known(name, (registers) => new Counter({ name, help, labelNames, registers }));
   }
 
   gauge<L extends string = string>(name: string, help: string, labelNames: readonly L[] = []): Gauge<L> {
-    const known = this.registry.getSingleMetric(name);
-    return (
-      (known as Gauge<L> | undefined) ?? new Gauge({ name, help, labelNames, registers: [this.registry] })
-    );
+    return this.known(name, (registers) => new Gauge({ name, help, labelNames, registers }));
   }
 
   /** A gauge that is read when the metrics are. A reading that fails or takes longer than two seconds leaves out its values, in this
@@ -83,14 +77,17 @@ export class Metrics {
     labelNames: readonly L[] = [],
     buckets: readonly number[] = DURATION_BUCKETS_SECONDS,
   ): Histogram<L> {
-    const known = this.registry.getSingleMetric(name);
-    if (known !== undefined) return known as Histogram<L>;
-    return new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [this.registry] });
+    const settings = { name, help, labelNames, buckets: [...buckets] };
+    return this.known(name, (registers) => new Histogram({ ...settings, registers }));
+  }
+
+  private known<M>(name: string, create: (registers: Registry[]) => M): M {
+    return (this.registry.getSingleMetric(name) as M | undefined) ?? create([this.registry]);
   }
 }
 
 /** Upper bounds for durations of requests and queries, in seconds. */
-export const DURATION_BUCKETS_SECONDS: readonly number[] = [
+const DURATION_BUCKETS_SECONDS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 
