@@ -32,14 +32,13 @@ export async function withConnectionRetry<T>(
       if (!isConnectionError(error)) throw error;
       const remainingMs = deadlineAtMs - clock.monotonicMs();
       const delayMs = delaysMs[retry];
-      if (delayMs === undefined || remainingMs <= 0) throw unavailable(error, retry + 1);
+      if (delayMs === undefined || remainingMs <= 0) {
+        const message = `the database was not reachable (${retry + 1} attempts)`;
+        throw new DatabaseUnavailableError(message, { cause: error });
+      }
       await (clock.sleep ?? sleep)(Math.min(delayMs, remainingMs), signal);
     }
   }
-}
-
-function unavailable(cause: unknown, attempts: number): DatabaseUnavailableError {
-  return new DatabaseUnavailableError(`the database was not reachable (${attempts} attempts)`, { cause });
 }
 
 const BACKOFF = { baseMs: 100, maxMs: 2_000 };
