@@ -37,11 +37,9 @@ interface OwnTokens {
   invalidate(token: string): void;
 }
 
-/**
- * The options of a service that accepts the tokens of auth-service: its configured and its published keys, and its revocations, which
- * are read with tokens from `provideTokens`.
- * @throws {RangeError} when two different keys of one issuer share a key id
- */
+/** The options of a service that accepts the tokens of auth-service: its configured and its published keys, and its revocations, which
+ *  are read with tokens from `provideTokens`.
+ *  @throws {RangeError} when two different keys of one issuer share a key id */
 export function authServiceTokens(
   config: AuthServiceConfig,
   provideTokens: (identity: ServiceIdentity) => OwnTokens,

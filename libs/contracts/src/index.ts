@@ -6,11 +6,9 @@ export { BusinessUnitChangeV1, ScheduleCreatedEvent, TaskInstanceCompletedEvent 
 export {
   ScheduleCreatedNotification,
   ScheduledMessageEvent,
-  ScheduleRecurringTaskInstanceGenerationFailed,
   ScheduleRecurringTaskInstanceGenerationRequest,
   ScheduleRecurringTaskInstanceGenerationSucceeded,
   TaskInstanceGenerationRequested,
-  UnscheduleRecurringTaskInstanceGenerationFailed,
   UnscheduleRecurringTaskInstanceGenerationRequest,
   UnscheduleRecurringTaskInstanceGenerationSucceeded,
 } from './scheduling-bus-messages';

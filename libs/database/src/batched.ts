@@ -4,12 +4,10 @@ import { isStatementFailure } from './errors';
 /** Most calls that share one statement, unless said otherwise. */
 const MAX_BATCH = 32;
 
-/**
- * A function whose calls of one turn of the event loop share one statement. Nothing is cached: the statement begins after the calls
- * that it serves, so each sees every write acknowledged before it. If PostgreSQL refuses the batch, each call is run by itself: a bad
- * call fails no other.
- * @param runAll gives the results in the order of the calls, by one statement that is a transaction by itself
- */
+/** A function whose calls of one turn of the event loop share one statement. Nothing is cached: the statement begins after the calls
+ *  that it serves, so each sees every write acknowledged before it. If PostgreSQL refuses the batch, each call is run by itself: a bad
+ *  call fails no other.
+ *  @param runAll gives the results in the order of the calls, by one statement that is a transaction by itself */
 export function batched<Call, Result>(
   runAll: (calls: readonly Call[]) => Promise<readonly Result[]>,
   { maxBatch = MAX_BATCH }: { maxBatch?: number } = {},

@@ -16,12 +16,10 @@ export interface ConnectionRetryOptions {
 
 const DELAYS_MS: readonly number[] = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
 
-/**
- * Repeats `work` while it fails with a connection error. A connection may be lost after the server did the work: `work`
- * must bear repetition.
- * @throws {DatabaseUnavailableError} when attempts or time run out
- * @throws every other error of `work` at once
- */
+/** Repeats `work` while it fails with a connection error. A connection may be lost after the server did the work: `work` must bear
+ *  repetition.
+ *  @throws {DatabaseUnavailableError} when attempts or time run out
+ *  @throws every other error of `work` at once */
 export async function withConnectionRetry<T>(
   work: () => Promise<T>,
   { delaysMs = DELAYS_MS, deadlineMs = Infinity, signal, clock = SYSTEM_CLOCK }: ConnectionRetryOptions = {},
@@ -34,23 +32,20 @@ export async function withConnectionRetry<T>(
       if (!isConnectionError(error)) throw error;
       const remainingMs = deadlineAtMs - clock.monotonicMs();
       const delayMs = delaysMs[retry];
-      if (delayMs === undefined || remainingMs <= 0) throw unavailable(error, retry + 1);
+      if (delayMs === undefined || remainingMs <= 0) {
+        const message = `the database was not reachable (${retry + 1} attempts)`;
+        throw new DatabaseUnavailableError(message, { cause: error });
+      }
       await (clock.sleep ?? sleep)(Math.min(delayMs, remainingMs), signal);
     }
   }
 }
 
-function unavailable(cause: unknown, attempts: number): DatabaseUnavailableError {
-  return new DatabaseUnavailableError(`the database was not reachable (${attempts} attempts)`, { cause });
-}
-
 const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 
-/**
- * Repeats `connect` until the database is there.
- * @param limitMs gives up, with the last error, after this long; never unless given
- * @throws at once for anything but a connection error, e.g. a wrong password
- */
+/** Repeats `connect` until the database is there.
+ *  @param limitMs gives up, with the last error, after this long; never unless given
+ *  @throws at once for anything but a connection error, e.g. a wrong password */
 export async function waitForDatabase<T>(connect: () => Promise<T>, limitMs = Infinity): Promise<T> {
   const logger = new Logger('Database');
   const startedMs = SYSTEM_CLOCK.monotonicMs();

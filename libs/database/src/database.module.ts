@@ -12,12 +12,8 @@ import { MIGRATIONS_TABLE, postgresOptions, quoteIdentifier } from './postgres-o
 import type { PostgresSettings } from './postgres-options';
 import { observeTransactions } from './transaction';
 
-const RETRY_AFTER_SECONDS = 1;
-
-/**
- * A TypeORM data source as Nest providers (`@InjectDataSource`, `@InjectRepository` with TypeOrmModule.forFeature), with
- * health checks and outage answers. Starting waits for the database; closing the application closes the pool, last.
- */
+/** A TypeORM data source as Nest providers (`@InjectDataSource`, `@InjectRepository` with TypeOrmModule.forFeature), with health checks
+ *  and outage answers. Starting waits for the database; closing the application closes the pool, last. */
 @Module({})
 export class DatabaseModule {
   /** @param settings `name` is the data source's name, where an app has more than one */
@@ -98,7 +94,7 @@ async function assertMigrated(dataSource: DataSource, schema: string): Promise<v
 }
 
 function unavailable(detail: string): Problem {
-  return { status: 503, detail, headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } };
+  return { status: 503, detail, headers: { 'Retry-After': '1' } };
 }
 
 /** Connections and collisions of one data source as Prometheus metrics. @param database what tells it from the others of the service */
@@ -132,16 +128,12 @@ function registerPool(dataSource: DataSource, database: string, metrics: Metrics
       { labels: { database, state: 'idle' }, value: pool.idleCount },
     ],
   );
-  metrics.sampledGauge(
+  const gauge = (name: string, help: string, read: () => number): void =>
+    metrics.sampledGauge(name, help, ['database'], () => [{ labels: { database }, value: read() }]);
+  gauge(
     'database_pool_connections_max',
     'Most connections that the pool may open',
-    ['database'],
-    () => [{ labels: { database }, value: pool.options.max ?? 0 }],
+    () => pool.options.max ?? 0,
   );
-  metrics.sampledGauge(
-    'database_pool_waiting',
-    'Requests that wait for a connection of the pool',
-    ['database'],
-    () => [{ labels: { database }, value: pool.waitingCount }],
-  );
+  gauge('database_pool_waiting', 'Requests that wait for a connection of the pool', () => pool.waitingCount);
 }

@@ -60,11 +60,9 @@ interface DriverFailure {
   errors?: unknown;
 }
 
-/**
- * True when the database failed, as opposed to the statement: connection refused, lost, timed out, none free in time; server
- * starting, stopping, read-only, or out of disk or memory. The same statement may succeed later. Looks through TypeORM's wrapper and
- * through AggregateError.
- */
+/** True when the database failed, as opposed to the statement: connection refused, lost, timed out, none free in time; server starting,
+ *  stopping, read-only, or out of disk or memory. The same statement may succeed later. Looks through TypeORM's wrapper and through
+ *  AggregateError. */
 export function isConnectionError(error: unknown): boolean {
   if (!isError(error)) return false;
   if (CONNECTION_NAMES.has(error.name)) return true;

@@ -34,14 +34,12 @@ export const migrationConfigSchema = z
     message: 'is required',
   });
 
-/**
- * What an app's `migrate.ts` calls. Migrates as the user of MIGRATION_DATABASE_URL (default: DATABASE_URL); then the user
- * of DATABASE_URL gets the grants. Says on standard output what it did.
- * @param limitMs how long it waits for the database to come up
- * @returns names of the migrations applied
- * @throws {ConfigError} naming the variable if neither is set or one is no address; it never carries a value
- * @throws {CommandError} when the database refuses the role or cannot be reached
- */
+/** What an app's `migrate.ts` calls. Migrates as the user of MIGRATION_DATABASE_URL (default: DATABASE_URL); then the user of
+ *  DATABASE_URL gets the grants. Says on standard output what it did.
+ *  @param limitMs how long it waits for the database to come up
+ *  @returns names of the migrations applied
+ *  @throws {ConfigError} naming the variable if neither is set or one is no address; it never carries a value
+ *  @throws {CommandError} when the database refuses the role or cannot be reached */
 export async function migrateFromEnvironment(
   settings: Omit<MigrationSettings, 'url'> & Pick<MigrationOptions, 'appRoleGrants'>,
   env: NodeJS.ProcessEnv = process.env,
@@ -64,11 +62,9 @@ export async function migrateFromEnvironment(
   return applied;
 }
 
-/**
- * Applies pending migrations, each in its own transaction, and the grants. Any number of processes may call it at once:
- * an advisory lock lets one of them work (TypeORM takes none), the others then find nothing to do.
- * @returns names of the migrations applied by this call
- */
+/** Applies pending migrations, each in its own transaction, and the grants. Any number of processes may call it at once: an advisory
+ *  lock lets one of them work (TypeORM takes none), the others then find nothing to do.
+ *  @returns names of the migrations applied by this call */
 export async function runMigrations(
   settings: MigrationSettings,
   options: MigrationOptions = {},

@@ -24,10 +24,8 @@ export interface PreparedStatement {
 
 type Callback = (error: Error, result: never) => void;
 
-/**
- * A connection that ends itself when the server does not respond within `query_timeout`. pg only gives up on the statement: the connection
- * would go back to the pool, and its next user would wait behind a response that may never come.
- */
+/** A connection that ends itself when the server does not respond within `query_timeout`. pg only gives up on the statement: the
+ *  connection would go back to the pool, and its next user would wait behind a response that may never come. */
 class BoundedClient extends Client {
   override query<T extends Submittable>(statement: T): T;
   override query<R extends unknown[]>(
@@ -84,13 +82,11 @@ export class PoolDriver {
   }
 }
 
-/**
- * Rows of a statement on a hot path. It goes to the driver directly: TypeORM's query runner, and parsing and planning the statement
- * anew, cost more than a read by primary key. With a transaction's manager it is part of that transaction. Its plan is kept: do not prepare
- * statements on tables that grow and shrink by the minute. A PgBouncer in between that pools by transaction must know
- * prepared statements (1.21 or later, `max_prepared_statements` above 0).
- * @throws the driver's error, which `isConnectionError` and its likes understand
- */
+/** Rows of a statement on a hot path. It goes to the driver directly: TypeORM's query runner, and parsing and planning the statement
+ *  anew, cost more than a read by primary key. With a transaction's manager it is part of that transaction. Its plan is kept: do not
+ *  prepare statements on tables that grow and shrink by the minute. A PgBouncer in between that pools by transaction must know prepared
+ *  statements (1.21 or later, `max_prepared_statements` above 0).
+ *  @throws the driver's error, which `isConnectionError` and its likes understand */
 export async function queryPrepared<Row extends object>(
   database: DataSource | EntityManager,
   { name, text }: PreparedStatement,

@@ -11,10 +11,8 @@ export interface TransactionOptions {
   maxAttempts?: number;
   /** No further attempt starts after this long; 5,000 ms unless given. */
   deadlineMs?: number;
-  /**
-   * Transactions of this process with the same key run one after the other. It spares writers of one row most collisions;
-   * those with other replicas remain, and are retried.
-   */
+  /** Transactions of this process with the same key run one after the other. It spares writers of one row most collisions; those with
+   *  other replicas remain, and are retried. */
   serializeOn?: string;
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
@@ -37,11 +35,9 @@ export function observeTransactions(dataSource: DataSource, observer: Transactio
   observers.set(dataSource, observer);
 }
 
-/**
- * Runs `work`, one statement that is a transaction by itself, and repeats it, with full jitter, when PostgreSQL asks for that
- * (40001, 40P01). Its isolation is the pool's `defaultIsolation`. It costs one round trip where `inTransaction` costs three.
- * @throws as `inTransaction`
- */
+/** Runs `work`, one statement that is a transaction by itself, and repeats it, with full jitter, when PostgreSQL asks for that (40001,
+ *  40P01). Its isolation is the pool's `defaultIsolation`. It costs one round trip where `inTransaction` costs three.
+ *  @throws as `inTransaction` */
 export function inStatement<T>(
   dataSource: DataSource,
   work: () => Promise<T>,
@@ -50,12 +46,10 @@ export function inStatement<T>(
   return inTurn(dataSource, work, options);
 }
 
-/**
- * Runs `work` in one transaction and repeats the whole of it, with full jitter, when PostgreSQL asks for that (40001,
- * 40P01). `work` must do everything through `manager` and nothing that a repetition would do twice.
- * @throws {ContentionError} when attempts or time run out
- * @throws whatever `work` throws, after the rollback. A connection lost during COMMIT leaves the outcome unknown.
- */
+/** Runs `work` in one transaction and repeats the whole of it, with full jitter, when PostgreSQL asks for that (40001, 40P01). `work`
+ *  must do everything through `manager` and nothing that a repetition would do twice.
+ *  @throws {ContentionError} when attempts or time run out
+ *  @throws whatever `work` throws, after the rollback. A connection lost during COMMIT leaves the outcome unknown. */
 export function inTransaction<T>(
   dataSource: DataSource,
   isolation: Isolation,
@@ -171,15 +165,13 @@ export class KeyedMutex {
   /** Runs `work` once nobody before holds `key`. The turn ends when `work` settles. */
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.tails.get(key);
-    let release = (): void => undefined;
-    const done = new Promise<void>((resolve) => (release = resolve));
-    const tail = before === undefined ? done : before.then(() => done);
+    const result = before === undefined ? work() : before.then(work);
+    const ended = (): void => undefined;
+    const tail = result.then(ended, ended);
     this.tails.set(key, tail);
     try {
-      if (before !== undefined) await before;
-      return await work();
+      return await result;
     } finally {
-      release();
       if (this.tails.get(key) === tail) this.tails.delete(key);
     }
   }

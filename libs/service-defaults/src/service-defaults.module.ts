@@ -49,6 +49,6 @@ export class ServiceDefaultsModule {
 interface ServiceDefaultsOptions {
   config: Pick<ServiceConfig, 'LOG_LEVEL'> & Partial<Pick<ServiceConfig, 'SERVICE_VERSION'>> & TracingConfig;
   name: string;
-  clock?: Clock;
-  logSink?: LogSink;
+  clock?: Clock | undefined;
+  logSink?: LogSink | undefined;
 }

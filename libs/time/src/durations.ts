@@ -26,7 +26,7 @@ export function sleep(durationMs: number, signal?: AbortSignal): Promise<void> {
 export async function withTimeout<T>(
   work: Promise<T>,
   timeoutMs: number,
-  timeoutError: () => Error,
+  timeoutError = () => new Error(`no answer within ${timeoutMs} ms`),
 ): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {

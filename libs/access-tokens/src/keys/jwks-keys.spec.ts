@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { ManualClock } from '@platform/time';
 import { ec, ISSUER, rsa } from '../../test/token-builder';
 import { TokenVerificationUnavailableError } from '../token/access-token-error';
-import { authServiceKeys, jwksKeys } from './jwks';
+import { authServiceKeys, JwksKeys } from './jwks';
 import type { KeyQuery } from './keys';
 
 const ecJwk = { ...ec.publicKey.export({ format: 'jwk' }), kid: 'es-1', alg: 'ES256', use: 'sig' };
@@ -12,7 +12,7 @@ const rsaJwk = { ...rsa.publicKey.export({ format: 'jwk' }), kid: 'rs-1' };
 const es1: KeyQuery = { kid: 'es-1', alg: 'ES256', issuer: ISSUER };
 const rs1: KeyQuery = { kid: 'rs-1', alg: 'RS256', issuer: ISSUER };
 
-describe('jwksKeys', () => {
+describe('JwksKeys', () => {
   let server: Server;
   let url: string;
   let requests: number;
@@ -42,7 +42,7 @@ describe('jwksKeys', () => {
   });
 
   it('reads the set once for many tokens, however many wait for it', async () => {
-    const keys = jwksKeys({ url, clock });
+    const keys = new JwksKeys({ url, clock });
     const found = await Promise.all(Array.from({ length: 20 }, async () => keys.findKey(es1)));
     expect(found.every((key) => key?.key.equals(ec.publicKey))).toBe(true);
     expect(requests).toBe(1);
@@ -64,7 +64,7 @@ describe('jwksKeys', () => {
       'text',
       ecJwk,
     );
-    const keys = jwksKeys({ url, clock, cooldownMs: 0 });
+    const keys = new JwksKeys({ url, clock, cooldownMs: 0 });
     expect(await keys.findKey(es1)).not.toBeNull();
     for (const kid of ['oct', 'enc', 'mixed', 'broken', '../path']) {
       expect(await keys.findKey({ ...es1, kid })).toBeNull();
@@ -74,7 +74,7 @@ describe('jwksKeys', () => {
   });
 
   it('asks again for an unknown key id, but not more often than the cooldown', async () => {
-    const keys = jwksKeys({ url, clock, cooldownMs: 5_000 });
+    const keys = new JwksKeys({ url, clock, cooldownMs: 5_000 });
     await keys.findKey(es1);
     publish(ecJwk, rsaJwk);
     for (let attempt = 0; attempt < 10; attempt += 1) expect(await keys.findKey(rs1)).toBeNull();
@@ -85,14 +85,14 @@ describe('jwksKeys', () => {
   });
 
   it('never asks for symmetric tokens or for issuers that are not its own', async () => {
-    const keys = jwksKeys({ url, clock, issuer: ISSUER });
+    const keys = new JwksKeys({ url, clock, issuer: ISSUER });
     expect(await keys.findKey({ ...es1, alg: 'HS256' })).toBeNull();
     expect(await keys.findKey({ ...es1, issuer: 'https://evil.test' })).toBeNull();
     expect(requests).toBe(0);
   });
 
   it('no longer knows a removed key 60 s later, and vouches for none before it has asked again', async () => {
-    const keys = jwksKeys({ url, clock });
+    const keys = new JwksKeys({ url, clock });
     await keys.findKey(es1);
     expect(keys.generation?.()).not.toBeNull();
     publish(rsaJwk);
@@ -103,7 +103,7 @@ describe('jwksKeys', () => {
   });
 
   it('renews in the background half-way, changing its generation when the keys changed', async () => {
-    const keys = jwksKeys({ url, clock });
+    const keys = new JwksKeys({ url, clock });
     await keys.findKey(es1);
     const before = keys.generation?.();
     publish(ecJwk, rsaJwk);
@@ -114,7 +114,7 @@ describe('jwksKeys', () => {
   });
 
   it('goes on with known keys through an outage, then fails closed', async () => {
-    const keys = jwksKeys({ url, clock, maxStaleMs: 900_000 });
+    const keys = new JwksKeys({ url, clock, maxStaleMs: 900_000 });
     await keys.findKey(es1);
     answer = { status: 500, body: 'no' };
     clock.advance(600_000);
@@ -134,7 +134,7 @@ describe('jwksKeys', () => {
     ['nothing', 'silence' as const],
   ])('is out of reach when the address answers %s', async (_title, given) => {
     answer = given;
-    const keys = jwksKeys({ url, clock: new ManualClock(new Date(0)), timeoutMs: 200 });
+    const keys = new JwksKeys({ url, clock: new ManualClock(new Date(0)), timeoutMs: 200 });
     await expect(keys.findKey(es1)).rejects.toBeInstanceOf(TokenVerificationUnavailableError);
   });
 });

@@ -17,11 +17,9 @@ const jwk = z.looseObject({
 });
 const jwks = z.object({ keys: z.array(z.unknown()).max(100) });
 
-/**
- * The keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. Entries that we do not understand, cannot import
- * or must not use (symmetric, weak, for encryption, without a usable `kid`) are left out, as the RFC asks.
- * @throws {Error} when it is not a JWK Set at all, or names one key id twice
- */
+/** The keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. Entries that we do not understand, cannot import or must not
+ *  use (symmetric, weak, for encryption, without a usable `kid`) are left out, as the RFC asks.
+ *  @throws {Error} when it is not a JWK Set at all, or names one key id twice */
 function keysFromJwks(document: unknown, issuer: string | undefined): VerificationKey[] {
   const keys = jwks.parse(document).keys.map((entry) => keyFromJwk(entry, issuer));
   return keys.filter((key) => key !== null);
@@ -71,26 +69,23 @@ const DEFAULTS = {
 } as const;
 const MAX_DOCUMENT_BYTES = 256 * 1024;
 
-/** Keys from a JWK Set over HTTP: cached, read again in time and when a token names an unknown key (rate-limited, one
- *  request at a time, bounded wait). RS256 and ES256 only: a published key is never a shared secret. */
-export function jwksKeys(options: JwksKeysOptions): KeySource {
-  return new JwksKeys(options);
-}
-
 /** The address of one of auth-service's routes (path without leading slash), below whatever path the service is published under. */
 export function authServiceAddress(authServiceUrl: string, path: string): URL {
   return new URL(path, authServiceUrl.endsWith('/') ? authServiceUrl : `${authServiceUrl}/`);
 }
 
-/** The asymmetric keys that auth-service publishes at `/auth/.well-known/jwks.json`; see `jwksKeys`. */
+/** The asymmetric keys that auth-service publishes at `/auth/.well-known/jwks.json`; see `JwksKeys`. */
 export function authServiceKeys({
   authServiceUrl,
   ...options
 }: { authServiceUrl: string } & Omit<JwksKeysOptions, 'url'>): KeySource {
-  return jwksKeys({ ...options, url: authServiceAddress(authServiceUrl, 'auth/.well-known/jwks.json').href });
+  const { href: url } = authServiceAddress(authServiceUrl, 'auth/.well-known/jwks.json');
+  return new JwksKeys({ ...options, url });
 }
 
-class JwksKeys implements KeySource {
+/** Keys from a JWK Set over HTTP: cached, read again in time and when a token names an unknown key (rate-limited, one
+ *  request at a time, bounded wait). RS256 and ES256 only: a published key is never a shared secret. */
+export class JwksKeys implements KeySource {
   private readonly ring = new KeyRing();
   private readonly settings: typeof DEFAULTS & JwksKeysOptions;
   private readonly clock: Clock;

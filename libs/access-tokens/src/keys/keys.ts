@@ -21,11 +21,9 @@ export type KeyMaterial = { kid?: string; issuer?: string } & (
   { alg: 'HS256'; secret: Buffer } | { alg: 'RS256' | 'ES256'; publicKey: string | JsonWebKey | KeyObject }
 );
 
-/**
- * Imports a key and checks that it fits its algorithm.
- * @throws {RangeError} for an HMAC key under 32 bytes, an RSA modulus under 2,048 bits, another curve than P-256, a key
- *   of another kind than the algorithm's, or a `kid` that no token may carry. The message holds no key material.
- */
+/** Imports a key and checks that it fits its algorithm.
+ *  @throws {RangeError} for an HMAC key under 32 bytes, an RSA modulus under 2,048 bits, another curve than P-256, a key of another kind
+ *  than the algorithm's, or a `kid` that no token may carry. The message holds no key material. */
 export function createVerificationKey(material: KeyMaterial): VerificationKey {
   const { kid, alg, issuer } = material;
   if (kid !== undefined && !KEY_ID_PATTERN.test(kid))
@@ -74,15 +72,11 @@ export interface KeyQuery {
 
 /** Where verification keys come from. */
 export interface KeySource {
-  /**
-   * The current key that this issuer's tokens of this `kid` and algorithm are signed with, or null.
-   * @throws {TokenVerificationUnavailableError} when that cannot be known now
-   */
+  /** The current key that this issuer's tokens of this `kid` and algorithm are signed with, or null.
+   *  @throws {TokenVerificationUnavailableError} when that cannot be known now */
   findKey(query: KeyQuery): VerificationKey | null | Promise<VerificationKey | null>;
-  /**
-   * A number that changes whenever a key was added, replaced or removed, so that verified tokens may be remembered in
-   * between; null: "ask `findKey` again". A source without it is asked for every request.
-   */
+  /** A number that changes whenever a key was added, replaced or removed, so that verified tokens may be remembered in between; null:
+   *  "ask `findKey` again". A source without it is asked for every request. */
   generation?(): number | null;
 }
 

@@ -1,7 +1,7 @@
 import { secret } from '@platform/service-defaults';
 import { z } from 'zod';
 import { KEY_ID_PATTERN } from '../token/parse-token';
-import type { LegacyIssuer } from '../token/signed-token-verifier';
+import type { LegacyIssuer } from '../token/access-token-verifier';
 import { staticKeys } from './keys';
 import type { KeyMaterial, KeySource } from './keys';
 
@@ -31,7 +31,7 @@ const legacyIssuerList = z.array(
 
 /** HMAC keys given as `kid:base64url,kid:base64url,…`, each of at least 32 bytes and with a `kid` of its own. */
 export function hmacKeyList(): z.ZodType<readonly HmacKey[], string> {
-  return z.string().transform((text, context) => {
+  const list = z.string().transform((text, context): HmacKey[] => {
     const keys = text.split(',').map((entry) => readHmacKey(entry.trim()));
     const usable = keys.filter((key) => key !== null);
     if (usable.length < keys.length) {
@@ -41,12 +41,9 @@ export function hmacKeyList(): z.ZodType<readonly HmacKey[], string> {
       });
       return z.NEVER;
     }
-    if (!isDistinct(usable.map(({ kid }) => kid))) {
-      context.addIssue({ code: 'custom', message: 'must not name one key id twice' });
-      return z.NEVER;
-    }
     return usable;
   });
+  return list.refine((keys) => isDistinct(keys.map(({ kid }) => kid)), 'must not name one key id twice');
 }
 
 function readHmacKey(entry: string): HmacKey | null {
@@ -59,7 +56,7 @@ function readHmacKey(entry: string): HmacKey | null {
 /** Legacy issuers given as JSON: `[{"issuer": "…", "audience": "…", "keys": [{"kid": "…", "secret": "base64url"}]}]`. A key without
  *  `kid` verifies the tokens that name none. */
 function legacyIssuerSettings(): z.ZodType<readonly ConfiguredLegacyIssuer[], string> {
-  return z.string().transform((text, context) => {
+  const list = z.string().transform((text, context) => {
     const parsed = legacyIssuerList.safeParse(readJson(text), { reportInput: false });
     if (!parsed.success) {
       const where = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
@@ -69,12 +66,9 @@ function legacyIssuerSettings(): z.ZodType<readonly ConfiguredLegacyIssuer[], st
       });
       return z.NEVER;
     }
-    if (!isDistinct(parsed.data.map(({ issuer }) => issuer))) {
-      context.addIssue({ code: 'custom', message: 'must not name one issuer twice' });
-      return z.NEVER;
-    }
     return parsed.data;
   });
+  return list.refine((all) => isDistinct(all.map(({ issuer }) => issuer)), 'must not name one issuer twice');
 }
 
 /** The value of a JSON text; undefined when it is none. */

@@ -16,10 +16,8 @@ export function Public(): CustomDecorator {
   return SetMetadata(PUBLIC_ROUTE, true);
 }
 
-/**
- * The caller must hold at least one of these personas, else 403. On a method it replaces the controller's.
- * @throws {RangeError} without a persona, or for None: such a route would be open to nobody, or meant to everybody
- */
+/** The caller must hold at least one of these personas, else 403. On a method it replaces the controller's.
+ *  @throws {RangeError} without a persona, or for None: such a route would be open to nobody, or meant to everybody */
 export function RequirePersona(...anyOf: readonly [Persona, ...Persona[]]): CustomDecorator {
   if (anyOf.length === 0 || anyOf.includes(Persona.None))
     throw new RangeError('name at least one persona, and not None');

@@ -3,10 +3,10 @@ import { PassportStrategy } from '@nestjs/passport';
 import { Strategy } from 'passport-jwt';
 import type { SecretOrKeyProvider } from 'passport-jwt';
 import { AccessTokenError } from '../token/access-token-error';
-import type { AccessTokenVerifier, PreparedAccessToken } from '../token/access-token-verifier';
+import { SIGNATURE_ONLY } from '../token/access-token-verifier';
+import type { AccessTokenVerifier, PreparedToken } from '../token/access-token-verifier';
 import type { Caller } from '../token/caller';
 import { SIGNING_ALGORITHMS } from '../token/parse-token';
-import { SIGNATURE_ONLY } from '../token/signed-token-verifier';
 import type { AuthenticatedRequest } from './access-rules';
 
 const SCHEME = /^Bearer +/i;
@@ -25,7 +25,7 @@ export const ACCESS_TOKEN_STRATEGY = 'access-token';
 
 interface Verification {
   readonly verifier: AccessTokenVerifier;
-  prepared?: PreparedAccessToken;
+  prepared?: PreparedToken;
 }
 
 /** Passport keeps its strategies in one place per process, where several applications may run (tests). So the strategy
@@ -52,10 +52,8 @@ const provideKey: SecretOrKeyProvider<AuthenticatedRequest> = (request, token: s
   }, done);
 };
 
-/**
- * Why a request was refused, from what passport-jwt reports. Our own errors from before the signature come through as they
- * are (an outage among them must not look like a bad token); once a key was provided, only the signature can have failed.
- */
+/** Why a request was refused, from what passport-jwt reports. Our own errors from before the signature come through as they are (an
+ *  outage among them must not look like a bad token); once a key was provided, only the signature can have failed. */
 export function refusalOf(request: AuthenticatedRequest, reported: unknown): unknown {
   const { prepared } = verificationOf(request);
   return prepared ? new AccessTokenError('bad-signature', { cause: reported }) : reported;

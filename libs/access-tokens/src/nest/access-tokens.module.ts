@@ -17,7 +17,7 @@ import { RevocationFeed } from '../revocations/revocation-feed';
 import type { RevocationFeedOptions } from '../revocations/revocation-feed';
 import type { RevocationSource } from '../revocations/revocation-index';
 import { AccessTokenVerifier } from '../token/access-token-verifier';
-import type { LegacyIssuer } from '../token/signed-token-verifier';
+import type { LegacyIssuer } from '../token/access-token-verifier';
 import { RouteAccess } from './access-rules';
 import { AccessTokenGuard } from './access-token.guard';
 import { AccessTokenStrategy } from './access-token.strategy';

@@ -24,10 +24,8 @@ export class RevocationListError extends Error {
   override readonly name = 'RevocationListError';
 }
 
-/**
- * Reads revocations from GET /auth/revocations, page by page: each answer names the next page in a `Link` header with
- * `rel="next"` (RFC 8288); without one it is the last.
- */
+/** Reads revocations from GET /auth/revocations, page by page: each answer names the next page in a `Link` header with `rel="next"` (RFC
+ *  8288); without one it is the last. */
 export function httpRevocationSource(options: HttpRevocationSourceOptions): RevocationSource {
   return { changesSince: (since, signal) => readPages(options, since, signal) };
 }

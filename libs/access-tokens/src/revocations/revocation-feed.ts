@@ -10,16 +10,12 @@ export interface RevocationFeedOptions {
   clock?: Clock;
   /** Pause between two polls; at most 1 s, so that a revocation works everywhere within 2 s. Default 500 ms. */
   pollIntervalMs?: number;
-  /**
-   * How old the last complete answer may be before every token is refused with 503. Default 30 s: long enough for a
-   * restart of auth-service or a failover of its database, during which nobody can set a revocation either; short
-   * enough to bound what a validator cut off from a working auth-service lets through.
-   */
+  /** How old the last complete answer may be before every token is refused with 503. Default 30 s: long enough for a restart of
+   *  auth-service or a failover of its database, during which nobody can set a revocation either; short enough to bound what a validator
+   *  cut off from a working auth-service lets through. */
   maxAgeMs?: number;
-  /**
-   * How far before the newest known revocation each poll starts again. A revocation carries its transaction's start, so
-   * it can become visible after younger ones; the overlap has to exceed the longest write transaction. Default 30 s.
-   */
+  /** How far before the newest known revocation each poll starts again. A revocation carries its transaction's start, so it can become
+   *  visible after younger ones; the overlap has to exceed the longest write transaction. Default 30 s. */
   overlapMs?: number;
   /** How long one poll may take before it counts as failed. Default 60 s: the first one may bring a million entries. */
   pollTimeoutMs?: number;
@@ -30,10 +26,8 @@ export interface RevocationFeedOptions {
 const DEFAULTS = { pollIntervalMs: 500, maxAgeMs: 30_000, overlapMs: 30_000, pollTimeoutMs: 60_000 } as const;
 const MAX_POLL_INTERVAL_MS = 1_000;
 
-/**
- * The revocations, kept in memory and up to date by polling. Fails closed: before the first complete load, and when the
- * last one is too old, it knows of no token that it is good.
- */
+/** The revocations, kept in memory and up to date by polling. Fails closed: before the first complete load, and when the last one is too
+ *  old, it knows of no token that it is good. */
 export class RevocationFeed implements RevocationCheck {
   private readonly index = new RevocationIndex();
   private readonly settings: typeof DEFAULTS & RevocationFeedOptions;
@@ -77,11 +71,6 @@ export class RevocationFeed implements RevocationCheck {
   /** Number of revocations known. */
   get size(): number {
     return this.index.size;
-  }
-
-  /** Bytes held. */
-  get byteLength(): number {
-    return this.index.byteLength;
   }
 
   /** Milliseconds since the last complete answer was asked for; Infinity before the first. */

@@ -17,10 +17,8 @@ export type Revocation = z.output<typeof revocation>;
 
 /** Where revocations are read from: the database in auth-service, HTTP everywhere else. */
 export interface RevocationSource {
-  /**
-   * Every revocation with a date strictly after `since`, at once or in pages. An error, or a page that fails, means the
-   * whole answer is unusable.
-   */
+  /** Every revocation with a date strictly after `since`, at once or in pages. An error, or a page that fails, means the whole answer is
+   *  unusable. */
   changesSince(
     since: Date,
     signal?: AbortSignal,

@@ -3,11 +3,9 @@ import { AccessTokenError } from './access-token-error';
 
 const ALPHABET = /^[A-Za-z0-9_-]+$/;
 
-/**
- * The bytes of unpadded base64url text in its one canonical spelling, else null. Node's own decoder also takes padding,
- * the other alphabet and stray bits in the last character, which would let several texts stand for one token.
- * Source: RFC 7515 section 2, RFC 4648 section 3.5.
- */
+/** The bytes of unpadded base64url text in its one canonical spelling, else null. Node's own decoder also takes padding, the other
+ *  alphabet and stray bits in the last character, which would let several texts stand for one token. Source: RFC 7515 section 2, RFC
+ *  4648 section 3.5. */
 function decodeCanonicalBase64Url(text: string): Buffer | null {
   if (!ALPHABET.test(text)) return null;
   const bytes = Buffer.from(text, 'base64url');
@@ -17,11 +15,9 @@ function decodeCanonicalBase64Url(text: string): Buffer | null {
 /** Deeper nesting than any token of ours has. */
 const MAX_DEPTH = 32;
 
-/**
- * Reads bytes as one JSON object (RFC 8259): valid UTF-8 without byte order mark, at most 32 levels deep, and no object
- * in it with two members of one name. `JSON.parse` lets the last of two win, another reader takes the first, and a
- * token must not mean two things. Returns null for anything else.
- */
+/** Reads bytes as one JSON object (RFC 8259): valid UTF-8 without byte order mark, at most 32 levels deep, and no object in it with two
+ *  members of one name. `JSON.parse` lets the last of two win, another reader takes the first, and a token must not mean two things.
+ *  Returns null for anything else. */
 function parseStrictJsonObject(bytes: Buffer): Record<string, unknown> | null {
   if (!isUtf8(bytes)) return null;
   const text = bytes.toString('utf8');
@@ -102,12 +98,10 @@ export interface ParsedToken {
   readonly signatureLength: number;
 }
 
-/**
- * Takes a compact JWS (RFC 7515) apart under rules stricter than the libraries': canonical base64url, JSON objects with
- * distinct member names, a known `alg`, a harmless `kid`, no `crit`. Key material in the header (`jku`, `x5u`, `jwk`,
- * `x5c`) is ignored: keys come from configuration only. No cryptography happens here.
- * @throws {AccessTokenError} `too-large`, `malformed` or `unsupported-header`
- */
+/** Takes a compact JWS (RFC 7515) apart under rules stricter than the libraries': canonical base64url, JSON objects with distinct member
+ *  names, a known `alg`, a harmless `kid`, no `crit`. Key material in the header (`jku`, `x5u`, `jwk`, `x5c`) is ignored: keys come from
+ *  configuration only. No cryptography happens here.
+ *  @throws {AccessTokenError} `too-large`, `malformed` or `unsupported-header` */
 export function parseToken(text: string): ParsedToken {
   if (text.length > MAX_TOKEN_LENGTH) throw new AccessTokenError('too-large');
   const parts = text.split('.', 4);

@@ -11,11 +11,9 @@ interface Entry<T> extends VerifiedToken<T> {
   usedAgain: boolean;
 }
 
-/**
- * Remembers verified tokens by their exact text (never by a digest or by `jti`: another spelling is another token and is
- * verified anew). Bounded in tokens and in characters; tokens used again outlive those seen once, so that a flood of
- * one-time tokens does not drive out the busy ones. What it returns still has to be checked for expiry and revocation.
- */
+/** Remembers verified tokens by their exact text (never by a digest or by `jti`: another spelling is another token and is verified
+ *  anew). Bounded in tokens and in characters; tokens used again outlive those seen once, so that a flood of one-time tokens does not
+ *  drive out the busy ones. What it returns still has to be checked for expiry and revocation. */
 export class VerifiedTokens<T> {
   private readonly entries = new Map<string, Entry<T>>();
   private characters = 0;

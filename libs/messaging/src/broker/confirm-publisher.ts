@@ -36,6 +36,15 @@ export function envelopeMessage(
   return { exchange: envelope.exchange, routingKey: '', content, options, declareFanout: true };
 }
 
+/** @throws {PublishTimeoutError} if publishing the message takes longer than `timeoutMs` */
+export function confirmedWithin(
+  timeoutMs: number,
+  { exchange }: OutgoingMessage,
+  publishing: Promise<void>,
+): Promise<void> {
+  return withTimeout(publishing, timeoutMs, () => new PublishTimeoutError(exchange, timeoutMs));
+}
+
 /** Publishes with confirms over one shared channel of a bus; opens a new one when that has died. */
 export class ConfirmPublisher {
   private opening: Promise<PublishChannel> | null = null;
@@ -48,7 +57,7 @@ export class ConfirmPublisher {
    *  @throws {PublishTimeoutError} if the broker stays silent */
   publish(message: OutgoingMessage, timeoutMs: number): Promise<void> {
     const publishing = this.channel().then((channel) => channel.publish(message));
-    return withTimeout(publishing, timeoutMs, () => new PublishTimeoutError(message.exchange, timeoutMs));
+    return confirmedWithin(timeoutMs, message, publishing);
   }
 
   private async channel(): Promise<PublishChannel> {
@@ -118,26 +127,19 @@ export class PublishChannel {
     const { exchange, routingKey, content, options } = message;
     if (this.unconfirmed >= MAX_UNCONFIRMED)
       throw new BusUnavailableError(this.bus, 'too many unconfirmed messages');
-    if (message.declareFanout) await this.declareFanout(exchange);
+    if (message.declareFanout) await this.guarded(this.declareFanout(exchange));
     const publishId = String((this.sequence += 1));
     const headers = { ...(options.headers as Record<string, unknown>), [PUBLISH_ID_HEADER]: publishId };
     this.unconfirmed += 1;
     try {
-      await new Promise<void>((resolve, reject) => {
-        const onConfirm = (error: unknown): void => {
+      const properties = { ...options, headers, mandatory: true };
+      const confirmed = new Promise<void>((resolve, reject) => {
+        this.channel.publish(exchange, routingKey, content, properties, (error: unknown) => {
           if (error === null) resolve();
           else reject(this.closeReason ?? (error as Error));
-        };
-        this.channel.publish(
-          exchange,
-          routingKey,
-          content,
-          { ...options, headers, mandatory: true },
-          onConfirm,
-        );
+        });
       });
-    } catch (error) {
-      throw new BusUnavailableError(this.bus, (error as Error).message, { cause: error });
+      await this.guarded(confirmed);
     } finally {
       this.unconfirmed -= 1;
     }
@@ -152,14 +154,18 @@ export class PublishChannel {
   }
 
   /** Declares the exchange once per channel. */
-  private async declareFanout(exchange: string): Promise<void> {
+  private declareFanout(exchange: string): Promise<unknown> {
     let declared = this.declared.get(exchange);
     if (declared === undefined) {
       declared = this.channel.assertExchange(exchange, 'fanout', { durable: true });
       this.declared.set(exchange, declared);
     }
+    return declared;
+  }
+
+  private async guarded(work: Promise<unknown>): Promise<void> {
     try {
-      await declared;
+      await work;
     } catch (error) {
       throw new BusUnavailableError(this.bus, (error as Error).message, { cause: error });
     }

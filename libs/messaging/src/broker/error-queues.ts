@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Bus } from '@platform/contracts';
-import { SECOND_MS, withTimeout } from '@platform/time';
+import { SECOND_MS } from '@platform/time';
 import { type Channel, type ChannelModel, type Message, connect } from 'amqplib';
 import {
   ATTEMPTS_HEADER,
@@ -8,10 +8,11 @@ import {
   REASON_HEADER,
   attemptsOf,
   forwardedProperties,
+  senderHeaders,
 } from '../consuming/delivery-headers';
 import { tryReadEnvelope } from '../envelope/read-envelope';
-import { BusUnavailableError, PublishTimeoutError } from '../errors';
-import { PUBLISH_ID_HEADER, PublishChannel } from './confirm-publisher';
+import { BusUnavailableError } from '../errors';
+import { confirmedWithin, PublishChannel } from './confirm-publisher';
 
 const CONNECT_TIMEOUT_MS = 5 * SECOND_MS;
 const CONFIRM_TIMEOUT_MS = 5 * SECOND_MS;
@@ -83,11 +84,10 @@ export class ErrorQueues {
    *  @throws {MessageReturnedError} when the source queue does not exist; the message stays where it is */
   async replay({ queue, source }: ErrorQueue, choose: Choice): Promise<FailedMessage[]> {
     const outgoing = new PublishChannel(this.bus, await this.connection.createConfirmChannel());
-    const timeoutError = (): Error => new PublishTimeoutError('', CONFIRM_TIMEOUT_MS);
     const send = (delivery: Message): Promise<void> => {
       const options = forwardedProperties(delivery, replayHeaders(delivery));
       const copy = { exchange: '', routingKey: source, content: delivery.content, options };
-      return withTimeout(outgoing.publish(copy), CONFIRM_TIMEOUT_MS, timeoutError);
+      return confirmedWithin(CONFIRM_TIMEOUT_MS, copy, outgoing.publish(copy));
     };
     try {
       return await this.visit(queue, choose, { beforeRemoval: send });
@@ -149,10 +149,8 @@ async function countMessages(channel: Channel, queue: string): Promise<number> {
   }
 }
 
-/** Headers that the receiver or the broker added when the message failed: a replayed message starts afresh without them. */
-const FAILURE_HEADER =
-  /^(MT-Fault-|MT-Reason$|x-(death|first-death|last-death|delivery-count|acquired-count))/;
-const COUNTING_HEADERS: ReadonlySet<string> = new Set([REASON_HEADER, ATTEMPTS_HEADER, PUBLISH_ID_HEADER]);
+/** Headers that the receiver added when the message failed: a replayed message starts afresh without them. */
+const FAILURE_HEADER = new RegExp(`^(MT-Fault-.*|MT-Reason|${REASON_HEADER}|${ATTEMPTS_HEADER})$`, 's');
 
 function failedMessage(queue: string, delivery: Message): FailedMessage {
   const headers = (delivery.properties.headers ?? {}) as Record<string, unknown>;
@@ -176,9 +174,7 @@ function failedMessage(queue: string, delivery: Message): FailedMessage {
 /** The exchange that brought the message first stays known: it identifies a message without an envelope. */
 function replayHeaders(delivery: Message): Record<string, unknown> {
   const headers = (delivery.properties.headers ?? {}) as Record<string, unknown>;
-  const kept = Object.entries(headers).filter(
-    ([name]) => !FAILURE_HEADER.test(name) && !COUNTING_HEADERS.has(name),
-  );
+  const kept = Object.entries(senderHeaders(delivery)).filter(([name]) => !FAILURE_HEADER.test(name));
   const firstExchange = headers[EXCHANGE_HEADER] ?? headers['x-first-death-exchange'];
   return {
     ...Object.fromEntries(kept),

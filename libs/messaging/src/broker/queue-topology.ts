@@ -23,16 +23,7 @@ const DELIVERY_LIMIT = 100;
 /** For queues that only operators read: RabbitMQ 4 counts each look at a message as a delivery. */
 const UNLIMITED_DELIVERIES = 1_000_000;
 
-/** Arguments of a queue that is consumed; valid on RabbitMQ 3.10 to 4.x, and compared by the broker, so never change them lightly. */
-function workQueueOptions(queue: string): Options.AssertQueue {
-  return quorumQueue(DELIVERY_LIMIT, deadLettersTo(errorQueue(queue)));
-}
-
-/** Arguments of the queue where a message waits `delayMs` before it returns to `queue`. */
-function retryQueueOptions(queue: string, delayMs: number): Options.AssertQueue {
-  return quorumQueue(UNLIMITED_DELIVERIES, { 'x-message-ttl': delayMs, ...deadLettersTo(queue) });
-}
-
+/** Arguments of a queue; valid on RabbitMQ 3.10 to 4.x, and compared by the broker, so never change them lightly. */
 function quorumQueue(
   deliveryLimit: number,
   more: Readonly<Record<string, unknown>> = {},
@@ -69,12 +60,13 @@ export async function declareEndpoint(channel: Channel, topology: EndpointTopolo
     channel.assertExchange(name, 'fanout', { durable: true });
   await Promise.all([
     ...topology.exchanges.map(fanout),
-    channel.assertQueue(queue, workQueueOptions(queue)),
+    channel.assertQueue(queue, quorumQueue(DELIVERY_LIMIT, deadLettersTo(errorQueue(queue)))),
     channel.assertQueue(errorQueue(queue), quorumQueue(UNLIMITED_DELIVERIES)),
     channel.assertQueue(skippedQueue(queue), quorumQueue(UNLIMITED_DELIVERIES)),
-    ...topology.delaysMs.map((delayMs) =>
-      channel.assertQueue(retryQueue(queue, delayMs), retryQueueOptions(queue, delayMs)),
-    ),
+    ...topology.delaysMs.map((delayMs) => {
+      const options = { 'x-message-ttl': delayMs, ...deadLettersTo(queue) };
+      return channel.assertQueue(retryQueue(queue, delayMs), quorumQueue(UNLIMITED_DELIVERIES, options));
+    }),
     // MassTransit sends to a queue through an exchange of the same name.
     fanout(queue),
     channel.bindQueue(queue, queue, ''),

@@ -96,7 +96,8 @@ export function describeError(error: unknown): { type: string; message: string }
   return { type: error.name, message: error.message.slice(0, MAX_HEADER_TEXT) };
 }
 
-function senderHeaders(message: ConsumeMessage): Record<string, unknown> {
+/** The headers that the sender gave: without those of the broker and of a publish. */
+export function senderHeaders(message: Pick<ConsumeMessage, 'properties'>): Record<string, unknown> {
   const headers = (message.properties.headers ?? {}) as Record<string, unknown>;
   return Object.fromEntries(
     Object.entries(headers).filter(([name]) => !BROKER_HEADER.test(name) && name !== PUBLISH_ID_HEADER),

@@ -1,7 +1,6 @@
-import { withTimeout } from '@platform/time';
 import type { ConsumeMessage } from 'amqplib';
 import type { BusConnection } from '../broker/bus-connection';
-import { type OutgoingMessage, PublishChannel } from '../broker/confirm-publisher';
+import { confirmedWithin, type OutgoingMessage, PublishChannel } from '../broker/confirm-publisher';
 import { type Address, fitsProperty, parseAddress } from '../envelope/address';
 import {
   createEnvelope,
@@ -11,7 +10,7 @@ import {
 } from '../envelope/create-envelope';
 import { messageTraceHeaders } from '../envelope/message-trace';
 import type { ReceivedEnvelope } from '../envelope/read-envelope';
-import { MessageReturnedError, PublishTimeoutError } from '../errors';
+import { MessageReturnedError } from '../errors';
 import { describeError } from './delivery-headers';
 import type { HandlerResponse } from './endpoint';
 
@@ -88,9 +87,8 @@ export class ResponseSender {
    *  publishing to a missing exchange kills the channel. */
   private async isTaken(message: OutgoingMessage): Promise<boolean> {
     const channel = await PublishChannel.open(this.connection);
-    const timeoutError = (): Error => new PublishTimeoutError(message.exchange, SEND_TIMEOUT_MS);
     try {
-      await withTimeout(channel.publish(message), SEND_TIMEOUT_MS, timeoutError);
+      await confirmedWithin(SEND_TIMEOUT_MS, message, channel.publish(message));
       return true;
     } catch (error) {
       if (error instanceof MessageReturnedError || channel.closeCode === NOT_FOUND) return false;

@@ -18,10 +18,8 @@ export interface ReceivedEnvelope {
   readonly requestId: string | null;
   readonly correlationId: string | null;
   readonly conversationId: string | null;
-  readonly sourceAddress: string | null;
   readonly responseAddress: string | null;
   readonly faultAddress: string | null;
-  readonly sentTime: string | null;
   /** As announced, most specific first; empty when a raw message names none. */
   readonly messageTypes: readonly string[];
   /** The message itself, not yet checked against a contract. */
@@ -73,10 +71,8 @@ function wrapped(
     requestId: read('requestid'),
     correlationId: read('correlationid'),
     conversationId: read('conversationid'),
-    sourceAddress: read('sourceaddress'),
     responseAddress: read('responseaddress'),
     faultAddress: read('faultaddress'),
-    sentTime: read('senttime'),
     messageTypes: Array.isArray(types) ? types.filter((type) => typeof type === 'string') : [],
     message,
     headers: isObject(headers) ? (headers as Record<string, unknown>) : {},
@@ -96,10 +92,8 @@ function bare(message: object, properties: TransportProperties): ReceivedEnvelop
     requestId: read('requestid'),
     correlationId: text(properties.correlationId),
     conversationId: read('conversationid'),
-    sourceAddress: read('sourceaddress'),
     responseAddress: read('responseaddress'),
     faultAddress: read('faultaddress'),
-    sentTime: null,
     messageTypes: types.filter((type): type is string => type !== null && type !== ''),
     message,
     headers,

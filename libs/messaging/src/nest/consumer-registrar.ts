@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   Injectable,
   Logger,
@@ -9,7 +8,7 @@ import {
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { ContentionError, DatabaseUnavailableError, isConnectionError } from '@platform/database';
 import { HealthRegistry } from '@platform/service-defaults';
-import { HOUR_MS } from '@platform/time';
+import { HOUR_MS, sleep } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { RequestOutcome } from '../broker/bus-requester';
 import { type EndpointHandler, responseOf } from '../consuming/endpoint';
@@ -59,7 +58,7 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
   private async start(inbox: InboxRepository): Promise<void> {
     while (!(await this.hasStarted())) {
       if (this.stopped.signal.aborted) return;
-      await delay(STARTUP_POLL_MS);
+      await sleep(STARTUP_POLL_MS);
     }
     if (this.stopped.signal.aborted || this.health.isShuttingDown) return;
     const plans = this.planned;

@@ -11,7 +11,6 @@ import { acceptBodies } from '../json/json';
 import { ServiceLogger } from '../logging/service-logger';
 import type { LogSink } from '../logging/service-logger';
 import { Metrics } from '../metrics/metrics';
-import { HttpDurations } from '../metrics/route-durations';
 import { ServiceDefaultsModule } from '../service-defaults.module';
 import { fastifyOptions } from './fastify-options';
 import { addRequestHooks } from './request-hooks';
@@ -51,20 +50,13 @@ export interface ServiceDefinition {
 /** Holds the defaults and the service's own module; the defaults come first (see ServiceDefaultsModule). */
 class ServiceRootModule {}
 
-/**
- * Builds and initialises a service's application: everything but listening and signals. Tests call `listen(0, '127.0.0.1')`
- * on it, or hand `getHttpServer()` to supertest, and `close()` it.
- */
+/** Builds and initialises a service's application: everything but listening and signals. Tests call `listen(0, '127.0.0.1')` on it, or
+ *  hand `getHttpServer()` to supertest, and `close()` it. */
 export async function createServiceApplication(
   definition: ServiceDefinition,
 ): Promise<NestFastifyApplication> {
   const { api, config, name, title, rootModule, clock, logSink } = definition;
-  const defaults = ServiceDefaultsModule.forRoot({
-    config,
-    name,
-    ...(clock === undefined ? {} : { clock }),
-    ...(logSink === undefined ? {} : { logSink }),
-  });
+  const defaults = ServiceDefaultsModule.forRoot({ config, name, clock, logSink });
   const app = await NestFactory.create<NestFastifyApplication>(
     { module: ServiceRootModule, imports: [defaults, rootModule] },
     new FastifyAdapter(fastifyOptions(definition.bodyLimitBytes)),
@@ -90,10 +82,8 @@ function prepare(
   definition: ServiceDefinition,
 ): void {
   const health = app.get(HealthRegistry);
-  const durations = new HttpDurations();
-  durations.register(app.get(Metrics).registry);
   app.get(RouteTable).watch(instance);
-  addRequestHooks(instance, { health, durations, logger: app.get(ServiceLogger) });
+  addRequestHooks(instance, { health, metrics: app.get(Metrics), logger: app.get(ServiceLogger) });
   acceptBodies(instance, { forms: definition.acceptsForms ?? false });
   addHealthRoutes(instance, health);
 }

@@ -1,8 +1,10 @@
+import { SECOND_MS } from '@platform/time';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import type { Histogram } from 'prom-client';
 import type { HealthRegistry } from '../health/health';
 import { logSafeUrl } from '../logging/log-safe';
 import type { ServiceLogger } from '../logging/service-logger';
-import type { HttpDurations, RouteDurations } from '../metrics/route-durations';
+import type { Metrics } from '../metrics/metrics';
 import { isRecordingSpans, openSpan } from '../tracing/spans';
 import { newTrace, traceOf, withTrace } from '../tracing/trace-context';
 import type { TraceContext } from '../tracing/trace-context';
@@ -13,19 +15,20 @@ type ResponseHook = (request: FastifyRequest, reply: FastifyReply, done: Done) =
 /** What happens around every request: trace context, duration, one log line, and goodbye while shutting down. */
 interface RequestObservers {
   health: HealthRegistry;
-  durations: HttpDurations;
+  metrics: Metrics;
   logger: ServiceLogger;
 }
 
 /** Adds the hooks; before any route, because routes get theirs when they are added. */
 export function addRequestHooks(
   instance: FastifyInstance,
-  { health, durations, logger }: RequestObservers,
+  { health, metrics, logger }: RequestObservers,
 ): void {
+  const durations = requestDurations(metrics);
   const own = new WeakSet<object>();
-  const answered = (route: RouteDurations, isLogged: boolean): ResponseHook => {
+  const answered = (method: string, route: string, isLogged: boolean): ResponseHook => {
     const hook: ResponseHook = (request, reply, done) => {
-      route.observe(reply.statusCode, reply.elapsedTime);
+      durations.observe({ method, route, status: reply.statusCode }, reply.elapsedTime / SECOND_MS);
       if (isLogged && logger.logsRequests) logger.request(requestLine(request, reply));
       done();
     };
@@ -42,16 +45,24 @@ export function addRequestHooks(
     done(null, payload);
   });
   instance.addHook('onRoute', (route) => {
-    const method = String(route.method);
-    const hook = answered(durations.route(method, route.url), !route.url.startsWith('/health/'));
+    const hook = answered(String(route.method), route.url, !route.url.startsWith('/health/'));
     // A HEAD route is derived from its GET route, hooks included.
     route.onResponse = [...hooksOf(route).filter((each) => !own.has(each)), hook];
   });
-  const unrouted = answered(durations.route('*', 'unmatched'), true);
+  const unrouted = answered('*', 'unmatched', true);
   instance.addHook('onResponse', (request, reply, done) => {
     if (request.is404) unrouted(request, reply, done);
     else done();
   });
+}
+
+/** Durations of requests, in seconds. */
+export function requestDurations(metrics: Metrics): Histogram<'method' | 'route' | 'status'> {
+  return metrics.histogram(
+    'http_request_duration_seconds',
+    'Time from the first byte of a request to the last byte of its answer, by route template and status.',
+    ['method', 'route', 'status'],
+  );
 }
 
 function hooksOf(route: RouteOptions): ResponseHook[] {
@@ -66,7 +77,7 @@ function requestLine(request: FastifyRequest, reply: FastifyReply): object {
     status: reply.statusCode,
     durationMs: Math.round(reply.elapsedTime * 100) / 100,
     traceId: request.id,
-    spanId: spanIdOf(request),
+    spanId: spanIds.get(request),
   };
 }
 
@@ -92,11 +103,6 @@ function requestTrace(request: FastifyRequest, reply: FastifyReply): TraceContex
     endSpan(trace, reply);
   });
   return trace;
-}
-
-/** The span of a request; undefined unless spans are recorded. */
-function spanIdOf(request: FastifyRequest): string | undefined {
-  return spanIds.get(request);
 }
 
 function endSpan({ span }: TraceContext, { raw }: FastifyReply): void {

@@ -6,11 +6,9 @@ export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/**
- * Runs a program that ends by itself, such as a migration. Where it fails, the process ends with exit code 1 and the reason on
- * standard error: of a ConfigError the list of variables, of a CommandError its message, as with `runService` without a stack trace
- * around it. Any other failure is told with its stack trace, but without what libraries attach to errors (statement parameters, rows).
- */
+/** Runs a program that ends by itself, such as a migration. Where it fails, the process ends with exit code 1 and the reason on standard
+ *  error: of a ConfigError the list of variables, of a CommandError its message, as with `runService` without a stack trace around it.
+ *  Any other failure is told with its stack trace, but without what libraries attach to errors (statement parameters, rows). */
 export async function runCommand(work: () => Promise<unknown>): Promise<void> {
   try {
     await work();

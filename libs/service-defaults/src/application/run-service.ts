@@ -13,12 +13,10 @@ const CLOSING_LIMIT_MS = 10_000;
 /** A terminal and npm both deliver Ctrl-C: signals this close together are one. */
 const SAME_SIGNAL_MS = 1_000;
 
-/**
- * Runs a service until SIGTERM or SIGINT, then stops it gracefully and ends the process: exit code 0, or 1 when the start,
- * the stop or anything uncaught failed. A second signal ends it at once. What `main.ts` calls.
- * @param define loads the configuration and builds the definition. Where it throws a ConfigError, the process ends with the list
- *   of variables on standard error: whoever starts a service needs that list, and no stack trace around it.
- */
+/** Runs a service until SIGTERM or SIGINT, then stops it gracefully and ends the process: exit code 0, or 1 when the start, the stop or
+ *  anything uncaught failed. A second signal ends it at once. What `main.ts` calls.
+ *  @param define loads the configuration and builds the definition. Where it throws a ConfigError, the process ends with the list of
+ *  variables on standard error: whoever starts a service needs that list, and no stack trace around it. */
 export async function runService(define: () => ServiceDefinition): Promise<void> {
   const running = new ServiceProcess(definedOrExit(define));
   running.watchSignals();

@@ -2,9 +2,8 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Injectable, Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { sleep, SYSTEM_CLOCK } from '@platform/time';
+import { sleep, SYSTEM_CLOCK, withTimeout } from '@platform/time';
 import { HealthRegistry } from '../health/health';
-import { withinLimit } from '../within-limit';
 
 /** Something to finish before the service stops accepting requests, e.g. stop consuming and settle messages in flight. */
 interface DrainHook {
@@ -41,11 +40,9 @@ export class OpenConnections {
     });
   }
 
-  /**
-   * Stops accepting, lets every answer in flight finish, and ends connections as they fall idle. After `limitMs` it ends
-   * the rest. Returns whether everything finished by itself. A bare `close()` would wait for keep-alive connections that
-   * fall idle after it (seen: 74 s).
-   */
+  /** Stops accepting, lets every answer in flight finish, and ends connections as they fall idle. After `limitMs` it ends the rest.
+   *  Returns whether everything finished by itself. A bare `close()` would wait for keep-alive connections that fall idle after it
+   *  (seen: 74 s). */
   async close(limitMs: number): Promise<boolean> {
     const startedMs = SYSTEM_CLOCK.monotonicMs();
     let isClosed = false;
@@ -76,10 +73,8 @@ interface StopTiming {
   timeoutMs: number;
 }
 
-/**
- * Stops a service without losing what it has begun: not ready → grace → drain hooks → stop accepting → answers in flight
- * → module shutdown hooks (database and broker close there, last). Past `timeoutMs` after the grace it stops waiting.
- */
+/** Stops a service without losing what it has begun: not ready → grace → drain hooks → stop accepting → answers in flight → module
+ *  shutdown hooks (database and broker close there, last). Past `timeoutMs` after the grace it stops waiting. */
 export async function stopService(
   app: NestFastifyApplication,
   connections: OpenConnections,
@@ -100,7 +95,7 @@ export async function stopService(
 
 async function drain(hook: DrainHook, limitMs: number, logger: Logger): Promise<void> {
   try {
-    await withinLimit(() => hook.drain(), limitMs, `took over ${limitMs} ms`);
+    await withTimeout(hook.drain(), limitMs, () => new Error(`took over ${limitMs} ms`));
   } catch (error) {
     // The other steps still have to happen: what is not drained is redelivered or rolled back.
     logger.error(error, `Drain ${hook.name}`);

@@ -13,12 +13,10 @@ export class ConfigError extends Error {
   }
 }
 
-/**
- * Reads a service's configuration once, at boot, and freezes it.
- * An empty variable counts as absent, so that `KEY=` in an environment file means "use the default".
- * @param env defaults to the process environment
- * @throws {ConfigError} if a variable is missing or wrong; it never carries a value
- */
+/** Reads a service's configuration once, at boot, and freezes it. An empty variable counts as absent, so that `KEY=` in an environment
+ *  file means "use the default".
+ *  @param env defaults to the process environment
+ *  @throws {ConfigError} if a variable is missing or wrong; it never carries a value */
 export function loadConfig<S extends z.ZodType>(
   schema: S,
   env: NodeJS.ProcessEnv = process.env,

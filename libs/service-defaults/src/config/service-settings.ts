@@ -5,10 +5,8 @@ import { tracingConfigShape } from '../tracing/tracing-settings';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 
-/**
- * A secret given as unpadded or padded base64url text, turned into its bytes.
- * @param minBytes the fewest bytes accepted, counted after decoding
- */
+/** A secret given as unpadded or padded base64url text, turned into its bytes.
+ *  @param minBytes the fewest bytes accepted, counted after decoding */
 export function secret({ minBytes }: { minBytes: number }): z.ZodType<Buffer, string> {
   return z
     .string()
@@ -22,11 +20,8 @@ export function flag(): z.ZodType<boolean, string> {
   return z.stringbool();
 }
 
-/**
- * The variables every service reads; spread into a service's own schema: `z.object({...serviceConfigShape, MY_VAR: …})`.
- * Durations are milliseconds. What has a default that depends on NODE_ENV (HOST, SHUTDOWN_GRACE_MS, OPENAPI_ENABLED) is
- * undefined unless given.
- */
+/** The variables every service reads; spread into a service's own schema: `z.object({...serviceConfigShape, MY_VAR: …})`. Durations are
+ *  milliseconds. What has a default that depends on NODE_ENV (HOST, SHUTDOWN_GRACE_MS, OPENAPI_ENABLED) is undefined unless given. */
 export const serviceConfigShape = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
   /** Address to listen on; default 0.0.0.0 in production, 127.0.0.1 otherwise. */

@@ -6,11 +6,9 @@ import type { Problem } from '../problems/problem';
 import { HealthReporter } from './health';
 import type { HealthRegistry, HealthReport } from './health';
 
-/**
- * `/health/live` (this process answers), `/health/ready` (send traffic here), `/health/startup` (started). They sit on
- * Fastify itself: no guard of an app can close them by accident. `?exclude=<check>`, as often as wanted, leaves readiness
- * checks out, for who can do without what they look at; a name that there is not is 400, so that a mistyped one is found.
- */
+/** `/health/live` (this process answers), `/health/ready` (send traffic here), `/health/startup` (started). They sit on Fastify itself:
+ *  no guard of an app can close them by accident. `?exclude=<check>`, as often as wanted, leaves readiness checks out, for who can do
+ *  without what they look at; a name that there is not is 400, so that a mistyped one is found. */
 export function addHealthRoutes(instance: FastifyInstance, registry: HealthRegistry): void {
   const logger = new Logger('Health');
   const reporter = new HealthReporter(registry, (check, error) => {

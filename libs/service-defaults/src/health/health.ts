@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { withinLimit } from '../within-limit';
+import { withTimeout } from '@platform/time';
 
 /** A named condition: `check` resolves when it holds and rejects when it does not. */
 interface HealthCheck {
@@ -64,10 +64,8 @@ export class HealthReporter {
     private readonly onFailure: (check: string, error: unknown) => void,
   ) {}
 
-  /**
-   * Ready: started, everything needed is reachable, and not shutting down.
-   * @param excluded names of readiness checks that are not asked and do not count; others have no effect
-   */
+  /** Ready: started, everything needed is reachable, and not shutting down.
+   *  @param excluded names of readiness checks that are not asked and do not count; others have no effect */
   async ready(excluded: ReadonlySet<string> = new Set()): Promise<HealthReport> {
     if (this.registry.isShuttingDown) return { healthy: false, checks: { shutdown: 'failed' } };
     const startup = await this.hasStarted();
@@ -110,7 +108,7 @@ export class HealthReporter {
 
   private async stateOf(condition: HealthCheck): Promise<CheckState> {
     try {
-      await withinLimit(() => condition.check(), CHECK_LIMIT_MS);
+      await withTimeout(condition.check(), CHECK_LIMIT_MS);
       return 'ok';
     } catch (error) {
       this.onFailure(condition.name, error);

@@ -32,10 +32,8 @@ function settle(done: (error: Error | null, body?: unknown) => void, parse: () =
   done(null, body);
 }
 
-/**
- * An empty body counts as none: callers set the content type on requests without a body. Keys like `__proto__` are
- * ordinary: JSON.parse makes own properties of them, schemas drop what they do not know, and values must be kept as sent.
- */
+/** An empty body counts as none: callers set the content type on requests without a body. Keys like `__proto__` are ordinary: JSON.parse
+ *  makes own properties of them, schemas drop what they do not know, and values must be kept as sent. */
 function parseJsonBody(request: FastifyRequest, bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
   const text = textOf(request, bytes);
@@ -91,9 +89,7 @@ export function sendJsonText(reply: FastifyReply, jsonText: string, status = 200
   void reply.code(status).header('content-type', JSON_TYPE).send(jsonText);
 }
 
-/**
- * Answers 200 with a bare JSON string, quotes included. Needed because Nest sends a returned string as text/plain, unquoted.
- */
+/** Answers 200 with a bare JSON string, quotes included. Needed because Nest sends a returned string as text/plain, unquoted. */
 export function jsonStringReply(reply: FastifyReply, value: string): void {
   sendJsonText(reply, JSON.stringify(value));
 }

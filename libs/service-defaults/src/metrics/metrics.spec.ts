@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { Metrics } from '../index';
 import type { Sample } from '../index';
-import { HttpDurations } from './route-durations';
+import { requestDurations } from '../application/request-hooks';
 
 describe('Metrics', () => {
   it('gives the same metric for the same name', () => {
@@ -65,14 +65,14 @@ describe('a sampled gauge', () => {
   });
 });
 
-describe('HttpDurations', () => {
+describe('requestDurations', () => {
   it('exposes a Prometheus histogram by route and status', async () => {
-    const { registry } = new Metrics();
-    const durations = new HttpDurations();
-    durations.register(registry);
-    const route = durations.route('GET', '/settings/:name');
-    for (const milliseconds of [0.5, 1, 30, 60_000]) route.observe(200, milliseconds);
-    route.observe(503, 1);
+    const metrics = new Metrics();
+    const { registry } = metrics;
+    const durations = requestDurations(metrics);
+    const route = { method: 'GET', route: '/settings/:name' };
+    for (const seconds of [0.0005, 0.001, 0.03, 60]) durations.observe({ ...route, status: 200 }, seconds);
+    durations.observe({ ...route, status: 503 }, 0.001);
     const text = await registry.metrics();
     const labels = 'method="GET",route="/settings/:name",status="200"';
     expect(text).toContain('# TYPE http_request_duration_seconds histogram');

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { Server, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
+import { SECOND_MS, withTimeout } from '@platform/time';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { withinLimit } from '../within-limit';
 
 /** How long a scrape waits for one reading; Prometheus gives a scrape ten seconds unless told otherwise. */
-const READING_LIMIT_MS = 2_000;
+const READING_LIMIT_MS = 2 * SECOND_MS;
 
 /** One value of a gauge. */
 export interface Sample<L extends string> {
@@ -29,23 +29,15 @@ export class Metrics {
   }
 
   counter<L extends string = string>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> {
-    const known = this.registry.getSingleMetric(name);
-    return (
-      (known as Counter<L> | undefined) ?? new Counter({ name, help, labelNames, registers: [this.registry] })
-    );
+    return this.known(name, (registers) => new Counter({ name, help, labelNames, registers }));
   }
 
   gauge<L extends string = string>(name: string, help: string, labelNames: readonly L[] = []): Gauge<L> {
-    const known = this.registry.getSingleMetric(name);
-    return (
-      (known as Gauge<L> | undefined) ?? new Gauge({ name, help, labelNames, registers: [this.registry] })
-    );
+    return this.known(name, (registers) => new Gauge({ name, help, labelNames, registers }));
   }
 
-  /**
-   * A gauge that is read when the metrics are. A reading that fails or takes longer than two seconds leaves out its values, in this scrape
-   * only: the other metrics are worth having then more than ever. Several readers may share a name, with labels of their own.
-   */
+  /** A gauge that is read when the metrics are. A reading that fails or takes longer than two seconds leaves out its values, in this
+   *  scrape only: the other metrics are worth having then more than ever. Several readers may share a name, with labels of their own. */
   sampledGauge<L extends string = never>(
     name: string,
     help: string,
@@ -65,7 +57,9 @@ export class Metrics {
   }
 
   private async sample(name: string, gauge: Gauge, readers: readonly Reader[]): Promise<void> {
-    const readings = await Promise.allSettled(readers.map((read) => withinLimit(read, READING_LIMIT_MS)));
+    const inTime = async (read: Reader): Promise<readonly Sample<string>[]> =>
+      withTimeout(Promise.resolve(read()), READING_LIMIT_MS);
+    const readings = await Promise.allSettled(readers.map(inTime));
     // From here on without a wait: another scrape may be under way.
     gauge.reset();
     gauge.remove({}); // a gauge without labels would be 0
@@ -83,14 +77,17 @@ export class Metrics {
     labelNames: readonly L[] = [],
     buckets: readonly number[] = DURATION_BUCKETS_SECONDS,
   ): Histogram<L> {
-    const known = this.registry.getSingleMetric(name);
-    if (known !== undefined) return known as Histogram<L>;
-    return new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [this.registry] });
+    const settings = { name, help, labelNames, buckets: [...buckets] };
+    return this.known(name, (registers) => new Histogram({ ...settings, registers }));
+  }
+
+  private known<M>(name: string, create: (registers: Registry[]) => M): M {
+    return (this.registry.getSingleMetric(name) as M | undefined) ?? create([this.registry]);
   }
 }
 
 /** Upper bounds for durations of requests and queries, in seconds. */
-export const DURATION_BUCKETS_SECONDS: readonly number[] = [
+const DURATION_BUCKETS_SECONDS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 

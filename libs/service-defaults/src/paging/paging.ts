@@ -35,10 +35,8 @@ export const NEXT_PAGE_KEY_DESCRIPTION = 'Opaque: `pageKey` of the next page; nu
 const TAG_BYTES = 16;
 const MAX_TEXT_LENGTH = 8_192;
 
-/**
- * Opaque cursors of keyset-paged lists: base64url of an authentication tag and the position, bound to one list, so that a
- * caller can neither forge a position nor carry a cursor from one list to another.
- */
+/** Opaque cursors of keyset-paged lists: base64url of an authentication tag and the position, bound to one list, so that a caller can
+ *  neither forge a position nor carry a cursor from one list to another. */
 export class SignedCursor {
   private readonly key: KeyObject;
 

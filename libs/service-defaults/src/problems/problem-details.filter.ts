@@ -28,10 +28,8 @@ export class ProblemMappers {
   }
 }
 
-/**
- * Answers every error as `application/problem+json`. An app maps its domain errors by extending it, overriding `toProblem`
- * and providing it as APP_FILTER with `@Catch()`. Outside HTTP (consumers) it lets the error pass.
- */
+/** Answers every error as `application/problem+json`. An app maps its domain errors by extending it, overriding `toProblem` and
+ *  providing it as APP_FILTER with `@Catch()`. Outside HTTP (consumers) it lets the error pass. */
 @Catch()
 export class ProblemDetailsFilter implements ExceptionFilter {
   // Members, so that a subclass has a constructor of its own.

@@ -5,14 +5,14 @@ import { HttpException } from '@nestjs/common';
 export interface Problem {
   status: number;
   /** URI naming the kind of problem; `about:blank` when the status says it all. */
-  type?: string;
-  title?: string;
-  detail?: string;
+  type?: string | undefined;
+  title?: string | undefined;
+  detail?: string | undefined;
   /** What is wrong, by field. */
-  errors?: Record<string, string[]>;
+  errors?: Record<string, string[]> | undefined;
   headers?: Record<string, string>;
   /** Further members of the body. They cannot replace the standard ones. */
-  extensions?: Record<string, unknown>;
+  extensions?: Record<string, unknown> | undefined;
 }
 
 export const PROBLEM_JSON = 'application/problem+json';
@@ -43,29 +43,24 @@ export class ProblemException extends HttpException {
 }
 
 /** A problem that carries its status and, where given, a sentence for the caller. */
-function plain(
-  status: number,
-  detail: string | undefined,
-  rest: Omit<Problem, 'status'> = {},
-): ProblemException {
-  return new ProblemException({ status, ...(detail === undefined ? {} : { detail }), ...rest });
+function plain(status: number, detail?: string, rest: Partial<Problem> = {}): ProblemException {
+  return new ProblemException({ status, detail, ...rest });
 }
 
 /** Builders of the problems that services answer with. `detail` is read by callers: no internals, no secrets. */
 export const problems = {
   /** 400, with what is wrong by field. */
   badRequest: (detail?: string, errors?: Record<string, string[]>): ProblemException =>
-    plain(400, detail, errors === undefined ? {} : { errors }),
+    plain(400, detail, { errors }),
   /** 401 with the `WWW-Authenticate: Bearer` challenge. */
   unauthorized: (detail?: string): ProblemException =>
     plain(401, detail, { headers: { 'WWW-Authenticate': 'Bearer' } }),
   forbidden: (detail?: string): ProblemException => plain(403, detail),
   /** 404; `type` tells the caller's own missing resource from a wrong address. */
-  notFound: (detail?: string, type?: string): ProblemException =>
-    plain(404, detail, type === undefined ? {} : { type }),
+  notFound: (detail?: string, type?: string): ProblemException => plain(404, detail, { type }),
   unsupportedMediaType: (detail?: string): ProblemException => plain(415, detail),
   unprocessable: (detail?: string, extensions?: Record<string, unknown>): ProblemException =>
-    plain(422, detail, extensions === undefined ? {} : { extensions }),
+    plain(422, detail, { extensions }),
   badGateway: (detail?: string): ProblemException => plain(502, detail),
   /** 503 with Retry-After. */
   serviceUnavailable: (detail?: string, retryAfterSeconds = 1): ProblemException =>
@@ -95,8 +90,7 @@ export function httpProblem(error: unknown): Problem | null {
 
 /** The problem of a status nobody said more about. */
 export function defaultProblem(status: number): Problem {
-  const detail = DETAILS[status];
-  return detail === undefined ? { status } : { status, detail };
+  return { status, detail: DETAILS[status] };
 }
 
 /** Keeps what the app itself wrote into an exception; drops Nest's own texts, which only repeat the status. */

@@ -29,18 +29,13 @@ const KINDS = {
 
 const MAX_ATTRIBUTE_LENGTH = 256;
 
-/** A recording that goes on until it is shut down. */
-export interface StartedTracing {
-  shutdown(): Promise<void>;
-}
-
-/** Starts to record spans and to export them in batches. The queue is bounded: while the collector is away, spans are dropped and
+/** Starts to record spans and to export them in batches, until it is shut down. The queue is bounded: while the collector is away, spans are dropped and
  *  nothing waits. The SDK itself reads the variables of its sampler and its batches, which the configuration has checked. */
 export async function startOtlpRecorder(
   plan: ExportPlan,
   config: TracingConfig,
   about: { name: string; version: string },
-): Promise<StartedTracing> {
+): Promise<BasicTracerProvider> {
   const ids = new TraceIds();
   const provider = new BasicTracerProvider({
     idGenerator: ids,
@@ -57,7 +52,7 @@ export async function startOtlpRecorder(
     spanProcessors: [new BatchSpanProcessor(await otlpExporter(plan))],
   });
   recordSpansWith(new OtelRecorder(provider.getTracer(about.name, about.version), ids));
-  return { shutdown: () => provider.shutdown() };
+  return provider;
 }
 
 /** Opens spans of OpenTelemetry under our trace contexts. Its own context manager is not used: there is one already. */

@@ -1,8 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { OnApplicationShutdown } from '@nestjs/common';
-import { SECOND_MS } from '@platform/time';
-import { withinLimit } from '../within-limit';
-import type { StartedTracing } from './otlp-recorder';
+import type { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+import { SECOND_MS, withTimeout } from '@platform/time';
 import { recordSpansWith } from './spans';
 import { exportPlan } from './tracing-settings';
 import type { TracingConfig } from './tracing-settings';
@@ -12,7 +11,7 @@ const FLUSH_LIMIT_MS = 3 * SECOND_MS;
 
 /** The recording of this process's spans: started with the service, flushed when it stops. */
 export class Tracing implements OnApplicationShutdown {
-  private constructor(private readonly started: StartedTracing | null) {}
+  private constructor(private readonly started: BasicTracerProvider | null) {}
 
   /** Records spans if the configuration names an endpoint for them. OpenTelemetry's SDK is only loaded then. */
   static async start(config: TracingConfig, about: { name: string; version: string }): Promise<Tracing> {
@@ -27,7 +26,7 @@ export class Tracing implements OnApplicationShutdown {
     if (started === null) return;
     recordSpansWith(null);
     try {
-      await withinLimit(() => started.shutdown(), FLUSH_LIMIT_MS);
+      await withTimeout(started.shutdown(), FLUSH_LIMIT_MS);
     } catch (error) {
       new Logger('tracing').warn(`the last spans were not exported: ${String(error)}`);
     }
