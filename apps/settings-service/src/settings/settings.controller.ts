@@ -154,7 +154,7 @@ export class SettingsController {
   @ReadRoute()
   @ApiOkResponse({
     description: 'The value.',
-    schema: { $ref: '#/components/schemas/SettingValue' } as object,
+    schema: { $ref: '#/components/schemas/SettingValue' },
     examples: VALUES,
     headers: READ_HEADERS,
   })

@@ -52,7 +52,7 @@ const SLOTS_PER_FILTER_WORD = 4;
  * Nearly every look-up is for a key that is not there. A Bloom filter, twenty times smaller than the slots, says so for most of them
  * from the processor's cache.
  */
-export class CompactInstants {
+class CompactInstants {
   private slots = INITIAL_SLOTS;
   private words = new Uint32Array(INITIAL_SLOTS * WORDS_PER_SLOT);
   private filter = new Uint32Array(INITIAL_SLOTS / SLOTS_PER_FILTER_WORD);
