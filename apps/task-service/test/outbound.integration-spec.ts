@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ScheduleCreatedEvent } from '@platform/contracts';
 import { Metrics } from '@platform/service-defaults';
 import { TcpProxy, eventually } from '@platform/testing';
-import { partitionOf } from '../src/outbound/partitions';
+import { partitionOf } from '../src/outbound/outbound-event';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 

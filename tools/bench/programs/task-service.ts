@@ -9,7 +9,7 @@ import { createServiceApplication, Metrics } from '@platform/service-defaults';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { DataSource } from 'typeorm';
 import { loadTaskServiceConfig, type TaskServiceConfig } from '../../../apps/task-service/src/config';
-import { PARTITION_COUNT } from '../../../apps/task-service/src/outbound/partitions';
+import { PARTITION_COUNT } from '../../../apps/task-service/src/outbound/outbound-event';
 import { RelayService } from '../../../apps/task-service/src/outbound/relay.service';
 import { InstanceGenerationService } from '../../../apps/task-service/src/recurring-generation/instance-generation.service';
 import { FiringService } from '../../../apps/task-service/src/scheduler/firing.service';

@@ -10,10 +10,10 @@ import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { runAfterCommit } from './after-commit.service';
+import { partitionOf } from './outbound-event';
 import type { OutboundEvent } from './outbound-event';
 import type { NewOutboxMessage } from './outbox-message.entity';
 import { OutboxRepository } from './outbox.repository';
-import { partitionOf } from './partitions';
 import { RelayService } from './relay.service';
 
 /** No attempt at the outbox starts later than this in an HTTP request: with the 3 s that a connection may take, the

@@ -5,7 +5,7 @@ import { Any, IsNull, Not, Raw, Repository } from 'typeorm';
 import type { EntityManager, FindOptionsWhere } from 'typeorm';
 import { OutboxMessage } from './outbox-message.entity';
 import type { NewOutboxMessage, StoredMessage } from './outbox-message.entity';
-import { PARTITION_COUNT } from './partitions';
+import { PARTITION_COUNT } from './outbound-event';
 import type { BatchOutcome } from './publish-batch';
 
 /** Which of the parked events an operator means; null stands for all. */

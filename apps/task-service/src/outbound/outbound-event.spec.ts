@@ -1,4 +1,4 @@
-import { PARTITION_COUNT, partitionOf } from './partitions';
+import { PARTITION_COUNT, partitionOf } from './outbound-event';
 import { PartitionQueue } from './relay.service';
 
 describe('outbox partitions', () => {
