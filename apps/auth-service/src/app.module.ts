@@ -6,7 +6,6 @@ import type { AccessTokensOptions } from '@platform/access-tokens';
 import { DatabaseModule } from '@platform/database';
 import { AccessControlController } from './access-control/access-control.controller';
 import { ApplicationsRepository } from './applications/applications.repository';
-import { ApplicationsService } from './applications/applications.service';
 import { TokenAuditRepository } from './audit/token-audit.repository';
 import { TokenAuditService } from './audit/token-audit.service';
 import { BusinessUnitsController } from './business-units/business-units.controller';
@@ -31,7 +30,7 @@ import { TokenModule } from './token/token.module';
 class CoreModule {
   static forRoot(config: AuthConfig): DynamicModule {
     const exported = [
-      ApplicationsService,
+      ApplicationsRepository,
       SigningKeys,
       RevocationsRepository,
       RevocationsService,
@@ -41,7 +40,7 @@ class CoreModule {
     const configuration = { provide: AUTH_CONFIG, useValue: config };
     return {
       module: CoreModule,
-      providers: [configuration, ApplicationsRepository, SigningKeysRepository, ...exported],
+      providers: [configuration, SigningKeysRepository, ...exported],
       exports: [configuration, ...exported],
     };
   }

@@ -71,7 +71,7 @@ const IDENTITIES: readonly HotStatement<DataSource>[] = [
     name: 'find an application',
     pages: 20,
     prepared: true,
-    work: (d) => new ApplicationsRepository(d).findEnabled(['demo-backend']),
+    work: (d) => new ApplicationsRepository(d).findEnabled('demo-backend'),
   },
   {
     name: 'count a wrong password',

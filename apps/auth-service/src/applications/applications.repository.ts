@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { inTransaction, queryPrepared } from '@platform/database';
+import { batched, inTransaction, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource, In } from 'typeorm';
 import type { EntityManager } from 'typeorm';
@@ -57,10 +57,14 @@ const UNEXPIRED = '(secret.expires_at IS NULL OR secret.expires_at > now())';
 /** Every statement on applications and their secrets. */
 @Injectable()
 export class ApplicationsRepository {
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+  /** The enabled application with this key, or null. Its secrets stay sealed. Concurrent calls share a statement. */
+  readonly findEnabled: (applicationKey: string) => Promise<EnabledApplication | null>;
 
-  /** For each key the enabled application that has it, or null. */
-  async findEnabled(applicationKeys: readonly string[]): Promise<(EnabledApplication | null)[]> {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {
+    this.findEnabled = batched((keys) => this.findAllEnabled(keys));
+  }
+
+  private async findAllEnabled(applicationKeys: readonly string[]): Promise<(EnabledApplication | null)[]> {
     const rows = await queryPrepared<EnabledApplication>(this.dataSource, FIND_ENABLED, [applicationKeys]);
     const byKey = new Map(rows.map((row) => [row.applicationKey, row]));
     return applicationKeys.map((key) => byKey.get(key) ?? null);

@@ -1,17 +1,24 @@
 import { createHmac, createSecretKey } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { trustSignedText } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import {
+  applicationSecretPurpose,
+  comparableSecrets,
   decodeAuthenticationCode,
   isFreshTimestamp,
   matchesAny,
   mayUseFlow,
 } from '../applications/application';
 import type { Application } from '../applications/application';
-import { ApplicationsService } from '../applications/applications.service';
+import { ApplicationsRepository } from '../applications/applications.repository';
+import type { EnabledApplication } from '../applications/applications.repository';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
+import { openSecret } from '../keys/secret-box';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
 import { TokenRejected, TokenRejectionReason } from './token-rejection';
 import type { TokenFlow } from './token-rejection';
@@ -20,19 +27,24 @@ import { TrustSignaturesRepository } from './trust-signatures.repository';
 /** The applications that ask for tokens: which one a request names, whether it really comes from there, and whether it may use the flow. */
 @Injectable()
 export class TokenApplicationsService {
+  private readonly encryptionKey: KeyObject;
+
   constructor(
-    private readonly applications: ApplicationsService,
+    private readonly applications: ApplicationsRepository,
     private readonly signatures: TrustSignaturesRepository,
     private readonly limits: RateLimitsService,
     @Inject(CLOCK) private readonly clock: Clock,
-  ) {}
+    @Inject(AUTH_CONFIG) config: AuthConfig,
+  ) {
+    this.encryptionKey = createSecretKey(config.SECRET_ENCRYPTION_KEY);
+  }
 
   /** The application in which a user signs in, or whose access token is exchanged. It is not proved: public clients have no secret.
    *  @param applicationKey absent: no application, so there is no refresh token
    *  @throws {TokenRejected} InvalidGrant when it is unknown or may not use this flow */
   async find(flow: TokenFlow, applicationKey: string | null | undefined): Promise<Application | null> {
     if (applicationKey === null || applicationKey === undefined) return null;
-    const application = await this.applications.find(applicationKey);
+    const application = await this.applications.findEnabled(applicationKey);
     if (application === null) {
       const what = flow === 'bearer' ? 'exchange tokens' : 'sign users in';
       throw new TokenRejected(TokenRejectionReason.InvalidGrant, `This application may not ${what}.`);
@@ -43,8 +55,8 @@ export class TokenApplicationsService {
   /** The application that knows `sharedSecret`.
    *  @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow */
   async authenticateSecret(applicationKey: string, sharedSecret: string): Promise<Application> {
-    const application = await this.applications.find(applicationKey);
-    const proven = matchesAny(Buffer.from(sharedSecret), this.applications.secretsToCompare(application));
+    const application = await this.applications.findEnabled(applicationKey);
+    const proven = matchesAny(Buffer.from(sharedSecret), this.secretsToCompare(application));
     if (application === null || !proven)
       throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
     return permitted(application, 'trust-simple');
@@ -57,12 +69,12 @@ export class TokenApplicationsService {
   async authenticateSigned(
     request: UnsignedTrustRequest & { authenticationCode: string },
   ): Promise<Application> {
-    const application = await this.applications.find(request.applicationKey);
+    const application = await this.applications.findEnabled(request.applicationKey);
     const code = decodeAuthenticationCode(request.authenticationCode) ?? Buffer.alloc(0);
     const signedText = trustSignedText(request);
-    const expected = this.applications
-      .secretsToCompare(application)
-      .map((secret) => createHmac('sha256', createSecretKey(secret)).update(signedText, 'utf8').digest());
+    const expected = this.secretsToCompare(application).map((secret) =>
+      createHmac('sha256', createSecretKey(secret)).update(signedText, 'utf8').digest(),
+    );
     const proven = matchesAny(code, expected);
     if (application === null || !proven)
       throw proofFailed(application === null ? 'unknown application' : 'wrong code');
@@ -70,6 +82,15 @@ export class TokenApplicationsService {
       throw proofFailed('stale timestamp');
     if (!(await this.useUp(application.applicationKey, code))) throw proofFailed('replayed');
     return permitted(application, 'trust');
+  }
+
+  /** The application's live secrets, decrypted; for an unknown application dummies of equal cost. */
+  private secretsToCompare(application: EnabledApplication | null): readonly Buffer[] {
+    if (application === null) return comparableSecrets(null);
+    const purpose = applicationSecretPurpose(application.applicationKey);
+    return comparableSecrets(
+      application.sealedSecrets.map((sealed) => openSecret(this.encryptionKey, purpose, sealed)),
+    );
   }
 
   /** Counts a signed request and uses up its signature: a request refused for its rate can be sent again as it is, and a replayed one costs

@@ -21,7 +21,7 @@ describe('KerberosAcceptor', () => {
       throw new Error('Cannot find module');
     };
     jest.doMock('kerberos', absent, { virtual: true });
-    await expect(open()).rejects.toThrow(/needs the package `kerberos`.*node-gyp rebuild/);
+    await expect(open()).rejects.toThrow(/needs the package `kerberos`.*docker\/install-kerberos/);
   });
 
   it('says at boot which setting is wrong when the keytab cannot be used', async () => {
