@@ -26,7 +26,7 @@ export abstract class WindowsSignIn {
 }
 
 /** Windows authentication is not offered. */
-export class NoWindowsSignIn extends WindowsSignIn {
+class NoWindowsSignIn extends WindowsSignIn {
   readonly challenge = null;
 
   authenticate(): Promise<WindowsSignedIn> {
@@ -37,7 +37,7 @@ export class NoWindowsSignIn extends WindowsSignIn {
 }
 
 /** Where the proxy writes what, and how it proves that it is the proxy. Header names are in lower case. */
-export interface TrustedProxy {
+interface TrustedProxy {
   userHeader: string;
   secretHeader: string;
   secret: string;
@@ -45,7 +45,7 @@ export interface TrustedProxy {
 }
 
 /** A reverse proxy has authenticated the user. Its word counts only together with its secret. */
-export class TrustedHeaderSignIn extends WindowsSignIn {
+class TrustedHeaderSignIn extends WindowsSignIn {
   readonly challenge = null;
 
   constructor(private readonly proxy: TrustedProxy) {
@@ -66,7 +66,7 @@ export class TrustedHeaderSignIn extends WindowsSignIn {
 }
 
 /** The one refusal of an account that is not proven: what was wrong is for the log only. */
-export function windowsSignInFailed(privateDetail: string, cause?: unknown): TokenRejected {
+function windowsSignInFailed(privateDetail: string, cause?: unknown): TokenRejected {
   return new TokenRejected(TokenRejectionReason.AuthenticationFailed, 'Authentication failed.', {
     privateDetail,
     cause,
@@ -101,7 +101,7 @@ export function utf8HeaderText(value: string): string | null {
 }
 
 /** The client proves the account itself, by a Kerberos ticket (SPNEGO, RFC 4559). */
-export class NegotiateSignIn extends WindowsSignIn {
+class NegotiateSignIn extends WindowsSignIn {
   readonly challenge = 'Negotiate';
 
   constructor(
