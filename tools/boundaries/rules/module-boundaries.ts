@@ -83,8 +83,7 @@ function problemOf(source: string, { file, from, graph, options }: Importer): Pr
   }
   const target = projectOf(graph, path);
   if (target === null || target.name === from.name) return null;
-  if (source.startsWith('.') && !mayBeRelative(from, target))
-    return { messageId: 'relative', data: { target: target.name } };
+  if (source.startsWith('.')) return { messageId: 'relative', data: { target: target.name } };
   const broken = constraints.find(
     (each) => !each.onlyDependOnLibsWithTags.some((tag) => target.tags.includes(tag)),
   );
@@ -94,11 +93,6 @@ function problemOf(source: string, { file, from, graph, options }: Importer): Pr
   }
   const way = findWay(target.name, from.name, graph, options.ignoredCircularDependencies);
   return way && { messageId: 'circular', data: { path: [from.name, ...way].join(' → ') } };
-}
-
-/** Tools have no package names; their `#name/*` imports are preferred, and specs of one tool may look into another. */
-function mayBeRelative(from: Project, target: Project): boolean {
-  return from.root.startsWith('tools/') && target.root.startsWith('tools/');
 }
 
 /** Where in the workspace `source` leads; null for a package. */
