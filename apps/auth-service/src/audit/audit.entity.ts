@@ -1,18 +1,19 @@
 import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 
-const AUDIT_ID = { type: 'bigint', name: 'audit_id', generatedIdentity: 'ALWAYS' } as const;
+/** What every audit trail has. */
+abstract class AuditEntry {
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', name: 'audit_id', generatedIdentity: 'ALWAYS' })
+  auditId!: string;
+
+  @Column({ type: 'timestamptz', name: 'occurred_at', default: () => 'now()' })
+  occurredAt!: Date;
+}
 
 /** A token request and what came of it. The service may insert rows and do nothing else with them. */
 @Entity({ schema: 'auth', name: 'token_audit' })
 @Check('token_audit_check', '(status = 200) = (reason IS NOT NULL AND reason = 0)')
 @Index('token_audit_occurred_at', ['occurredAt'], { type: 'brin' })
-class TokenAudit {
-  @PrimaryGeneratedColumn('identity', AUDIT_ID)
-  auditId!: string;
-
-  @Column({ type: 'timestamptz', name: 'occurred_at', default: () => 'now()' })
-  occurredAt!: Date;
-
+class TokenAudit extends AuditEntry {
   @Column({ type: 'text', name: 'trace_id', nullable: true })
   traceId!: string | null;
 
@@ -52,13 +53,7 @@ class TokenAudit {
 /** A revocation of a token, a user or a refresh family. The service may insert rows and do nothing else with them. */
 @Entity({ schema: 'auth', name: 'revocation_audit' })
 @Index('revocation_audit_occurred_at', ['occurredAt'], { type: 'brin' })
-class RevocationAudit {
-  @PrimaryGeneratedColumn('identity', AUDIT_ID)
-  auditId!: string;
-
-  @Column({ type: 'timestamptz', name: 'occurred_at', default: () => 'now()' })
-  occurredAt!: Date;
-
+class RevocationAudit extends AuditEntry {
   @Column({ type: 'text', name: 'trace_id', nullable: true })
   traceId!: string | null;
 
@@ -84,13 +79,7 @@ class RevocationAudit {
 
 /** A change of an application, its secrets or a signing key. Triggers write it, whoever makes the change; the service has no right to it. */
 @Entity({ schema: 'auth', name: 'administration_audit' })
-class AdministrationAudit {
-  @PrimaryGeneratedColumn('identity', AUDIT_ID)
-  auditId!: string;
-
-  @Column({ type: 'timestamptz', name: 'occurred_at', default: () => 'now()' })
-  occurredAt!: Date;
-
+class AdministrationAudit extends AuditEntry {
   /** The table of the changed row. */
   @Column({ type: 'text' })
   object!: string;
