@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
 import {
   accessSync,
+  chmodSync,
   constants,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -90,17 +92,23 @@ export function hasDebianPackages(): boolean {
  */
 export async function unpackRabbitmq(cacheFolder: string): Promise<RabbitmqInstallation> {
   const root = join(cacheFolder, 'rabbitmq');
-  if (!existsSync(join(root, 'usr'))) {
-    const partial = `${root}.partial`;
-    rmSync(partial, { recursive: true, force: true });
-    mkdirSync(join(partial, 'packages'), { recursive: true, mode: 0o755 });
-    await download(join(partial, 'packages'), join(cacheFolder, 'apt'));
-    await unpack(partial);
-    rmSync(root, { recursive: true, force: true });
-    renameSync(partial, root);
-    rmSync(join(cacheFolder, 'apt'), { recursive: true, force: true });
+  if (!existsSync(root)) {
+    // A folder of its own: another program of this checkout may be unpacking at the same moment. The first to finish wins.
+    mkdirSync(cacheFolder, { recursive: true });
+    const partial = mkdtempSync(`${root}.partial-`);
+    try {
+      chmodSync(partial, 0o755);
+      const [packages, unpacked] = [join(partial, 'packages'), join(partial, 'unpacked')];
+      for (const folder of [packages, unpacked]) mkdirSync(folder, { mode: 0o755 });
+      await download(packages, join(partial, 'apt'));
+      await unpack(packages, unpacked);
+      relocate(unpacked, root);
+      moveInto(unpacked, root);
+    } finally {
+      rmSync(partial, { recursive: true, force: true });
+    }
   }
-  relocate(root);
+  relocate(root, root);
   return describe(root);
 }
 
@@ -123,20 +131,27 @@ function describe(root: string): RabbitmqInstallation {
   };
 }
 
-async function unpack(partial: string): Promise<void> {
-  const packages = join(partial, 'packages');
+async function unpack(packages: string, root: string): Promise<void> {
   for (const file of readdirSync(packages).filter((name) => name.endsWith('.deb'))) {
-    await run('dpkg', ['-x', join(packages, file), partial]);
+    await run('dpkg', ['-x', join(packages, file), root]);
   }
-  rmSync(packages, { recursive: true });
 }
 
-/** Erlang's scripts hold absolute paths; a checkout may be moved, or its cache copied to another. */
-function relocate(root: string): void {
-  const marker = join(root, 'unpacked-for');
+/** Moves a complete folder to where it belongs, unless one is there already. */
+function moveInto(folder: string, target: string): void {
+  try {
+    renameSync(folder, target);
+  } catch (error) {
+    if (!isErrorCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
+  }
+}
+
+/** Erlang's scripts hold absolute paths: makes those in `folder` point to `root`. A checkout may be moved, or its cache copied to another. */
+function relocate(folder: string, root: string): void {
+  const marker = join(folder, 'unpacked-for');
   if (existsSync(marker) && readFileSync(marker, 'utf8') === root) return;
   for (const script of ['erl', 'start']) {
-    const path = join(root, 'usr/lib/erlang/bin', script);
+    const path = join(folder, 'usr/lib/erlang/bin', script);
     writeFileSync(path, relocateErlang(readFileSync(path, 'utf8'), join(root, 'usr/lib/erlang')));
   }
   writeFileSync(marker, root);
