@@ -15,7 +15,7 @@ module.exports = {
     '^.+\\.[cm]?[jt]s$': ['@swc/jest', { ...swc, swcrc: false, module: { type: 'commonjs' } }],
   },
   // ESM-only packages that tests load in-process go through SWC too.
-  transformIgnorePatterns: ['/node_modules/(?!(jose|oidc-provider|openid-client|oauth4webapi)/)'],
+  transformIgnorePatterns: ['/node_modules/(?!(@unicode|jose|oidc-provider|openid-client|oauth4webapi)/)'],
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json'],
   moduleNameMapper: {
     '^@platform/([^/]+)$': '<rootDir>/libs/$1/src/index.ts',

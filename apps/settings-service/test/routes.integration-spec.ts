@@ -175,6 +175,16 @@ describe('settings routes', () => {
     await service.api.delete(path).set(PARTNER).expect(200);
   });
 
+  it.each([
+    ['ΟΔΟΣ', 'οδοσ'],
+    ['J\u030c', '\u01f0'],
+    ['straße', 'STRASSE'],
+  ])('takes %s and %s as one name', async (written, read) => {
+    await service.api.put(settingPath(written, written)).set(PARTNER).send({ settingValue: 1 }).expect(200);
+    const { body } = await service.api.get(settingPath(read, read)).set(CUSTOMER).expect(200);
+    expect(body).toMatchObject({ subsystemName: written.normalize('NFC') });
+  });
+
   it.each(['%C4%B0', 'I%CC%87', 'i%CC%87'])('finds a name with "İ" spelt %s', async (spelling) => {
     await service.api.put(settingPath('İzmir', 'xİy')).set(PARTNER).send({ settingValue: 1 }).expect(200);
     const path = `/platform/v1/subsystems/${spelling}zmir/settings/x${spelling}Y`;
@@ -187,6 +197,8 @@ describe('settings routes', () => {
     ['one astral code point too long', '😀'.repeat(201)],
     ['a control character', 'a%00b'],
     ['a C1 control character', '%C2%85'],
+    ['a zero-width space', '%E2%80%8B'],
+    ['blanks', '%20%C2%A0'],
   ])('refuses a name: %s', async (_case, name) => {
     const encoded = name.startsWith('x') || name.startsWith('😀') ? encodeURIComponent(name) : name;
     for (const path of [

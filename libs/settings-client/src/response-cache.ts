@@ -1,3 +1,4 @@
+import { settingNameKey } from '@platform/setting-names';
 import { SettingNotFoundError, SettingsUnavailableError } from './errors';
 import type { PassingTime } from './transport';
 import type { ServiceResponse } from './transport';
@@ -131,6 +132,5 @@ export class ResponseCache {
 
 /** Names that the service takes as one have one identifier, whatever their casing. */
 function identifierOf({ representation, subsystemName, settingName }: CacheKey): string {
-  const names = [subsystemName, settingName].map((name) => name.normalize('NFC').toLowerCase());
-  return JSON.stringify([representation, ...names]);
+  return JSON.stringify([representation, settingNameKey(subsystemName), settingNameKey(settingName)]);
 }

@@ -3,11 +3,12 @@ import type { ExecutionContext } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ApiHeader, ApiHeaders, ApiParam, ProblemResponse } from '@platform/open-api';
 import { problems } from '@platform/service-defaults';
+import { MAX_NAME_CODE_POINTS, parseSettingName } from '@platform/setting-names';
+import type { SettingName } from '@platform/setting-names';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parseEntityTags } from './entity-tag';
 import type { EntityTags, Preconditions } from './entity-tag';
-import { MAX_NAME_CODE_POINTS, parseSettingName } from './setting-key';
-import type { SettingKey, SettingName } from './setting-key';
+import type { SettingKey } from './setting-key';
 import { settingValueOf } from './setting-value';
 import type { JsonText } from './setting-value';
 import type { WriteHeaders } from './write-request';
@@ -19,7 +20,7 @@ export interface SettingRead {
 }
 
 const BAD_NAME = 'A name in the path is not valid.';
-const NAME_RULE = `must have 1 to ${String(MAX_NAME_CODE_POINTS)} characters and no control character`;
+const NAME_RULE = `must have 1 to ${String(MAX_NAME_CODE_POINTS)} characters, something visible and no control character, and not be "." or ".."`;
 
 // Any visible ASCII, so that the quotes of draft-ietf-httpapi-idempotency-key-header and bare UUIDs both pass.
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
@@ -110,7 +111,7 @@ function isPlainUtf8({ headers }: FastifyRequest): boolean {
 function nameInPath(name: string, what: string, example: string): MethodDecorator {
   return ApiParam({
     name,
-    description: `${what}, in any letter case: 1 to ${String(MAX_NAME_CODE_POINTS)} code points, no control characters.`,
+    description: `${what}, in any letter case: 1 to ${String(MAX_NAME_CODE_POINTS)} code points, not only blank, no control characters, not "." or "..".`,
     schema: { type: 'string', minLength: 1, maxLength: MAX_NAME_CODE_POINTS, example },
   });
 }

@@ -4,9 +4,10 @@ import type { Caller } from '@platform/access-tokens';
 import { ApiBody, ApiOkResponse, ApiOperation, ApiResponse, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
 import { SignedCursor } from '@platform/service-defaults';
+import type { SettingName } from '@platform/setting-names';
 import type { FastifyReply } from 'fastify';
 import { BatchedSettingsRepository } from './batched-settings.repository';
-import type { SettingKey, SettingName } from './setting-key';
+import type { SettingKey } from './setting-key';
 import {
   InvalidValueResponse,
   SettingError,
