@@ -126,7 +126,6 @@ describe('task instances', () => {
   it.each([
     [{ completedAt: 'yesterday' }, ['completedAt']],
     [{ completedAt: '2026-03-02T08:00:00', notes: 7 }, ['completedAt', 'notes']],
-    [{ completedAt: new Date(Date.now() + 3_600_000).toISOString() }, []],
     [{ notes: 7 }, ['notes']],
     [{ note: 'misspelt' }, ['request']],
     [[], ['request']],
@@ -136,6 +135,20 @@ describe('task instances', () => {
     const refused = complete(id).set('content-type', 'application/json').send(JSON.stringify(body));
     const { errors = {} } = (await refused.expect(400)).body;
     expect(Object.keys(errors).sort()).toEqual(fields);
+    expect((await service.api.get(`/Instances/${id}`).set(CUSTOMER)).body.status).toBe('Pending');
+  });
+
+  it.each([
+    ['instant-out-of-range', '0000-01-01T00:00:00+01:00'],
+    ['instant-out-of-range', '9999-12-31T23:59:59-23:00'],
+    ['completed-before-creation', '2000-01-01T00:00:00Z'],
+    ['completed-before-creation', new Date(Date.now() - 367 * 86_400_000).toISOString()],
+    ['completed-in-the-future', new Date(Date.now() + 3_600_000).toISOString()],
+    ['completed-in-the-future', '2199-12-31T23:59:59Z'],
+  ])('refuse as %s a completion at %s', async (reason, completedAt) => {
+    const id = await instance();
+    const { body } = await complete(id).send({ completedAt }).expect(422);
+    expect(body.type).toBe(`urn:platform:problem:${reason}`);
     expect((await service.api.get(`/Instances/${id}`).set(CUSTOMER)).body.status).toBe('Pending');
   });
 
@@ -217,6 +230,8 @@ describe('task instances', () => {
     { pageSize: 1001 },
     { pageSize: 0 },
     { pageKey: 'x' },
+    { facilityid: 501 },
+    { status: 'Pending', page: 2 },
   ])('refuse %j as a query', async (query) => {
     await service.api.get('/Instances').query(query).set(PARTNER).expect(400);
   });

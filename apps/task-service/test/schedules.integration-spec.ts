@@ -128,6 +128,32 @@ describe('schedules', () => {
     expect(Object.keys(answer.body.errors)).toContain(field);
   });
 
+  it.each([
+    '0000-01-01',
+    '1999-12-31',
+    '2200-01-02',
+    '0000-01-01T00:00:00+01:00',
+    '9999-12-31T23:59:59-23:00',
+  ])('are refused when they start at %s', async (startDate) => {
+    const { body } = await post({ ...BODY, startDate }).expect(422);
+    expect(body.type).toBe('urn:platform:problem:instant-out-of-range');
+  });
+
+  it.each(['2000-01-02', '2199-12-31', '2000-01-01T00:00:00Z', '2199-12-31T23:59:59Z'])(
+    'may start at %s',
+    async (startDate) => {
+      expect((await post({ ...BODY, startDate }).expect(201)).body).toMatchObject({ startDate });
+    },
+  );
+
+  it.each(['/Schedules', '/Instances', '/Triggers'])(
+    'a misspelt filter does not widen the list %s',
+    async (path) => {
+      const { body } = await service.api.get(path).query({ facilityid: 501 }).set(PARTNER).expect(400);
+      expect(Object.keys(body.errors)).toEqual(['request']);
+    },
+  );
+
   it('refuse members they do not know', async () => {
     await post({ ...BODY, timezone: 'Europe/Berlin' }).expect(400);
   });

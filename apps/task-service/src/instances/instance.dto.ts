@@ -33,7 +33,7 @@ export type CompleteInstanceRequest = z.output<typeof completeInstanceBody>;
 export const optionalCompleteInstanceBody = z.preprocess((body) => body ?? {}, completeInstanceBody);
 
 export class ListInstancesDto extends createZodDto(
-  z.object({
+  z.strictObject({
     facilityId: facilityIdQuery,
     scheduleId: z.guid().optional().meta({ description: 'Only those of this schedule.' }),
     status: z

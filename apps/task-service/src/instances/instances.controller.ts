@@ -8,7 +8,6 @@ import { CallerScope } from '../access/caller-scope.service';
 import { KeysetPages } from '../paging/keyset-page';
 import {
   ForbiddenResponse,
-  INVALID_REQUEST,
   InvalidFieldResponse,
   TaskError,
   TaskProblemResponse,
@@ -58,7 +57,14 @@ export class InstancesController {
     type: InstanceDto.Output,
     examples: { completed: { summary: 'Completed', value: COMPLETED } },
   })
-  @TaskProblemResponse(INVALID_REQUEST, COMPLETE, 'completed-in-the-future')
+  @InvalidFieldResponse(COMPLETE, 'completedAt', 'Invalid ISO datetime')
+  @TaskProblemResponse(
+    '`completedAt` is beyond its limits.',
+    COMPLETE,
+    'completed-in-the-future',
+    'completed-before-creation',
+    'instant-out-of-range',
+  )
   @ForbiddenResponse(COMPLETE)
   @TaskProblemResponse(NO_INSTANCE, COMPLETE, 'instance-not-found')
   @TaskProblemResponse('It is cancelled.', COMPLETE, 'instance-not-completable')

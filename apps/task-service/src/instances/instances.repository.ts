@@ -112,19 +112,21 @@ export class InstancesRepository {
       .getMany();
   }
 
-  /** Reads the instance and keeps everybody else from changing it until the transaction ends; with the database's time. */
+  /** Reads the instance and keeps everybody else from changing it until the transaction ends; with the database's time and the
+   *  instant at which the instance was made. */
   async findAndLock(
     manager: EntityManager,
     taskInstanceId: string,
-  ): Promise<{ instance: TaskInstance; now: Date } | null> {
+  ): Promise<{ instance: TaskInstance; createdAt: Date; now: Date } | null> {
     const { entities, raw } = await manager
       .createQueryBuilder(TaskInstance, 'instance')
       .addSelect('now()', 'now')
+      .addSelect('instance.created_at', 'made')
       .where('instance.taskInstanceId = :taskInstanceId', { taskInstanceId })
       .setLock('for_no_key_update')
-      .getRawAndEntities<{ now: Date }>();
+      .getRawAndEntities<{ now: Date; made: Date }>();
     const [[instance], [row]] = [entities, raw];
-    return instance && row ? { instance, now: row.now } : null;
+    return instance && row ? { instance, createdAt: row.made, now: row.now } : null;
   }
 
   /** Completes an instance that the transaction has locked. */

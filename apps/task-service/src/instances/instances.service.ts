@@ -2,10 +2,11 @@ import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import { TaskInstanceCompletedEvent } from '@platform/contracts';
 import type { Actor } from '@platform/contracts';
-import { MINUTE_MS } from '@platform/time';
+import { DAY_MS, MINUTE_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
 import { CallerScope, actorOf, isWithinScope } from '../access/caller-scope.service';
 import type { FacilityScope } from '../access/caller-scope.service';
+import { withinLimits } from '../fields/instant-limits';
 import { outboundEvent } from '../outbound/outbound-event';
 import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
@@ -17,6 +18,8 @@ import type { Completion } from './instances.repository';
 
 /** Callers' clocks differ from the database's by this much at most. */
 const CLOCK_TOLERANCE_MS = 5 * MINUTE_MS;
+/** So long before it was made an instance may have been completed: on paper, and entered late. */
+const LONGEST_BEFORE_CREATION_MS = 366 * DAY_MS;
 
 /** What the complete command does to an instance in this state: `complete` it; `repeat` the response without a second
  *  event, because it is completed already; `refuse`, because a cancelled instance stays cancelled. */
@@ -46,7 +49,8 @@ export class InstancesService {
   ) {}
 
   /** Completes an instance and stores its TaskInstanceCompletedEvent in the same transaction, once.
-   *  @throws {TaskError} instance-not-found, facility-not-permitted, instance-not-completable, completed-in-the-future */
+   *  @throws {TaskError} instance-not-found, facility-not-permitted, instance-not-completable, completed-in-the-future,
+   *    completed-before-creation, instant-out-of-range */
   async complete(
     taskInstanceId: string,
     request: CompleteInstanceRequest,
@@ -61,18 +65,24 @@ export class InstancesService {
     // The row lock makes concurrent commands take turns: the second one finds the instance completed.
     const found = await this.instances.findAndLock(manager, command.taskInstanceId);
     if (!found) throw new TaskError('instance-not-found');
-    const { instance, now } = found;
+    const { instance, createdAt, now } = found;
     if (!isWithinScope(command.scope, instance.facilityId)) throw new TaskError('facility-not-permitted');
     const outcome = completionOutcome(instance.status);
     if (outcome === 'repeat') return instance;
     if (outcome === 'refuse') throw new TaskError('instance-not-completable');
     const completion = completionOf(command, now);
-    if (completion.completedAt.getTime() > now.getTime() + CLOCK_TOLERANCE_MS)
-      throw new TaskError('completed-in-the-future');
+    checkCompletedAt(completion.completedAt, { now, createdAt });
     await this.instances.markCompleted(manager, instance.taskInstanceId, completion);
     await this.outbound.store(manager, [instanceCompleted(instance, completion.completedAt, command.actor)]);
     return { ...instance, ...completion, status: 'Completed' };
   }
+}
+
+function checkCompletedAt(completedAt: Date, { now, createdAt }: { now: Date; createdAt: Date }): void {
+  const atMs = withinLimits(completedAt).getTime();
+  if (atMs > now.getTime() + CLOCK_TOLERANCE_MS) throw new TaskError('completed-in-the-future');
+  if (atMs < createdAt.getTime() - LONGEST_BEFORE_CREATION_MS)
+    throw new TaskError('completed-before-creation');
 }
 
 function completionOf({ request, actor }: CompleteCommand, now: Date): Completion {

@@ -10,6 +10,11 @@ import { ProblemResponse } from '@platform/open-api';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 
+/** 422 of a request that is well-formed and goes beyond a limit, with a type of its own. */
+function limit(name: string, detail: string): { status: 422; type: string; detail: string } {
+  return { status: 422, type: `urn:platform:problem:${name}`, detail };
+}
+
 /** Every reason for which the service refuses a request, with the response that says so. */
 const TASK_PROBLEMS = {
   'schedule-not-found': { status: 404, detail: 'There is no schedule with this identifier.' },
@@ -20,7 +25,12 @@ const TASK_PROBLEMS = {
     status: 409,
     detail: 'The task instance is cancelled and cannot be completed.',
   },
-  'completed-in-the-future': { status: 400, detail: 'completedAt must not be in the future.' },
+  'completed-in-the-future': limit('completed-in-the-future', 'completedAt must not be in the future.'),
+  'completed-before-creation': limit(
+    'completed-before-creation',
+    'completedAt must not be more than 366 days before the instance was made.',
+  ),
+  'instant-out-of-range': limit('instant-out-of-range', 'Instants must lie between the years 2000 and 2200.'),
   'idempotency-key-invalid': {
     status: 400,
     detail: 'Idempotency-Key must be 1 to 200 printable ASCII characters.',
@@ -76,16 +86,20 @@ function busProblem(error: unknown): Problem | null {
 }
 
 /** Description of 400. */
-export const INVALID_REQUEST = 'The request is not valid; `errors` tells why.';
+const INVALID_REQUEST = 'The request is not valid; `errors` tells why.';
 
-/** Documents the response that refuses a request for this reason. @param instance the path of the example */
+/** Documents the response that refuses a request for these reasons, which have the same status. @param instance the path of the example */
 export function TaskProblemResponse(
   description: string,
   instance: string,
-  reason: TaskErrorReason,
+  ...reasons: readonly [TaskErrorReason, ...TaskErrorReason[]]
 ): MethodDecorator {
-  const { status, detail } = TASK_PROBLEMS[reason];
-  return ProblemResponse(status, description, { [reason]: { summary: detail, detail, instance } });
+  const example = (reason: TaskErrorReason) => {
+    const { detail, type }: Problem & { detail: string } = TASK_PROBLEMS[reason];
+    return [reason, { summary: detail, type, detail, instance }] as const;
+  };
+  const { status } = TASK_PROBLEMS[reasons[0]];
+  return ProblemResponse(status, description, Object.fromEntries(reasons.map(example)));
 }
 
 /** Documents 403 of a route whose caller must reach the facility. */

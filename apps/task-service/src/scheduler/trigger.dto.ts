@@ -14,7 +14,7 @@ import { JOB_NAME, TRIGGER_GROUP, TRIGGER_STATES } from './trigger.entity';
 import type { Trigger } from './trigger.entity';
 
 export class ListTriggersDto extends createZodDto(
-  z.object({ facilityId: facilityIdQuery, pageKey: pageKeyQuery, pageSize: pageSizeQuery }),
+  z.strictObject({ facilityId: facilityIdQuery, pageKey: pageKeyQuery, pageSize: pageSizeQuery }),
 ) {}
 
 export class TriggerParams extends createZodDto(z.object({ facilityId: facilityIdText })) {}

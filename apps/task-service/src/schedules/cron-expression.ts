@@ -9,10 +9,8 @@ export interface CronExpression {
   readonly daysOfMonth: ReadonlySet<number>;
   /** 0 is Sunday. */
   readonly daysOfWeek: ReadonlySet<number>;
-  /** The day-of-month field is `*`. */
-  readonly isEveryDayOfMonth: boolean;
-  /** The day-of-week field is `*`. */
-  readonly isEveryDayOfWeek: boolean;
+  /** Either day may match instead of both: neither day field begins with `*`. */
+  readonly isEitherDay: boolean;
 }
 
 /** The text is no five-field cron expression, or it names an instant that never comes. `message` says which. */
@@ -43,7 +41,7 @@ const cache = new Map<string, CronExpression>();
 
 /** Parses minute, hour, day of month, month and day of week, separated by single spaces. Each field takes `*`,
  *  numbers, ranges, lists and steps; month and weekday also English three-letter names; weekday 7 is Sunday.
- *  When both day fields are restricted, a day matching either counts (as in Vixie cron).
+ *  A day must match both day fields; either one is enough when neither field begins with `*` (crontab(5)).
  *  Seconds, macros (`@daily`) and the extensions `? L W # H` are refused: the spec allows five fields.
  *  @throws {CronExpressionError} for anything else, and for dates that never come such as 31 February. */
 export function parseCronExpression(text: string): CronExpression {
@@ -73,12 +71,11 @@ function parse(text: string): CronExpression {
     months: new Set(numbers(parsed.month.values)),
     daysOfMonth: new Set(numbers(parsed.dayOfMonth.values)),
     daysOfWeek: new Set(numbers(parsed.dayOfWeek.values).map((day) => day % 7)),
-    isEveryDayOfMonth: fields[2] === '*',
-    isEveryDayOfWeek: fields[4] === '*',
+    isEitherDay: ![fields[2], fields[4]].some((field) => field?.startsWith('*')),
   };
 }
 
-/** The parser knows which days a month can have, so what passes comes at least once in eight years. */
+/** The parser knows which days a month can have, so what passes comes at least once in forty years. */
 function parseFields(text: string): ReturnType<typeof CronExpressionParser.parse>['fields'] {
   try {
     return CronExpressionParser.parse(text).fields;
@@ -119,7 +116,7 @@ export function matchesDay(
   if (!expression.months.has(day.month)) return false;
   const matchesDayOfMonth = expression.daysOfMonth.has(day.dayOfMonth);
   const matchesDayOfWeek = expression.daysOfWeek.has(day.dayOfWeek);
-  if (expression.isEveryDayOfMonth) return matchesDayOfWeek;
-  if (expression.isEveryDayOfWeek) return matchesDayOfMonth;
-  return matchesDayOfMonth || matchesDayOfWeek;
+  return expression.isEitherDay
+    ? matchesDayOfMonth || matchesDayOfWeek
+    : matchesDayOfMonth && matchesDayOfWeek;
 }

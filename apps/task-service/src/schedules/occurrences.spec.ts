@@ -39,6 +39,28 @@ const list = (expression: string, zone: string, after: string, until: string): s
     (instant) => instant.toISOString().replace(':00.000Z', 'Z'),
   );
 
+describe('occurrences by two day fields', () => {
+  // crontab(5): the days are joined by OR only when neither field begins with `*`.
+  it.each([
+    ['0 9 */2 * 1', ['2026-06-01', '2026-06-15', '2026-06-29']],
+    ['0 9 1-7 * */7', ['2026-06-07']],
+    ['0 9 1,2 * 5', ['2026-06-01', '2026-06-02', '2026-06-05', '2026-06-12', '2026-06-19', '2026-06-26']],
+  ])('%s: %j', (expression, days) => {
+    expect(list(expression, 'UTC', '2026-05-31T23:59Z', '2026-06-30T23:59Z')).toEqual(
+      days.map((day) => `${day}T09:00Z`),
+    );
+  });
+
+  it('finds what comes once in decades: 29 February as a Sunday, around 2100', () => {
+    const [expression, zone] = [parseCronExpression('0 0 29 2 */7'), timeZone('UTC')];
+    const next = nextOccurrence(expression, zone, new Date('2088-03-01T00:00:00Z'));
+    expect(next.toISOString()).toBe('2128-02-29T00:00:00.000Z');
+    expect(findLatestOccurrence(expression, zone, new Date('2128-02-28T00:00:00Z'))?.toISOString()).toBe(
+      '2088-02-29T00:00:00.000Z',
+    );
+  });
+});
+
 describe('occurrences at daylight saving changes', () => {
   it('moves a time skipped in spring behind the gap', () => {
     expect(list('30 2 * * *', 'Europe/Berlin', '2026-03-28T00:00Z', '2026-03-31T00:00Z')).toEqual([

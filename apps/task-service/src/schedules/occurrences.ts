@@ -4,8 +4,9 @@ import type { CronExpression } from './cron-expression';
 import { instantOfWallTime, instantsOfWallTime } from './time-zone';
 import type { TimeZone } from './time-zone';
 
-/** A day that satisfies the day fields comes at least once in this span: 29 February skips 1900-style years. */
-const LONGEST_GAP_DAYS = 8 * 366 + 2;
+/** A day that satisfies the day fields comes at least once in this span: 29 February as a Sunday, around a
+ *  year such as 2100, which is no leap year. */
+const LONGEST_GAP_DAYS = 40 * 366 + 2;
 const HOURS_PER_DAY = 24;
 
 /** The first instant strictly after `after` at which the expression is due in the zone. Whole minutes.
@@ -15,7 +16,7 @@ const HOURS_PER_DAY = 24;
  *  nothing is moved and a repeated hour runs twice. The result depends on `after` only through the comparison:
  *  occurrences are computed per calendar day, because stepping from a start instant (as cron-parser does) gives other
  *  results when it starts inside a transition.
- *  @throws {RangeError} if nothing is due within eight years, which `parseCronExpression` rules out. */
+ *  @throws {RangeError} if nothing is due within forty years, which `parseCronExpression` rules out. */
 export function nextOccurrence(expression: CronExpression, zone: TimeZone, after: Date): Date {
   const afterMs = after.getTime();
   const firstDay = localDay(zone, afterMs) - 1;
@@ -27,7 +28,7 @@ export function nextOccurrence(expression: CronExpression, zone: TimeZone, after
       return new Date(overtaking === null ? found : Math.min(found, overtaking));
     }
   }
-  throw new RangeError(`"${expression.text}" has no occurrence within eight years`);
+  throw new RangeError(`"${expression.text}" has no occurrence within forty years`);
 }
 
 /** Every due instant in (`after`, `until`], ascending. */
@@ -48,7 +49,7 @@ export function occurrencesBetween(
   return [...found].sort((left, right) => left - right).map((instantMs) => new Date(instantMs));
 }
 
-/** The last due instant at or before `until`, or null when there is none in the eight years before it. */
+/** The last due instant at or before `until`, or null when there is none in the forty years before it. */
 export function findLatestOccurrence(expression: CronExpression, zone: TimeZone, until: Date): Date | null {
   const untilMs = until.getTime();
   const lastDay = localDay(zone, untilMs);

@@ -57,7 +57,7 @@ const createScheduleBody = z.strictObject({
 export class CreateScheduleDto extends createZodDto(createScheduleBody) {}
 
 export class ListSchedulesDto extends createZodDto(
-  z.object({
+  z.strictObject({
     facilityId: facilityIdQuery,
     status: z
       .enum(SCHEDULE_STATUSES)

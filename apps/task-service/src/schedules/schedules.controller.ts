@@ -84,9 +84,10 @@ export class SchedulesController {
   @InvalidFieldResponse('/Schedules', 'schedule', 'must have five fields separated by single spaces')
   @ForbiddenResponse('/Schedules')
   @TaskProblemResponse(
-    'The Idempotency-Key was used with another request.',
+    'The Idempotency-Key was used with another request, or something is beyond its limits.',
     '/Schedules',
     'idempotency-key-reused',
+    'instant-out-of-range',
   )
   async create(
     @Body() request: CreateScheduleDto,

@@ -5,6 +5,7 @@ import { ScheduleCreatedEvent } from '@platform/contracts';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { CallerScope, actorOf } from '../access/caller-scope.service';
+import { withinLimits } from '../fields/instant-limits';
 import { outboundEvent } from '../outbound/outbound-event';
 import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
@@ -27,7 +28,7 @@ export class SchedulesService {
 
   /** Stores a schedule and its ScheduleCreatedEvent in one transaction. Source: task messaging spec, operations.
    *  @param idempotencyKey the caller's own; a repetition with the same request gives the schedule of the first
-   *  @throws {TaskError} facility-not-permitted, idempotency-key-reused */
+   *  @throws {TaskError} facility-not-permitted, idempotency-key-reused, instant-out-of-range */
   async create(request: CreateScheduleDto, caller: Caller, idempotencyKey: string | null): Promise<Schedule> {
     await this.scope.require(caller, request.facilityId);
     // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
@@ -60,7 +61,7 @@ function newSchedule(
     schedule,
     timeZone: request.timeZone,
     startDate,
-    startsAt: startDate === null ? null : startInstant(startDate, timeZone(request.timeZone)),
+    startsAt: startDate === null ? null : withinLimits(startInstant(startDate, timeZone(request.timeZone))),
     template: template === null ? null : JSON.stringify(template),
     createdBySubject: caller.subject,
     createdByPersonId: personId,
