@@ -9,36 +9,13 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import { transformFile, type Options } from '@swc/core';
 import { build, type BuildOptions, type BuildResult, type Plugin } from 'esbuild';
-import { bundlesOf, libraryPaths, type ProjectFile } from './entry-points.ts';
+import { bundlesOf, type ProjectFile } from './entry-points.ts';
 import { LICENCES_FILE, thirdPartyLicences } from './licences.ts';
 import { PACKAGES_BUNDLE, fromPackagesBundle, packagesBundles, packagesTaken } from './packages.ts';
+import { readJson, swcPlugin } from './swc-plugin.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
-
-async function readJson<T>(path: string): Promise<T> {
-  return JSON.parse(await readFile(join(WORKSPACE, path), 'utf8')) as T;
-}
-
-/** esbuild leaves out the types that decorators need at run time (`emitDecoratorMetadata`), so SWC turns TypeScript into JavaScript. */
-function swcPlugin(swc: Options, libraries: ReadonlyMap<string, string>): Plugin {
-  return {
-    name: 'swc',
-    setup(bundler) {
-      bundler.onResolve({ filter: /^@platform\// }, ({ path }) => {
-        const file = libraries.get(path);
-        return file === undefined
-          ? { errors: [{ text: `${path} is not among the paths of tsconfig.base.json` }] }
-          : { path: join(WORKSPACE, file) };
-      });
-      bundler.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-        const { code } = await transformFile(path, { ...swc, swcrc: false, sourceMaps: 'inline' });
-        return { contents: code, loader: 'js' };
-      });
-    },
-  };
-}
 
 const COMMON: BuildOptions = {
   absWorkingDir: WORKSPACE,
@@ -136,12 +113,7 @@ async function startsWith(file: string, text: string): Promise<boolean> {
 
 async function main(projectRoots: readonly string[]): Promise<void> {
   if (projectRoots.length === 0) throw new Error('Usage: node tools/build/bundle.ts <project root> […]');
-  const swc = await readJson<Options & { $schema?: string }>('.swcrc');
-  delete swc.$schema; // for editors; SWC refuses it as an option
-  const { compilerOptions } = await readJson<{ compilerOptions: { paths: Record<string, string[]> } }>(
-    'tsconfig.base.json',
-  );
-  const plugin = swcPlugin(swc, libraryPaths(compilerOptions.paths));
+  const plugin = await swcPlugin();
   const projects = await Promise.all(projectRoots.map(readProject));
   const isBundled = ({ file }: Project): boolean => file.metadata?.packages === 'bundled';
   await Promise.all([

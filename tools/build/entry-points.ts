@@ -11,13 +11,16 @@ export interface ProjectFile {
 }
 
 /**
- * The bundles of a project: output name (without extension) → source file. Without `metadata.entryPoints` a deployable has one,
- * `src/main.ts`.
+ * The bundles of a project: output name (without extension) → source file. Without `metadata.entryPoints` it has one.
  * @throws {Error} when two entry points would write the same bundle.
  */
-export function bundlesOf(projectRoot: string, project: ProjectFile): Record<string, string> {
+export function bundlesOf(
+  projectRoot: string,
+  project: ProjectFile,
+  onlyEntry = 'src/main.ts',
+): Record<string, string> {
   const bundles: Record<string, string> = {};
-  for (const entry of project.metadata?.entryPoints ?? ['src/main.ts']) {
+  for (const entry of project.metadata?.entryPoints ?? [onlyEntry]) {
     const name = basename(entry).replace(/\.ts$/, '');
     if (bundles[name] !== undefined) throw new Error(`${project.name}: two entry points are called ${name}`);
     bundles[name] = `./${join(projectRoot, entry)}`; // without the dot esbuild would take it for a package

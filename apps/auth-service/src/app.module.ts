@@ -1,7 +1,12 @@
 import { Global, Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { AccessTokensModule, combineKeys, configuredTokens } from '@platform/access-tokens';
+import {
+  AccessTokensModule,
+  ServiceAccessTokenHost,
+  combineKeys,
+  configuredTokens,
+} from '@platform/access-tokens';
 import type { AccessTokensOptions } from '@platform/access-tokens';
 import { DatabaseModule } from '@platform/database';
 import { AccessControlController } from './access-control/access-control.controller';
@@ -51,6 +56,7 @@ class CoreModule {
 export class AppModule {
   static forRoot(config: AuthConfig): DynamicModule {
     const accessTokens = AccessTokensModule.forRootAsync({
+      host: ServiceAccessTokenHost,
       inject: [SigningKeys, RevocationsService],
       useFactory: (signingKeys: SigningKeys, revocations: RevocationsService) =>
         accessTokensOptions(config, signingKeys, revocations),

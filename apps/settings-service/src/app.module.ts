@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { AccessTokensModule, authServiceTokens } from '@platform/access-tokens';
+import { AccessTokensModule, ServiceAccessTokenHost, authServiceTokens } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
 import { SignedCursor } from '@platform/service-defaults';
@@ -33,6 +33,7 @@ export class AppModule {
           defaultIsolation: 'REPEATABLE READ',
         }),
         AccessTokensModule.forRootAsync({
+          host: ServiceAccessTokenHost,
           useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
         }),
       ],

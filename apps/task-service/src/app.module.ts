@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { AccessTokensModule, authServiceTokens } from '@platform/access-tokens';
+import { AccessTokensModule, ServiceAccessTokenHost, authServiceTokens } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
 import { MessagingModule } from '@platform/messaging';
@@ -100,6 +100,7 @@ export class AppModule {
           poolSize: config.DATABASE_POOL_SIZE,
         }),
         AccessTokensModule.forRootAsync({
+          host: ServiceAccessTokenHost,
           useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
         }),
         MessagingModule.forRootAsync({

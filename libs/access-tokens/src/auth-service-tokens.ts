@@ -1,11 +1,9 @@
 import { Persona } from '@platform/personas';
 import { tracedFetch } from '@platform/service-defaults';
 import { z } from 'zod';
-import { authServiceKeys } from './keys/jwks';
-import { combineKeys } from './keys/keys';
+import { trustAuthService } from './access-token-validator';
+import type { AccessTokensOptions, OwnTokens } from './access-token-validator';
 import { configuredTokens, tokenConfigShape } from './keys/token-settings';
-import type { AccessTokensOptions } from './nest/access-tokens.module';
-import { httpRevocationSource } from './revocations/http-revocation-source';
 
 /** What a service reads to accept the tokens of auth-service; spread it into the service's own schema. */
 export const authServiceConfigShape = {
@@ -31,12 +29,6 @@ interface ServiceIdentity {
   fetch: typeof globalThis.fetch;
 }
 
-/** Where a service gets tokens of its own. */
-interface OwnTokens {
-  getToken(): Promise<string>;
-  invalidate(token: string): void;
-}
-
 /** The options of a service that accepts the tokens of auth-service: its configured and its published keys, and its revocations, which
  *  are read with tokens from `provideTokens`.
  *  @throws {RangeError} when two different keys of one issuer share a key id */
@@ -53,17 +45,5 @@ export function authServiceTokens(
     userName: config.SERVICE_USER_NAME,
     fetch: tracedFetch,
   });
-  const configured = configuredTokens(config);
-  return {
-    ...configured,
-    keys: combineKeys(configured.keys, authServiceKeys({ authServiceUrl, fetch: tracedFetch })),
-    revocations: httpRevocationSource({
-      authServiceUrl,
-      bearerToken: () => ownTokens.getToken(),
-      fetch: tracedFetch,
-      onTokenRefused: (token) => {
-        ownTokens.invalidate(token);
-      },
-    }),
-  };
+  return trustAuthService({ ...configuredTokens(config), authServiceUrl, ownTokens, fetch: tracedFetch });
 }

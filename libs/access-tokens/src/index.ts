@@ -1,5 +1,6 @@
 export { AccessTokensModule } from './nest/access-tokens.module';
-export type { AccessTokensOptions } from './nest/access-tokens.module';
+export { ServiceAccessTokenHost, accessProblem } from './nest/service-access-token-host';
+export type { AccessTokensOptions } from './access-token-validator';
 export {
   CurrentCaller,
   Public,
@@ -8,8 +9,7 @@ export {
   documentedAccess,
 } from './nest/access-rules';
 export type { RouteRequirement } from './nest/access-rules';
-export { accessProblem } from './nest/access-token.guard';
-export { bearerToken } from './nest/access-token.strategy';
+export { bearerToken } from './token/access-refusal';
 export { AccessTokenVerifier } from './token/access-token-verifier';
 export { AccessTokenError, TokenVerificationUnavailableError } from './token/access-token-error';
 export { ACCESS_TOKEN_TYP, accessTokenClaims, isInternalAdministrator } from './token/caller';

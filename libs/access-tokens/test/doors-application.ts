@@ -10,6 +10,7 @@ import {
   Public,
   RequireInternalAdministrator,
   RequirePersona,
+  ServiceAccessTokenHost,
 } from '../src';
 import type { Caller, Revocation } from '../src';
 import { AUDIENCE, ISSUER } from './token-builder';
@@ -70,6 +71,7 @@ export async function startDoorsApplication(): Promise<DoorsApplication> {
   const revocations: Revocation[] = [];
   const source = { down: false };
   const accessTokens = AccessTokensModule.forRootAsync({
+    host: ServiceAccessTokenHost,
     useFactory: () => ({
       issuer: ISSUER,
       audience: AUDIENCE,

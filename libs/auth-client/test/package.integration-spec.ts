@@ -39,7 +39,7 @@ describe('the published package, in an empty project', () => {
   let service: HttpDouble;
 
   beforeAll(async () => {
-    project = await EmptyProject.withPackage('libs/auth-client');
+    project = await EmptyProject.withPackages({ packages: ['libs/auth-client'] });
     service = await startHttpDouble((request, response) => {
       request.resume();
       response.writeHead(request.url === '/auth/token/trust' ? 200 : 404, {

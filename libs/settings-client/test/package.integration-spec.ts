@@ -21,7 +21,7 @@ describe('the published package, in an empty project', () => {
   let service: HttpDouble;
 
   beforeAll(async () => {
-    project = await EmptyProject.withPackage('libs/settings-client');
+    project = await EmptyProject.withPackages({ packages: ['libs/settings-client'] });
     service = await startHttpDouble((_request, response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"a":1}');
     });

@@ -3,22 +3,34 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { runProcess } from './run-process';
+import type { RunningProcess } from './run-process';
 
 const WORKSPACE = join(__dirname, '../../..');
+const TSC = join(WORKSPACE, 'node_modules/typescript/bin/tsc');
 
-/** A folder outside the workspace into which one of its published packages was installed, as a user of it would. */
+/** What a folder of its own starts with. */
+interface ProjectContents {
+  /** Libraries of the workspace to install as published, by their folders. */
+  packages: readonly string[];
+  /** Packages from npm beside them: the workspace's own, linked. */
+  linked?: readonly string[];
+}
+
+/** A folder outside the workspace into which published packages of it were installed, as a user of them would. */
 export class EmptyProject {
   private constructor(private readonly folder: string) {}
 
-  /** Builds the library at `projectRoot` for publication, packs it and installs the archive, without a registry. */
-  static async withPackage(projectRoot: string): Promise<EmptyProject> {
+  /** Builds libraries for publication, packs them and installs the archives, without a registry. */
+  static async withPackages({ packages, linked = [] }: ProjectContents): Promise<EmptyProject> {
     const project = new EmptyProject(await mkdtemp(join(tmpdir(), 'empty-project-')));
-    await run(WORKSPACE, process.execPath, 'tools/build/client-package.ts', projectRoot);
-    const built = join(WORKSPACE, 'dist', projectRoot);
-    const archive = await run(built, 'npm', 'pack', '--pack-destination', project.folder, '--silent');
-    await project.write('package.json', '{"private":true}');
-    const quietly = ['--offline', '--no-audit', '--no-fund'];
-    await run(project.folder, 'npm', 'install', ...quietly, join(project.folder, archive.trim()));
+    const archives = await Promise.all(packages.map((root) => pack(root, project.folder)));
+    const links = linked.map((name) => [name, `file:${join(WORKSPACE, 'node_modules', name)}`]);
+    const manifest = { private: true, dependencies: Object.fromEntries(links) as object };
+    await project.write('package.json', JSON.stringify(manifest));
+    // Linked packages are built already; npm would run their scripts for whoever works on them.
+    const quietly = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund'];
+    await run(project.folder, 'npm', 'install', ...quietly, ...archives);
     return project;
   }
 
@@ -31,17 +43,31 @@ export class EmptyProject {
     return run(this.folder, process.execPath, file, ...args);
   }
 
+  /** Starts the program `file`. */
+  start(file: string, env: Readonly<Record<string, string>>): Promise<RunningProcess> {
+    return runProcess({ entry: join(this.folder, file), env });
+  }
+
   /** Type-checks strictly, as a Node project does. @throws {Error} with what the compiler says */
   async typeCheck(...files: string[]): Promise<void> {
+    await this.compile(['--noEmit', '--target', 'es2022'], files);
+  }
+
+  /** Type-checks, and writes the JavaScript beside the files. Types of packages from npm are taken as they are. */
+  async build(...files: string[]): Promise<void> {
+    const decorators = ['--experimentalDecorators', '--emitDecoratorMetadata', '--esModuleInterop'];
+    await this.compile(['--target', 'es2023', '--skipLibCheck', ...decorators], files);
+  }
+
+  private async compile(options: readonly string[], files: readonly string[]): Promise<void> {
     for (const name of ['@types/node', 'undici-types'])
       await cp(join(WORKSPACE, 'node_modules', name), join(this.folder, 'node_modules', name), {
         recursive: true,
       });
-    const options = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'node16', '--types', 'node'];
-    await this.run(join(WORKSPACE, 'node_modules/typescript/bin/tsc'), ...options, ...files);
+    await this.run(TSC, '--strict', '--module', 'node16', '--types', 'node', ...options, ...files);
   }
 
-  /** Paths of everything that the package brought along, itself included. */
+  /** Paths of everything that was installed. */
   async installedPackages(): Promise<string[]> {
     const lock = JSON.parse(await readFile(join(this.folder, 'package-lock.json'), 'utf8')) as {
       packages: Record<string, unknown>;
@@ -55,6 +81,19 @@ export class EmptyProject {
   }
 }
 
+/** The path of a library's archive. */
+async function pack(projectRoot: string, folder: string): Promise<string> {
+  await run(WORKSPACE, process.execPath, 'tools/build/library-package.ts', projectRoot);
+  const built = join(WORKSPACE, 'dist', projectRoot);
+  return join(folder, (await run(built, 'npm', 'pack', '--pack-destination', folder, '--silent')).trim());
+}
+
 async function run(cwd: string, command: string, ...args: string[]): Promise<string> {
-  return (await promisify(execFile)(command, args, { cwd })).stdout;
+  try {
+    return (await promisify(execFile)(command, args, { cwd })).stdout;
+  } catch (error) {
+    // The compiler says what is wrong on its standard output.
+    const { stdout, stderr } = error as { stdout?: string; stderr?: string };
+    throw new Error(`${command} ${args.join(' ')} failed:\n${stdout ?? ''}${stderr ?? ''}`, { cause: error });
+  }
 }

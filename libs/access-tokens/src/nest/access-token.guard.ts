@@ -1,75 +1,25 @@
 import { Injectable } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import { AuthGuard } from '@nestjs/passport';
-import { Metrics, ProblemException, problems } from '@platform/service-defaults';
-import type { Counter } from 'prom-client';
-import { AccessTokenError, TokenVerificationUnavailableError } from '../token/access-token-error';
-import type { AccessTokenFailure } from '../token/access-token-error';
+import { FORBIDDEN, accessRefusal, bearerToken } from '../token/access-refusal';
+import { AccessTokenError } from '../token/access-token-error';
 import { AccessTokenVerifier } from '../token/access-token-verifier';
 import type { Caller } from '../token/caller';
 import { callerOf, RouteAccess } from './access-rules';
 import type { AuthenticatedRequest } from './access-rules';
-import { ACCESS_TOKEN_STRATEGY, bearerToken, beginVerification, refusalOf } from './access-token.strategy';
-
-const RETRY_AFTER_SECONDS = 1;
-
-/** What callers may read. The other reasons share one sentence: which check a forged token failed is nobody's business. */
-const SENTENCES: Partial<Record<AccessTokenFailure, string>> = {
-  missing: 'A bearer token is required.',
-  expired: 'The access token expired.',
-  revoked: 'The access token was revoked.',
-};
-
-/** 401 with the challenge of RFC 6750: an error code only when a token was sent. */
-function unauthorizedProblem(error: AccessTokenError): ProblemException {
-  const detail = SENTENCES[error.reason] ?? 'The access token is not valid.';
-  const challenge =
-    error.reason === 'missing' ? 'Bearer' : `Bearer error="invalid_token", error_description="${detail}"`;
-  return new ProblemException({
-    status: 401,
-    detail,
-    headers: { 'WWW-Authenticate': challenge },
-    cause: error,
-  });
-}
-
-/** 403 with the challenge of RFC 6750. */
-function forbiddenProblem(): ProblemException {
-  return new ProblemException({
-    status: 403,
-    detail: 'Your personas and roles do not allow this.',
-    headers: { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' },
-  });
-}
-
-/** The problem that answers a failed verification; any other error is returned as it is. */
-export function accessProblem(error: unknown): unknown {
-  if (error instanceof AccessTokenError) return unauthorizedProblem(error);
-  if (error instanceof TokenVerificationUnavailableError) {
-    return problems.serviceUnavailable(
-      'Access tokens cannot be verified at the moment.',
-      RETRY_AFTER_SECONDS,
-    );
-  }
-  return error;
-}
+import { AccessTokenHost } from './access-token-host';
+import type { ResponseHeaders } from './access-token-host';
+import { ACCESS_TOKEN_STRATEGY, beginVerification, refusalOf } from './access-token.strategy';
 
 /** Lets a request through when its access token is good and the route's decorators allow its caller: 401, 403, 503. */
 @Injectable()
 export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
-  private readonly refusals: Counter<'reason'>;
-
   constructor(
     private readonly verifier: AccessTokenVerifier,
     private readonly access: RouteAccess,
-    metrics: Metrics,
+    private readonly host: AccessTokenHost,
   ) {
     super();
-    this.refusals = metrics.counter(
-      'access_token_refusals_total',
-      'Requests refused for their access token, by reason (unavailable: it could not be verified).',
-      ['reason'],
-    );
   }
 
   /** Answers at once for a token verified before: nearly every request, and a promise would cost it several turns. */
@@ -77,7 +27,7 @@ export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
     // Global guards also stand before message handlers; those have no bearer token.
     if (context.getType() !== 'http' || this.access.isPublic(context)) return true;
     const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
-    const remembered = this.recall(request);
+    const remembered = this.recall(request, context);
     if (!remembered) return this.verify(context, request);
     request.user = remembered;
     return this.authorize(context, remembered);
@@ -90,7 +40,7 @@ export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
   }
 
   private authorize(context: ExecutionContext, caller: Caller): true {
-    if (!this.access.allows(context, caller)) throw forbiddenProblem();
+    if (!this.access.allows(context, caller)) throw this.host.refuse(FORBIDDEN, responseOf(context));
     return true;
   }
 
@@ -101,24 +51,29 @@ export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
     info: unknown,
     context: ExecutionContext,
   ): T {
-    if (error) throw this.refused(error);
+    if (error) throw this.refused(error, context);
     if (caller) return caller;
-    throw this.refused(refusalOf(context.switchToHttp().getRequest(), info));
+    throw this.refused(refusalOf(context.switchToHttp().getRequest(), info), context);
   }
 
-  private recall(request: AuthenticatedRequest): Caller | null {
+  private recall(request: AuthenticatedRequest, context: ExecutionContext): Caller | null {
     const token = bearerToken(request.headers.authorization);
-    if (token === null) throw this.refused(new AccessTokenError('missing'));
+    if (token === null) throw this.refused(new AccessTokenError('missing'), context);
     try {
       return this.verifier.recall(token);
     } catch (error) {
-      throw this.refused(error);
+      throw this.refused(error, context);
     }
   }
 
-  private refused(error: unknown): unknown {
-    if (error instanceof AccessTokenError) this.refusals.inc({ reason: error.reason });
-    if (error instanceof TokenVerificationUnavailableError) this.refusals.inc({ reason: 'unavailable' });
-    return accessProblem(error);
+  private refused(error: unknown, context: ExecutionContext): unknown {
+    const refusal = accessRefusal(error);
+    if (refusal === null) return error;
+    this.host.refused(error instanceof AccessTokenError ? error.reason : 'unavailable');
+    return this.host.refuse(refusal, responseOf(context), error);
   }
+}
+
+function responseOf(context: ExecutionContext): ResponseHeaders {
+  return context.switchToHttp().getResponse();
 }

@@ -2,23 +2,13 @@ import { Injectable } from '@nestjs/common';
 import { PassportStrategy } from '@nestjs/passport';
 import { Strategy } from 'passport-jwt';
 import type { SecretOrKeyProvider } from 'passport-jwt';
+import { bearerToken } from '../token/access-refusal';
 import { AccessTokenError } from '../token/access-token-error';
 import { SIGNATURE_ONLY } from '../token/access-token-verifier';
 import type { AccessTokenVerifier, PreparedToken } from '../token/access-token-verifier';
 import type { Caller } from '../token/caller';
 import { SIGNING_ALGORITHMS } from '../token/parse-token';
 import type { AuthenticatedRequest } from './access-rules';
-
-const SCHEME = /^Bearer +/i;
-
-/** The token of an `Authorization: Bearer <token>` header (RFC 6750 section 2.1), else null. Only the header's shape is
- *  looked at; what a token may consist of is checked when it is parsed. */
-export function bearerToken(authorization: string | undefined): string | null {
-  const scheme = authorization === undefined ? null : SCHEME.exec(authorization);
-  if (!authorization || !scheme) return null;
-  const token = authorization.slice(scheme[0].length);
-  return token === '' || token.includes(' ') ? null : token;
-}
 
 /** Name of the passport strategy. */
 export const ACCESS_TOKEN_STRATEGY = 'access-token';

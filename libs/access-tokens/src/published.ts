@@ -1,0 +1,16 @@
+// What the package offers to applications of any framework. The workspace imports index.ts.
+export { AccessTokenValidator, trustAuthService } from './access-token-validator';
+export type { AccessTokensOptions, AuthServiceTrust, OwnTokens } from './access-token-validator';
+export { FORBIDDEN, accessRefusal, bearerToken } from './token/access-refusal';
+export type { AccessRefusal } from './token/access-refusal';
+export { AccessTokenError, TokenVerificationUnavailableError } from './token/access-token-error';
+export type { AccessTokenFailure } from './token/access-token-error';
+export { AccessTokenVerifier } from './token/access-token-verifier';
+export { isInternalAdministrator } from './token/caller';
+export type { Caller } from './token/caller';
+export { combineKeys, staticKeys } from './keys/keys';
+export type { KeyMaterial, KeySource } from './keys/keys';
+export { authServiceKeys } from './keys/jwks';
+export { RevocationFeed } from './revocations/revocation-feed';
+export { httpRevocationSource } from './revocations/http-revocation-source';
+export type { Revocation, RevocationSource } from './revocations/revocation-index';

@@ -1,0 +1,95 @@
+/**
+ * Builds a library for publication into `dist/<project root>/`: each entry as ES module and CommonJS, types, package.json, and what else its
+ * `files` name that lies in the project (README, data). The workspace's own libraries become part of it; packages from npm stay outside, and
+ * package.json has to name them. The entries are the `metadata.entryPoints` of project.json, `src/index.ts` unless given; the first one is
+ * the package's main one.
+ *
+ * Usage: node tools/build/library-package.ts <project root>
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { build, transform } from 'esbuild';
+import { bundlesOf, type ProjectFile } from './entry-points.ts';
+import { readJson, swcPlugin, workspaceLibraries } from './swc-plugin.ts';
+
+const WORKSPACE = join(import.meta.dirname, '../..');
+const TSC = join(WORKSPACE, 'node_modules/typescript/bin/tsc');
+const TARGET = { platform: 'node', target: 'node20' } as const;
+
+/** ES modules that share their common part; CommonJS is made of them file by file, so that there too a class is the same in each entry. */
+async function bundle(entries: Record<string, string>, outdir: string): Promise<void> {
+  const { outputFiles } = await build({
+    ...{ absWorkingDir: WORKSPACE, entryPoints: entries, outdir, write: false, logLevel: 'warning' },
+    ...{ bundle: true, format: 'esm', splitting: true, outExtension: { '.js': '.mjs' }, keepNames: true },
+    ...{ packages: 'external', plugins: [await swcPlugin()], ...TARGET },
+  });
+  await mkdir(outdir, { recursive: true });
+  for (const { path, text } of outputFiles) {
+    await writeFile(path, text);
+    const commonJs = await transform(text, { format: 'cjs', ...TARGET });
+    const code = commonJs.code.replaceAll(/(require\("\.\/[\w-]+)\.mjs"\)/g, '$1.cjs")');
+    await writeFile(path.replace(/\.mjs$/, '.cjs'), code);
+  }
+}
+
+/** Declarations of everything that the entries reach, each library in a folder of its own. */
+async function declareTypes(entries: readonly string[], outDir: string): Promise<void> {
+  const options = ['--declaration', '--emitDeclarationOnly', '--strict', '--skipLibCheck'];
+  const resolution = ['--module', 'esnext', '--moduleResolution', 'bundler', '--types', 'node'];
+  const project = join(outDir, 'tsconfig.json');
+  await mkdir(outDir, { recursive: true });
+  // Types for packages without any lie beside the entries.
+  const ambient = (await readdir(join(WORKSPACE, dirname(entries[0]!))))
+    .filter((file) => file.endsWith('.d.ts'))
+    .map((file) => join(dirname(entries[0]!), file));
+  const files = [...entries, ...ambient].map((file) => join(WORKSPACE, file));
+  await writeFile(project, JSON.stringify({ extends: join(WORKSPACE, 'tsconfig.base.json'), files }));
+  const roots = ['--rootDir', join(WORKSPACE, 'libs'), '--outDir', outDir];
+  await promisify(execFile)(process.execPath, [TSC, '-p', project, ...options, ...resolution, ...roots]);
+  await rm(project);
+  await resolveLibraries(outDir);
+}
+
+/** Names of the workspace's libraries mean nothing outside: their declarations are named by path. */
+async function resolveLibraries(folder: string): Promise<void> {
+  const libraries = await workspaceLibraries();
+  for (const file of await readdir(folder, { recursive: true })) {
+    if (!file.endsWith('.d.ts')) continue;
+    const text = await readFile(join(folder, file), 'utf8');
+    const resolved = text.replaceAll(/(['"])(@platform\/[\w-]+)\1/g, (quoted, _quote, name: string) => {
+      const source = libraries.get(name);
+      if (source === undefined) return quoted;
+      const path = relative(dirname(file), relative('libs', source).replace(/\.ts$/, ''));
+      return `'${path.startsWith('.') ? path : `./${path}`}'`;
+    });
+    if (resolved !== text) await writeFile(join(folder, file), resolved);
+  }
+}
+
+async function main(projectRoot: string | undefined): Promise<void> {
+  if (projectRoot === undefined) throw new Error('Usage: node tools/build/library-package.ts <project root>');
+  const target = join(WORKSPACE, 'dist', projectRoot);
+  const project = await readJson<ProjectFile>(join(projectRoot, 'project.json'));
+  const sources = Object.values(bundlesOf(projectRoot, project, 'src/index.ts'));
+  // The package's main entry is called index, whatever its source is called.
+  const entries = Object.fromEntries(
+    sources.map((source, index) => [index === 0 ? 'index' : basename(source, '.ts'), source]),
+  );
+  await rm(target, { recursive: true, force: true });
+  await bundle(entries, target);
+  await declareTypes(sources, join(target, 'types'));
+  for (const [name, source] of Object.entries(entries)) {
+    const types = `./types/${relative('libs', source).replace(/\.ts$/, '.js')}`;
+    for (const extension of ['.d.mts', '.d.cts'])
+      await writeFile(join(target, name + extension), `export * from '${types}';\n`);
+  }
+  const source = join(WORKSPACE, projectRoot);
+  const { files } = JSON.parse(await readFile(join(source, 'package.json'), 'utf8')) as { files: string[] };
+  for (const file of ['package.json', ...files.filter((name) => existsSync(join(source, name)))])
+    await copyFile(join(source, file), join(target, file));
+}
+
+await main(process.argv[2]);
