@@ -24,7 +24,7 @@ import { RelayService } from './outbound/relay.service';
 import { KeysetPages } from './paging/keyset-page';
 import { TaskProblemFilter } from './problems/task-problem.filter';
 import { BusinessUnitChangeConsumer } from './recurring-generation/business-unit-change.consumer';
-import { BusinessUnitChangesRepository } from './recurring-generation/business-unit-changes.repository';
+import { BusinessUnitFacilitiesRepository } from './recurring-generation/business-unit-facilities.repository';
 import { GenerationCommandsController } from './recurring-generation/generation-commands.controller';
 import { GenerationRequestsConsumer } from './recurring-generation/generation-requests.consumer';
 import { GenerationConsumer } from './recurring-generation/generation.consumer';
@@ -44,7 +44,7 @@ const REPOSITORIES = [
   SchedulesRepository,
   InstancesRepository,
   TriggersRepository,
-  BusinessUnitChangesRepository,
+  BusinessUnitFacilitiesRepository,
   OutboxRepository,
 ];
 const SERVICES = [
@@ -106,6 +106,7 @@ export class AppModule {
         MessagingModule.forRootAsync({
           useFactory: () => ({
             service: 'task-service',
+            version: config.SERVICE_VERSION,
             namespace: config.MESSAGE_NAMESPACE,
             main: { url: config.RABBITMQ_MAIN_URL },
             scheduling: { url: config.RABBITMQ_SCHEDULING_URL },

@@ -1,8 +1,10 @@
 import { InboxMessage, inboxMigrations } from '@platform/messaging';
 import { TaskInstance } from './instances/instance.entity';
 import { TaskTables1800000000000 } from './migrations/1800000000000-task-tables';
+import { BusinessUnitFacilities1800000002000 } from './migrations/1800000002000-business-unit-facilities';
 import { OutboxMessage } from './outbound/outbox-message.entity';
 import { AppliedBusinessUnitChange } from './recurring-generation/business-unit-change.entity';
+import { BusinessUnitFacility } from './recurring-generation/business-unit-facility.entity';
 import { TriggerFire } from './scheduler/trigger-fire.entity';
 import { Trigger } from './scheduler/trigger.entity';
 import { Schedule } from './schedules/schedule.entity';
@@ -17,12 +19,17 @@ export const ENTITIES = [
   Trigger,
   TriggerFire,
   AppliedBusinessUnitChange,
+  BusinessUnitFacility,
   OutboxMessage,
   InboxMessage,
 ];
 
 /** In the order they apply; listed one by one, because a bundle has no folder to search. */
-export const MIGRATIONS = [...inboxMigrations(SCHEMA), TaskTables1800000000000];
+export const MIGRATIONS = [
+  ...inboxMigrations(SCHEMA),
+  TaskTables1800000000000,
+  BusinessUnitFacilities1800000002000,
+];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only
  *  forgotten when they are old. */
@@ -30,7 +37,7 @@ export function appRoleGrants(quotedRole: string): string[] {
   return [
     `GRANT USAGE ON SCHEMA task TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.outbox, task.inbox, task.triggers TO ${quotedRole}`,
-    `GRANT SELECT, INSERT, UPDATE ON task.schedules, task.instances, task.business_unit_changes TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, UPDATE ON task.schedules, task.instances, task.business_unit_changes, task.business_unit_facilities TO ${quotedRole}`,
     `GRANT SELECT, INSERT, DELETE ON task.trigger_fires TO ${quotedRole}`,
   ];
 }

@@ -6,6 +6,7 @@ import {
 } from '@platform/contracts';
 import type { PlainBus } from '@platform/messaging';
 import { eventually } from '@platform/testing';
+import { Client } from 'pg';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -95,10 +96,138 @@ describe('recurring generation after a business-unit change', () => {
     await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 80, facilityIds: [622] }));
     await eventually(async () => expect(await triggers(622)).toHaveLength(1));
     const [applied] = await service.database.query(
-      'SELECT * FROM task.business_unit_changes WHERE business_unit_id = 79',
+      'SELECT * FROM task.business_unit_facilities WHERE business_unit_id = 79',
     );
-    expect(applied).toMatchObject({ change_type: 'Activated', occurred_at: new Date(at(5)) });
+    expect(applied).toMatchObject({ is_active: true, occurred_at: new Date(at(5)) });
     expect(await triggers(621)).toHaveLength(1);
+  });
+
+  const deactivate = (businessUnitId: number, facilityIds: number[], occurredAtUtc?: string) =>
+    main.publish(
+      BusinessUnitChangeV1,
+      change({
+        businessUnitId,
+        facilityIds,
+        changeType: 'Deactivated',
+        ...(occurredAtUtc && { occurredAtUtc }),
+      }),
+    );
+  /** A later message through the same queue shows that those before it were consumed. */
+  const consumed = async (): Promise<void> => {
+    const facilityId = (marker += 1);
+    await main.publish(
+      BusinessUnitChangeV1,
+      change({ businessUnitId: facilityId, facilityIds: [facilityId] }),
+    );
+    await eventually(async () => expect(await triggers(facilityId)).toHaveLength(1));
+    await eventually(async () => {
+      const { management } = service.brokers.main;
+      expect(await management.queue('task-service.business-unit-change')).toMatchObject({ messages: 0 });
+    });
+  };
+  let marker = 9_000;
+
+  it('stays while another business unit holds the facility active, and goes with the last one', async () => {
+    for (const businessUnitId of [90, 91])
+      await main.publish(BusinessUnitChangeV1, change({ businessUnitId, facilityIds: [900, 901] }));
+    await consumed();
+    await deactivate(90, [900]);
+    await consumed();
+    expect(await triggers(900)).toHaveLength(1);
+    await deactivate(91, [900, 901]);
+    await eventually(async () => expect(await triggers(900)).toEqual([]));
+    expect(await triggers(901)).toHaveLength(1);
+  });
+
+  it('is decided by the youngest change of each pair, whatever order the changes come in', async () => {
+    const at = (minutes: number): string => new Date(Date.UTC(2026, 5, 1, 12, minutes)).toISOString();
+    const activate = (facilityIds: number[], minutes: number) =>
+      main.publish(
+        BusinessUnitChangeV1,
+        change({ businessUnitId: 92, facilityIds, occurredAtUtc: at(minutes) }),
+      );
+    await activate([910], 9);
+    // Older, but of a facility of which nothing newer is known.
+    await activate([911], 5);
+    await deactivate(92, [910, 911], at(7));
+    await eventually(async () => expect(await triggers(911)).toEqual([]));
+    expect(await triggers(910)).toHaveLength(1);
+    // What a version before this one applied is known per business unit.
+    await service.database.query(
+      `INSERT INTO task.business_unit_changes (business_unit_id, event_id, change_type, occurred_at)
+       VALUES (93, gen_random_uuid(), 'Deactivated', $1)`,
+      [at(7)],
+    );
+    await main.publish(
+      BusinessUnitChangeV1,
+      change({ businessUnitId: 93, facilityIds: [912], occurredAtUtc: at(5) }),
+    );
+    await consumed();
+    expect(await triggers(912)).toEqual([]);
+  });
+
+  it('goes with the last of several business units that let go of it at once', async () => {
+    const units = Array.from({ length: 12 }, (_, index) => 200 + index);
+    const facilityIds = [920, 921, 922];
+    for (const businessUnitId of units)
+      await main.publish(BusinessUnitChangeV1, change({ businessUnitId, facilityIds }));
+    await consumed();
+    await Promise.all(
+      units.map((unit) =>
+        deactivate(
+          unit,
+          facilityIds.toSorted(() => (unit % 2) - 0.5),
+        ),
+      ),
+    );
+    await eventually(async () => {
+      for (const facilityId of facilityIds) expect(await triggers(facilityId)).toEqual([]);
+    });
+  });
+
+  it.each([
+    [
+      'dated ahead of the database’s clock by more than five minutes',
+      { occurredAtUtc: '2099-01-01T00:00:00Z' },
+    ],
+    [
+      'of more than 10,000 facilities',
+      { facilityIds: Array.from({ length: 10_001 }, (_, id) => 50_000 + id) },
+    ],
+  ])('is not touched by a change %s, which is put aside at once', async (_what, overrides) => {
+    const body = change({ businessUnitId: 94, facilityIds: [930], ...overrides });
+    await service.brokers.main.management.publish('Platform.Contracts:IBusinessUnitChangeV1', {
+      body: JSON.stringify(body),
+      properties: { content_type: 'application/json' },
+    });
+    const aside = await eventually(async () => {
+      const [message] = await service.brokers.main.management.get(
+        'task-service.business-unit-change_error',
+        1,
+      );
+      if (message === undefined) throw new Error('nothing was put aside');
+      return message;
+    });
+    expect(aside.headers).toMatchObject({ 'x-error-reason': 'invalid', 'x-retry-attempts': 0 });
+    expect(await triggers(930)).toEqual([]);
+    expect(await triggers(50_000)).toEqual([]);
+  });
+
+  it('of a thousand facilities is scheduled, and removed, by a handful of statements', async () => {
+    const facilityIds = Array.from({ length: 1_000 }, (_, index) => 20_000 + index);
+    const statements = countStatements('business_unit_facilities');
+    await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 95, facilityIds }));
+    const count = () =>
+      service.database.query('SELECT 1 FROM task.triggers WHERE facility_id BETWEEN 20000 AND 20999');
+    await eventually(async () => expect(await count()).toHaveLength(1_000));
+    await deactivate(95, facilityIds);
+    await eventually(async () => expect(await count()).toEqual([]));
+    const counts = await eventually(() => {
+      expect(statements.ended()).toHaveLength(2);
+      return statements.ended();
+    });
+    for (const used of counts) expect(used).toBeLessThanOrEqual(10);
+    statements.restore();
   });
 
   it('keeps the cron that a facility was given by command', async () => {
@@ -131,7 +260,28 @@ describe('recurring generation after a business-unit change', () => {
     // The failed attempt left nothing behind.
     expect(await triggers(641)).toEqual([]);
     expect(
-      await service.database.query('SELECT 1 FROM task.business_unit_changes WHERE business_unit_id = 82'),
+      await service.database.query('SELECT 1 FROM task.business_unit_facilities WHERE business_unit_id = 82'),
     ).toEqual([]);
   });
 });
+
+/** Counts the statements of each transaction in which one names `table`, until they are over. */
+function countStatements(table: string) {
+  const perClient = new Map<unknown, string[]>();
+  const ended: number[] = [];
+  const prototype = Client.prototype as unknown as { query: (this: void, ...args: unknown[]) => unknown };
+  const { query } = prototype;
+  const spy = jest.spyOn(prototype, 'query').mockImplementation(function (this: unknown, ...args) {
+    const first = args[0] as string | { text: string };
+    const text = typeof first === 'string' ? first : first.text;
+    const seen = perClient.get(this) ?? [];
+    seen.push(text);
+    perClient.set(this, seen);
+    if (/^(COMMIT|ROLLBACK|START TRANSACTION)/i.test(text)) {
+      perClient.set(this, [text]);
+      if (seen.some((statement) => statement.includes(table))) ended.push(seen.length);
+    }
+    return Reflect.apply(query, this, args);
+  });
+  return { ended: () => ended, restore: () => spy.mockRestore() };
+}

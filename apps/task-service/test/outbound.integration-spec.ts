@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { ScheduleCreatedEvent } from '@platform/contracts';
 import { Metrics } from '@platform/service-defaults';
 import { TcpProxy, eventually } from '@platform/testing';
+import { exchangeName } from '@platform/messaging';
+import { type Channel, connect } from 'amqplib';
 import { partitionOf } from '../src/outbound/outbound-event';
-import { PARTNER, startTaskService } from './task-fixture';
+import { NAMESPACE, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 /** What Kubernetes asks before it sends requests to a replica. */
@@ -139,17 +141,66 @@ describe('the outbound proxy', () => {
 
   it('parks an event at its twentieth refusal, counts it, and lets the others go', async () => {
     const parkedBefore = await parkedTotal(service);
+    // Somebody declared its exchange differently.
+    const exchange = exchangeName(NAMESPACE, 'TaskInstanceCompletedEvent');
+    await onBroker(service, (channel) => channel.assertExchange(exchange, 'topic', { durable: true }));
     const insert = `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts)
       VALUES (3, 440, gen_random_uuid(), 'TaskInstanceCompletedEvent', now(), '{}', $1, 19)`;
-    // Nobody takes it here.
     await service.database.query(insert, [completion(440)]);
     await eventually(async () => {
-      expect(await stored()).toMatchObject([{ attempts: 20, parked_at: expect.any(Date) }]);
+      expect(await stored()).toMatchObject([
+        {
+          attempts: 20,
+          parked_at: expect.any(Date),
+          last_error: expect.stringContaining("exchange 'Platform"),
+        },
+      ]);
       expect(await parkedTotal(service)).toBe(parkedBefore + 1);
     });
     const created = await post({ ...BODY, facilityId: 440 });
     expect(await publishedFor(440, 1)).toEqual([created]);
+    await onBroker(service, (channel) => channel.deleteExchange(exchange));
     await service.database.query('DELETE FROM task.outbox');
+  });
+
+  it('counts no refusal for the events beside one that the broker refuses, and sends an event without subscribers', async () => {
+    const exchange = exchangeName(NAMESPACE, 'ScheduledMessageEvent');
+    const { scheduling } = service.brokers;
+    await onBroker({ brokers: { main: scheduling } }, async (channel) => {
+      await channel.deleteExchange(exchange);
+      await channel.assertExchange(exchange, 'topic', { durable: true });
+    });
+    const insert = `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+      SELECT $1, facility, gen_random_uuid(), type, now(), '{}', message
+      FROM unnest($2::int[], $3::text[], $4::json[]) AS event (facility, type, message)`;
+    const scheduled = { subsystemName: 's', messageName: 'm', description: 'd', schedule: '0 2 * * *' };
+    const fire = {
+      scheduledFireTimeUtc: '2026-01-01T06:00:00Z',
+      fireTimeUtc: '2026-01-01T06:00:00Z',
+      missedCount: 0,
+    };
+    const facilities = Array.from({ length: 100 }, (_, index) => 2_000 + index);
+    await service.database.query(insert, [
+      7,
+      [...facilities, ...facilities, 2_000],
+      [
+        ...facilities.map(() => 'ITaskInstanceGenerationRequested'),
+        ...facilities.map(() => 'TaskInstanceCompletedEvent'),
+        'ScheduledMessageEvent',
+      ],
+      [
+        ...facilities.map((facilityId) => JSON.stringify({ ...fire, facilityId, misfired: false })),
+        ...facilities.map((facilityId) => JSON.stringify(completion(facilityId))),
+        JSON.stringify(scheduled),
+      ],
+    ]);
+    await eventually(async () => {
+      const left = await stored();
+      expect(left).toHaveLength(1);
+      expect(left[0]?.last_error).toContain("inequivalent arg 'type'");
+    });
+    await onBroker({ brokers: { main: scheduling } }, (channel) => channel.deleteExchange(exchange));
+    await isDrained();
   });
 
   it('leaves a message type that it does not know to a newer release, and publishes what follows', async () => {
@@ -207,6 +258,15 @@ describe('the outbound proxy', () => {
     expect(await publishedFor(450, 1)).toEqual([created.body.scheduleId]);
   });
 });
+
+async function onBroker(
+  { brokers: { main } }: { brokers: { main: TaskFixture['brokers']['main'] } },
+  work: (channel: Channel) => Promise<unknown>,
+): Promise<void> {
+  const connection = await connect(main.url);
+  await work(await connection.createChannel());
+  await connection.close();
+}
 
 const completion = (facilityId: number) => ({
   taskInstanceId: randomUUID(),

@@ -70,8 +70,8 @@ describe('retries', () => {
     it('begin after a real 5 s, and the change is applied then', async () => {
       const endedAtMs: number[] = [];
       const generation = service.app.get(RecurringGenerationService);
-      const execute = generation.schedule.bind(generation);
-      jest.spyOn(generation, 'schedule').mockImplementation(async (...args) => {
+      const execute = generation.scheduleAll.bind(generation);
+      jest.spyOn(generation, 'scheduleAll').mockImplementation(async (...args) => {
         const startedAtMs = performance.now();
         try {
           return await execute(...args);

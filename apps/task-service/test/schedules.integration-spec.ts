@@ -13,8 +13,9 @@ import type { TaskFixture } from './task-fixture';
 
 const BODY = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
 const ENVELOPE_MEMBERS = [
-  ...['messageId', 'conversationId', 'sourceAddress', 'destinationAddress', 'messageType', 'message'],
-  ...['sentTime', 'headers'],
+  ...['messageId', 'requestId', 'correlationId', 'conversationId', 'initiatorId', 'sourceAddress'],
+  ...['destinationAddress', 'responseAddress', 'faultAddress', 'messageType', 'message', 'expirationTime'],
+  ...['sentTime', 'headers', 'host'],
 ];
 const EVENT_MEMBERS = [
   ...['scheduleId', 'facilityId', 'name', 'schedule', 'timeZone', 'createdAtUtc', 'createdBy'],

@@ -125,6 +125,10 @@ function operation(action: 'send' | 'receive', contract: Contract): [string, obj
       channel: reference(`channels/${contract.name}`),
       messages: [reference(`channels/${contract.name}/messages/${contract.name}`)],
       reply: isRequest(contract) ? reply(contract) : undefined,
+      bindings:
+        action === 'send'
+          ? { amqp: { mandatory: contract.needsReceiver, bindingVersion: '0.3.0' } }
+          : undefined,
     },
   ];
 }
@@ -142,6 +146,8 @@ function reply(request: Request): object {
 
 const UUID = { type: 'string', format: 'uuid' };
 const TEXT = { type: 'string' };
+const OPTIONAL_UUID = { type: ['string', 'null'], format: 'uuid' };
+const OPTIONAL_TEXT = { type: ['string', 'null'] };
 
 /** The part of the MassTransit v8 JSON envelope that the services write and read. */
 const ENVELOPE = {
@@ -149,10 +155,13 @@ const ENVELOPE = {
   description: 'The MassTransit v8 JSON envelope',
   required: ['messageId', 'messageType', 'message'],
   properties: {
-    ...{ messageId: UUID, requestId: UUID, correlationId: UUID, conversationId: UUID },
-    ...{ sourceAddress: TEXT, destinationAddress: TEXT, responseAddress: TEXT, faultAddress: TEXT },
+    ...{ messageId: UUID, requestId: OPTIONAL_UUID, correlationId: OPTIONAL_UUID },
+    ...{ conversationId: UUID, initiatorId: OPTIONAL_UUID },
+    ...{ sourceAddress: TEXT, destinationAddress: TEXT },
+    ...{ responseAddress: OPTIONAL_TEXT, faultAddress: OPTIONAL_TEXT },
     messageType: { type: 'array', items: TEXT },
     message: { type: 'object' },
+    expirationTime: { type: ['string', 'null'], format: 'date-time' },
     sentTime: { type: 'string', format: 'date-time' },
     ...{ headers: { type: 'object' }, host: { type: 'object' } },
   },

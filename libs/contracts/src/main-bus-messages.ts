@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { actor, cron, identifier, instant, integerId, timeZone } from './fields';
 import { defineMessage, type MessageOf } from './message-contract';
 
+/** Most facilities of one change: it is applied in one transaction. Source: docs/spec-gaps.md. */
+const MAX_FACILITIES = 10_000;
+
 /** What happened to a business unit. Source: task messaging spec, Events; fields from the design decisions. */
 export const BusinessUnitChangeV1 = defineMessage({
   name: 'IBusinessUnitChangeV1',
@@ -12,7 +15,7 @@ export const BusinessUnitChangeV1 = defineMessage({
     eventId: identifier,
     occurredAtUtc: instant,
     businessUnitId: integerId,
-    facilityIds: z.array(integerId),
+    facilityIds: z.array(integerId).max(MAX_FACILITIES),
     changeType: z.enum(['Activated', 'Deactivated', 'Updated']),
     timeZone: timeZone.optional(),
   }),
@@ -35,6 +38,7 @@ export const ScheduleCreatedEvent = defineMessage({
   name: 'ScheduleCreatedEvent',
   bus: 'main',
   description: 'Published by the task service after POST /Schedules; received by the scheduling service.',
+  needsReceiver: true,
   schema: scheduleCreatedFields,
 });
 export type ScheduleCreatedEvent = MessageOf<typeof ScheduleCreatedEvent>;

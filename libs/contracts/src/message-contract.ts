@@ -10,6 +10,9 @@ export interface MessageContract<T> {
   readonly bus: Bus;
   /** One sentence: who sends it, who receives it, what it means. */
   readonly description: string;
+  /** Whether the message is lost work without a receiver: it is then not sent until a queue takes it. Other events are facts: they are
+   *  sent whether or not anybody subscribes. */
+  readonly needsReceiver: boolean;
   /** Strict about the fields it knows; fields it does not know are dropped, never refused. */
   readonly schema: z.ZodType<T>;
 }
@@ -27,6 +30,8 @@ interface MessageDefinition<S extends z.ZodType> {
   readonly name: string;
   readonly bus: Bus;
   readonly description: string;
+  /** False unless given. */
+  readonly needsReceiver?: boolean;
   readonly schema: S;
 }
 
@@ -34,17 +39,19 @@ interface MessageDefinition<S extends z.ZodType> {
 export function defineMessage<S extends z.ZodType>(
   definition: MessageDefinition<S>,
 ): MessageContract<z.output<S>> {
-  return Object.freeze({ ...definition, schema: definition.schema as unknown as z.ZodType<z.output<S>> });
+  const schema = definition.schema as unknown as z.ZodType<z.output<S>>;
+  return Object.freeze({ needsReceiver: false, ...definition, schema });
 }
 
-/** Declares a request together with its two responses. */
+/** Declares a request together with its two responses; a request always needs its receiver. */
 export function defineRequest<R extends z.ZodType, S, F>(
   definition: MessageDefinition<R> & {
     readonly succeeded: MessageContract<S>;
     readonly failed: MessageContract<F>;
   },
 ): RequestContract<z.output<R>, S, F> {
-  return Object.freeze({ ...definition, schema: definition.schema as unknown as z.ZodType<z.output<R>> });
+  const schema = definition.schema as unknown as z.ZodType<z.output<R>>;
+  return Object.freeze({ ...definition, needsReceiver: true, schema });
 }
 
 /** Whether a contract expects a response. */

@@ -17,7 +17,8 @@ Generated from \`libs/contracts/src\` — do not edit. A unit test fails when th
 \`UPDATE_DOCS=1 npx jest --config jest.unit.cjs --roots libs/contracts\`.
 
 Each message type has a durable fanout exchange \`<namespace>:<name>\` (namespace \`Platform.Contracts\` unless configured otherwise),
-bound to the durable quorum queues of those who consume it. The body is the MassTransit v8 JSON envelope
+bound to the durable quorum queues of those who consume it. A message that needs a receiver is not sent while no queue takes it; any
+other event is sent whether or not anybody subscribes. The body is the MassTransit v8 JSON envelope
 (\`application/vnd.masstransit+json\`) whose \`messageType\` holds \`urn:message:<namespace>:<name>\`; a bare JSON message
 (\`application/json\`) is understood too. Answers go to the envelope's \`responseAddress\` or to AMQP's \`reply-to\`.
 The headers \`traceparent\` (W3C Trace Context) and \`MT-Activity-Id\` (the same, as MassTransit names it) carry the trace.
@@ -45,7 +46,7 @@ function section(contract: MessageContract<unknown>): string {
   return [
     `## ${contract.name}`,
     '',
-    `${contract.description} Bus: ${contract.bus}.`,
+    `${contract.description} Bus: ${contract.bus}.${contract.needsReceiver ? ' Needs a receiver.' : ''}`,
     '',
     ...responses,
     ...table,

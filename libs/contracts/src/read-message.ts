@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import type { MessageContract } from './message-contract';
 
+/** Most issues that an error names. */
+const MAX_ISSUES = 20;
+
 /** A message that does not satisfy its contract. The text names fields and rules, never the values. */
 export class InvalidMessageError extends Error {
   override readonly name = 'InvalidMessageError';
@@ -19,7 +22,10 @@ export function readMessage<T>(contract: MessageContract<T>, json: unknown): T {
   if (result.success) return result.data;
   throw new InvalidMessageError(
     contract.name,
-    result.error.issues.map((issue) => `${issue.path.join('.') || '(message)'}: ${issue.message}`),
+    // A long list may be wrong in every item.
+    result.error.issues
+      .slice(0, MAX_ISSUES)
+      .map((issue) => `${issue.path.join('.') || '(message)'}: ${issue.message}`),
   );
 }
 

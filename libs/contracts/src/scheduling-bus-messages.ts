@@ -9,6 +9,7 @@ export const ScheduleCreatedNotification = defineMessage({
   bus: 'scheduling',
   description:
     'Published by the scheduling service for each ScheduleCreatedEvent; the task service then generates the instances of that schedule.',
+  needsReceiver: true,
   schema: scheduleCreatedFields,
 });
 export type ScheduleCreatedNotification = MessageOf<typeof ScheduleCreatedNotification>;
@@ -19,6 +20,7 @@ export const TaskInstanceGenerationRequested = defineMessage({
   bus: 'scheduling',
   description:
     "Sent by the scheduled job GenerateTaskInstancesSchedule each time a facility's trigger fires; the generation consumer creates the task instances.",
+  needsReceiver: true,
   schema: z.object({
     facilityId: integerId,
     scheduledFireTimeUtc: instant,

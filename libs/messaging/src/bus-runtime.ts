@@ -17,6 +17,10 @@ export interface PublishOptions {
   readonly messageId?: string | undefined;
   readonly correlationId?: string | undefined;
   readonly conversationId?: string | undefined;
+  /** When it was first to be sent; now unless given. */
+  readonly sentAt?: Date;
+  /** The trace that it belongs to; the current one unless given. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Longest wait for the broker's confirm; 2,000 ms unless given. */
   readonly timeoutMs?: number | undefined;
 }
@@ -83,8 +87,10 @@ export class BusRuntime {
   /** The envelope of a message that this process sends now. @throws {InvalidMessageError} if the message breaks its contract */
   createEnvelope<T>(contract: MessageContract<T>, message: T, options: PublishOptions): SerializedEnvelope {
     const defaults = this.connection.envelopeOptions();
-    const { messageId = defaults.messageId, correlationId, conversationId } = options;
-    return createEnvelope(contract, message, { ...defaults, messageId, correlationId, conversationId });
+    const { messageId = defaults.messageId, sentAt = defaults.sentAt, headers = defaults.headers } = options;
+    const { correlationId, conversationId } = options;
+    const identity = { messageId, sentAt, headers, correlationId, conversationId };
+    return createEnvelope(contract, message, { ...defaults, ...identity });
   }
 
   /** Publishes in the trace that the envelope's headers carry; the spans of its receivers hang under this publish.

@@ -15,6 +15,8 @@ export interface ConnectBusOptions {
   readonly url: string;
   /** Name of this program; seen in envelopes and in the broker's management. */
   readonly name: string;
+  /** Version of this program; seen in envelopes. `0.0.0` unless given. */
+  readonly version?: string;
   /** Which bus this connection is; used in logs and errors only. `main` unless given. */
   readonly bus?: Bus;
   /** Namespace of the message types; `Platform.Contracts` unless given. */
@@ -30,10 +32,17 @@ const CONSUME_TIMEOUT_MS = 10_000;
 /** Connects a plain Node program to a bus; from then on the connection recovers by itself.
  *  @throws {BusUnavailableError} if the broker cannot be reached within the timeout */
 export async function connectBus(options: ConnectBusOptions): Promise<PlainBus> {
-  const { bus = 'main', url, name, namespace = 'Platform.Contracts', timeoutMs = 30_000 } = options;
+  const {
+    bus = 'main',
+    url,
+    name,
+    namespace = 'Platform.Contracts',
+    timeoutMs = 30_000,
+    version = '0.0.0',
+  } = options;
   const logger = options.logger ?? new Logger(name);
   const runtime = new BusRuntime(
-    { bus, url, service: name, namespace, logger, clock: SYSTEM_CLOCK },
+    { bus, url, service: name, version, namespace, logger, clock: SYSTEM_CLOCK },
     () => undefined,
   );
   await runtime.open();

@@ -58,6 +58,11 @@ export class RequestFaultedError extends Error {
   }
 }
 
+/** A handler's verdict that a message must never be carried out, however often it comes: it goes to the error queue at once. */
+export class UnacceptableMessageError extends Error {
+  override readonly name = 'UnacceptableMessageError';
+}
+
 /** Bytes that are neither a MassTransit JSON envelope nor a JSON object. The text never quotes them. */
 export class UnreadableMessageError extends Error {
   override readonly name = 'UnreadableMessageError';

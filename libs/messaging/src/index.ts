@@ -4,6 +4,7 @@ export type { ConsumeContext } from './nest/consume.decorator';
 export { MessagePublisher, RequestClient } from './nest/buses';
 export { InboxMessage, inboxMigrations } from './nest/inbox.entity';
 export type { RequestOutcome } from './broker/bus-requester';
+export { isRefusal } from './broker/confirm-publisher';
 export { createEnvelope, exchangeName } from './envelope/create-envelope';
 export type { SerializedEnvelope } from './envelope/create-envelope';
 export { messageTraceHeaders } from './envelope/message-trace';
@@ -18,4 +19,5 @@ export {
   PublishTimeoutError,
   RequestFaultedError,
   RequestTimeoutError,
+  UnacceptableMessageError,
 } from './errors';

@@ -16,6 +16,7 @@ const COUNTERS = {
     'Deliveries of messages that the inbox says are applied already',
     RECEIVED,
   ],
+  expired: ['messaging_expired_total', 'Requests dropped because they came after their time', RECEIVED],
   errored: [
     'messaging_errored_total',
     'Messages put into an error or skipped queue',
@@ -43,7 +44,7 @@ export class MessageMetrics {
   startQueue(queue: string, messages: readonly string[]): void {
     for (const reason of ERROR_REASONS) this.add('errored', { queue, reason }, 0);
     for (const message of messages) {
-      for (const event of ['consumed', 'retried', 'duplicate'] as const)
+      for (const event of ['consumed', 'retried', 'duplicate', 'expired'] as const)
         this.add(event, { queue, message }, 0);
     }
   }

@@ -68,6 +68,7 @@ export function startMessagingApp(options: MessagingAppOptions): Promise<INestAp
       MessagingModule.forRootAsync({
         useFactory: () => ({
           service: 'messaging-test',
+          version: '1.2.3',
           namespace: NAMESPACE,
           main: { url: mainUrl },
           scheduling: { url: schedulingUrl },

@@ -120,7 +120,11 @@ describe('recovery', () => {
     // Somebody else declares it, differently: declaring it as ours now ends the channel that tries.
     await channel.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'classic' } });
     await eventually(() => expect(ready()).rejects.toThrow(/is not consumed/));
-    await expect(publish(1)).rejects.toThrow(MessageReturnedError);
+    await publish(1);
+    const requested = app
+      .get(RequestClient)
+      .request(UnscheduleRequest, { facilityId: 1 }, { timeoutMs: 9_000 });
+    await expect(requested).rejects.toThrow(MessageReturnedError);
     await channel.deleteQueue(QUEUE);
     await connection.close();
     await eventually(ready);

@@ -5,7 +5,7 @@ import {
   ScheduleRecurringTaskInstanceGenerationRequest as ScheduleRequest,
   UnscheduleRecurringTaskInstanceGenerationRequest as UnscheduleRequest,
 } from '@platform/contracts';
-import { HealthRegistry } from '@platform/service-defaults';
+import { HealthRegistry, Metrics } from '@platform/service-defaults';
 import { createTestBroker, eventually, type TestBroker, type TestDatabase } from '@platform/testing';
 import {
   Respond,
@@ -29,6 +29,7 @@ import {
 } from './messaging-app';
 
 const EXCHANGE = `${NAMESPACE}:IUnscheduleRecurringTaskInstanceGenerationRequest`;
+const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const URN = `urn:message:${EXCHANGE}`;
 const SUCCEEDED_URN = `urn:message:${NAMESPACE}:UnscheduleRecurringTaskInstanceGenerationSucceeded`;
 
@@ -221,6 +222,57 @@ describe('requests', () => {
       });
     }
     expect(await effects(database)).toEqual(['unscheduled 501']);
+  });
+
+  it('are dropped unprocessed when their time is up', async () => {
+    await foreign.listen('impatient');
+    const request = masstransitRequest('queue:impatient');
+    await foreign.publish({ ...request, expirationTime: '2026-01-05T10:00:30.1234567Z' }, {});
+    await foreign.publish(
+      { ...masstransitRequest('queue:impatient'), expirationTime: '2999-01-01T00:00:00Z' },
+      {},
+    );
+    const { envelope } = await foreign.answer();
+    expect(envelope['requestId']).not.toBe(request.requestId);
+    expect(await effects(database)).toEqual(['unscheduled 501']);
+    const expired = app.get(Metrics).counter('messaging_expired_total', '', ['queue', 'message']);
+    expect((await expired.get()).values).toEqual([
+      { labels: { queue: 'suite.unschedule', message: UnscheduleRequest.name }, value: 1 },
+    ]);
+    expect(await broker.management.get('suite.unschedule_error', 1)).toEqual([]);
+  });
+
+  it.each([
+    ['a MassTransit envelope', (message: object) => ({ ...masstransitRequest('queue:faults'), message }), {}],
+    ['raw JSON', (message: object) => message, { replyTo: 'faults', messageId: 'not-a-guid' }],
+  ])('that break their contract get a fault: %s', async (_what, body, properties) => {
+    await foreign.listen('faults');
+    await foreign.publish(body({ facilityId: '910' }), properties);
+    const { envelope } = await foreign.answer();
+    expect(envelope).toMatchObject({
+      conversationId: expect.stringMatching(GUID),
+      messageType: expect.arrayContaining(['urn:message:MassTransit:Fault']),
+      message: { exceptions: [{ exceptionType: 'InvalidMessageError' }] },
+    });
+    const { faultedMessageId } = envelope['message'] as { faultedMessageId?: string };
+    if (faultedMessageId !== undefined) expect(faultedMessageId).toMatch(GUID);
+    await eventually(async () =>
+      expect(await broker.management.get('suite.unschedule_error', 1)).toHaveLength(1),
+    );
+  });
+
+  it('in raw JSON with a message id of their own kind are part of a conversation with a GUID', async () => {
+    await foreign.listen('faults');
+    await foreign.publish(
+      { facilityId: 502 },
+      { replyTo: 'faults', messageId: 'order-7', correlationId: 'c-7' },
+    );
+    const { envelope, properties } = await foreign.answer();
+    expect(properties.correlationId).toBe('c-7');
+    expect(envelope).toMatchObject({
+      conversationId: expect.stringMatching(GUID),
+      message: { facilityId: 502 },
+    });
   });
 
   it('whose sender has gone are carried out all the same and harm nobody', async () => {

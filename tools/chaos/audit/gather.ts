@@ -23,8 +23,9 @@ export const WATCH_APPLICATIONS = [
   'CREATE TABLE chaos.application (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event_id text NOT NULL)',
   `CREATE FUNCTION chaos.note_application() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
      $$ BEGIN INSERT INTO chaos.application (event_id) VALUES (NEW.event_id); RETURN NULL; END $$`,
-  `CREATE TRIGGER note_application AFTER INSERT OR UPDATE ON task.business_unit_changes
-     FOR EACH ROW EXECUTE FUNCTION chaos.note_application()`,
+  // A change writes a row per facility; each of the load's business units has one whose number ends in 000.
+  `CREATE TRIGGER note_application AFTER INSERT OR UPDATE ON task.business_unit_facilities
+     FOR EACH ROW WHEN (NEW.facility_id % 1000 = 0) EXECUTE FUNCTION chaos.note_application()`,
 ] as const;
 
 /** A queue and what lies in it; all queues but those of the copies. */

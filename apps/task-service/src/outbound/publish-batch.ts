@@ -1,5 +1,5 @@
 import type { Bus } from '@platform/contracts';
-import { BusUnavailableError, PublishTimeoutError } from '@platform/messaging';
+import { BusUnavailableError, PublishTimeoutError, isRefusal } from '@platform/messaging';
 import { MINUTE_MS, SECOND_MS } from '@platform/time';
 import { outboundContract } from './outbound-event';
 import type { StoredMessage } from './outbox-message.entity';
@@ -8,10 +8,6 @@ import type { StoredMessage } from './outbox-message.entity';
 export const PARK_AFTER_ATTEMPTS = 20;
 
 const LONGEST_DELAY_MS = 5 * MINUTE_MS;
-
-/** AMQP codes with which a broker closes a channel because of what was asked of it: content too large, access refused, no
- *  such exchange, locked, another exchange of that name. */
-const CHANNEL_REFUSALS: ReadonlySet<unknown> = new Set([311, 403, 404, 405, 406]);
 
 /** An outage is nobody's refusal: it costs no event an attempt, and the backlog should drain soon after it. */
 const LONGEST_PAUSE_MS = 15 * SECOND_MS;
@@ -31,10 +27,7 @@ export function relayDelayMs(attempts: number): number | null {
  *  event that kills its channel every time would otherwise hold up the bus for ever. */
 export function isBusOutage(error: unknown): boolean {
   if (error instanceof PublishTimeoutError) return true;
-  if (!(error instanceof BusUnavailableError)) return false;
-  const cause = error.cause;
-  const code = typeof cause === 'object' && cause !== null && 'code' in cause ? cause.code : undefined;
-  return !CHANNEL_REFUSALS.has(code);
+  return error instanceof BusUnavailableError && !isRefusal(error);
 }
 
 /** Which buses are worth trying. After an outage the relay leaves a bus alone for 1 s · 2ⁿ, at most 15 s. */

@@ -2,15 +2,13 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Bus } from '@platform/contracts';
 import { inTransaction } from '@platform/database';
-import { MessagePublisher, createEnvelope } from '@platform/messaging';
+import { MessagePublisher } from '@platform/messaging';
 import type { SerializedEnvelope } from '@platform/messaging';
 import { CLOCK, Metrics } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { TASK_CONFIG } from '../config';
-import type { TaskServiceConfig } from '../config';
 import { messageTypesOf, outboundContract } from './outbound-event';
 import type { StoredMessage } from './outbox-message.entity';
 import { OutboxRepository } from './outbox.repository';
@@ -35,7 +33,6 @@ export class RelayPass {
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly outbox: OutboxRepository,
     private readonly publisher: MessagePublisher,
-    @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'MESSAGE_NAMESPACE'>,
     @Inject(CLOCK) private readonly clock: Clock,
     metrics: Metrics,
   ) {
@@ -84,13 +81,9 @@ export class RelayPass {
   }
 
   private envelope(stored: StoredMessage): SerializedEnvelope {
-    return createEnvelope<unknown>(outboundContract(stored.messageType), stored.message, {
-      namespace: this.config.MESSAGE_NAMESPACE,
-      messageId: stored.messageId,
-      conversationId: stored.conversationId ?? undefined,
-      sentAt: stored.sentAt,
-      source: 'task-service',
-      headers: stored.traceHeaders,
+    const { messageType, messageId, conversationId, sentAt, traceHeaders: headers } = stored;
+    return this.publisher.createEnvelope<unknown>(outboundContract(messageType), stored.message, {
+      ...{ messageId, conversationId: conversationId ?? undefined, sentAt, headers },
     });
   }
 

@@ -1,10 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { BusinessUnitChangeV1 } from '@platform/contracts';
-import { Consume } from '@platform/messaging';
+import { Consume, UnacceptableMessageError } from '@platform/messaging';
 import type { ConsumeContext } from '@platform/messaging';
 import { MINUTE_MS, SECOND_MS } from '@platform/time';
 import { TriggersRepository } from '../scheduler/triggers.repository';
-import { BusinessUnitChangesRepository } from './business-unit-changes.repository';
+import { BusinessUnitFacilitiesRepository } from './business-unit-facilities.repository';
 import { QUEUES } from './queues';
 import { RecurringGenerationService } from './recurring-generation.service';
 
@@ -17,13 +17,14 @@ const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
   5 * MINUTE_MS,
 ] as const;
 
-/** Business-unit activation schedules recurring generation for its facilities, deactivation removes it. */
+/** Business-unit activation schedules recurring generation for its facilities; deactivation removes it from those that no other unit holds
+ *  active. */
 @Injectable()
 export class BusinessUnitChangeConsumer {
   private readonly logger = new Logger(BusinessUnitChangeConsumer.name);
 
   constructor(
-    private readonly changes: BusinessUnitChangesRepository,
+    private readonly facilities: BusinessUnitFacilitiesRepository,
     private readonly triggers: TriggersRepository,
     private readonly generation: RecurringGenerationService,
   ) {}
@@ -38,22 +39,18 @@ export class BusinessUnitChangeConsumer {
   ): Promise<void> {
     // An update decides nothing here. Noting it would make an earlier activation that is being retried look stale.
     if (change.changeType === 'Updated') return;
-    if (!(await this.changes.record(transaction, change))) {
-      this.logger.log(
-        `ignored stale change ${change.eventId} of business unit ${String(change.businessUnitId)}`,
-      );
-      return;
-    }
-    // Ascending, so that two changes with common facilities lock them in the same order.
-    const facilityIds = [...new Set(change.facilityIds)].sort((left, right) => left - right);
-    for (const facilityId of facilityIds) {
-      if (change.changeType === 'Activated')
-        await this.generation.schedule(
-          transaction,
-          { facilityId, timeZone: change.timeZone },
-          conversationId,
-        );
-      else await this.triggers.delete(transaction, facilityId);
-    }
+    const facilityIds = [...new Set(change.facilityIds)];
+    if (!(await this.facilities.lock(transaction, change, facilityIds)))
+      throw new UnacceptableMessageError('occurredAtUtc: lies too far ahead');
+    const applied = await this.facilities.apply(transaction, change, facilityIds);
+    if (applied.length < facilityIds.length)
+      this.logger.log(staleText(change, facilityIds.length - applied.length));
+    if (change.changeType === 'Activated')
+      await this.generation.scheduleAll(transaction, applied, { timeZone: change.timeZone }, conversationId);
+    else await this.triggers.deleteInactive(transaction, applied);
   }
+}
+
+function staleText({ eventId, businessUnitId }: BusinessUnitChangeV1, count: number): string {
+  return `change ${eventId} of business unit ${String(businessUnitId)} is stale for ${String(count)} facilities`;
 }

@@ -1,7 +1,7 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { BIGINT } from '../fields/columns';
 
-/** The last change applied of each business unit: an older one that arrives later is stale. */
+/** The last change of each business unit that version 0.2 or earlier applied. Since then `BusinessUnitFacility` knows it for each facility. */
 @Entity('business_unit_changes')
 export class AppliedBusinessUnitChange {
   @PrimaryColumn({

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { queryPrepared } from '@platform/database';
 import { traceHeaders } from '@platform/service-defaults';
-import { Repository } from 'typeorm';
+import { Any, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
 import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
@@ -93,6 +93,29 @@ const FAIL = `
   FROM unnest($1::bigint[], $2::text[]) AS failed (facility_id, error)
   WHERE trigger.facility_id = failed.facility_id`;
 
+// By hand: in a batch. In order, as everybody locks triggers who locks several and waits.
+const INSERT_MISSING = `
+  INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at, origin_trace)
+  SELECT facility_id, name, $6, $7, schedule, time_zone, next_fire_at, $8
+  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[], $5::text[])
+    AS plan (facility_id, schedule, time_zone, next_fire_at, name)
+  ORDER BY facility_id
+  ON CONFLICT DO NOTHING
+  RETURNING facility_id::float8 AS "facilityId"`;
+
+// By hand: in a batch.
+const RESCHEDULE = `
+  UPDATE task.triggers AS trigger
+  SET schedule = plan.schedule, time_zone = plan.time_zone, next_fire_at = plan.next_fire_at, origin_trace = $5, error = NULL,
+    state = CASE trigger.state WHEN 'ERROR' THEN 'WAITING' ELSE trigger.state END
+  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[]) AS plan (facility_id, schedule, time_zone, next_fire_at)
+  WHERE trigger.facility_id = ANY ($1) AND trigger.facility_id = plan.facility_id`;
+
+// By hand: in a batch, and by what another table says.
+const DELETE_INACTIVE = `
+  DELETE FROM task.triggers AS trigger WHERE facility_id = ANY ($1::bigint[]) AND NOT EXISTS (
+    SELECT 1 FROM task.business_unit_facilities AS pair WHERE pair.facility_id = trigger.facility_id AND pair.is_active)`;
+
 // By hand: every replica asks again and again.
 const NEXT_DUE_DELAY = `
   SELECT (extract(epoch FROM min(next_fire_at) - now()) * 1000)::float8 AS "delayMs"
@@ -140,38 +163,45 @@ export class TriggersRepository {
     return manager.findOne(Trigger, { where: { facilityId }, lock: { mode: 'pessimistic_write' } });
   }
 
-  /** Creates the facility's trigger, or locks the existing one and gives it as it is. Needs READ COMMITTED: it looks again at what came in between. */
+  /** Creates the triggers that the facilities lack, and locks those that they have and gives them as they are. Needs READ COMMITTED: it looks
+   *  again at what came in between. */
   async insertOrLock(
     manager: EntityManager,
-    plan: TriggerPlan,
-  ): Promise<{ trigger: Trigger; created: boolean }> {
-    const { facilityId } = plan;
-    const names = { triggerName: triggerName(facilityId), triggerGroup: TRIGGER_GROUP, jobName: JOB_NAME };
-    const state = { state: 'WAITING', previousFireAt: null } as const;
-    const planned = manager.create(Trigger, { ...plan, ...names, ...state, ...originTrace() });
-    for (let look = 1; look <= MAX_LOOKS; look += 1) {
-      const inserted = await manager
-        .createQueryBuilder()
-        .insert()
-        .into(Trigger)
-        .values(planned)
-        .orIgnore()
-        .returning('facility_id')
-        .updateEntity(false)
-        .execute();
-      if ((inserted.raw as unknown[]).length > 0) return { trigger: planned, created: true };
-      const locked = await this.findAndLock(manager, facilityId);
-      if (locked) return { trigger: locked, created: false };
+    plans: readonly TriggerPlan[],
+  ): Promise<{ created: TriggerPlan[]; found: Trigger[] }> {
+    const created: TriggerPlan[] = [];
+    const found: Trigger[] = [];
+    let left = plans;
+    for (let look = 1; left.length > 0 && look <= MAX_LOOKS; look += 1) {
+      const names = left.map(({ facilityId }) => triggerName(facilityId));
+      const rows: { facilityId: number }[] = await manager.query(INSERT_MISSING, [
+        ...planColumns(left),
+        names,
+        ...[TRIGGER_GROUP, JOB_NAME, originTrace()],
+      ]);
+      const inserted = new Set(rows.map(({ facilityId }) => facilityId));
+      created.push(...left.filter(({ facilityId }) => inserted.has(facilityId)));
+      left = left.filter(({ facilityId }) => !inserted.has(facilityId));
+      const locked = left.length === 0 ? [] : await this.lockAll(manager, left);
+      const lockedIds = new Set(locked.map(({ facilityId }) => facilityId));
+      found.push(...locked);
+      left = left.filter(({ facilityId }) => !lockedIds.has(facilityId));
     }
-    throw new Error('the trigger was neither created nor found');
+    if (left.length > 0) throw new Error('a trigger was neither created nor found');
+    return { created, found };
   }
 
-  /** Gives a locked trigger another schedule. A pause is its operator's decision and outlives that; an error does not. */
-  async reschedule(manager: EntityManager, existing: Trigger, plan: TriggerPlan): Promise<Trigger> {
-    const { facilityId, ...change } = plan;
-    const state = existing.state === 'ERROR' ? 'WAITING' : existing.state;
-    await manager.update(Trigger, { facilityId }, { ...change, ...originTrace(), state, error: null });
-    return { ...existing, ...change, state };
+  private lockAll(manager: EntityManager, plans: readonly TriggerPlan[]): Promise<Trigger[]> {
+    return manager.find(Trigger, {
+      where: { facilityId: Any(plans.map(({ facilityId }) => facilityId)) },
+      order: { facilityId: 'ASC' },
+      lock: { mode: 'pessimistic_write' },
+    });
+  }
+
+  /** Gives locked triggers another schedule. A pause is its operator's decision and outlives that; an error does not. */
+  async reschedule(manager: EntityManager, plans: readonly TriggerPlan[]): Promise<void> {
+    if (plans.length > 0) await manager.query(RESCHEDULE, [...planColumns(plans), originTrace()]);
   }
 
   /** Pauses or resumes a locked trigger. */
@@ -184,6 +214,11 @@ export class TriggersRepository {
   async delete(manager: EntityManager, facilityId: number): Promise<boolean> {
     const { affected } = await manager.delete(Trigger, { facilityId });
     return affected === 1;
+  }
+
+  /** Removes the triggers of those facilities that no business unit holds active any more. */
+  async deleteInactive(manager: EntityManager, facilityIds: readonly number[]): Promise<void> {
+    await manager.query(DELETE_INACTIVE, [facilityIds]);
   }
 
   /** Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null without any. */
@@ -249,6 +284,16 @@ export class TriggersRepository {
 }
 
 /** The trace of whoever changes a trigger now. */
-function originTrace(): Pick<Trigger, 'originTrace'> {
-  return { originTrace: traceHeaders().traceparent ?? null };
+function originTrace(): string | null {
+  return traceHeaders().traceparent ?? null;
+}
+
+function planColumns(plans: readonly TriggerPlan[]): unknown[][] {
+  const column = <T>(pick: (plan: TriggerPlan) => T): T[] => plans.map(pick);
+  return [
+    column((plan) => plan.facilityId),
+    column((plan) => plan.schedule),
+    column((plan) => plan.timeZone),
+    column((plan) => plan.nextFireAt),
+  ];
 }

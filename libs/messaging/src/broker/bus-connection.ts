@@ -15,6 +15,8 @@ export interface BusConnectionOptions {
   readonly url: string;
   /** Name of this program; seen in envelopes, reply queues and the broker's management. */
   readonly service: string;
+  /** Version of this program; seen in envelopes. */
+  readonly version: string;
   /** Namespace of the message types, e.g. `Platform.Contracts`. */
   readonly namespace: string;
   readonly logger: LoggerService;
@@ -31,14 +33,16 @@ const CLOSE_TIMEOUT_MS = 5 * SECOND_MS;
 export class BusConnection {
   /** The broker as MassTransit addresses it, without credentials. */
   readonly hostAddress: string;
+  private readonly host: Readonly<Record<string, unknown>>;
   private readonly amqp: AmqpConnection;
   private blockedReason: string | null = null;
   private isReportedDown = false;
 
   /** @throws {Error} if the URL is not an AMQP URL */
   constructor(readonly options: BusConnectionOptions) {
-    const { bus, url, service, logger } = options;
+    const { bus, url, service, version, logger } = options;
     this.hostAddress = hostAddress(url);
+    this.host = hostInfo(service, version);
     this.amqp = new AmqpConnection({
       name: bus,
       uri: url,
@@ -70,7 +74,7 @@ export class BusConnection {
       sentAt: clock.now(),
       source: service,
       hostAddress: this.hostAddress,
-      host: hostInfo(service),
+      host: this.host,
       headers: messageTraceHeaders(),
     };
   }

@@ -12,6 +12,8 @@ export interface OutgoingMessage {
   readonly options: Options.Publish;
   /** Declare `exchange` as a durable fanout first: publishing to a missing exchange kills the channel. */
   readonly declareFanout?: boolean;
+  /** Take the message although no queue wants it, and drop it then. */
+  readonly mayBeDropped?: boolean;
 }
 
 /** More unconfirmed messages than this mean that the broker does not keep up; more would only fill memory. */
@@ -33,7 +35,33 @@ export function envelopeMessage(
     headers: { ...envelope.headers },
   };
   const content = Buffer.from(envelope.body);
-  return { exchange: envelope.exchange, routingKey: '', content, options, declareFanout: true };
+  const { exchange, needsReceiver } = envelope;
+  return { exchange, routingKey: '', content, options, declareFanout: true, mayBeDropped: !needsReceiver };
+}
+
+/** AMQP codes with which a broker closes a channel because of what was asked of it: content too large, access refused, no such
+ *  exchange, locked, precondition failed (e.g. an exchange of another type). */
+const REFUSALS: ReadonlySet<unknown> = new Set([311, 403, 404, 405, 406]);
+
+/** Whether the broker refused what was asked, rather than that it could not be asked. */
+export function isRefusal(error: unknown): boolean {
+  return REFUSALS.has(codeOf(error));
+}
+
+/** The AMQP code of an error, or of what caused it; undefined without one. */
+export function codeOf(error: unknown): unknown {
+  if (typeof error !== 'object' || error === null) return undefined;
+  if ('code' in error) return error.code;
+  return 'cause' in error ? codeOf(error.cause) : undefined;
+}
+
+/** Declares a durable fanout over a channel of its own: the broker closes the channel over an exchange of another type. */
+async function declareFanout(connection: BusConnection, exchange: string): Promise<void> {
+  const channel = await connection.openConfirmChannel();
+  // Without a listener amqplib would take the whole connection down.
+  channel.on('error', () => undefined);
+  await channel.assertExchange(exchange, 'fanout', { durable: true });
+  await channel.close();
 }
 
 /** @throws {PublishTimeoutError} if publishing the message takes longer than `timeoutMs` */
@@ -45,9 +73,24 @@ export function confirmedWithin(
   return withTimeout(publishing, timeoutMs, () => new PublishTimeoutError(exchange, timeoutMs));
 }
 
+/** Publishes one message over a channel of its own, so that whatever the broker has against it harms no other.
+ *  @throws as {@link PublishChannel.publish} */
+export async function publishAlone(connection: BusConnection, message: OutgoingMessage): Promise<void> {
+  const channel = await PublishChannel.open(connection);
+  try {
+    await channel.publish(message);
+  } finally {
+    channel.close().catch((error: unknown) => {
+      connection.options.logger.debug?.(`closing a channel: ${String(error)}`);
+    });
+  }
+}
+
 /** Publishes with confirms over one shared channel of a bus; opens a new one when that has died. */
 export class ConfirmPublisher {
   private opening: Promise<PublishChannel> | null = null;
+  /** The publishes over channels of their own, one after the other: a broker allows some 2,000 channels. */
+  private alone: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly connection: BusConnection) {}
 
@@ -56,8 +99,22 @@ export class ConfirmPublisher {
    *  @throws {MessageReturnedError} if no queue takes it
    *  @throws {PublishTimeoutError} if the broker stays silent */
   publish(message: OutgoingMessage, timeoutMs: number): Promise<void> {
-    const publishing = this.channel().then((channel) => channel.publish(message));
-    return confirmedWithin(timeoutMs, message, publishing);
+    return confirmedWithin(timeoutMs, message, this.attempt(message));
+  }
+
+  /** The broker closes a channel over one message, and with it everything that is in flight there. Each of these goes once more, alone:
+   *  then the refusal is its own. */
+  private async attempt(message: OutgoingMessage): Promise<void> {
+    const channel = await this.channel();
+    try {
+      await channel.publish(message);
+    } catch (error) {
+      if (!channel.isRefused) throw error;
+      const publish = (): Promise<void> => publishAlone(this.connection, message);
+      const published = this.alone.then(publish, publish);
+      this.alone = published;
+      await published;
+    }
   }
 
   private async channel(): Promise<PublishChannel> {
@@ -72,6 +129,11 @@ export class ConfirmPublisher {
 
   private open(): Promise<PublishChannel> {
     const opening = PublishChannel.open(this.connection);
+    const { logger, service } = this.connection.options;
+    // Envelopes name this exchange as their source.
+    declareFanout(this.connection, service).catch((error: unknown) => {
+      logger.warn(`the source address of this program was not declared: ${String(error)}`);
+    });
     opening.catch(() => {
       // The caller gets the error; the next one tries again.
       if (this.opening === opening) this.opening = null;
@@ -92,6 +154,7 @@ export class PublishChannel {
   constructor(
     private readonly bus: string,
     private readonly channel: ConfirmChannel,
+    private readonly declare: (exchange: string) => Promise<void> = () => Promise.resolve(),
   ) {
     channel.on('return', ({ properties, fields }) => {
       const publishId = String(properties.headers?.[PUBLISH_ID_HEADER]);
@@ -108,23 +171,26 @@ export class PublishChannel {
 
   /** @throws {BusUnavailableError} without a usable connection */
   static async open(connection: BusConnection): Promise<PublishChannel> {
-    return new PublishChannel(connection.options.bus, await connection.openConfirmChannel());
+    const channel = await connection.openConfirmChannel();
+    return new PublishChannel(connection.options.bus, channel, (exchange) =>
+      declareFanout(connection, exchange),
+    );
   }
 
   get isOpen(): boolean {
     return this.closeReason === null;
   }
 
-  /** Code the broker closed the channel with, e.g. 404 for a missing exchange; null while open. */
-  get closeCode(): number | null {
-    return (this.closeReason as { code?: number } | null)?.code ?? null;
+  /** Whether the broker closed it because of what was asked of it, rather than that it was lost. */
+  get isRefused(): boolean {
+    return isRefusal(this.closeReason);
   }
 
   /** Resolves when the broker has taken responsibility for the message.
    *  @throws {MessageReturnedError} if no queue takes it
    *  @throws {BusUnavailableError} if the channel died or the broker refused it; it may have arrived */
   async publish(message: OutgoingMessage): Promise<void> {
-    const { exchange, routingKey, content, options } = message;
+    const { exchange, routingKey, content, options, mayBeDropped = false } = message;
     if (this.unconfirmed >= MAX_UNCONFIRMED)
       throw new BusUnavailableError(this.bus, 'too many unconfirmed messages');
     if (message.declareFanout) await this.guarded(this.declareFanout(exchange));
@@ -132,7 +198,7 @@ export class PublishChannel {
     const headers = { ...(options.headers as Record<string, unknown>), [PUBLISH_ID_HEADER]: publishId };
     this.unconfirmed += 1;
     try {
-      const properties = { ...options, headers, mandatory: true };
+      const properties = { ...options, headers, mandatory: !mayBeDropped };
       const confirmed = new Promise<void>((resolve, reject) => {
         this.channel.publish(exchange, routingKey, content, properties, (error: unknown) => {
           if (error === null) resolve();
@@ -157,8 +223,9 @@ export class PublishChannel {
   private declareFanout(exchange: string): Promise<unknown> {
     let declared = this.declared.get(exchange);
     if (declared === undefined) {
-      declared = this.channel.assertExchange(exchange, 'fanout', { durable: true });
+      declared = this.declare(exchange);
       this.declared.set(exchange, declared);
+      declared.catch(() => this.declared.delete(exchange));
     }
     return declared;
   }

@@ -7,9 +7,10 @@ import type { BusConnection } from '../broker/bus-connection';
 import type { ConfirmPublisher } from '../broker/confirm-publisher';
 import type { Settlement } from '../broker/queue-consumer';
 import { errorQueue, retryQueue, skippedQueue } from '../broker/queue-topology';
+import { isGuid } from '../envelope/create-envelope';
 import { messageTrace, processSpan } from '../envelope/message-trace';
 import { type ReceivedEnvelope, tryReadEnvelope } from '../envelope/read-envelope';
-import { MessageReturnedError, UnreadableMessageError } from '../errors';
+import { MessageReturnedError, UnacceptableMessageError, UnreadableMessageError } from '../errors';
 import {
   attemptsOf,
   describeError,
@@ -28,7 +29,7 @@ import {
   selectHandler,
 } from './endpoint';
 import type { CountMessage } from '../message-metrics';
-import { ResponseSender } from './response-sender';
+import { type ReceivedRequest, ResponseSender } from './response-sender';
 
 const FORWARD_TIMEOUT_MS = 5 * SECOND_MS;
 /** Pause before a delivery that could be neither processed nor forwarded goes back to the broker: never a hot loop. */
@@ -45,15 +46,14 @@ export interface PipelineOptions {
 }
 
 /** A delivery whose message has a handler here. */
-interface Recognised {
-  readonly delivery: ConsumeMessage;
-  readonly envelope: ReceivedEnvelope;
+interface Recognised extends ReceivedRequest {
   readonly handler: EndpointHandler;
 }
 
 type Outcome =
   | { readonly kind: 'done'; readonly response: HandlerResponse | null }
   | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'refused'; readonly error: unknown }
   | { readonly kind: 'stopped' };
 
 /** What happens to a delivery between the broker and its handler: read it, select the handler, process it with retries and respond,
@@ -66,7 +66,7 @@ export class DeliveryPipeline {
     private readonly endpoint: Endpoint,
     private readonly options: PipelineOptions,
   ) {
-    this.responses = new ResponseSender(options.connection);
+    this.responses = new ResponseSender(options.connection, endpoint.queue);
     this.queue = endpoint.queue;
   }
 
@@ -97,21 +97,32 @@ export class DeliveryPipeline {
       namespace: this.options.connection.options.namespace,
     });
     if (handler === null) return this.giveUp(delivery, 'unknown-type', null);
-    const recognised = { delivery, envelope, handler };
+    const recognised = { delivery, envelope, handler, conversationId: conversationOf(envelope) };
+    if (handler.isRequest && this.isExpired(envelope)) {
+      const labels = { queue: this.queue, message: handler.contract.name };
+      this.options.count('expired', labels);
+      this.warn(`${labels.message} ${envelope.messageId ?? ''} came after its time and was dropped`);
+      return 'ack';
+    }
     let message: unknown;
     try {
       message = readMessage(handler.contract, envelope.message);
     } catch (error) {
       if (!(error instanceof InvalidMessageError)) throw error;
-      await this.fault(recognised, error);
-      return this.giveUp(delivery, 'invalid', error);
+      return this.refuse(recognised, error);
     }
     return this.process(recognised, message);
+  }
+
+  /** Whether the requester has given up. Carried out now, the request might undo a later one. */
+  private isExpired({ expiresAt }: ReceivedEnvelope): boolean {
+    return expiresAt !== null && expiresAt < this.options.connection.options.clock.now();
   }
 
   private async process(recognised: Recognised, message: unknown): Promise<Settlement> {
     const outcome = await this.attempt(recognised, message);
     if (outcome.kind === 'stopped') return 'requeue';
+    if (outcome.kind === 'refused') return this.refuse(recognised, outcome.error);
     if (outcome.kind === 'failed') return this.retryOrGiveUp(recognised, outcome.error);
     if (outcome.response !== null) await this.responses.respond(recognised, outcome.response);
     const { name } = recognised.handler.contract;
@@ -130,6 +141,7 @@ export class DeliveryPipeline {
       try {
         return { kind: 'done', response: await recognised.handler.process(message, context) };
       } catch (error) {
+        if (error instanceof UnacceptableMessageError) return { kind: 'refused', error };
         const waitMs = waitsMs.shift();
         if (waitMs === undefined) return { kind: 'failed', error };
         this.reportRetry(recognised, error, waitMs);
@@ -137,6 +149,12 @@ export class DeliveryPipeline {
         if (this.options.stopping.aborted) return { kind: 'stopped' };
       }
     }
+  }
+
+  /** Puts a message aside that no repetition would make better. */
+  private async refuse(recognised: Recognised, error: unknown): Promise<Settlement> {
+    await this.fault(recognised, error);
+    return this.giveUp(recognised.delivery, 'invalid', error);
   }
 
   private async retryOrGiveUp(recognised: Recognised, error: unknown): Promise<Settlement> {
@@ -209,8 +227,12 @@ export class DeliveryPipeline {
   }
 }
 
-function contextOf({ envelope }: Recognised): DeliveryContext {
-  const messageId = envelope.messageId ?? randomUUID();
-  const { correlationId, conversationId } = envelope;
-  return { messageId, correlationId, conversationId: conversationId ?? messageId };
+function contextOf({ envelope, conversationId }: Recognised): DeliveryContext {
+  const { messageId, correlationId } = envelope;
+  return { messageId: messageId ?? randomUUID(), correlationId, conversationId };
+}
+
+/** A client of another kind may number its messages as it likes; a conversation has a GUID. */
+function conversationOf({ conversationId, messageId }: ReceivedEnvelope): string {
+  return [conversationId, messageId].find(isGuid) ?? randomUUID();
 }

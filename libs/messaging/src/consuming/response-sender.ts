@@ -1,6 +1,6 @@
 import type { ConsumeMessage } from 'amqplib';
 import type { BusConnection } from '../broker/bus-connection';
-import { confirmedWithin, type OutgoingMessage, PublishChannel } from '../broker/confirm-publisher';
+import { codeOf, confirmedWithin, type OutgoingMessage, publishAlone } from '../broker/confirm-publisher';
 import { type Address, fitsProperty, parseAddress } from '../envelope/address';
 import {
   createEnvelope,
@@ -21,40 +21,53 @@ const SEND_TIMEOUT_MS = 2_000;
 export interface ReceivedRequest {
   readonly delivery: ConsumeMessage;
   readonly envelope: ReceivedEnvelope;
+  /** The conversation of everything that it causes. */
+  readonly conversationId: string;
 }
 
 /** Sends responses and faults to requesters: a response to the envelope's responseAddress, a fault to its faultAddress if it has one;
  *  without either, to the AMQP reply-to. */
 export class ResponseSender {
-  constructor(private readonly connection: BusConnection) {}
+  /** @param queue the queue that takes the requests */
+  constructor(
+    private readonly connection: BusConnection,
+    private readonly queue: string,
+  ) {}
 
   /** @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent now; the request should be delivered again */
   async respond(request: ReceivedRequest, { contract, message }: HandlerResponse): Promise<void> {
-    const { body, messageId } = createEnvelope(contract, message, this.envelopeOptions(request));
-    await this.send(request, request.envelope.responseAddress, { messageId, body });
+    const { responseAddress } = request.envelope;
+    const options = this.envelopeOptions(request, responseAddress);
+    await this.send(request, responseAddress, createEnvelope(contract, message, options));
   }
 
   /** Tells the requester that processing failed. @throws as {@link respond} */
   async fault(request: ReceivedRequest, messageName: string, error: unknown): Promise<void> {
     const { envelope } = request;
-    const options = this.envelopeOptions(request);
     const destination = envelope.faultAddress ?? envelope.responseAddress;
+    const options = this.envelopeOptions(request, destination);
     const details = {
       messageName,
       faultedMessageId: envelope.messageId,
       message: envelope.message,
       error: describeError(error),
     };
-    const body = createFaultBody(details, destination ?? '', options);
+    const body = createFaultBody(details, options);
     await this.send(request, destination, { messageId: options.messageId, body });
   }
 
-  private envelopeOptions({ envelope }: ReceivedRequest): EnvelopeOptions {
+  private envelopeOptions(request: ReceivedRequest, destination: string | null): EnvelopeOptions {
+    const { envelope, conversationId } = request;
+    const address = replyAddress(request, destination);
+    const correlationId =
+      envelope.format === 'masstransit' ? (envelope.correlationId ?? undefined) : undefined;
     return {
       ...this.connection.envelopeOptions(),
+      source: this.queue,
+      destinationAddress: destination ?? (address === null ? undefined : `queue:${address.name}`),
       requestId: envelope.requestId ?? undefined,
-      correlationId: envelope.format === 'masstransit' ? (envelope.correlationId ?? undefined) : undefined,
-      conversationId: envelope.conversationId ?? envelope.messageId ?? undefined,
+      correlationId,
+      conversationId,
     };
   }
 
@@ -86,17 +99,12 @@ export class ResponseSender {
   /** Whether the broker took the message. It goes over a channel of its own: a requester that has gone takes its exchange along, and
    *  publishing to a missing exchange kills the channel. */
   private async isTaken(message: OutgoingMessage): Promise<boolean> {
-    const channel = await PublishChannel.open(this.connection);
     try {
-      await confirmedWithin(SEND_TIMEOUT_MS, message, channel.publish(message));
+      await confirmedWithin(SEND_TIMEOUT_MS, message, publishAlone(this.connection, message));
       return true;
     } catch (error) {
-      if (error instanceof MessageReturnedError || channel.closeCode === NOT_FOUND) return false;
+      if (error instanceof MessageReturnedError || codeOf(error) === NOT_FOUND) return false;
       throw error;
-    } finally {
-      channel.close().catch((error: unknown) => {
-        this.connection.options.logger.debug?.(`closing a response channel: ${String(error)}`);
-      });
     }
   }
 }

@@ -23,9 +23,18 @@ const PROCESS = {
   operatingSystemVersion: process.platform,
 };
 
+/** The MassTransit version whose envelope this library writes; some receivers insist on one. */
+const MASSTRANSIT_VERSION = '8.0.0';
+
 /** MassTransit's `host` section for a service in this process. */
-export function hostInfo(service: string): Readonly<Record<string, unknown>> {
-  return { ...PROCESS, processName: service, assembly: service };
+export function hostInfo(service: string, version: string): Readonly<Record<string, unknown>> {
+  const assembly = { assembly: service, assemblyVersion: version };
+  return { ...PROCESS, processName: service, ...assembly, massTransitVersion: MASSTRANSIT_VERSION };
+}
+
+/** Whether a receiver can read a text as an identifier: MassTransit refuses an envelope with any other. */
+export function isGuid(text: string | null): text is string {
+  return text !== null && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text);
 }
 
 /** MassTransit's content type for its JSON envelope. */
@@ -36,6 +45,8 @@ export interface SerializedEnvelope {
   readonly bus: Bus;
   /** The fanout exchange it goes to. */
   readonly exchange: string;
+  /** Whether it is only sent if a queue takes it. */
+  readonly needsReceiver: boolean;
   readonly messageId: string;
   /** The MassTransit JSON envelope. */
   readonly body: string;
@@ -52,11 +63,15 @@ export interface EnvelopeOptions {
   readonly correlationId?: string | undefined;
   /** Passed on to every message that another one causes; the messageId unless given. */
   readonly conversationId?: string | undefined;
+  /** The correlationId of the message that caused this one. */
+  readonly initiatorId?: string | undefined;
   readonly requestId?: string | undefined;
+  /** Where it is sent; the exchange of its type unless given. */
+  readonly destinationAddress?: string | undefined;
   /** Where the response goes. */
   readonly responseAddress?: string | undefined;
   readonly expiresAt?: Date | undefined;
-  /** The sending service's name. */
+  /** The exchange or queue that speaks for the sender; it must exist. */
   readonly source?: string | undefined;
   /** The broker as MassTransit addresses it; without it addresses are written in the short form. */
   readonly hostAddress?: string | undefined;
@@ -77,10 +92,14 @@ export function createEnvelope<T>(
   const body = envelopeBody({
     messageTypes: [messageTypeUrn(options.namespace, contract.name)],
     message: readMessage(contract, message),
-    destinationAddress: options.hostAddress ? `${options.hostAddress}/${exchange}` : `exchange:${exchange}`,
+    destinationAddress:
+      options.destinationAddress ??
+      (options.hostAddress ? `${options.hostAddress}/${exchange}` : `exchange:${exchange}`),
     options,
   });
-  return { bus: contract.bus, exchange, messageId: options.messageId, body, headers: options.headers ?? {} };
+  const { bus, needsReceiver } = contract;
+  const { messageId, headers = {} } = options;
+  return { bus, exchange, needsReceiver, messageId, body, headers };
 }
 
 /** What a fault tells about the message that could not be processed. */
@@ -96,12 +115,11 @@ export interface FaultDetails {
 /** The envelope of a MassTransit `Fault`, which tells a requester that no response will come. */
 export function createFaultBody(
   fault: FaultDetails,
-  destinationAddress: string,
-  options: EnvelopeOptions,
+  { destinationAddress = '', ...options }: EnvelopeOptions,
 ): string {
   const message = {
     faultId: options.messageId,
-    faultedMessageId: fault.faultedMessageId ?? undefined,
+    faultedMessageId: isGuid(fault.faultedMessageId) ? fault.faultedMessageId : undefined,
     timestamp: options.sentAt.toISOString(),
     exceptions: [{ exceptionType: fault.error.type, message: fault.error.message }],
     host: options.host,
@@ -127,21 +145,22 @@ function envelopeBody(parts: {
   const sourceAddress =
     options.source &&
     (options.hostAddress ? `${options.hostAddress}/${options.source}` : `queue:${options.source}`);
-  // JSON.stringify drops undefined members, so they are absent on the wire, as MassTransit writes them.
+  // Every member of MassTransit's `JsonMessageEnvelope`, null where there is nothing to say.
   return JSON.stringify({
     messageId: options.messageId,
-    requestId: options.requestId,
-    correlationId: options.correlationId,
+    requestId: options.requestId ?? null,
+    correlationId: options.correlationId ?? null,
     conversationId: options.conversationId ?? options.messageId,
-    sourceAddress,
+    initiatorId: options.initiatorId ?? null,
+    sourceAddress: sourceAddress ?? null,
     destinationAddress: parts.destinationAddress,
-    responseAddress: options.responseAddress,
-    faultAddress: options.responseAddress,
+    responseAddress: options.responseAddress ?? null,
+    faultAddress: options.responseAddress ?? null,
     messageType: parts.messageTypes,
     message: parts.message,
-    expirationTime: options.expiresAt?.toISOString(),
+    expirationTime: options.expiresAt?.toISOString() ?? null,
     sentTime: options.sentAt.toISOString(),
     headers: options.headers ?? {},
-    host: options.host,
+    host: options.host ?? null,
   });
 }

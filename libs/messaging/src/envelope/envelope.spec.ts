@@ -69,6 +69,8 @@ describe('createEnvelope', () => {
     expect(JSON.parse(envelope.body)).toEqual({
       messageId: OPTIONS.messageId,
       conversationId: OPTIONS.messageId,
+      ...{ requestId: null, correlationId: null, initiatorId: null },
+      ...{ responseAddress: null, faultAddress: null, expirationTime: null, host: null },
       sourceAddress: 'rabbitmq://broker/prod/customers',
       destinationAddress: 'rabbitmq://broker/prod/Platform.Contracts:IBusinessUnitChangeV1',
       messageType: ['urn:message:Platform.Contracts:IBusinessUnitChangeV1'],
@@ -122,6 +124,7 @@ describe('readEnvelope', () => {
       conversationId: MASSTRANSIT_SAMPLE.conversationId,
       responseAddress: MASSTRANSIT_SAMPLE.responseAddress,
       faultAddress: null,
+      expiresAt: new Date('2026-01-05T10:00:31.234Z'),
       messageTypes: MASSTRANSIT_SAMPLE.messageType,
       message: MASSTRANSIT_SAMPLE.message,
       headers: { tenant: 'acme' },

@@ -20,6 +20,8 @@ export interface ReceivedEnvelope {
   readonly conversationId: string | null;
   readonly responseAddress: string | null;
   readonly faultAddress: string | null;
+  /** After this nobody waits for a response; null when the sender named no time. */
+  readonly expiresAt: Date | null;
   /** As announced, most specific first; empty when a raw message names none. */
   readonly messageTypes: readonly string[];
   /** The message itself, not yet checked against a contract. */
@@ -73,6 +75,7 @@ function wrapped(
     conversationId: read('conversationid'),
     responseAddress: read('responseaddress'),
     faultAddress: read('faultaddress'),
+    expiresAt: instant(read('expirationtime')),
     messageTypes: Array.isArray(types) ? types.filter((type) => typeof type === 'string') : [],
     message,
     headers: isObject(headers) ? (headers as Record<string, unknown>) : {},
@@ -94,6 +97,7 @@ function bare(message: object, properties: TransportProperties): ReceivedEnvelop
     conversationId: read('conversationid'),
     responseAddress: read('responseaddress'),
     faultAddress: read('faultaddress'),
+    expiresAt: instant(read('expirationtime')),
     messageTypes: types.filter((type): type is string => type !== null && type !== ''),
     message,
     headers,
@@ -119,6 +123,12 @@ function jsonObject(content: Buffer): Record<string, unknown> {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** .NET writes seven digits of a second. */
+function instant(text: string | null): Date | null {
+  const at = new Date(text ?? NaN);
+  return Number.isNaN(at.getTime()) ? null : at;
 }
 
 /** Identifiers and addresses only: bounded, and free of control characters, so that a table and a header can hold them. */

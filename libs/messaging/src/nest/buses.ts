@@ -11,6 +11,8 @@ import { MessageMetrics } from '../message-metrics';
 export interface MessagingOptions {
   /** Name of the service; seen in envelopes, reply queues and the broker's management. */
   readonly service: string;
+  /** Version of the service; seen in envelopes. */
+  readonly version: string;
   /** Namespace of the message types, e.g. `Platform.Contracts`. */
   readonly namespace: string;
   /** AMQP URL of the main bus; holds a password and is never logged. */
@@ -36,10 +38,13 @@ export class Buses implements OnModuleInit, OnApplicationShutdown {
     private readonly health: HealthRegistry,
     private readonly shutdown: ShutdownRegistry,
   ) {
-    const { service, namespace } = options;
+    const { service, version, namespace } = options;
     const logger = new Logger('messaging');
     const runtime = (bus: Bus): BusRuntime =>
-      new BusRuntime({ bus, url: options[bus].url, service, namespace, logger, clock }, metrics.count);
+      new BusRuntime(
+        { bus, url: options[bus].url, service, version, namespace, logger, clock },
+        metrics.count,
+      );
     this.runtimes = { main: runtime('main'), scheduling: runtime('scheduling') };
   }
 
@@ -82,11 +87,16 @@ export class MessagePublisher {
   constructor(private readonly buses: Buses) {}
 
   /** @throws {BusUnavailableError} at once when the broker is away; {PublishTimeoutError} when it stays silent
-   *  @throws {MessageReturnedError} if no queue takes the message: it was not sent
+   *  @throws {MessageReturnedError} if the contract needs a receiver and no queue takes the message: it was not sent
    *  @throws {InvalidMessageError} if the message does not satisfy its contract */
   async publish<T>(contract: MessageContract<T>, message: T, options: PublishOptions = {}): Promise<void> {
     const bus = this.buses.get(contract.bus);
     await bus.publish(bus.createEnvelope(contract, message, options), options.timeoutMs);
+  }
+
+  /** The envelope of a message that this process sends now or later. @throws {InvalidMessageError} as {@link publish} */
+  createEnvelope<T>(contract: MessageContract<T>, message: T, options: PublishOptions): SerializedEnvelope {
+    return this.buses.get(contract.bus).createEnvelope(contract, message, options);
   }
 
   /** Publishes what {@link createEnvelope} made. @throws as {@link publish} */
