@@ -60,6 +60,15 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     work: (d) => batch(d).writeAll(Array.from({ length: 20 }, (_, i) => write(keyOf(MIDDLE + 997 * i)))),
   },
   {
+    name: 'replace twenty settings unless their rows are held',
+    pages: 1_800,
+    prepared: true,
+    work: (d) => {
+      const { write: writeOne } = batch(d);
+      return Promise.all(Array.from({ length: 20 }, (_, i) => writeOne(write(keyOf(MIDDLE + 997 * i)))));
+    },
+  },
+  {
     name: 'delete a setting',
     pages: 150,
     work: (d) => repository(d).delete(d.manager, keyOf(ROWS + MIDDLE), TRAIL),

@@ -40,6 +40,21 @@ describe('batched', () => {
     expect(bad).toMatchObject({ status: 'rejected', reason: { code: '22021' } });
   });
 
+  it('lets only its own caller wait for what comes by itself, in a batch that is taken apart too', async () => {
+    let release = (): void => undefined;
+    const held = new Promise<number>((resolve) => (release = () => resolve(26)));
+    for (const fails of [false, true]) {
+      const answer = batched((numbers: readonly number[]) => {
+        if (fails && numbers.length > 1) return Promise.reject(refused('55P03'));
+        return Promise.resolve(numbers.map((number) => (number === 13 ? held : 2 * number)));
+      });
+      const answers = [1, 13, 2].map(answer);
+      expect(await Promise.all([answers[0], answers[2]])).toEqual([2, 4]);
+      release();
+      expect(await answers[1]).toBe(26);
+    }
+  });
+
   it.each([
     ['in an outage', new DatabaseUnavailableError('gone')],
     ['after a timeout', refused('57014')],

@@ -91,11 +91,12 @@ export function isStatementTimeout(error: unknown): boolean {
   return code === '57014' || code === '55P03';
 }
 
-/** True when PostgreSQL refused the statement for what it says or meets: it was rolled back and may be sent again, in parts for example. Not for
- *  outages, timeouts, and errors of our own: they do not tell whether the statement took effect. */
+/** True when PostgreSQL refused the statement for what it says or meets, a lock that it did not get in time (55P03) included: it was rolled back
+ *  and may be sent again, in parts for example. Not for outages, timeouts, and errors of our own: they do not tell whether the statement
+ *  took effect. */
 export function isStatementFailure(error: unknown): boolean {
-  const isSqlState = /^[0-9A-Z]{5}$/.test(codeOf(error) ?? '');
-  return isSqlState && !isConnectionError(error) && !isStatementTimeout(error);
+  const code = codeOf(error) ?? '';
+  return /^[0-9A-Z]{5}$/.test(code) && code !== '57014' && !isConnectionError(error);
 }
 
 /** Also for errors of another realm: Node's own ones are that inside a test's sandbox. */

@@ -49,14 +49,14 @@ const FIND_SETTINGS: PreparedStatement = {
 
 // One statement for the settings and their history entries; an entry draws its identifier after its setting's row is locked. The rows are
 // locked in the order of their keys, so that no two replicas lock them crosswise.
-const WRITE_SETTINGS: PreparedStatement = {
-  name: 'write-settings',
+const writeStatement = (name: string, free: string): PreparedStatement => ({
+  name,
   text: `
   WITH request AS MATERIALIZED (
-    SELECT * FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C", $3::text[], $4::text[], $5::text[],
+    SELECT r.* FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C", $3::text[], $4::text[], $5::text[],
       $6::bigint[], $7::bigint[], $8::text[], $9::smallint[], $10::text[], $11::bytea[])
       AS r (subsystem_key, setting_key, subsystem_name, setting_name, value_text,
-        person_id, user_id, person_name, persona, request_id, idempotency_digest)
+        person_id, user_id, person_name, persona, request_id, idempotency_digest) ${free}
      ORDER BY subsystem_key, setting_key
   ), written AS (
     INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
@@ -71,7 +71,22 @@ const WRITE_SETTINGS: PreparedStatement = {
   SELECT w.*, 'write', r.person_id, r.user_id, r.person_name, r.persona, r.request_id, r.idempotency_digest
     FROM written w JOIN request r ON r.subsystem_key = w.subsystem_key AND r.setting_key = w.setting_key
   RETURNING ${RECORDED_WRITE_COLUMNS}`,
-};
+});
+
+/** Waits for rows that other transactions hold. */
+const WRITE_SETTINGS = writeStatement('write-settings', '');
+
+// Leaves out settings whose row another transaction holds. One that another transaction is creating has no row to see: it fails the
+// statement after a moment (55P03), and each of its writes is sent by itself.
+const WRITE_FREE_SETTINGS = writeStatement(
+  'write-free-settings',
+  `
+     CROSS JOIN set_config('lock_timeout', '20', true)
+     LEFT JOIN LATERAL (SELECT true AS locked FROM settings.setting
+       WHERE subsystem_key = r.subsystem_key AND setting_key = r.setting_key LIMIT 1 FOR UPDATE SKIP LOCKED) AS mine ON true
+     WHERE mine.locked OR (SELECT true FROM settings.setting
+       WHERE subsystem_key = r.subsystem_key AND setting_key = r.setting_key LIMIT 1) IS NULL`,
+);
 
 /**
  * The two hot paths: reads of one setting, and writes without a condition. Calls that arrive together share one prepared statement, and
@@ -87,7 +102,7 @@ export class BatchedSettingsRepository {
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {
     this.find = batched((keys) => this.findAll(keys));
-    this.write = batched((writes) => this.writeAll(writes));
+    this.write = batched((writes) => this.writeEach(writes));
   }
 
   /** Each of these settings as it is now, null where there is none; one round trip. */
@@ -106,6 +121,23 @@ export class BatchedSettingsRepository {
     return keys.length === 1
       ? queryPreparedArrays<Row>(this.dataSource, FIND_SETTING, [subsystemKeys[0], settingKeys[0]])
       : queryPreparedArrays<Row>(this.dataSource, FIND_SETTINGS, [subsystemKeys, settingKeys]);
+  }
+
+  /** As `writeAll`, but the write of a setting that another transaction holds comes by itself: only its caller waits for it. */
+  private async writeEach(
+    writes: readonly SettingWrite[],
+  ): Promise<(RecordedWrite | Promise<RecordedWrite>)[]> {
+    if (writes.length === 1) return this.writeAll(writes);
+    const recorded = await queryPrepared<RecordedWrite>(
+      this.dataSource,
+      WRITE_FREE_SETTINGS,
+      columnsOf(writes),
+    );
+    return writes.map(
+      (write) =>
+        recorded.find((each) => isWriteOf(each, write.key)) ??
+        this.writeAll([write]).then(([waited]) => waited!),
+    );
   }
 
   /**
