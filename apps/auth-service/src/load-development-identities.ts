@@ -1,9 +1,10 @@
+import { Logger } from '@nestjs/common';
 import { withDatabaseAdvice } from '@platform/database';
 import { loadConfig, runCommand } from '@platform/service-defaults';
 import { developmentConfigSchema, loadDevelopmentIdentities } from './development/load-identities';
 
-void runCommand(async () => {
+void runCommand('auth-service-development-identities', async () => {
   const config = loadConfig(developmentConfigSchema);
   await withDatabaseAdvice(() => loadDevelopmentIdentities(config));
-  process.stdout.write('auth-service: development identities loaded\n');
+  new Logger('DevelopmentIdentities').log('loaded');
 });

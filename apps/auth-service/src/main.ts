@@ -2,4 +2,4 @@ import { loadConfig, runService } from '@platform/service-defaults';
 import { authConfigSchema } from './config';
 import { authService } from './service-definition';
 
-void runService(() => authService(loadConfig(authConfigSchema)));
+void runService('auth-service', () => authService(loadConfig(authConfigSchema)));

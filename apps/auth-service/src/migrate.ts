@@ -17,4 +17,4 @@ async function migrateAll(): Promise<void> {
   await migrate(AUTH_SCHEMA, serviceUrls(config));
 }
 
-void runCommand(migrateAll);
+void runCommand('auth-service-migrate', migrateAll);

@@ -1,6 +1,9 @@
 import { join } from 'node:path';
-import { SERVICE_NAMES } from '#platform/programs.ts';
-import { runProcess } from '@platform/testing';
+import { serviceEnvironment } from '#platform/environments.ts';
+import { SERVICE_NAMES, SERVICES, type Service } from '#platform/programs.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
+import { eventually, runProcess } from '@platform/testing';
+import { createPlatform } from '../src/platform';
 
 const DIST = join(__dirname, '../../../dist');
 
@@ -8,6 +11,28 @@ const DIST = join(__dirname, '../../../dist');
 async function failToStart(entry: string, env: Record<string, string> = {}) {
   const running = await runProcess({ entry: join(DIST, entry), env });
   return { exitCode: await running.exited, output: running.output() };
+}
+
+interface LogLine {
+  readonly level: string;
+  readonly service: string;
+  readonly msg: string;
+  readonly problems?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Every line that a program wrote. @throws when one is not JSON */
+function linesOf(output: string): LogLine[] {
+  return output
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as LogLine);
+}
+
+/** What the only line of a program says of its variables. */
+function problemsIn(output: string): object {
+  const lines = linesOf(output);
+  expect(lines).toEqual([expect.objectContaining({ level: 'fatal', msg: 'invalid configuration' })]);
+  return lines[0]?.problems ?? {};
 }
 
 describe('a deployable without its configuration', () => {
@@ -19,8 +44,8 @@ describe('a deployable without its configuration', () => {
         ACCESS_TOKEN_HMAC_KEY: 'short-secret',
       });
       expect(exitCode).toBe(1);
-      for (const variable of ['DATABASE_URL', 'TOKEN_ISSUER', 'ACCESS_TOKEN_HMAC_KEY', 'CURSOR_HMAC_KEY'])
-        expect(output).toContain(variable);
+      const expected = ['DATABASE_URL', 'TOKEN_ISSUER', 'ACCESS_TOKEN_HMAC_KEY', 'CURSOR_HMAC_KEY'];
+      expect(Object.keys(problemsIn(output))).toEqual(expect.arrayContaining(expected));
       expect(output).not.toMatch(/hunter2|short-secret/);
     },
   );
@@ -28,7 +53,7 @@ describe('a deployable without its configuration', () => {
   it.each(SERVICE_NAMES)('%s does not migrate, and says which variable is missing', async (name) => {
     const { exitCode, output } = await failToStart(`apps/${name}-service/migrate.js`);
     expect(exitCode).toBe(1);
-    expect(output).toBe('invalid configuration:\n  DATABASE_URL: is required\n');
+    expect(problemsIn(output)).toEqual({ DATABASE_URL: ['is required'] });
   });
 
   it.each(SERVICE_NAMES)('%s does not migrate a database that it cannot talk to', async (name) => {
@@ -37,12 +62,10 @@ describe('a deployable without its configuration', () => {
       MIGRATION_DATABASE_URL: 'hunter2',
     });
     expect(exitCode).toBe(1);
-    expect(output.split('\n')).toEqual([
-      'invalid configuration:',
-      '  DATABASE_URL: must be a postgres:// address',
-      '  MIGRATION_DATABASE_URL: must be a postgres:// address',
-      '',
-    ]);
+    expect(problemsIn(output)).toEqual({
+      DATABASE_URL: ['must be a postgres:// address'],
+      MIGRATION_DATABASE_URL: ['must be a postgres:// address'],
+    });
   });
 
   it('auth-service touches no schema when the address of one store is wrong', async () => {
@@ -51,9 +74,7 @@ describe('a deployable without its configuration', () => {
       INTERNAL_LEGACY_DATABASE_URL: 'hunter2',
     });
     expect(exitCode).toBe(1);
-    expect(output).toBe(
-      'invalid configuration:\n  INTERNAL_LEGACY_DATABASE_URL: must be a postgres:// address\n',
-    );
+    expect(problemsIn(output)).toEqual({ INTERNAL_LEGACY_DATABASE_URL: ['must be a postgres:// address'] });
   });
 
   it('loads no development identities, and says what is missing', async () => {
@@ -62,14 +83,12 @@ describe('a deployable without its configuration', () => {
       SECRET_ENCRYPTION_KEY: 'short-secret',
     });
     expect(exitCode).toBe(1);
-    expect(output).toMatch(/^invalid configuration:\n( {2}\w+: .+\n)+$/);
-    for (const variable of [
-      'NODE_ENV',
+    expect(Object.keys(problemsIn(output)).sort()).toEqual([
       'DATABASE_URL',
-      'SECRET_ENCRYPTION_KEY',
       'DEVELOPMENT_SERVICE_SECRET',
-    ])
-      expect(output).toContain(`  ${variable}: `);
+      'NODE_ENV',
+      'SECRET_ENCRYPTION_KEY',
+    ]);
     expect(output).not.toContain('short-secret');
   });
 
@@ -84,4 +103,58 @@ describe('a deployable without its configuration', () => {
     expect(output).toContain(variable);
     expect(output).not.toContain('hunter2');
   });
+});
+
+describe('a deployable whose database is not as configured', () => {
+  let platform: TestPlatform;
+
+  beforeAll(async () => {
+    platform = await createPlatform();
+  }, 60_000);
+
+  afterAll(() => platform.stop());
+
+  function environment(service: Service, change: (url: URL) => void): Record<string, string> {
+    const [app, owner] = ['app', 'owner'].map((role) => {
+      const url = new URL(platform.settings.databases[service.service][role as 'app' | 'owner']);
+      change(url);
+      return url.href;
+    });
+    const names = ['DATABASE_URL', 'MIGRATION_DATABASE_URL'] as const;
+    return { ...serviceEnvironment(service, platform.settings), [names[0]]: app!, [names[1]]: owner! };
+  }
+
+  it.each(SERVICES)('$name says so while it waits for one', async (service) => {
+    const env = environment(service, (url) => (url.port = '9'));
+    const running = await runProcess({ entry: join(DIST, '..', service.bundle), env });
+    await eventually(() =>
+      expect(linesOf(running.output())).toContainEqual(
+        expect.objectContaining({
+          level: 'warn',
+          msg: expect.stringMatching(/not reachable yet: .*ECONNREFUSED/),
+        }),
+      ),
+    );
+    await running.stop('SIGKILL');
+  });
+
+  it.each(
+    SERVICES.flatMap(({ name, bundle, migrate }) => [
+      { name, program: bundle },
+      { name, program: migrate },
+    ]),
+  )(
+    '$program tells of a wrong password in its last line, and writes JSON only',
+    async ({ name, program }) => {
+      const service = SERVICES.find((each) => each.name === name)!;
+      const env = environment(service, (url) => (url.password = 'hunter2-wrong'));
+      const { exitCode, output } = await failToStart(join('..', program), env);
+      expect(exitCode).toBe(1);
+      expect(linesOf(output).at(-1)).toMatchObject({
+        level: 'fatal',
+        msg: expect.stringMatching(/password/),
+      });
+      expect(output).not.toContain('hunter2');
+    },
+  );
 });

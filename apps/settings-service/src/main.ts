@@ -2,4 +2,4 @@ import { runService } from '@platform/service-defaults';
 import { loadSettingsServiceConfig } from './config';
 import { settingsService } from './service-definition';
 
-void runService(() => settingsService(loadSettingsServiceConfig()));
+void runService('settings-service', () => settingsService(loadSettingsServiceConfig()));

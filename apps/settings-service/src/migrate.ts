@@ -2,7 +2,7 @@ import { migrateFromEnvironment } from '@platform/database';
 import { runCommand } from '@platform/service-defaults';
 import { MIGRATIONS, SCHEMA, appRoleGrants } from './database-layout';
 
-void runCommand(() =>
+void runCommand('settings-service-migrate', () =>
   migrateFromEnvironment({
     schema: SCHEMA,
     applicationName: 'settings-service-migrate',

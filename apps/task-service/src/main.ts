@@ -2,4 +2,4 @@ import { runService } from '@platform/service-defaults';
 import { loadTaskServiceConfig } from './config';
 import { taskService } from './service-definition';
 
-void runService(() => taskService(loadTaskServiceConfig()));
+void runService('task-service', () => taskService(loadTaskServiceConfig()));

@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { loadConfig } from '@platform/service-defaults';
 import { Client } from 'pg';
 import { DataSource } from 'typeorm';
@@ -35,7 +36,7 @@ export const migrationConfigSchema = z
   });
 
 /** What an app's `migrate.ts` calls. Migrates as the user of MIGRATION_DATABASE_URL (default: DATABASE_URL); then the user of
- *  DATABASE_URL gets the grants. Says on standard output what it did.
+ *  DATABASE_URL gets the grants. Logs what it did.
  *  @param limitMs how long it waits for the database to come up
  *  @returns names of the migrations applied
  *  @throws {ConfigError} naming the variable if neither is set or one is no address; it never carries a value
@@ -58,7 +59,7 @@ export async function migrateFromEnvironment(
     waitForDatabase(() => runMigrations({ ...database, url }, options), limitMs),
   );
   const what = applied.length === 0 ? 'nothing to apply' : `applied ${applied.join(', ')}`;
-  process.stdout.write(`${settings.applicationName}: schema ${settings.schema}: ${what}\n`);
+  new Logger('Migrations').log(`schema ${settings.schema}: ${what}`);
   return applied;
 }
 

@@ -8,7 +8,6 @@ import { ShutdownRegistry } from './application/stop-service';
 import type { ServiceConfig } from './config/service-settings';
 import { HealthRegistry } from './health/health';
 import { ServiceLogger } from './logging/service-logger';
-import type { LogSink } from './logging/service-logger';
 import { Metrics } from './metrics/metrics';
 import { ProblemDetailsFilter, ProblemMappers } from './problems/problem-details.filter';
 import { ServiceValidationPipe } from './problems/validation';
@@ -22,7 +21,7 @@ export const CLOCK = Symbol('Clock');
 @Global()
 @Module({})
 export class ServiceDefaultsModule {
-  static forRoot({ config, name, clock = SYSTEM_CLOCK, logSink }: ServiceDefaultsOptions): DynamicModule {
+  static forRoot({ config, name, clock = SYSTEM_CLOCK, logger }: ServiceDefaultsOptions): DynamicModule {
     const exported: Provider[] = [
       HealthRegistry,
       ShutdownRegistry,
@@ -34,7 +33,10 @@ export class ServiceDefaultsModule {
         provide: Tracing,
         useFactory: () => Tracing.start(config, { name, version: config.SERVICE_VERSION ?? '0.0.0' }),
       },
-      { provide: ServiceLogger, useValue: new ServiceLogger({ name, level: config.LOG_LEVEL }, logSink) },
+      {
+        provide: ServiceLogger,
+        useValue: logger ?? new ServiceLogger({ name, level: config.LOG_LEVEL }),
+      },
     ];
     // Nest asks the filter that was registered last first: an app's own APP_FILTER goes before this one.
     const defaults: Provider[] = [
@@ -50,5 +52,5 @@ interface ServiceDefaultsOptions {
   config: Pick<ServiceConfig, 'LOG_LEVEL'> & Partial<Pick<ServiceConfig, 'SERVICE_VERSION'>> & TracingConfig;
   name: string;
   clock?: Clock | undefined;
-  logSink?: LogSink | undefined;
+  logger?: ServiceLogger;
 }

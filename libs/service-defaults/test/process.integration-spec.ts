@@ -96,13 +96,9 @@ describe('a service process', () => {
       env: { PORT: '99999', METRICS_PORT: 'sesame', LOG_LEVEL: 'loud' },
     });
     expect(await running.exited).toBe(1);
-    const [first, ...variables] = running.output().trim().split('\n');
-    expect(first).toBe('invalid configuration:');
-    expect(variables.map((line) => line.split(':')[0]?.trim())).toEqual([
-      'PORT',
-      'METRICS_PORT',
-      'LOG_LEVEL',
-    ]);
+    const line = JSON.parse(running.output()) as { level: string; msg: string; problems: object };
+    expect(line).toMatchObject({ level: 'fatal', msg: 'invalid configuration' });
+    expect(Object.keys(line.problems)).toEqual(['PORT', 'METRICS_PORT', 'LOG_LEVEL']);
     expect(running.output()).not.toMatch(/sesame|99999|loud\b|node:internal|\n {4}at /);
   });
 });

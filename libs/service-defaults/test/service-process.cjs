@@ -3,7 +3,7 @@ require('./run-typescript.cjs');
 const { runService } = require('../src/index.ts');
 const { Story, stoppingConfig, stoppingDefinition } = require('./stopping-app.ts');
 
-void runService(() => ({
+void runService('stopping', () => ({
   ...stoppingDefinition,
   config: stoppingConfig(process.env),
   configure(app) {

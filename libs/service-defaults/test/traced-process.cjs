@@ -9,4 +9,4 @@ process.on('exit', () => {
   process.stdout.write(`the SDK ${isLoaded ? 'was' : 'was not'} loaded\n`);
 });
 
-void runService(() => tracedDefinition(process.env));
+void runService('traced', () => tracedDefinition(process.env));

@@ -56,14 +56,15 @@ export async function createServiceApplication(
   definition: ServiceDefinition,
 ): Promise<NestFastifyApplication> {
   const { api, config, name, title, rootModule, clock, logSink } = definition;
-  const defaults = ServiceDefaultsModule.forRoot({ config, name, clock, logSink });
+  const logger = new ServiceLogger({ name, level: config.LOG_LEVEL }, logSink);
+  const defaults = ServiceDefaultsModule.forRoot({ config, name, clock, logger });
   const app = await NestFactory.create<NestFastifyApplication>(
     { module: ServiceRootModule, imports: [defaults, rootModule] },
     new FastifyAdapter(fastifyOptions(definition.bodyLimitBytes)),
-    // Body parsing and stopping are done here; a failed start is thrown to the caller.
-    { bufferLogs: true, bodyParser: false, abortOnError: false, forceCloseConnections: false },
+    // Body parsing and stopping are done here; a failed start is thrown to the caller. The logger is given rather than set later: Nest
+    // would keep the lines until then, and a service that waits for its database would be silent.
+    { logger, bodyParser: false, abortOnError: false, forceCloseConnections: false },
   );
-  app.useLogger(app.get(ServiceLogger));
   const instance = app.getHttpAdapter().getInstance();
   prepare(app, instance, definition);
   if (api !== undefined && (config.OPENAPI_ENABLED ?? config.NODE_ENV !== 'production')) {

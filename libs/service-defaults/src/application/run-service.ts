@@ -1,6 +1,5 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { SYSTEM_CLOCK } from '@platform/time';
-import { ConfigError } from '../config/config';
 import { ServiceLogger } from '../logging/service-logger';
 import { Metrics, startMetricsServer } from '../metrics/metrics';
 import { createServiceApplication } from './create-service-application';
@@ -15,20 +14,19 @@ const SAME_SIGNAL_MS = 1_000;
 
 /** Runs a service until SIGTERM or SIGINT, then stops it gracefully and ends the process: exit code 0, or 1 when the start, the stop or
  *  anything uncaught failed. A second signal ends it at once. What `main.ts` calls.
- *  @param define loads the configuration and builds the definition. Where it throws a ConfigError, the process ends with the list of
- *  variables on standard error: whoever starts a service needs that list, and no stack trace around it. */
-export async function runService(define: () => ServiceDefinition): Promise<void> {
-  const running = new ServiceProcess(definedOrExit(define));
+ *  @param name what the lines are marked with before the definition is there
+ *  @param define loads the configuration and builds the definition */
+export async function runService(name: string, define: () => ServiceDefinition): Promise<void> {
+  const running = new ServiceProcess(definedOrExit(name, define));
   running.watchSignals();
   await running.start();
 }
 
-function definedOrExit(define: () => ServiceDefinition): ServiceDefinition {
+function definedOrExit(name: string, define: () => ServiceDefinition): ServiceDefinition {
   try {
     return define();
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    process.stderr.write(`${error.message}\n`);
+    new ServiceLogger({ name, level: 'info' }).fatal(error);
     process.exit(1);
   }
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 
-/** Configuration is missing or wrong. The message names variables and what is wrong with them, never their values. */
+/** Configuration is missing or wrong. The message names variables and what is wrong with them, never their values. In logs `problems`
+ *  stands for the message and the stack. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 

@@ -2,6 +2,7 @@ import type { LoggerService } from '@nestjs/common';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { pino } from 'pino';
 import type { DestinationStream, Logger } from 'pino';
+import { ConfigError } from '../config/config';
 import { currentTrace } from '../tracing/trace-context';
 import { hideTokens, logSafeError } from './log-safe';
 
@@ -112,6 +113,9 @@ export class ServiceLogger implements LoggerService {
     const last = rest.at(-1);
     const context = typeof last === 'string' && !isStack(last) ? { context: last } : {};
     const err = [message, ...rest].find((each) => each instanceof Error);
+    // Whoever starts a program needs the list of variables, and no stack trace around it.
+    if (err instanceof ConfigError)
+      return this.lines[level]({ ...context, problems: err.problems }, 'invalid configuration');
     const members = rest.find(
       (each) => typeof each === 'object' && each !== null && !(each instanceof Error),
     );
