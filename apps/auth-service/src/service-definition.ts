@@ -15,6 +15,8 @@ export function authService(config: AuthConfig): ServiceDefinition {
     rootModule: AppModule.forRoot(config),
     bodyLimitBytes: 64 * 1024,
     acceptsForms: true,
+    // Every replica of every service asks twice a second.
+    polledRoutes: ['/auth/revocations'],
     configure: (app) => {
       const instance = app.getHttpAdapter().getInstance();
       refuseForms(instance);

@@ -42,6 +42,8 @@ describe('a service process', () => {
     const headers = { traceparent: `00-${traceId}-00f067aa0ba902b7-01`, authorization: 'Bearer sesame' };
     await fetch(`${origin}/quick?bearerTokenOverride=open-sesame&pageSize=5`, { headers });
     await fetch(`${origin}/nowhere/eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl`);
+    // What programs poll, at debug.
+    await fetch(`${origin}/polled`);
     await running.stop();
     const lines = running
       .output()

@@ -39,6 +39,11 @@ class StoryController {
     return { quick: true };
   }
 
+  @Get('polled')
+  polled(): object {
+    return {};
+  }
+
   @Get('held')
   async held(): Promise<object> {
     this.story.events.push('begun');
@@ -62,7 +67,10 @@ export function stoppingConfig(env: Record<string, string> = {}): Readonly<Servi
   });
 }
 
-export const stoppingDefinition = { name: 'stopping', title: 'Stopping', rootModule: StoryModule };
+export const stoppingDefinition = {
+  ...{ name: 'stopping', title: 'Stopping', rootModule: StoryModule },
+  polledRoutes: ['/polled'],
+};
 
 export function createStoppingApp(): Promise<NestFastifyApplication> {
   return createServiceApplication({ ...stoppingDefinition, config: stoppingConfig() });

@@ -37,6 +37,8 @@ export interface ServiceDefinition {
   rootModule: Type | DynamicModule;
   /** Largest request body accepted, in bytes; 1 MiB unless given. Larger ones get 413. */
   bodyLimitBytes?: number;
+  /** Templates of routes that programs poll, e.g. `/auth/revocations`: what succeeds there is logged at `debug`. */
+  polledRoutes?: readonly string[];
   /** Accept `application/x-www-form-urlencoded` bodies as well as JSON; others get 415. Default false. */
   acceptsForms?: boolean;
   /** What CLOCK injects; the machine's clock unless a test brings its own. */
@@ -84,7 +86,10 @@ function prepare(
 ): void {
   const health = app.get(HealthRegistry);
   app.get(RouteTable).watch(instance);
-  addRequestHooks(instance, { health, metrics: app.get(Metrics), logger: app.get(ServiceLogger) });
+  addRequestHooks(instance, {
+    ...{ health, metrics: app.get(Metrics), logger: app.get(ServiceLogger) },
+    polledRoutes: definition.polledRoutes ?? [],
+  });
   acceptBodies(instance, { forms: definition.acceptsForms ?? false });
   addHealthRoutes(instance, health);
 }

@@ -17,19 +17,23 @@ interface RequestObservers {
   health: HealthRegistry;
   metrics: Metrics;
   logger: ServiceLogger;
+  /** Templates of routes that programs poll: what succeeds there is logged at `debug`. */
+  polledRoutes: readonly string[];
 }
 
 /** Adds the hooks; before any route, because routes get theirs when they are added. */
 export function addRequestHooks(
   instance: FastifyInstance,
-  { health, metrics, logger }: RequestObservers,
+  { health, metrics, logger, polledRoutes }: RequestObservers,
 ): void {
   const durations = requestDurations(metrics);
   const own = new WeakSet<object>();
   const answered = (method: string, route: string, isLogged: boolean): ResponseHook => {
+    const successLevel = polledRoutes.includes(route) ? 'debug' : 'info';
     const hook: ResponseHook = (request, reply, done) => {
       durations.observe({ method, route, status: reply.statusCode }, reply.elapsedTime / SECOND_MS);
-      if (isLogged && logger.logsRequests) logger.request(requestLine(request, reply));
+      const level = reply.statusCode < 400 ? successLevel : 'info';
+      if (isLogged && logger.logsRequests(level)) logger.request(requestLine(request, reply), level);
       done();
     };
     own.add(hook);

@@ -59,7 +59,7 @@ describe('ServiceLogger', () => {
     const { logger, text } = captured('warn');
     logger.log('no');
     logger.debug('no');
-    if (logger.logsRequests) logger.request({ url: '/no' });
+    if (logger.logsRequests('info')) logger.request({ url: '/no' }, 'info');
     expect(text()).toBe('');
   });
 });

@@ -30,6 +30,9 @@ const SECRET_MEMBERS = [
 /** Nest's levels in pino's words. */
 type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
 
+/** How a request is logged: at `debug` where programs ask again and again. */
+export type RequestLevel = Extract<Level, 'info' | 'debug'>;
+
 /** Where log lines go: buffered, so that a request does not wait for the terminal or the disk. */
 export interface LogSink extends DestinationStream {
   flushSync(): void;
@@ -85,13 +88,14 @@ export class ServiceLogger implements LoggerService {
     this.flush();
   }
 
-  get logsRequests(): boolean {
-    return this.requests.isLevelEnabled('info');
+  /** @param level of the lines asked about */
+  logsRequests(level: RequestLevel): boolean {
+    return this.requests.isLevelEnabled(level);
   }
 
   /** One line for one answered request. `line` must hold safe members only. */
-  request(line: object): void {
-    this.requests.info(line, 'request');
+  request(line: object, level: RequestLevel): void {
+    this.requests[level](line, 'request');
   }
 
   /** Writes out what is buffered; the last thing to do before the process ends. */
