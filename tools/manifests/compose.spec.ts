@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 import {
   composeContainers,
   declaredEntryPoints,
@@ -15,7 +17,38 @@ const CONTAINERS = readCompose(
   join(WORKSPACE, 'docker/development.env'),
 );
 
+interface ComposeFile {
+  services: Record<
+    string,
+    { build?: object; restart?: string; healthcheck?: object; tmpfs?: string[]; environment?: object }
+  >;
+}
+
 describe('docker/compose.yaml', () => {
+  const { services } = parse(readFileSync(join(WORKSPACE, 'docker/compose.yaml'), 'utf8'), {
+    merge: true,
+  }) as ComposeFile;
+
+  it('checks the health of everything of ours that stays: OCI images carry no check', () => {
+    const own = Object.entries(services).filter(([, { build, restart }]) => build && restart);
+    expect(own.length).toBeGreaterThan(6);
+    expect(own.filter(([, { healthcheck }]) => !healthcheck).map(([name]) => name)).toEqual([]);
+  });
+
+  it('names no owner of a tmpfs, which some engines refuse', () => {
+    const options = Object.values(services).flatMap(({ tmpfs = [] }) => tmpfs);
+    expect(options.length).toBeGreaterThan(0);
+    expect(options.filter((option) => /uid=|gid=/.test(option))).toEqual([]);
+  });
+
+  it('loads the identities of the provider that auth-service asks', () => {
+    const { 'auth-service': service, 'development-identities': identities } = services;
+    expect(identities?.environment).toHaveProperty(
+      'OPENID_ISSUER',
+      (service?.environment as Record<string, string>)['OPENID_ISSUER'],
+    );
+  });
+
   it('runs every service and its migration', () => {
     const run = CONTAINERS.map(({ app, entryPoint }) => `${app} ${entryPoint}`);
     const needed = Object.keys(declaredEntryPoints(WORKSPACE)).flatMap((app) => [

@@ -36,6 +36,12 @@ describe('a service process', () => {
     },
   );
 
+  it.each(['127.0.0.1', '0.0.0.0'])('says that it listens on %s when it does', async (host) => {
+    await start({ HOST: host });
+    const line = `listening on ${host} port ${new URL(origin).port}`;
+    await eventually(() => expect(running.output()).toContain(line));
+  });
+
   it('writes one line per request, with the trace and without the query', async () => {
     await start();
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';

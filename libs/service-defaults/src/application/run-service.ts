@@ -1,3 +1,4 @@
+import type { AddressInfo } from 'node:net';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { ServiceLogger } from '../logging/service-logger';
@@ -59,7 +60,9 @@ class ServiceProcess {
       this.connections = new OpenConnections(app.getHttpServer());
       await app.listen(config.PORT, host);
       this.app = app;
-      this.logger.log(`listening on ${await app.getUrl()}`, this.definition.name);
+      // Not Nest's getUrl(): it says 127.0.0.1 for 0.0.0.0.
+      const { address, port } = app.getHttpServer().address() as AddressInfo;
+      this.logger.log(`listening on ${address} port ${port}`, this.definition.name);
     } catch (error) {
       this.fail(error);
     }
