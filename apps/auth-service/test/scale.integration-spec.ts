@@ -164,7 +164,7 @@ const TOKENS: readonly HotStatement<DataSource>[] = [
     name: 'record a signature',
     pages: 100,
     prepared: true,
-    work: (d) => signatures(d).record({ applicationKey: 'a', code: Buffer.from(randomUUID()) }),
+    work: (d) => signatures(d).record({ applicationKey: 'a', code: Buffer.from(randomUUID()), signedAt: new Date() }),
   },
   {
     name: 'take from a bucket',
@@ -180,6 +180,7 @@ const TOKENS: readonly HotStatement<DataSource>[] = [
       signatures(d).takeAndRecord(randomUUID(), BUCKET_LIMIT, {
         applicationKey: 'a',
         code: createHash('sha256').update('1').digest(),
+        signedAt: new Date(),
       }),
   },
 ];

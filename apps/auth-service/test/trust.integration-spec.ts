@@ -3,6 +3,7 @@ import type { UnsignedTrustRequest } from '@platform/auth-client';
 import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
 import { applicationSecretPurpose } from '../src/applications/application';
 import { sealSecret } from '../src/keys/secret-box';
+import { PurgeExpiredJob } from '../src/token/purge-expired.job';
 import { BACKEND, PLATFORM_SECRET, SECRET_KEY, claimsOf, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
@@ -83,6 +84,18 @@ describe('trust', () => {
     ['over 300 s ahead', 300_001, [401, 1]],
   ])('judges a request %s', async (_, offsetMs, expected) => {
     expect(await outcomeOf(signed(request({}, offsetMs)))).toEqual(expected);
+  });
+
+  it('refuses the code of a request dated ahead as long as its timestamp is good', async () => {
+    const body = signed(request({}, 295_000));
+    expect(await outcomeOf(body)).toEqual([200, 0]);
+    // As if 500 s had passed for the database; the service's clock stands still, so the timestamp is good.
+    await service.database.query(`UPDATE auth.trust_replay SET seen_at = seen_at - interval '500 seconds'`);
+    await service.app.get(PurgeExpiredJob).run();
+    expect(await outcomeOf(body)).toEqual([401, 1]);
+    await service.database.query(`UPDATE auth.trust_replay SET seen_at = seen_at - interval '500 seconds'`);
+    await service.app.get(PurgeExpiredJob).run();
+    expect(await service.database.query('SELECT 1 FROM auth.trust_replay')).toEqual([]);
   });
 
   it('takes no replay row for a request that is not proven or too old', async () => {

@@ -23,6 +23,7 @@ import { RateLimitsService } from '../rate-limits/rate-limits.service';
 import { TokenRejected, TokenRejectionReason } from './token-rejection';
 import type { TokenFlow } from './token-rejection';
 import { TrustSignaturesRepository } from './trust-signatures.repository';
+import type { TrustSignature } from './trust-signatures.repository';
 
 /** The applications that ask for tokens: which one a request names, whether it really comes from there, and whether it may use the flow. */
 @Injectable()
@@ -78,9 +79,10 @@ export class TokenApplicationsService {
     const proven = matchesAny(code, expected);
     if (application === null || !proven)
       throw proofFailed(application === null ? 'unknown application' : 'wrong code');
-    if (!isFreshTimestamp(new Date(request.requestTimestampUtc), this.clock.now()))
-      throw proofFailed('stale timestamp');
-    if (!(await this.useUp(application.applicationKey, code))) throw proofFailed('replayed');
+    const signedAt = new Date(request.requestTimestampUtc);
+    if (!isFreshTimestamp(signedAt, this.clock.now())) throw proofFailed('stale timestamp');
+    const { applicationKey } = application;
+    if (!(await this.useUp({ applicationKey, code, signedAt }))) throw proofFailed('replayed');
     return permitted(application, 'trust');
   }
 
@@ -95,9 +97,8 @@ export class TokenApplicationsService {
 
   /** Counts a signed request and uses up its signature: a request refused for its rate can be sent again as it is, and a replayed one costs
    *  the application nothing. False when the signature was used before. */
-  private async useUp(applicationKey: string, code: Buffer): Promise<boolean> {
-    const signature = { applicationKey, code };
-    const use = await this.limits.admitApplicationBy(applicationKey, (bucket, limit) =>
+  private async useUp(signature: TrustSignature): Promise<boolean> {
+    const use = await this.limits.admitApplicationBy(signature.applicationKey, (bucket, limit) =>
       this.signatures.takeAndRecord(bucket, limit, signature),
     );
     return use === null ? this.signatures.record(signature) : use === 'first';

@@ -10,6 +10,7 @@ export class TrustReplay {
   @PrimaryColumn({ type: 'bytea', name: 'authentication_code' })
   authenticationCode!: Buffer;
 
+  /** When it was used, or the signed timestamp if that is later: a request may be dated ahead. */
   @Column({ type: 'timestamptz', name: 'seen_at', default: () => 'now()' })
   seenAt!: Date;
 }

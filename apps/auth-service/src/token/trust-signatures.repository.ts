@@ -10,7 +10,7 @@ import { WAIT_SECONDS, takeFromBucket } from '../rate-limits/rate-limits.reposit
 const RECORD: PreparedStatement = {
   name: 'record-authentication-code',
   text: `
-  INSERT INTO auth.trust_replay (application_key, authentication_code) VALUES ($1, $2)
+  INSERT INTO auth.trust_replay (application_key, authentication_code, seen_at) VALUES ($1, $2, greatest(now(), $3::timestamptz))
   ON CONFLICT DO NOTHING RETURNING 1`,
 };
 
@@ -23,20 +23,23 @@ const TAKE_AND_RECORD: PreparedStatement = {
     SELECT 1 FROM auth.trust_replay WHERE application_key = $4 AND authentication_code = $5
   ), taken AS (${takeFromBucket('NOT EXISTS (SELECT 1 FROM known)')}
   ), recorded AS (
-    INSERT INTO auth.trust_replay (application_key, authentication_code) SELECT $4::text, $5::bytea FROM taken
+    INSERT INTO auth.trust_replay (application_key, authentication_code, seen_at)
+    SELECT $4::text, $5::bytea, greatest(now(), $6::timestamptz) FROM taken
     ON CONFLICT DO NOTHING RETURNING 1
   )
   SELECT EXISTS (SELECT 1 FROM recorded) AS recorded,
     EXISTS (SELECT 1 FROM known) OR EXISTS (SELECT 1 FROM taken) AS "isDecided", ${WAIT_SECONDS}`,
 };
 
-/** A signature older than 300 s is refused by its timestamp; a minute more covers clocks that differ. */
+/** A signature is refused by its timestamp once that is older than 300 s; a minute more covers clocks that differ. */
 export const PURGE_TRUST_SIGNATURES = `DELETE FROM auth.trust_replay WHERE seen_at < now() - interval '360 seconds'`;
 
 /** The authentication code of a signed trust request, and the application that signed it. */
 export interface TrustSignature {
   applicationKey: string;
   code: Buffer;
+  /** The timestamp that was signed; it may be ahead. */
+  signedAt: Date;
 }
 
 /** The signatures that trust requests have used up, on whichever replica. */
@@ -45,8 +48,8 @@ export class TrustSignaturesRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /** Notes that a signature was used. False when it was used before. */
-  async record({ applicationKey, code }: TrustSignature): Promise<boolean> {
-    const rows = await queryPrepared(this.dataSource, RECORD, [applicationKey, code]);
+  async record({ applicationKey, code, signedAt }: TrustSignature): Promise<boolean> {
+    const rows = await queryPrepared(this.dataSource, RECORD, [applicationKey, code, signedAt]);
     return rows.length === 1;
   }
 
@@ -55,12 +58,12 @@ export class TrustSignaturesRepository {
   async takeAndRecord(
     bucket: string,
     { costSeconds, toleranceSeconds }: RateLimit,
-    { applicationKey, code }: TrustSignature,
+    { applicationKey, code, signedAt }: TrustSignature,
   ): Promise<'first' | 'replayed' | number> {
     const [row] = await queryPrepared<{ recorded: boolean; isDecided: boolean; waitSeconds: number | null }>(
       this.dataSource,
       TAKE_AND_RECORD,
-      [bucket, costSeconds, toleranceSeconds, applicationKey, code],
+      [bucket, costSeconds, toleranceSeconds, applicationKey, code, signedAt],
     );
     if (row?.recorded === true) return 'first';
     return row?.isDecided === true ? 'replayed' : (row?.waitSeconds ?? 0);
