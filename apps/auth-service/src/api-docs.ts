@@ -75,6 +75,7 @@ export const API_DOCS = new OpenApi({
   tags: [
     { name: 'Tokens', description: 'One endpoint for each way to prove who asks. Anonymous.' },
     { name: 'Obsolete token endpoints', description: 'They stay available and name their successors.' },
+    { name: 'Sessions', description: 'What has signed in and can be refreshed, and ending it.' },
     { name: 'Revocations', description: 'What has been revoked, and revoking it.' },
     { name: 'Authorization queries', description: 'Who is in a group, and who may pass an access point.' },
     {

@@ -26,6 +26,8 @@ import { AUTH_SCHEMA, SCHEMAS } from './migrations/schemas';
 import { RevocationsController } from './revocations/revocations.controller';
 import { RevocationsRepository } from './revocations/revocations.repository';
 import { RevocationsService } from './revocations/revocations.service';
+import { SessionsController } from './sessions/sessions.controller';
+import { SessionsRepository } from './sessions/sessions.repository';
 import { TokenRejectionFilter } from './token/token-rejection.filter';
 import { TokenModule } from './token/token.module';
 
@@ -39,6 +41,7 @@ class CoreModule {
       SigningKeys,
       RevocationsRepository,
       RevocationsService,
+      SessionsRepository,
       TokenAuditRepository,
       TokenAuditService,
     ];
@@ -81,6 +84,7 @@ export class AppModule {
         DiagnosticsController,
         JwksController,
         RevocationsController,
+        SessionsController,
         AccessControlController,
         BusinessUnitsController,
       ],

@@ -35,6 +35,9 @@ const TOKEN_FLOWS = [
 const ADDITIVE = [
   'GET /auth/.well-known/jwks.json',
   'GET /auth/me',
+  'POST /auth/logout',
+  'GET /auth/sessions',
+  'DELETE /auth/sessions/{sid}',
   'GET /health/live',
   'GET /health/ready',
   'GET /health/startup',

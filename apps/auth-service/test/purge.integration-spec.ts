@@ -55,7 +55,7 @@ describe('what has expired is purged', () => {
     await service.database.query(
       `INSERT INTO auth.revocation (domain, identifier, revocation_date, revoked_by_subject)
        SELECT domain, days::text, now() - days * interval '1 day', 's'
-       FROM unnest(ARRAY['jti', 'svc-personid', 'internal-legacy']) AS domain, unnest(ARRAY[365, 367]) AS days`,
+       FROM unnest(ARRAY['jti', 'sid', 'svc-personid', 'internal-legacy']) AS domain, unnest(ARRAY[365, 367]) AS days`,
     );
     await service.app.get(PurgeExpiredJob).run();
     const kept = await service.database.query(
@@ -65,6 +65,7 @@ describe('what has expired is purged', () => {
       'internal-legacy 365',
       'internal-legacy 367',
       'jti 365',
+      'sid 365',
       'svc-personid 365',
       'svc-personid 367',
     ]);

@@ -99,22 +99,30 @@ const IDENTITIES: readonly HotStatement<DataSource>[] = [
   },
 ];
 
-const identityOf = (personId: number): Identity => ({ personId, userId: null }) as Identity;
+const identityOf = (personId: number): Identity =>
+  ({ personId, userId: null, subject: `personid:${personId}` }) as Identity;
 const AUDIT = { flow: 'user', status: 200, reason: 0 } as TokenAuditRow;
 const jtiOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
-const presented = () => ({ tokenId: randomUUID(), issuedAt: new Date() });
+const presented = () => ({ tokenId: randomUUID(), issuedAt: new Date(), sessionId: randomUUID() });
 const BUCKET_LIMIT = { costSeconds: 1, toleranceSeconds: 60 };
 
 const issueOf = (personId: number) => ({
-  ...{ identity: identityOf(personId), presented: presented(), audit: AUDIT },
+  ...{ identity: identityOf(personId), presented: presented(), audit: AUDIT, applicationKey: 'demo-backend' },
   family: {
     ...{ familyId: randomUUID(), tokenId: randomUUID(), subject: 's', applicationKey: 'demo-backend' },
-    ...{ flow: 'user', personaLimit: 31, authTime: null, lifetimeSeconds: 31_536_000 },
+    ...{
+      flow: 'user',
+      personaLimit: 31,
+      authTime: null,
+      lifetimeSeconds: 31_536_000,
+      maxAgeSeconds: 31_536_000,
+    },
   },
 });
 const rotationOf = (n: number) => ({
   ...{ identity: identityOf(0), jti: jtiOf(ROWS + n), successorJti: randomUUID() },
-  ...{ lifetimeSeconds: 100, audit: AUDIT },
+  ...{ lifetimeSeconds: 100, maxAgeSeconds: 31_536_000, audit: AUDIT },
+  ...{ sessionId: jtiOf(n), applicationKey: 'demo-backend' },
 });
 /** Requests that arrive together are one statement. */
 const twenty = <T>(of: (n: number) => T): T[] => Array.from({ length: 20 }, (_, i) => of(MIDDLE + 997 * i));
@@ -164,7 +172,8 @@ const TOKENS: readonly HotStatement<DataSource>[] = [
     name: 'record a signature',
     pages: 100,
     prepared: true,
-    work: (d) => signatures(d).record({ applicationKey: 'a', code: Buffer.from(randomUUID()), signedAt: new Date() }),
+    work: (d) =>
+      signatures(d).record({ applicationKey: 'a', code: Buffer.from(randomUUID()), signedAt: new Date() }),
   },
   {
     name: 'take from a bucket',

@@ -18,6 +18,7 @@ export const CLAIMS = {
   aud: AUDIENCE,
   sub: 'personid:1001',
   jti: '0d9a3f52-7a61-4c5e-9b33-1f1f0a4c8d11',
+  sid: '5b1f0f0e-9f5c-4f0b-8a55-6f1f2f3f4f5f',
   iat: ISSUED_AT_SECONDS,
   nbf: ISSUED_AT_SECONDS,
   exp: ISSUED_AT_SECONDS + 24 * 60 * 60,

@@ -37,6 +37,7 @@ export const ApiResponse = deferred('ApiResponse');
 export const ApiTags = deferred('ApiTags');
 export const ApiOkResponse = deferred('ApiOkResponse');
 export const ApiCreatedResponse = deferred('ApiCreatedResponse');
+export const ApiNoContentResponse = deferred('ApiNoContentResponse');
 
 /** Extension in which a route says which standard responses it never sends; the document does not show it. */
 export const OMITTED_RESPONSES = 'x-omitted-responses';

@@ -7,6 +7,7 @@ export {
   ApiExtraModels,
   ApiHeader,
   ApiHeaders,
+  ApiNoContentResponse,
   ApiOkResponse,
   ApiOperation,
   ApiParam,

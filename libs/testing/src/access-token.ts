@@ -26,6 +26,7 @@ export function testAccessToken({ header, ...claims }: TestTokenOverrides = {}):
     aud: TEST_TOKEN_CONFIG.audience,
     sub: 'personid:1001',
     jti: randomUUID(),
+    sid: randomUUID(),
     iat: nowSeconds,
     nbf: nowSeconds,
     exp: nowSeconds + LIFETIME_SECONDS,

@@ -23,6 +23,7 @@ import {
   CreatePersonDirectory1764000000100,
   CreateServiceProviders1764000000300,
 } from './1764000000100-create-identity-stores';
+import { Sessions1796100000000 } from './1796100000000-sessions';
 
 /** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
 export interface ServiceSchema {
@@ -69,7 +70,7 @@ export const AUTH_SCHEMA = schema(
       TrustReplay,
       WindowsTicket,
     ],
-    migrations: [CreateAuthTables1764000000000],
+    migrations: [CreateAuthTables1764000000000, Sessions1796100000000],
   },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,

@@ -3,9 +3,13 @@ import type { RevocationDomain } from './revocation';
 
 /** One entry of the revocation registry. */
 @Entity({ schema: 'auth', name: 'revocation' })
-@Check('revocation_domain_check', "domain IN ('svc-personid', 'internal-legacy', 'jti')")
+@Check(
+  'revocation_domain_check',
+  "domain IN ('svc-personid', 'internal-legacy', 'jti', 'sid', 'sub', 'client_id')",
+)
 @Index('revocation_date', ['revocationDate', 'domain', 'identifier'])
 @Index('revocation_of_tokens', ['revocationDate'], { where: "domain = 'jti'" })
+@Index('revocation_of_sessions', ['revocationDate'], { where: "domain = 'sid'" })
 export class RevocationEntity {
   @PrimaryColumn({ type: 'text', collation: 'C' })
   domain!: RevocationDomain;

@@ -1,8 +1,12 @@
 import { isInternalAdministrator } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { z } from 'zod';
+import { parseSubject } from '../identity/identity';
 
-export type RevocationDomain = 'svc-personid' | 'internal-legacy' | 'jti';
+/** What the specification knows how to revoke. */
+export const SPECIFIED_DOMAINS = ['svc-personid', 'internal-legacy', 'jti'] as const;
+export const REVOCATION_DOMAINS = [...SPECIFIED_DOMAINS, 'sid', 'sub', 'client_id'] as const;
+export type RevocationDomain = (typeof REVOCATION_DOMAINS)[number];
 
 /** What a revocation is found by. */
 export interface RevocationKey {
@@ -16,24 +20,41 @@ export interface Revocation extends RevocationKey {
   revocationDate: string;
 }
 
-const PATH_DOMAINS: Readonly<Record<string, RevocationDomain>> = {
-  'svc-personid': 'svc-personid',
-  'internal-legacy': 'internal-legacy',
-  jti: 'jti',
-  token: 'jti',
-};
+const PATH_DOMAINS: ReadonlyMap<string, RevocationDomain> = new Map([
+  ...REVOCATION_DOMAINS.map((domain) => [domain, domain] as const),
+  ['token', 'jti'],
+]);
+
+/** What a path segment may be, for messages. */
+export const DOMAIN_CHOICE = [...PATH_DOMAINS.keys()].join(', ');
 
 /** The domain that a path segment names (`token` is an alias of `jti`), or null. */
 export function revocationDomain(segment: string): RevocationDomain | null {
-  const key = segment.toLowerCase();
-  return Object.hasOwn(PATH_DOMAINS, key) ? PATH_DOMAINS[key]! : null;
+  return PATH_DOMAINS.get(segment.toLowerCase()) ?? null;
 }
 
-/** True for an identifier that the domain can hold: a canonical decimal for persons and users (one person must not have two
- *  spellings), 1–255 characters without controls or lone surrogates for token ids. */
+const TEXT = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+/** True for an identifier in the one spelling that the domain has for it: what is revoked must not have two. */
 export function isRevocationIdentifier(domain: RevocationDomain, identifier: string): boolean {
-  if (domain === 'jti') return /^[^\p{Cc}\p{Cs}]{1,255}$/u.test(identifier);
-  return /^[1-9]\d{0,15}$/.test(identifier) && Number.isSafeInteger(Number(identifier));
+  switch (domain) {
+    case 'svc-personid':
+    case 'internal-legacy':
+      return /^[1-9]\d{0,15}$/.test(identifier) && Number.isSafeInteger(Number(identifier));
+    case 'sid':
+      return isUuid(identifier);
+    case 'sub':
+      return TEXT.test(identifier) && parseSubject(identifier) !== null;
+    case 'jti':
+    case 'client_id':
+      return TEXT.test(identifier);
+  }
+}
+
+/** True for a UUID in lower case. */
+export function isUuid(text: string): boolean {
+  return UUID.test(text);
 }
 
 /** The spec's default of minDate: 2018-11-19. */
@@ -67,26 +88,33 @@ export function formatRevocationDate(instant: Date): string {
   return instant.toISOString().replace('Z', '+00:00');
 }
 
-/** Who may set revocations. `any-token` is what the specification says; `self-or-admin` allows callers only themselves. */
+/** Who may set the specification's revocations. `any-token` is what it says; `self-or-admin` allows callers only themselves. */
 export type RevocationWritePolicy = 'any-token' | 'self-or-admin';
 
-/** True when the policy lets this caller revoke this. */
+/** True when this caller may revoke this. The policy does not widen what the specification does not know. Other sessions of the
+ *  caller's than the token's own are for `SessionsRepository` to tell. */
 export function mayRevoke(
   policy: RevocationWritePolicy,
   caller: Caller,
-  domain: RevocationDomain,
-  identifier: string,
+  { domain, identifier }: RevocationKey,
 ): boolean {
-  if (policy === 'any-token' || isInternalAdministrator(caller)) return true;
+  if (isInternalAdministrator(caller)) return true;
+  if (policy === 'any-token' && SPECIFIED_DOMAINS.some((each) => each === domain)) return true;
   switch (domain) {
     case 'jti':
       return identifier === caller.tokenId;
+    case 'sid':
+      return identifier === caller.sessionId;
     case 'svc-personid':
       return caller.personId !== null && identifier === String(caller.personId);
     case 'internal-legacy':
       return caller.userId !== null && identifier === String(caller.userId);
+    case 'sub':
+      return identifier === caller.subject;
+    case 'client_id':
+      return false;
   }
 }
 
 /** Why `mayRevoke` refuses, for the caller. */
-export const REVOCATION_FORBIDDEN = 'You may revoke only yourself and your own tokens.';
+export const REVOCATION_FORBIDDEN = 'You may revoke only yourself, your own sessions and your own tokens.';

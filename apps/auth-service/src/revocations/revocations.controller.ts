@@ -26,7 +26,15 @@ import { TokenAuditService } from '../audit/token-audit.service';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { Revocation, RevocationKey } from './revocation';
-import { REVOCATION_FORBIDDEN, isRevocationIdentifier, revocationDomain, toWire } from './revocation';
+import {
+  DOMAIN_CHOICE,
+  REVOCATION_DOMAINS,
+  REVOCATION_FORBIDDEN,
+  SPECIFIED_DOMAINS,
+  isRevocationIdentifier,
+  revocationDomain,
+  toWire,
+} from './revocation';
 import {
   MIN_DATE_QUERY,
   NEXT_PAGE_LINK,
@@ -40,7 +48,7 @@ import type { RevocationPosition } from './revocations.repository';
 import { RevocationsService } from './revocations.service';
 
 const LIST = 'revocations';
-const UNKNOWN_DOMAIN = 'The domain must be one of svc-personid, internal-legacy, jti, token.';
+const UNKNOWN_DOMAIN = `The domain must be one of ${DOMAIN_CHOICE}.`;
 const BAD_IDENTIFIER = 'The identifier is not valid for this domain.';
 const NOT_FOUND = 'There is no such revocation.';
 const instance = '/auth/revocations/svc-personid/1003';
@@ -50,17 +58,18 @@ function RevocationPath(): MethodDecorator {
   return applyDecorators(
     ApiParam({
       name: 'domain',
-      description: `What is revoked: \`jti\` (or \`token\`) one token, and with a refresh token its whole sign-in; \`svc-personid\` every token of a
-person, \`internal-legacy\` every token of an internal user, issued up to then. In any letter case.`,
+      description: `What is revoked: \`jti\` (or \`token\`) one token, and with a refresh token its whole session; \`sid\` every token of a
+session; \`svc-personid\` every token of a person, \`internal-legacy\` of an internal user, \`sub\` of any subject, \`client_id\` of an
+application, issued up to then. In any letter case.`,
       schema: {
         type: 'string',
-        examples: ['svc-personid', 'internal-legacy', 'jti', 'token'],
+        examples: [...REVOCATION_DOMAINS, 'token'],
         example: 'svc-personid',
       },
     }),
     ApiParam({
       name: 'identifier',
-      description: 'The `jti` of a token, or the number of a person or user.',
+      description: 'The claim: a `jti`, `sid`, `sub` or `client_id`, or the number of a person or user.',
       example: '1003',
     }),
     ProblemResponse(400, 'There is no such domain, or it cannot hold this identifier.', {
@@ -93,7 +102,8 @@ export class RevocationsController {
   @ApiOperation({
     operationId: 'listRevocations',
     summary: 'List the revocations after a date',
-    description: 'In the order of their dates. The whole list, unless `limit` asks for pages.',
+    description:
+      'In the order of their dates. The whole list, unless `limit` asks for pages. Of sessions, subjects and applications only on request.',
   })
   @ApiQuery(MIN_DATE_QUERY)
   @ApiOkResponse({
@@ -110,15 +120,17 @@ export class RevocationsController {
   })
   @RequireInternalAdministrator()
   async list(
-    @Query() { minDate, limit, cursor }: RevocationListQueryDto,
+    @Query() { minDate, limit, cursor, domains }: RevocationListQueryDto,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Revocation[]> {
     const after = cursor === undefined ? null : this.readCursor(cursor);
-    const rows = await this.repository.list(minDate, limit ?? null, after);
+    const listed = domains === undefined ? SPECIFIED_DOMAINS : REVOCATION_DOMAINS;
+    const rows = await this.repository.list(minDate, limit ?? null, after, listed);
     const last = rows.at(-1);
     if (limit !== undefined && last !== undefined && rows.length === limit) {
       const next = new URLSearchParams({
         minDate: minDate.toISOString(),
+        ...(domains === undefined ? {} : { domains }),
         limit: String(limit),
         cursor: this.cursors.encode(LIST, [last.revocationDate.toISOString(), last.domain, last.identifier]),
       });
@@ -150,11 +162,11 @@ export class RevocationsController {
     operationId: 'putRevocation',
     summary: 'Revoke now',
     description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two seconds; signing in
-again works at once.`,
+again works at once. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits everybody but internal administrators to themselves.`,
   })
   @RevocationPath()
   @ApiOkResponse({ description: 'Revoked. No body.' })
-  @ProblemResponse(403, 'Only where `REVOCATION_WRITE_POLICY=self-or-admin` limits who may revoke what.', {
+  @ProblemResponse(403, 'Sessions and subjects of others and applications are for internal administrators.', {
     other: { summary: 'Somebody else', detail: REVOCATION_FORBIDDEN, instance },
   })
   @HttpCode(200)
@@ -166,7 +178,7 @@ again works at once.`,
   ): Promise<void> {
     const key = revocationKey(domain, identifier);
     const origin = { address: this.audit.addressOf(request), traceId: request.id };
-    await this.revocations.revoke(key, caller, origin);
+    if (!(await this.revocations.revoke(key, caller, origin))) throw problems.forbidden(REVOCATION_FORBIDDEN);
   }
 
   private readCursor(cursor: string): RevocationPosition {

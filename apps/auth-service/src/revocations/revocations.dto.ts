@@ -1,6 +1,6 @@
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { DEFAULT_MIN_DATE, parseMinDate } from './revocation';
+import { DEFAULT_MIN_DATE, REVOCATION_DOMAINS, parseMinDate } from './revocation';
 import type { Revocation } from './revocation';
 
 const MAX_PAGE = 10_000;
@@ -61,13 +61,16 @@ export class RevocationListQueryDto extends createZodDto(
       .max(8_192)
       .optional()
       .meta({ description: 'From the `Link` of the previous page.' }),
+    domains: z.literal('all').optional().meta({
+      description: 'Lists revocations of sessions, subjects and applications too. For validators.',
+    }),
   }),
 ) {}
 
 export class RevocationDto extends createZodDto(
   z
     .object({
-      domain: z.enum(['svc-personid', 'internal-legacy', 'jti']),
+      domain: z.enum(REVOCATION_DOMAINS),
       identifier: z.string(),
       revocationDate: z.string().meta({ format: 'date-time', description: 'When it was set.' }),
     })

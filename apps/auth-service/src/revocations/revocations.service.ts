@@ -1,12 +1,19 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller, Revocation, RevocationSource } from '@platform/access-tokens';
-import { Metrics, problems } from '@platform/service-defaults';
+import { Metrics } from '@platform/service-defaults';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
+import { SessionsRepository } from '../sessions/sessions.repository';
 import type { RevocationKey } from './revocation';
-import { REVOCATION_FORBIDDEN, mayRevoke, toWire } from './revocation';
+import { mayRevoke, toWire } from './revocation';
 import { RevocationsRepository } from './revocations.repository';
 import type { RevocationPosition } from './revocations.repository';
+
+/** Where a request to revoke comes from. */
+interface RevocationOrigin {
+  address: string | null;
+  traceId: string;
+}
 
 const PAGE_SIZE = 10_000;
 
@@ -17,22 +24,22 @@ export class RevocationsService implements RevocationSource {
 
   constructor(
     private readonly repository: RevocationsRepository,
+    private readonly sessions: SessionsRepository,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     metrics: Metrics,
   ) {
     this.revocations = metrics.counter('auth_revocations_total', 'Revocations set', ['domain']);
   }
 
-  /** Revokes now, on behalf of a caller. @throws {ProblemException} 403 when the policy does not let the caller revoke this */
-  async revoke(
-    key: RevocationKey,
-    caller: Caller,
-    origin: { address: string | null; traceId: string },
-  ): Promise<void> {
-    if (!mayRevoke(this.config.REVOCATION_WRITE_POLICY, caller, key.domain, key.identifier))
-      throw problems.forbidden(REVOCATION_FORBIDDEN);
+  /** Revokes now, on behalf of a caller. False, and nothing done, when the caller may not revoke this. */
+  async revoke(key: RevocationKey, caller: Caller, origin: RevocationOrigin): Promise<boolean> {
+    const permitted =
+      mayRevoke(this.config.REVOCATION_WRITE_POLICY, caller, key) ||
+      (key.domain === 'sid' && (await this.sessions.isOf(key.identifier, caller.subject)));
+    if (!permitted) return false;
     await this.repository.put(key, { subject: caller.subject, clientId: caller.clientId, ...origin });
     this.revocations.inc({ domain: key.domain });
+    return true;
   }
 
   async *changesSince(since: Date, signal?: AbortSignal): AsyncGenerator<readonly Revocation[]> {

@@ -14,9 +14,9 @@ import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
 import { PURGE_TRUST_SIGNATURES } from './trust-signatures.repository';
 
 /** No token lives longer than 365 days. A limit, so that the index is read whatever the statistics say of other revocations. */
-const PURGE_TOKEN_REVOCATIONS = `
+const purgeRevocations = (domain: 'jti' | 'sid'): string => `
   DELETE FROM auth.revocation WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM auth.revocation WHERE domain = 'jti' AND revocation_date < now() - interval '366 days'
+    SELECT ctid FROM auth.revocation WHERE domain = '${domain}' AND revocation_date < now() - interval '366 days'
     ORDER BY revocation_date LIMIT 10000 FOR UPDATE SKIP LOCKED))`;
 
 /** Remove rows that can no longer decide anything. Every statement is safe to run on all replicas at once. */
@@ -27,7 +27,8 @@ const PURGES = [
   PURGE_SIGN_INS,
   PURGE_REFRESH_SESSIONS,
   PURGE_RATE_LIMITS,
-  PURGE_TOKEN_REVOCATIONS,
+  purgeRevocations('jti'),
+  purgeRevocations('sid'),
 ] as const;
 
 /** Each removes up to 10,000 rows of either audit trail; what is left has to wait for the next minute. */

@@ -1,9 +1,13 @@
 import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { IDENTIFIER } from '../identity/identity-stores.entity';
 
-/** The refresh tokens of one sign-in. A family is made together with its first token and removed with its last. */
+/** A session that has refresh tokens: those of one sign-in and of the bearer exchanges that descend from it. It is made together with its
+ *  first token and removed with its last. A session without any has no row. */
 @Entity({ schema: 'auth', name: 'refresh_family' })
+@Index('refresh_family_subject', ['subject', 'createdAt', 'familyId'])
+@Index('refresh_family_user', ['userId', 'createdAt', 'familyId'], { where: 'user_id IS NOT NULL' })
 export class RefreshFamily {
+  /** The session: claim `sid`. */
   @PrimaryColumn({ type: 'uuid', name: 'family_id' })
   familyId!: string;
 

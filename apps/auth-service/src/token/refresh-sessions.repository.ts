@@ -7,15 +7,17 @@ import type { Application } from '../applications/application';
 import { insertTokenAuditsOf } from '../audit/token-audit.repository';
 import type { TokenAuditRow } from '../audit/token-audit.repository';
 import type { Identity } from '../identity/identity';
+import { REVOKED_NOW, insertRevocations, newestRevocation } from '../revocations/revocations.repository';
 import type { RefreshState } from './refresh-state';
 
 /** An access token that is exchanged for another. */
 export interface PresentedToken {
   tokenId: string;
   issuedAt: Date;
+  sessionId: string | null;
 }
 
-/** A refresh family to open, with its first token. */
+/** A refresh token to issue, with its session; what the session has already if it is there stays. */
 export interface NewRefreshFamily {
   familyId: string;
   tokenId: string;
@@ -26,11 +28,14 @@ export interface NewRefreshFamily {
   /** Null: just now. */
   authTime: Date | null;
   lifetimeSeconds: number;
+  /** No refresh token outlives its sign-in by more. */
+  maxAgeSeconds: number;
 }
 
 /** Tokens to issue. */
 export interface IssueRequest {
-  identity: Pick<Identity, 'personId' | 'userId'>;
+  identity: Pick<Identity, 'personId' | 'userId' | 'subject'>;
+  applicationKey: string | null;
   presented: PresentedToken | null;
   /** Null: no refresh token. */
   family: NewRefreshFamily | null;
@@ -41,9 +46,11 @@ export interface IssueRequest {
 export interface Issue {
   issuedAt: Date;
   presentedRevoked: boolean;
+  /** Of the refresh token; null when there is none: not asked for, or the sign-in is too old. */
+  refreshExpiresAt: Date | null;
 }
 
-/** A refresh token's row with its family and its successor. */
+/** A refresh token's row with its session and its successor. */
 export interface RefreshSession extends RefreshState {
   jti: string;
   familyId: string;
@@ -52,6 +59,7 @@ export interface RefreshSession extends RefreshState {
   personaLimit: number;
   successorJti: string | null;
   successorIssuedAt: Date | null;
+  successorExpiresAt: Date | null;
   /** Null when the application has gone or is disabled. */
   application: Application | null;
 }
@@ -60,25 +68,23 @@ export interface RefreshSession extends RefreshState {
 export interface Rotation {
   jti: string;
   successorJti: string;
+  sessionId: string;
+  applicationKey: string;
   lifetimeSeconds: number;
-  identity: Pick<Identity, 'personId' | 'userId'>;
+  maxAgeSeconds: number;
+  identity: Pick<Identity, 'personId' | 'userId' | 'subject'>;
   audit: TokenAuditRow;
 }
 
 /** A refresh token that was replaced; its successor counts as issued then. */
 export interface Rotated {
   issuedAt: Date;
+  expiresAt: Date;
 }
 
-/** SQL: the newest revocation (`at`, null if none) of the person and the internal user that two expressions name as decimal texts or
- *  nulls. For use as a lateral sub-query. */
-function newestUserRevocation(personId: string, userId: string): string {
-  return `
-  SELECT max(revocation_date) AS at FROM auth.revocation
-  WHERE (domain = 'svc-personid' AND identifier = ${personId}) OR (domain = 'internal-legacy' AND identifier = ${userId})`;
-}
+const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.subject', 'r."applicationKey"');
 
-/** SQL: the `iat` of a token issued now: one second after the newest revocation of its user, `revoked.at`, if that is
+/** SQL: the `iat` of a token issued now: one second after the newest revocation of its user or application, `revoked.at`, if that is
  *  later than now, so that a login right after a revocation works at once. The database's clock decides, as it dates the
  *  revocations too. */
 const ISSUE_INSTANT = `
@@ -87,10 +93,15 @@ const ISSUE_INSTANT = `
 // The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
 const PRESENTED_REVOKED = `
   coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
-    OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'jti' AND identifier = r."presentedTokenId")`;
+    OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'jti' AND identifier = r."presentedTokenId")
+    OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'sid' AND identifier = r."presentedSessionId")`;
 
 const FAMILY_FIELDS = `"familyId" uuid, "tokenId" uuid, subject text, "applicationKey" text, flow text, "personaLimit" integer,
-    "authTime" timestamptz, "lifetimeSeconds" double precision`;
+    "authTime" timestamptz, "lifetimeSeconds" double precision, "maxAgeSeconds" double precision`;
+
+/** SQL: when a refresh token expires that is issued at `issued_at` in a session that began at `authTime`. */
+const expiresAt = (authTime: string): string =>
+  `least(issued_at + "lifetimeSeconds" * interval '1 second', ${authTime} + "maxAgeSeconds" * interval '1 second')`;
 
 // By hand: hot, batched, and atomic over three tables.
 const BEGIN_ISSUES: PreparedStatement = {
@@ -98,21 +109,25 @@ const BEGIN_ISSUES: PreparedStatement = {
   text: `
   WITH verdict AS MATERIALIZED (
     SELECT r.*, ${ISSUE_INSTANT} AS issued_at, ${PRESENTED_REVOKED} AS presented_revoked
-    FROM jsonb_to_recordset($1::jsonb) AS r(position integer, "personId" text, "userId" text, "presentedTokenId" text,
-      "presentedIssuedAt" timestamptz, family jsonb, audit jsonb)
-    CROSS JOIN LATERAL (${newestUserRevocation('r."personId"', 'r."userId"')}) AS revoked
+    FROM jsonb_to_recordset($1::jsonb) AS r(position integer, "personId" text, "userId" text, subject text, "applicationKey" text,
+      "presentedTokenId" text, "presentedSessionId" text, "presentedIssuedAt" timestamptz, family jsonb, audit jsonb)
+    CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), opened AS MATERIALIZED (
-    SELECT f.*, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id
+    SELECT f.*, verdict.position, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id,
+      ${expiresAt('coalesce("authTime", issued_at)')} AS expires_at
     FROM verdict, jsonb_to_record(verdict.family) AS f(${FAMILY_FIELDS})
     WHERE NOT presented_revoked AND jsonb_typeof(verdict.family) = 'object'
+      AND ("authTime" IS NULL OR "authTime" + "maxAgeSeconds" * interval '1 second' > issued_at)
   ), family AS (
     INSERT INTO auth.refresh_family (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
     SELECT "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit", coalesce("authTime", issued_at) FROM opened
+    ON CONFLICT (family_id) DO NOTHING
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
-    SELECT "tokenId", "familyId", issued_at, issued_at + "lifetimeSeconds" * interval '1 second' FROM opened
+    SELECT "tokenId", "familyId", issued_at, expires_at FROM opened
   ), audited AS (${insertTokenAuditsOf('verdict', 'NOT presented_revoked')})
-  SELECT position, issued_at AS "issuedAt", presented_revoked AS "presentedRevoked" FROM verdict`,
+  SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", expires_at AS "refreshExpiresAt"
+  FROM verdict LEFT JOIN opened USING (position)`,
 };
 
 // By hand: hot and batched.
@@ -123,17 +138,17 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
   SELECT t.jti, t.family_id AS "familyId", f.subject,
     f.application_key AS "applicationKey", f.persona_limit AS "personaLimit",
     now() AS now, t.issued_at AS "issuedAt", f.auth_time AS "authTime", t.rotated_at AS "rotatedAt",
-    t.successor_jti AS "successorJti", s.issued_at AS "successorIssuedAt", s.rotated_at AS "successorRotatedAt",
-    f.revoked_at AS "familyRevokedAt",
-    (SELECT max(r.revocation_date) FROM auth.revocation r
-      WHERE (r.domain = 'svc-personid' AND r.identifier = f.person_id::text)
-         OR (r.domain = 'internal-legacy' AND r.identifier = f.user_id::text)) AS "userRevokedAt",
+    t.successor_jti AS "successorJti", s.issued_at AS "successorIssuedAt", s.expires_at AS "successorExpiresAt",
+    s.rotated_at AS "successorRotatedAt",
+    coalesce(f.revoked_at, (SELECT revocation_date FROM auth.revocation WHERE domain = 'sid' AND identifier = f.family_id::text))
+      AS "familyRevokedAt",
+    (${newestRevocation('f.person_id::text', 'f.user_id::text', 'f.subject', 'f.application_key')}) AS "userRevokedAt",
     CASE WHEN a.enabled THEN json_build_object('applicationKey', a.application_key,
       'allowedPersonas', a.allowed_personas, 'allowRefresh', a.allow_refresh, 'allowedFlows', a.allowed_flows) END AS application
   FROM unnest($1::uuid[]) AS asked (jti)
   CROSS JOIN LATERAL (SELECT * FROM auth.refresh_token WHERE jti = asked.jti LIMIT 1) AS t
   CROSS JOIN LATERAL (SELECT * FROM auth.refresh_family WHERE family_id = t.family_id LIMIT 1) AS f
-  LEFT JOIN LATERAL (SELECT issued_at, rotated_at FROM auth.refresh_token WHERE jti = t.successor_jti LIMIT 1) AS s ON true
+  LEFT JOIN LATERAL (SELECT issued_at, expires_at, rotated_at FROM auth.refresh_token WHERE jti = t.successor_jti LIMIT 1) AS s ON true
   LEFT JOIN LATERAL (SELECT * FROM auth.application WHERE application_key = f.application_key LIMIT 1) AS a ON true`,
 };
 
@@ -145,31 +160,33 @@ const ROTATE: PreparedStatement = {
   name: 'rotate-refresh-tokens',
   text: `
   WITH request AS MATERIALIZED (
-    SELECT r.*, revoked.at AS revoked_at, ${ISSUE_INSTANT} AS issued_at
-    FROM jsonb_to_recordset($1::jsonb) AS r(jti uuid, "successorJti" uuid, "lifetimeSeconds" double precision,
-      "personId" text, "userId" text, audit jsonb)
-    CROSS JOIN LATERAL (${newestUserRevocation('r."personId"', 'r."userId"')}) AS revoked
+    SELECT r.*, revoked.at AS revoked_at, ${ISSUE_INSTANT} AS issued_at,
+      EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'sid' AND identifier = r."sessionId") AS session_revoked
+    FROM jsonb_to_recordset($1::jsonb) AS r(jti uuid, "successorJti" uuid, "sessionId" text, "applicationKey" text,
+      "lifetimeSeconds" double precision, "maxAgeSeconds" double precision, "personId" text, "userId" text, subject text, audit jsonb)
+    CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), rotated AS (
     UPDATE auth.refresh_token t SET rotated_at = now(), successor_jti = r."successorJti"
     FROM request r, auth.refresh_family f
     WHERE t.jti = ANY ($2::uuid[]) AND t.jti = r.jti AND t.rotated_at IS NULL AND f.family_id = t.family_id AND f.revoked_at IS NULL
+      AND NOT r.session_revoked
       AND (r.revoked_at IS NULL OR date_trunc('second', t.issued_at) > date_trunc('second', r.revoked_at))
-    RETURNING t.family_id, t.successor_jti
+    RETURNING t.family_id, t.successor_jti, f.auth_time
   ), done AS (
-    SELECT request.*, rotated.family_id FROM rotated JOIN request ON request."successorJti" = rotated.successor_jti
+    SELECT request.*, rotated.family_id, rotated.auth_time FROM rotated JOIN request ON request."successorJti" = rotated.successor_jti
   ), audited AS (${insertTokenAuditsOf('done')})
   INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
-  SELECT "successorJti", family_id, issued_at, issued_at + "lifetimeSeconds" * interval '1 second' FROM done
-  RETURNING jti AS "successorJti", issued_at AS "issuedAt"`,
+  SELECT "successorJti", family_id, issued_at, ${expiresAt('auth_time')} FROM done
+  RETURNING jti AS "successorJti", issued_at AS "issuedAt", expires_at AS "expiresAt"`,
 };
 
-// By hand: atomic over two tables. Only what is revoked by this very statement is audited: of two requests at once, one.
+// By hand: atomic over three tables. Only what is revoked by this very statement is audited: of two requests at once, one.
 const REVOKE_FAMILY = `
   WITH family AS (
     UPDATE auth.refresh_family SET revoked_at = now(), revoked_because = $2
     WHERE family_id = $1 AND revoked_at IS NULL
     RETURNING family_id, subject, application_key
-  )
+  ), revoked AS (${insertRevocations(`SELECT 'sid', family_id::text, ${REVOKED_NOW}, subject, application_key FROM family`)})
   INSERT INTO auth.revocation_audit
     (domain, identifier, because, revoked_by_subject, revoked_by_client, address, trace_id)
   SELECT 'refresh-family', family_id::text, $2, subject, application_key, $3::inet, $4 FROM family`;
@@ -202,7 +219,7 @@ export class RefreshSessionsRepository {
     this.rotate = batched((rotations) => this.rotateAll(rotations));
   }
 
-  /** Ends a refresh family, and audits it: no token of it is accepted any more. The first reason is kept. */
+  /** Ends a session, and audits it: no token of it is accepted any more. The first reason is kept. */
   async revokeFamily(
     familyId: string,
     because: 'reuse',
@@ -214,11 +231,14 @@ export class RefreshSessionsRepository {
   private async beginIssues(requests: readonly IssueRequest[]): Promise<Issue[]> {
     const rows = await queryPrepared<Issue & { position: number }>(this.dataSource, BEGIN_ISSUES, [
       JSON.stringify(
-        requests.map(({ identity, presented, family, audit }, position) => ({
+        requests.map(({ identity, applicationKey, presented, family, audit }, position) => ({
           position,
           personId: identity.personId,
           userId: identity.userId,
+          subject: identity.subject,
+          applicationKey,
           presentedTokenId: presented?.tokenId ?? null,
+          presentedSessionId: presented?.sessionId ?? null,
           presentedIssuedAt: presented?.issuedAt ?? null,
           family,
           audit,
@@ -236,7 +256,7 @@ export class RefreshSessionsRepository {
 
   private async rotateAll(rotations: readonly Rotation[]): Promise<(Rotated | null)[]> {
     const requests = rotations
-      .map(({ identity: { personId, userId }, ...rotation }) => ({ ...rotation, personId, userId }))
+      .map(({ identity: { personId, userId, subject }, ...rest }) => ({ ...rest, personId, userId, subject }))
       // Makes it unlikely that two replicas lock the same rows crosswise. A joined UPDATE promises no order: a deadlock is refused, and
       // `batched` takes the batch apart.
       .toSorted((one, other) => (one.jti < other.jti ? -1 : 1));
@@ -244,7 +264,7 @@ export class RefreshSessionsRepository {
       JSON.stringify(requests),
       requests.map(({ jti }) => jti),
     ]);
-    const done = new Map(rows.map(({ successorJti, issuedAt }) => [successorJti, { issuedAt }]));
+    const done = new Map(rows.map(({ successorJti, ...rotated }) => [successorJti, rotated]));
     return rotations.map(({ successorJti }) => done.get(successorJti) ?? null);
   }
 }

@@ -17,7 +17,7 @@ import { TokenRejected, TokenRejectionReason } from './token-rejection';
 /** What a refresh yields: the next refresh token of the family, and the instant of issue of the access token. */
 export interface Renewal {
   issuedAt: Date;
-  refreshToken: { jti: string; issuedAt: Date };
+  refreshToken: { jti: string; issuedAt: Date; expiresAt: Date };
 }
 
 /** Every lost race means that another request has rotated the token, so the second look is decisive but for a revocation. */
@@ -29,11 +29,11 @@ const PUBLIC_DETAIL = {
   [TokenRejectionReason.RefreshThresholdExceeded]: 'The sign-in is too long ago; sign in again.',
 } as const;
 
-/** Refresh tokens of one login form a family; each is used once and replaced by its successor. */
+/** Refresh tokens of one sign-in form a family, its session; each is used once and replaced by its successor. */
 @Injectable()
 export class RefreshSessionsService {
   private readonly logger = new Logger('RefreshSessions');
-  private readonly policy: RefreshPolicy;
+  readonly policy: RefreshPolicy;
   private readonly reuses;
 
   constructor(
@@ -106,19 +106,22 @@ export class RefreshSessionsService {
   ): Promise<Renewal | null> {
     const successorJti = randomUUID();
     const lifetimeSeconds = REFRESH_TOKEN_LIFETIME_SECONDS;
-    const rotation = { jti: session.jti, successorJti, lifetimeSeconds, identity, audit };
-    const rotated = await this.repository.rotate(rotation);
+    const { jti, familyId: sessionId, applicationKey } = session;
+    const { maxAgeSeconds } = this.policy;
+    const rotated = await this.repository.rotate({
+      ...{ jti, successorJti, sessionId, applicationKey, lifetimeSeconds, maxAgeSeconds, identity, audit },
+    });
     if (rotated === null) return null;
-    return { issuedAt: rotated.issuedAt, refreshToken: { jti: successorJti, issuedAt: rotated.issuedAt } };
+    return { issuedAt: rotated.issuedAt, refreshToken: { jti: successorJti, ...rotated } };
   }
 }
 
 function repeatSuccessor(session: RefreshSession): Renewal | null {
-  const { successorJti, successorIssuedAt } = session;
-  if (successorJti === null || successorIssuedAt === null) return null;
+  const { successorJti, successorIssuedAt, successorExpiresAt } = session;
+  if (successorJti === null || successorIssuedAt === null || successorExpiresAt === null) return null;
   return {
     issuedAt: issueInstant(session.now, session.userRevokedAt),
-    refreshToken: { jti: successorJti, issuedAt: successorIssuedAt },
+    refreshToken: { jti: successorJti, issuedAt: successorIssuedAt, expiresAt: successorExpiresAt },
   };
 }
 

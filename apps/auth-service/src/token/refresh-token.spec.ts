@@ -1,6 +1,13 @@
 import { createSecretKey, randomUUID } from 'node:crypto';
 import { signCompact, signingKey } from '../keys/compact-jws';
-import { REFRESH_TOKEN_TYP, isRefreshTokenExpired, readRefreshToken, signRefreshToken } from './token-claims';
+import {
+  REFRESH_TOKEN_LIFETIME_SECONDS,
+  REFRESH_TOKEN_TYP,
+  isCutBySession,
+  isRefreshTokenExpired,
+  readRefreshToken,
+  signRefreshToken,
+} from './token-claims';
 
 const ISSUER = 'https://auth.example';
 const secret = createSecretKey(Buffer.alloc(32, 7));
@@ -10,6 +17,7 @@ const claims = {
   aud: ISSUER,
   sub: 'personid:1001',
   jti: randomUUID(),
+  sid: randomUUID(),
   iat: 1_000,
   exp: 2_000,
   client_id: 'billing-api',
@@ -20,6 +28,16 @@ describe('refresh tokens', () => {
     const token = signRefreshToken(key, claims);
     expect(readRefreshToken(token, [key], ISSUER)).toEqual(claims);
     expect(signRefreshToken(key, { ...claims })).toBe(token);
+  });
+
+  it('are read from before there were sessions', () => {
+    const { sid: _, ...older } = claims;
+    expect(readRefreshToken(signRefreshToken(key, older), [key], ISSUER)).toEqual(older);
+  });
+
+  it('tell whether the age of their session has cut them short', () => {
+    expect(isCutBySession(claims)).toBe(true);
+    expect(isCutBySession({ ...claims, exp: claims.iat + REFRESH_TOKEN_LIFETIME_SECONDS })).toBe(false);
   });
 
   const token = signRefreshToken(key, claims);

@@ -28,6 +28,7 @@ function claimsFor(who: Identity): WrittenClaims {
     authTime: new Date('2026-01-01T00:00:00.900Z'),
     issuedAt: new Date('2026-01-02T00:00:00Z'),
     tokenId: 'a-token',
+    sessionId: '7f3c1a52-7a61-4c5e-9b33-1f1f0a4c8d11',
   };
   return accessTokenClaimsOf(grant, 'https://auth.example', 'platform');
 }
@@ -41,6 +42,7 @@ describe('claims of an access token', () => {
       aud: 'platform',
       sub: 'personid:1001',
       jti: 'a-token',
+      sid: '7f3c1a52-7a61-4c5e-9b33-1f1f0a4c8d11',
       iat: 1_767_312_000,
       nbf: 1_767_312_000,
       exp: 1_767_312_000 + 86_400,

@@ -19,6 +19,7 @@ export interface AccessGrant {
   authTime: Date;
   issuedAt: Date;
   tokenId: string;
+  sessionId: string;
 }
 
 /** The claims of an access token as they are written. Claims without a value are left out. */
@@ -27,6 +28,7 @@ export interface WrittenClaims {
   aud: string;
   sub: string;
   jti: string;
+  sid: string;
   iat: number;
   nbf: number;
   exp: number;
@@ -53,6 +55,7 @@ export function accessTokenClaimsOf(grant: AccessGrant, issuer: string, audience
     aud: audience,
     sub: identity.subject,
     jti: grant.tokenId,
+    sid: grant.sessionId,
     iat,
     nbf: iat,
     exp: iat + ACCESS_TOKEN_LIFETIME_SECONDS,
@@ -102,6 +105,8 @@ const refreshTokenClaims = z.object({
   aud: z.string(),
   sub: z.string().min(1),
   jti: z.uuid(),
+  /** Absent in tokens from before there were sessions; it is in their row. */
+  sid: z.guid().optional(),
   iat: z.int(),
   exp: z.int(),
   client_id: z.string(),
@@ -112,8 +117,8 @@ export type RefreshTokenClaims = z.output<typeof refreshTokenClaims>;
 
 /** The refresh token for these claims. Deterministic, so that a retry can be given the very same token again. */
 export function signRefreshToken(key: SigningKey, claims: RefreshTokenClaims): string {
-  const { iss, aud, sub, jti, iat, exp, client_id } = claims;
-  return signCompact(key, JSON.stringify({ iss, aud, sub, jti, iat, exp, client_id }));
+  const { iss, aud, sub, jti, sid, iat, exp, client_id } = claims;
+  return signCompact(key, JSON.stringify({ iss, aud, sub, jti, sid, iat, exp, client_id }));
 }
 
 /** The claims of a refresh token that this service signed, whatever its age. Null for anything else.
@@ -143,6 +148,11 @@ export function readRefreshToken(
 /** True once a refresh token has passed its `exp` by more than the clock tolerance of 30 s. */
 export function isRefreshTokenExpired(claims: RefreshTokenClaims, now: Date): boolean {
   return now.getTime() / 1_000 > claims.exp + CLOCK_TOLERANCE_SECONDS;
+}
+
+/** True for a refresh token that its session's greatest age has cut short. */
+export function isCutBySession({ iat, exp }: RefreshTokenClaims): boolean {
+  return exp - iat < REFRESH_TOKEN_LIFETIME_SECONDS;
 }
 
 /** Whole seconds since 1970, rounded down. */

@@ -49,6 +49,8 @@ interface Grant {
   authTime: Date | null;
   /** The `jti` of the access token. */
   tokenId: string;
+  /** The session that the tokens belong to: of the token that is exchanged, else a new one. */
+  sessionId: string;
   /** What the access token will be signed with. */
   key: SigningKey;
 }
@@ -90,7 +92,7 @@ export class TokenIssuer {
    *  @throws {TokenRejected} AuthenticationFailed or InvalidGrant
    *  @throws {TokenRateExceeded} when the application has had as many tokens as it may */
   async issue(signIn: SignIn): Promise<TokenResponse> {
-    return this.begin(await this.grant(signIn), null);
+    return this.begin(await this.grant(signIn, null), null);
   }
 
   /** Tokens for a token: never for more personas than it grants, and the sign-in stays as old as it is.
@@ -102,15 +104,16 @@ export class TokenIssuer {
       const { authTime, personaLimit } = session;
       const personas: PersonaRequest = { kind: 'within', personas: personaLimit };
       const signIn: SignIn = { flow: 'refresh', application, resolution, personas, authTime };
-      return this.rotate(await this.grant(signIn, hmacSigning), session);
+      return this.rotate(await this.grant(signIn, session.familyId, hmacSigning), session);
     }
     const { authTime, ...caller } = renewal.accessTokenOf;
     const personas: PersonaRequest = { kind: 'within', personas: caller.personas };
-    const grant = await this.grant({ flow: 'bearer', application, resolution, personas, authTime });
+    const signIn: SignIn = { flow: 'bearer', application, resolution, personas, authTime };
+    const grant = await this.grant(signIn, caller.sessionId);
     return this.begin(grant, caller);
   }
 
-  private async grant(signIn: SignIn, hmacSigning?: boolean): Promise<Grant> {
+  private async grant(signIn: SignIn, session: string | null, hmacSigning?: boolean): Promise<Grant> {
     const { flow, application, resolution, authTime = null } = signIn;
     const subject = resolution.outcome === 'resolved' ? resolution.identity.subject : null;
     const applicationKey = application?.applicationKey ?? null;
@@ -122,26 +125,30 @@ export class TokenIssuer {
     const personas = grantPersonas(identity, signIn.personas, application);
     // Before anything is written: without a key nothing may be used up.
     const key = this.signer.accessTokenKey(hmacSigning);
-    return { flow, application, identity, personas, authTime, tokenId: randomUUID(), key };
+    const [tokenId, sessionId] = [randomUUID(), session ?? randomUUID()];
+    return { flow, application, identity, personas, authTime, tokenId, sessionId, key };
   }
 
   /** @param presented the access token that is exchanged */
   private async begin(grant: Grant, presented: PresentedToken | null): Promise<TokenResponse> {
-    const family = newFamily(grant);
+    const family = newFamily(grant, this.sessions.policy.maxAgeSeconds);
     const { identity } = grant;
-    const issue = await this.repository.beginIssue({ identity, presented, family, audit: auditOf(grant) });
+    const applicationKey = grant.application?.applicationKey ?? null;
+    const issue = await this.repository.beginIssue({
+      ...{ identity, applicationKey, presented, family, audit: auditOf(grant) },
+    });
     if (issue.presentedRevoked)
       throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
-    const { issuedAt } = issue;
-    if (family === null) return this.respond(grant, issuedAt, null);
-    const { tokenId: jti, subject, applicationKey: clientId } = family;
-    return this.respond(grant, issuedAt, { jti, subject, clientId, issuedAt });
+    const { issuedAt, refreshExpiresAt: expiresAt } = issue;
+    if (family === null || expiresAt === null) return this.respond(grant, issuedAt, null);
+    const { tokenId: jti, subject, applicationKey: clientId, familyId: sessionId } = family;
+    return this.respond(grant, issuedAt, { jti, subject, clientId, sessionId, issuedAt, expiresAt });
   }
 
   private async rotate(grant: Grant, session: RefreshSession): Promise<TokenResponse> {
     const { issuedAt, refreshToken } = await this.sessions.renew(session, grant.identity, auditOf(grant));
-    const { subject, applicationKey: clientId } = session;
-    return this.respond(grant, issuedAt, { ...refreshToken, subject, clientId });
+    const { subject, applicationKey: clientId, familyId: sessionId } = session;
+    return this.respond(grant, issuedAt, { ...refreshToken, subject, clientId, sessionId });
   }
 
   private respond(grant: Grant, issuedAt: Date, refreshToken: RefreshTokenToSign | null): TokenResponse {
@@ -158,10 +165,11 @@ export class TokenIssuer {
 }
 
 /** Null: the application may not have a refresh token. */
-function newFamily({ flow, application, identity, personas, authTime }: Grant): NewRefreshFamily | null {
+function newFamily(grant: Grant, maxAgeSeconds: number): NewRefreshFamily | null {
+  const { flow, application, identity, personas, authTime } = grant;
   if (application?.allowRefresh !== true) return null;
   return {
-    familyId: randomUUID(),
+    familyId: grant.sessionId,
     tokenId: randomUUID(),
     subject: identity.subject,
     applicationKey: application.applicationKey,
@@ -169,6 +177,7 @@ function newFamily({ flow, application, identity, personas, authTime }: Grant): 
     personaLimit: personas,
     authTime,
     lifetimeSeconds: REFRESH_TOKEN_LIFETIME_SECONDS,
+    maxAgeSeconds,
   };
 }
 

@@ -9,11 +9,11 @@ import { SIGNATURE_CHARACTERS, signCompact, signingKey } from '../keys/compact-j
 import type { SigningKey } from '../keys/compact-jws';
 import { SigningKeys } from '../keys/signing-keys.service';
 import {
-  REFRESH_TOKEN_LIFETIME_SECONDS,
   REFRESH_TOKEN_TYP,
   accessTokenClaimsOf,
   epochSecond,
   fitClaims,
+  isCutBySession,
   isRefreshTokenExpired,
   readRefreshToken,
   signRefreshToken,
@@ -26,7 +26,9 @@ export interface RefreshTokenToSign {
   jti: string;
   subject: string;
   clientId: string;
+  sessionId: string;
   issuedAt: Date;
+  expiresAt: Date;
 }
 
 /** Turns decided grants into signed tokens, and reads refresh tokens back. */
@@ -65,24 +67,31 @@ export class TokenSigner {
   }
 
   signRefreshToken(token: RefreshTokenToSign): string {
-    const iat = epochSecond(token.issuedAt);
     return signRefreshToken(this.refreshKeys[0], {
       iss: this.config.TOKEN_ISSUER,
       aud: this.config.TOKEN_ISSUER,
       sub: token.subject,
       jti: token.jti,
-      iat,
-      exp: iat + REFRESH_TOKEN_LIFETIME_SECONDS,
+      sid: token.sessionId,
+      iat: epochSecond(token.issuedAt),
+      exp: epochSecond(token.expiresAt),
       client_id: token.clientId,
     });
   }
 
-  /** @throws {TokenRejected} RefreshTokenIsNotValid for anything but an unexpired refresh token of ours */
+  /** @throws {TokenRejected} RefreshTokenIsNotValid for anything but an unexpired refresh token of ours; RefreshThresholdExceeded for one
+   *  that expired with its session */
   readRefreshToken(token: string): RefreshTokenClaims {
     const claims = readRefreshToken(token, this.refreshKeys, this.config.TOKEN_ISSUER);
     if (claims !== null && !isRefreshTokenExpired(claims, this.clock.now())) return claims;
+    if (claims !== null && isCutBySession(claims)) throw sessionTooOld();
     throw new TokenRejected(TokenRejectionReason.RefreshTokenIsNotValid, 'The refresh token is not valid.', {
       privateDetail: claims === null ? 'not ours' : 'expired',
     });
   }
+}
+
+function sessionTooOld(): TokenRejected {
+  const detail = 'The sign-in is too long ago; sign in again.';
+  return new TokenRejected(TokenRejectionReason.RefreshThresholdExceeded, detail);
 }

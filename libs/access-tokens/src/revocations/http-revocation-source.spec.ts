@@ -37,7 +37,7 @@ describe('httpRevocationSource', () => {
     expect(await readAll({ fetch, pageSize: 500 })).toEqual([entry('a')]);
     const [address, init] = asked[0] as [URL, RequestInit];
     expect(address.href).toBe(
-      'http://auth.test/auth/revocations?minDate=2026-03-01T12%3A00%3A00.000Z&limit=500',
+      'http://auth.test/auth/revocations?minDate=2026-03-01T12%3A00%3A00.000Z&domains=all&limit=500',
     );
     expect(init.headers).toMatchObject({ authorization: 'Bearer service-token' });
     expect(init.redirect).toBe('error');

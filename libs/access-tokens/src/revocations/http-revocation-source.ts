@@ -46,6 +46,7 @@ async function* readPages(
 function firstPage({ authServiceUrl, pageSize = 10_000 }: HttpRevocationSourceOptions, since: Date): URL {
   const address = authServiceAddress(authServiceUrl, 'auth/revocations');
   address.searchParams.set('minDate', since.toISOString());
+  address.searchParams.set('domains', 'all');
   address.searchParams.set('limit', String(pageSize));
   return address;
 }

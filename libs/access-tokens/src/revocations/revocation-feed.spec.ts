@@ -60,6 +60,25 @@ describe('RevocationFeed', () => {
     ]);
   });
 
+  it('does not read a burst again and again: the overlap counts from what has passed since the newest', async () => {
+    const { feed, clock, list, asked } = testFeed({ overlapMs: 30_000 });
+    list.push(revoked('a', 40));
+    await feed.refresh();
+    clock.advance(20_000);
+    await feed.refresh();
+    clock.advance(10_000);
+    await feed.refresh();
+    clock.advance(600_000);
+    await feed.refresh();
+    // Never past the newest: a clock that is set back dates the next one hardly later.
+    expect(asked.slice(1)).toEqual([new Date(at(30)), new Date(at(40)), new Date(at(40))]);
+    list.push(revoked('b', 41));
+    await feed.refresh();
+    await feed.refresh();
+    expect(asked.at(-1)).toEqual(new Date(at(11)));
+    expect(feed.isRevoked(tokenOf('b'))).toBe(true);
+  });
+
   it('applies answers that come in pages', async () => {
     async function* pages(): AsyncGenerator<Revocation[]> {
       yield [revoked('a')];

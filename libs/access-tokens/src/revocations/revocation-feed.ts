@@ -14,7 +14,7 @@ export interface RevocationFeedOptions {
    *  auth-service or a failover of its database, during which nobody can set a revocation either; short enough to bound what a validator
    *  cut off from a working auth-service lets through. */
   maxAgeMs?: number;
-  /** How far before the newest known revocation each poll starts again. A revocation carries its transaction's start, so it can become
+  /** How far back each poll starts again. A revocation carries its transaction's start, so it can become
    *  visible after younger ones; the overlap has to exceed the longest write transaction. Default 30 s. */
   overlapMs?: number;
   /** How long one poll may take before it counts as failed. Default 60 s: the first one may bring a million entries. */
@@ -34,6 +34,8 @@ export class RevocationFeed implements RevocationCheck {
   private readonly clock: Clock;
   private readonly stopping = new AbortController();
   private newestMs = 0;
+  /** When the newest revocation was seen first, by the monotonic clock. */
+  private newestSeenAtMs = 0;
   private loadedAtMs: number | null = null;
   private failing = false;
   private polling: Promise<void> | null = null;
@@ -119,14 +121,22 @@ export class RevocationFeed implements RevocationCheck {
   }
 
   private async load(): Promise<void> {
-    const since = new Date(Math.max(0, this.newestMs - this.settings.overlapMs));
     const signal = AbortSignal.any([this.stopping.signal, AbortSignal.timeout(this.settings.pollTimeoutMs)]);
     let newestMs = this.newestMs;
-    const changes = this.settings.source.changesSince(since, signal);
+    const changes = this.settings.source.changesSince(this.windowStart(), signal);
     for await (const page of Symbol.asyncIterator in changes ? changes : [changes]) {
       for (const entry of page) newestMs = Math.max(newestMs, this.add(entry));
     }
+    if (newestMs === this.newestMs) return;
     this.newestMs = newestMs;
+    this.newestSeenAtMs = this.clock.monotonicMs();
+  }
+
+  /** By the clock that dates revocations it is now at least the newest one's date and what has passed since that was seen. The overlap
+   *  counts back from there, so that a burst is not read again and again when nothing follows it. */
+  private windowStart(): Date {
+    const quietMs = this.clock.monotonicMs() - this.newestSeenAtMs;
+    return new Date(Math.max(0, this.newestMs - Math.max(0, this.settings.overlapMs - quietMs)));
   }
 
   private add(entry: Revocation): number {

@@ -40,6 +40,29 @@ describe('RevocationIndex', () => {
     },
   );
 
+  it.each([
+    ['sub', 'sub', 'personid:1001', 'personid:1002'],
+    ['sub', 'sub', 'userid:1001', 'personid:1001'],
+    ['sub', 'sub', 'technician:815:Jörg Müller', 'technician:815:Jörg'],
+    ['client_id', 'clientId', 'demo-backend', 'demo'],
+  ] as const)("refuses the %s's tokens likewise, by %s %s", (domain, claim, revoked, other) => {
+    const index = indexOf([domain, revoked]);
+    expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND, [claim]: revoked })).toBe(true);
+    expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND + 1, [claim]: revoked })).toBe(false);
+    expect(index.isRevoked({ jti: 'a', iat: 0, [claim]: other })).toBe(false);
+    expect(index.isRevoked({ jti: 'a', iat: 0, personId: 1001, userId: 1001 })).toBe(false);
+    expect(index.size).toBe(1);
+  });
+
+  it('refuses every token of a session, whenever it was issued, and keeps sessions apart from token ids', () => {
+    const [sid, jti] = [randomUUID(), randomUUID()];
+    const index = indexOf(['sid', sid], ['jti', jti]);
+    expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND + 99_999, sid })).toBe(true);
+    expect(index.isRevoked({ jti: sid, iat: 0, sid: jti })).toBe(false);
+    expect(index.isRevoked({ jti: 'a', iat: 0, sid: randomUUID() })).toBe(false);
+    expect(index.isRevoked({ jti: 'a', iat: 0, sid: null })).toBe(false);
+  });
+
   it('reads the offset of a revocation date', () => {
     const index = indexOf(['svc-personid', '1', '2026-03-01T14:00:00.123456+02:00']);
     expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND, personId: 1 })).toBe(true);

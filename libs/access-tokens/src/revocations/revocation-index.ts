@@ -1,14 +1,14 @@
 import { hash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 
-/** What a revocation may name: one token, every token of a person, or every token of an internal user. */
-const REVOCATION_DOMAINS = ['jti', 'svc-personid', 'internal-legacy'] as const;
+/** What a revocation may name: one token, or every token of a session, a person, an internal user, a subject or an application. */
+const REVOCATION_DOMAINS = ['jti', 'sid', 'svc-personid', 'internal-legacy', 'sub', 'client_id'] as const;
 export type RevocationDomain = (typeof REVOCATION_DOMAINS)[number];
 
 /** One revocation as GET /auth/revocations lists it. Source: authentication spec, Revocation. */
 export const revocation = z.object({
   domain: z.enum(REVOCATION_DOMAINS),
-  /** A token's `jti`, or a person or user identifier in canonical decimals. */
+  /** The value of the claim that it is about; persons and users in canonical decimals. */
   identifier: z.string().min(1).max(1_000),
   /** ISO 8601 date-time with offset. */
   revocationDate: z.iso.datetime({ offset: true }),
@@ -32,6 +32,9 @@ export interface RevocableToken {
   iat: number;
   personId?: number | null | undefined;
   userId?: number | null | undefined;
+  sid?: string | null | undefined;
+  sub?: string | null | undefined;
+  clientId?: string | null | undefined;
 }
 
 /** Four 32-bit words. */
@@ -150,57 +153,89 @@ function filterBits(hash: number): number {
 }
 
 const USER_DOMAIN = { 'svc-personid': 1, 'internal-legacy': 2 } as const;
+const SUBJECT_DOMAIN = { personid: 3, userid: 4 } as const;
+const NUMBERED_SUBJECT = /^(personid|userid):([1-9]\d{0,15})$/;
 const CANONICAL_DECIMAL = /^(?:0|[1-9]\d{0,15})$/;
 const LATEST_SECOND = 0xffff_ffff;
 
 /**
  * Which tokens are revoked, from any number of revocations in any order. About 44 MB per million.
- * - `jti`: the token with that identifier.
- * - `svc-personid`, `internal-legacy`: the person's or user's tokens issued in or before the revocation's second. A later
- *   one counts again: it was issued after a fresh login. Source: docs/spec-gaps.md.
+ * - `jti`, `sid`: the token with that identifier, and every token of that session.
+ * - `svc-personid`, `internal-legacy`, `sub`, `client_id`: the tokens of the person, user, subject or application that were issued in or
+ *   before the revocation's second. A later one counts again: it was issued after a fresh login. Source: docs/spec-gaps.md.
  */
 export class RevocationIndex {
   private readonly tokens = new CompactInstants();
+  private readonly sessions = new CompactInstants();
+  /** Persons, users and subjects. */
   private readonly users = new CompactInstants();
+  /** Few: there are no more than applications, and only administrators revoke them. */
+  private readonly clients = new Map<string, number>();
+  /** Whether to look for subjects without a number, whose key is a digest. */
+  private hasNamedSubjects = false;
   /** Keeps digests of odd identifiers apart from UUIDs that somebody chose to equal them. */
   private readonly salt = randomBytes(16).toString('hex');
   private readonly key: Key128 = new Uint32Array(4);
 
   get size(): number {
-    return this.tokens.size + this.users.size;
+    return this.tokens.size + this.sessions.size + this.users.size + this.clients.size;
   }
 
-  /** Bytes held. */
+  /** Bytes held by the tables. */
   get byteLength(): number {
-    return this.tokens.byteLength + this.users.byteLength;
+    return this.tokens.byteLength + this.sessions.byteLength + this.users.byteLength;
   }
 
   add({ domain, identifier, revocationDate }: Revocation): void {
     const second = clampSecond(Date.parse(revocationDate));
-    if (domain === 'jti') {
-      this.tokens.raise(this.tokenKey(identifier), second);
-      return;
+    switch (domain) {
+      case 'jti':
+        this.tokens.raise(this.textKey(identifier), second);
+        return;
+      case 'sid':
+        this.sessions.raise(this.textKey(identifier), second);
+        return;
+      case 'client_id':
+        this.clients.set(identifier, Math.max(second, this.clients.get(identifier) ?? 0));
+        return;
+      case 'sub':
+        this.hasNamedSubjects ||= !NUMBERED_SUBJECT.test(identifier);
+        this.users.raise(this.subjectKey(identifier), second);
+        return;
+      case 'svc-personid':
+      case 'internal-legacy':
+        // Identifiers are canonical decimals; no token can carry any other, so there is nothing to match.
+        if (!CANONICAL_DECIMAL.test(identifier)) return;
+        this.users.raise(this.userKey(USER_DOMAIN[domain], Number(identifier)), second);
     }
-    // Identifiers are canonical decimals; no token can carry any other, so there is nothing to match.
-    if (!CANONICAL_DECIMAL.test(identifier)) return;
-    this.users.raise(this.userKey(USER_DOMAIN[domain], Number(identifier)), second);
   }
 
-  isRevoked({ jti, iat, personId, userId }: RevocableToken): boolean {
+  isRevoked({ jti, iat, personId, userId, sid, sub, clientId }: RevocableToken): boolean {
     return (
-      this.tokens.get(this.tokenKey(jti)) !== 0 ||
-      this.isUserRevoked(USER_DOMAIN['svc-personid'], personId, iat) ||
-      this.isUserRevoked(USER_DOMAIN['internal-legacy'], userId, iat)
+      this.tokens.get(this.textKey(jti)) !== 0 ||
+      (isPresent(sid) && this.sessions.get(this.textKey(sid)) !== 0) ||
+      (isPresent(personId) &&
+        covers(iat, this.users.get(this.userKey(USER_DOMAIN['svc-personid'], personId)))) ||
+      (isPresent(userId) &&
+        covers(iat, this.users.get(this.userKey(USER_DOMAIN['internal-legacy'], userId)))) ||
+      (isPresent(sub) && covers(iat, this.subjectRevokedAt(sub))) ||
+      (isPresent(clientId) && covers(iat, this.clients.get(clientId) ?? 0))
     );
   }
 
-  private isUserRevoked(domain: number, id: number | null | undefined, iat: number): boolean {
-    if (id === null || id === undefined) return false;
-    const revokedAt = this.users.get(this.userKey(domain, id));
-    return revokedAt !== 0 && iat <= revokedAt;
+  /** 0: never. */
+  private subjectRevokedAt(subject: string): number {
+    if (!this.hasNamedSubjects && !NUMBERED_SUBJECT.test(subject)) return 0;
+    return this.users.get(this.subjectKey(subject));
   }
 
-  private tokenKey(identifier: string): Key128 {
+  private subjectKey(subject: string): Key128 {
+    const [, kind, id] = NUMBERED_SUBJECT.exec(subject) ?? [];
+    if (kind === undefined) return this.textKey(subject);
+    return this.userKey(SUBJECT_DOMAIN[kind as keyof typeof SUBJECT_DOMAIN], Number(id));
+  }
+
+  private textKey(identifier: string): Key128 {
     if (!readUuid(identifier, this.key)) {
       const digest = hash('sha256', this.salt + identifier, 'buffer');
       for (let word = 0; word < 4; word += 1) this.key[word] = digest.readUInt32LE(word * 4);
@@ -215,6 +250,15 @@ export class RevocationIndex {
     this.key[3] = 0;
     return this.key;
   }
+}
+
+/** True when a revocation, 0 for none, covers a token issued at `iat`. */
+function covers(iat: number, revokedAt: number): boolean {
+  return revokedAt !== 0 && iat <= revokedAt;
+}
+
+function isPresent<T>(value: T | null | undefined): value is T {
+  return value !== null && value !== undefined;
 }
 
 function clampSecond(milliseconds: number): number {

@@ -29,6 +29,7 @@ describe('AccessTokenVerifier', () => {
       token: text,
       subject: 'personid:1001',
       tokenId: CLAIMS.jti,
+      sessionId: CLAIMS.sid,
       issuedAt: new Date(CLAIMS.iat * 1_000),
       expiresAt: new Date(CLAIMS.exp * 1_000),
       authTime: new Date(CLAIMS.auth_time * 1_000),

@@ -131,7 +131,8 @@ export class AccessTokenVerifier {
   complete(prepared: PreparedToken): Caller {
     this.checkClaims(prepared);
     const claims = readClaims(prepared);
-    const revocable = { jti: claims.jti, iat: claims.iat, personId: claims.personId, userId: claims.userId };
+    const { jti, iat, personId, userId, sid, sub, client_id: clientId } = claims;
+    const revocable = { jti, iat, personId, userId, sid, sub, clientId };
     this.refuseRevoked(revocable);
     const caller = callerFromClaims(prepared.parsed.text, claims);
     this.remember(prepared, claims, { caller, revocable });

@@ -57,6 +57,11 @@ export const accessTokenClaims = registeredClaims
   .extend({
     ...identityClaims,
     auth_time: instantSeconds,
+    /** The session: one for each sign-in, kept by every token that descends from it. */
+    sid: z
+      .guid()
+      .nullish()
+      .transform((value) => value ?? null),
     identityType: z.enum(IDENTITY_TYPES),
     personas,
   })
@@ -73,6 +78,8 @@ export const legacyTokenClaims = registeredClaims
   })
   .transform((claims): AccessTokenClaims => ({
     ...claims,
+    // What another issuer calls its sessions is nothing to us.
+    sid: null,
     auth_time: claims.auth_time ?? claims.iat,
     identityType: claims.identityType ?? (claims.personId === null ? 'internal-legacy' : 'svc-personid'),
   }))
@@ -85,6 +92,8 @@ export interface Caller {
   /** `personid:<n>`, `userid:<n>` or `technician:<provider>:<name>`. */
   readonly subject: string;
   readonly tokenId: string;
+  /** The session that the token belongs to (claim `sid`); null for tokens from before there were sessions. */
+  readonly sessionId: string | null;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
   /** When the person last proved who they are; kept when tokens are exchanged or refreshed. */
@@ -112,6 +121,7 @@ export function callerFromClaims(token: string, claims: AccessTokenClaims): Call
     token,
     subject: claims.sub,
     tokenId: claims.jti,
+    sessionId: claims.sid,
     issuedAt: instant(claims.iat),
     expiresAt: instant(claims.exp),
     authTime: instant(claims.auth_time),

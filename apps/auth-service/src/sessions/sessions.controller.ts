@@ -1,0 +1,157 @@
+import { Controller, Delete, Get, Header, HttpCode, Inject, Param, Post, Query, Req } from '@nestjs/common';
+import { CurrentCaller, isInternalAdministrator } from '@platform/access-tokens';
+import type { Caller } from '@platform/access-tokens';
+import {
+  ApiNoContentResponse,
+  ApiOkResponse,
+  ApiOperation,
+  ApiParam,
+  ApiTags,
+  PagedQuery,
+  ProblemResponse,
+  RESPONSE_HEADERS,
+} from '@platform/open-api';
+import { SignedCursor, problems } from '@platform/service-defaults';
+import type { FastifyRequest } from 'fastify';
+import { TokenAuditService } from '../audit/token-audit.service';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
+import { isUuid } from '../revocations/revocation';
+import type { RevocationKey } from '../revocations/revocation';
+import { RevocationsService } from '../revocations/revocations.service';
+import {
+  BAD_OWNER,
+  SESSION_PAGE,
+  SID,
+  SessionListQueryDto,
+  SessionPageDto,
+  ownerInQuery,
+} from './sessions.dto';
+import { SessionsRepository } from './sessions.repository';
+import type { SessionOwner, SessionPosition, SessionRow } from './sessions.repository';
+
+const NOT_YOURS = 'Only internal administrators may list the sessions of others.';
+const NOT_FOUND = 'There is no such session of yours.';
+
+/** What has signed in and can be refreshed, and ending it. Additive to the specification. */
+@Controller('auth')
+@ApiTags('Sessions')
+export class SessionsController {
+  private readonly cursors: SignedCursor;
+
+  constructor(
+    private readonly sessions: SessionsRepository,
+    private readonly revocations: RevocationsService,
+    private readonly audit: TokenAuditService,
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+  ) {
+    this.cursors = new SignedCursor(config.CURSOR_HMAC_KEY);
+  }
+
+  @Post('logout')
+  @ApiOperation({
+    operationId: 'logOut',
+    summary: 'End the session of the token sent',
+    description:
+      'Every service refuses its access and refresh tokens within two seconds, those of bearer exchanges included. No body.',
+  })
+  @ApiNoContentResponse({ description: 'Ended.' })
+  @HttpCode(204)
+  async logOut(@CurrentCaller() caller: Caller, @Req() request: FastifyRequest): Promise<void> {
+    const { sessionId, tokenId } = caller;
+    // A token from before there were sessions stands alone.
+    const own: RevocationKey =
+      sessionId === null ? { domain: 'jti', identifier: tokenId } : { domain: 'sid', identifier: sessionId };
+    await this.end(own, caller, request);
+  }
+
+  @Get('sessions')
+  @ApiOperation({
+    operationId: 'listSessions',
+    summary: 'List the sessions of the caller, newest first',
+    description:
+      'Sessions that can still be refreshed; those without a refresh token are not listed. Internal administrators can ask for others.',
+  })
+  @PagedQuery()
+  @ApiOkResponse({
+    description: 'One page.',
+    type: SessionPageDto.Output,
+    examples: { one: { summary: 'One session', value: SESSION_PAGE } },
+    headers: RESPONSE_HEADERS.noStore,
+  })
+  @ProblemResponse(400, 'A query parameter is not valid; `errors` tells which.', {
+    owner: {
+      ...{
+        summary: 'Half an owner',
+        detail: 'The request is not valid.',
+        errors: { identifier: [BAD_OWNER] },
+      },
+      instance: '/auth/sessions',
+    },
+  })
+  @ProblemResponse(403, 'Somebody else’s sessions.', {
+    others: { summary: 'Not an administrator', detail: NOT_YOURS, instance: '/auth/sessions' },
+  })
+  @Header('Cache-Control', 'no-store')
+  async list(@Query() query: SessionListQueryDto, @CurrentCaller() caller: Caller): Promise<SessionPageDto> {
+    const owner = ownerFor(caller, query);
+    const { pageKey, pageSize } = query;
+    const list = `sessions of ${JSON.stringify(owner)}`;
+    const after = pageKey === undefined ? undefined : position(this.cursors.decode(list, pageKey));
+    const rows = await this.sessions.list(owner, this.config.REFRESH_MAX_AGE, pageSize + 1, after);
+    const page = rows.slice(0, pageSize);
+    const last = rows.length > pageSize ? page.at(-1) : undefined;
+    const nextPageKey = last === undefined ? null : this.cursors.encode(list, [last.position, last.sid]);
+    return { sessions: page.map((row) => sessionBody(row, caller)), nextPageKey };
+  }
+
+  @Delete('sessions/:sid')
+  @ApiOperation({
+    operationId: 'endSession',
+    summary: 'End a session',
+    description: 'One’s own, or as internal administrator any. As logging out of it.',
+  })
+  @ApiParam({ name: 'sid', description: 'Claim `sid`, as listed.', example: SID })
+  @ApiNoContentResponse({ description: 'Ended, or ended before.' })
+  @ProblemResponse(404, 'No session, or somebody else’s.', {
+    none: { summary: 'Not yours', detail: NOT_FOUND, instance: `/auth/sessions/${SID}` },
+  })
+  @HttpCode(204)
+  async endSession(
+    @Param('sid') sid: string,
+    @CurrentCaller() caller: Caller,
+    @Req() request: FastifyRequest,
+  ): Promise<void> {
+    const ended = isUuid(sid) && (await this.end({ domain: 'sid', identifier: sid }, caller, request));
+    if (!ended) throw problems.notFound(NOT_FOUND);
+  }
+
+  private end(key: RevocationKey, caller: Caller, request: FastifyRequest): Promise<boolean> {
+    return this.revocations.revoke(key, caller, {
+      address: this.audit.addressOf(request),
+      traceId: request.id,
+    });
+  }
+}
+
+/** @throws {ProblemException} 400 for half an owner, 403 when the caller may not ask for others */
+function ownerFor(caller: Caller, query: SessionListQueryDto): SessionOwner {
+  const asked = ownerInQuery(query);
+  if (asked === undefined)
+    throw problems.badRequest('The request is not valid.', { identifier: [BAD_OWNER] });
+  if (asked !== null && !isInternalAdministrator(caller)) throw problems.forbidden(NOT_YOURS);
+  return asked ?? { subject: caller.subject };
+}
+
+function position([at, sid]: unknown[]): SessionPosition {
+  return { position: String(at), sid: String(sid) };
+}
+
+function sessionBody(row: SessionRow, { sessionId }: Caller): SessionPageDto['sessions'][number] {
+  const { sid, flow, applicationKey, createdAt, lastUsedAt, expiresAt } = row;
+  const [created, used, expires] = [createdAt, lastUsedAt, expiresAt].map((instant) => instant.toISOString());
+  return {
+    ...{ sid, flow, applicationKey, createdAt: created!, lastUsedAt: used!, expiresAt: expires! },
+    current: sid === sessionId,
+  };
+}

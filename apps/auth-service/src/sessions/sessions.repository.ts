@@ -1,0 +1,69 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { newestRevocation } from '../revocations/revocations.repository';
+import { RefreshFamily } from '../token/refresh-session.entity';
+
+/** Whose sessions: a subject's, or an internal user's, whatever subject their tokens name. */
+export type SessionOwner = { subject: string } | { userId: number };
+
+/** A session as it is listed. */
+export interface SessionRow {
+  sid: string;
+  subject: string;
+  flow: string;
+  applicationKey: string;
+  createdAt: Date;
+  lastUsedAt: Date;
+  expiresAt: Date;
+  /** `createdAt` to the microsecond. */
+  position: string;
+}
+
+/** Where a page of the list ended. */
+export type SessionPosition = Pick<SessionRow, 'position' | 'sid'>;
+
+// By hand: what a session can still do is in its tokens and the revocations, looked up session by session. It lives while one unused token of it
+// does.
+const list = (owner: string): string => `
+  SELECT f.family_id AS sid, f.subject, f.flow, f.application_key AS "applicationKey", f.created_at AS "createdAt",
+    unused.issued_at AS "lastUsedAt", least(unused.expires_at, ends_at) AS "expiresAt", f.created_at::text AS position
+  FROM auth.refresh_family f
+  CROSS JOIN LATERAL (SELECT f.auth_time + $2 * interval '1 second' AS ends_at) AS age
+  CROSS JOIN LATERAL (${newestRevocation('f.person_id::text', 'f.user_id::text', 'f.subject', 'f.application_key')}) AS revoked
+  CROSS JOIN LATERAL (
+    SELECT max(issued_at) AS issued_at, max(expires_at) AS expires_at FROM auth.refresh_token t
+    WHERE t.family_id = f.family_id AND rotated_at IS NULL
+      AND (revoked.at IS NULL OR date_trunc('second', issued_at) > date_trunc('second', revoked.at))
+  ) AS unused
+  WHERE ${owner} = $1 AND f.revoked_at IS NULL AND unused.expires_at > now() AND ends_at > now()
+    AND (f.created_at, f.family_id) < ($3::timestamptz, $4::uuid)
+  ORDER BY f.created_at DESC, f.family_id DESC LIMIT $5`;
+
+const OF_SUBJECT = list('f.subject');
+const OF_USER = list('f.user_id');
+
+const BEFORE_ALL: SessionPosition = { position: 'infinity', sid: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+
+/** The sessions that have refresh tokens, for those who look at them; the hot statements are in `RefreshSessionsRepository`. */
+@Injectable()
+export class SessionsRepository {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** The sessions that can still be refreshed, newest first.
+   *  @param maxAgeSeconds from a sign-in to the end of its session at the latest */
+  list(
+    owner: SessionOwner,
+    maxAgeSeconds: number,
+    limit: number,
+    { position, sid }: SessionPosition = BEFORE_ALL,
+  ): Promise<SessionRow[]> {
+    const [statement, id] = 'subject' in owner ? [OF_SUBJECT, owner.subject] : [OF_USER, owner.userId];
+    return this.dataSource.query(statement, [id, maxAgeSeconds, position, sid, limit]);
+  }
+
+  /** True for a session of this subject, also one that has ended. */
+  isOf(sid: string, subject: string): Promise<boolean> {
+    return this.dataSource.getRepository(RefreshFamily).existsBy({ familyId: sid, subject });
+  }
+}
