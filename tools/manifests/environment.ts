@@ -222,7 +222,7 @@ export function sampleSecret(name: string): string {
   const key = Buffer.from(name.padEnd(32, '.').slice(0, 32)).toString('base64url');
   if (name.endsWith('DATABASE_URL')) return 'postgres://role:password@postgresql:5432/database';
   if (name.startsWith('RABBITMQ_') && name.endsWith('_URL')) return 'amqps://user:password@rabbitmq:5671';
-  if (name.endsWith('_PREVIOUS_HMAC_KEYS')) return `before:${key}`;
+  if (name.endsWith('_KEYS')) return `before:${key}`;
   if (name === 'LEGACY_ISSUERS')
     return JSON.stringify([{ issuer: 'old', audience: 'old', keys: [{ secret: key }] }]);
   return key;

@@ -20,6 +20,8 @@ import type { AuthConfig } from './config';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { IdentityModule } from './identity/identity.module';
 import { JwksController } from './keys/jwks.controller';
+import { secretBoxOf } from './keys/sealing-keys';
+import { SecretBox } from './keys/secret-box';
 import { SigningKeysRepository } from './keys/signing-keys.repository';
 import { SigningKeys } from './keys/signing-keys.service';
 import { AUTH_SCHEMA, SCHEMAS } from './migrations/schemas';
@@ -45,11 +47,14 @@ class CoreModule {
       TokenAuditRepository,
       TokenAuditService,
     ];
-    const configuration = { provide: AUTH_CONFIG, useValue: config };
+    const configuration = [
+      { provide: AUTH_CONFIG, useValue: config },
+      { provide: SecretBox, useFactory: () => secretBoxOf(config) },
+    ];
     return {
       module: CoreModule,
-      providers: [configuration, SigningKeysRepository, ...exported],
-      exports: [configuration, ...exported],
+      providers: [...configuration, SigningKeysRepository, ...exported],
+      exports: [...configuration, ...exported],
     };
   }
 }

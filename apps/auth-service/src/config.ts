@@ -4,6 +4,7 @@ import type { HmacKey, TokenConfig } from '@platform/access-tokens';
 import { flag, secret, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
 import { trustedProxies } from './audit/client-address';
+import { checkSealingKeys, sealingKeyShape } from './keys/sealing-keys';
 
 const headerName = z
   .string()
@@ -89,8 +90,7 @@ export const authConfigSchema = z
     REFRESH_TOKEN_HMAC_KEY_ID: keyId,
     /** Further keys that verify refresh tokens but never sign them. */
     REFRESH_TOKEN_PREVIOUS_HMAC_KEYS: hmacKeyList().default([]),
-    /** AES-256-GCM key for application secrets and private signing keys. */
-    SECRET_ENCRYPTION_KEY: secret({ minBytes: 32 }),
+    ...sealingKeyShape,
     /** Seals the cursors of the revocation list. */
     CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
     /** Each identity store may live elsewhere; by default all are schemas in the service's own database. */
@@ -145,10 +145,7 @@ export const authConfigSchema = z
     /** Logins that may wait for a hash; more get 503. */
     PASSWORD_HASH_QUEUE: z.coerce.number().int().min(0).max(10_000).default(100),
   })
-  .refine((config) => config.SECRET_ENCRYPTION_KEY.length === 32, {
-    path: ['SECRET_ENCRYPTION_KEY'],
-    message: 'must hold exactly 32 bytes',
-  })
+  .superRefine(checkSealingKeys)
   .refine((config) => !(config.BEARER_TOKEN_OVERRIDE_ENABLED && config.NODE_ENV === 'production'), {
     path: ['BEARER_TOKEN_OVERRIDE_ENABLED'],
     message: 'must not be enabled in production',

@@ -9,6 +9,7 @@ import request from 'supertest';
 import type { Test } from 'supertest';
 import { authConfigSchema } from '../src/config';
 import { loadDevelopmentIdentities } from '../src/development/load-identities';
+import { SecretBox } from '../src/keys/secret-box';
 import { SCHEMAS } from '../src/migrations/schemas';
 import { authService } from '../src/service-definition';
 import type { TokenResponse } from '../src/token/token.dto';
@@ -28,6 +29,9 @@ export const PLATFORM_SECRET = 'platform-services-secret-for-tests';
 
 /** Key of the sealed secrets in the fixture's databases. */
 export const SECRET_KEY = randomBytes(32);
+
+/** Seals secrets as the fixture's replicas do. */
+export const SECRET_BOX = new SecretBox([{ kid: '1', secret: SECRET_KEY }]);
 
 const key = (): string => randomBytes(32).toString('base64url');
 

@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ManualClock } from '@platform/time';
 import { applicationSecretPurpose } from '../src/applications/application';
-import { sealSecret } from '../src/keys/secret-box';
 import { TOKEN_FLOWS } from '../src/token/token-rejection';
-import { SECRET_KEY, startAuthService } from './auth-fixture';
+import { SECRET_BOX, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
 interface Vectors {
@@ -36,7 +35,7 @@ describe('trust, and the test vectors published with auth-client', () => {
       await database.query(
         `INSERT INTO auth.application_secret (application_key, version, ciphertext, expires_at)
          VALUES ('billing-api', $1, $2, now() + interval '1 day')`,
-        [index + 1, sealSecret(SECRET_KEY, applicationSecretPurpose('billing-api'), Buffer.from(secret))],
+        [index + 1, SECRET_BOX.seal(applicationSecretPurpose('billing-api'), Buffer.from(secret))],
       );
   });
   afterAll(() => service.stop());

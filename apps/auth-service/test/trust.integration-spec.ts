@@ -2,9 +2,8 @@ import { TokenProvider, signTrustRequest } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
 import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
 import { applicationSecretPurpose } from '../src/applications/application';
-import { sealSecret } from '../src/keys/secret-box';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
-import { BACKEND, PLATFORM_SECRET, SECRET_KEY, claimsOf, startAuthService } from './auth-fixture';
+import { BACKEND, PLATFORM_SECRET, SECRET_BOX, claimsOf, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
 describe('trust', () => {
@@ -133,7 +132,7 @@ describe('trust', () => {
         [
           BACKEND.applicationKey,
           version,
-          sealSecret(SECRET_KEY, applicationSecretPurpose(BACKEND.applicationKey), Buffer.from(secret)),
+          SECRET_BOX.seal(applicationSecretPurpose(BACKEND.applicationKey), Buffer.from(secret)),
           expires,
         ],
       );

@@ -1,13 +1,16 @@
 import { databaseAdvice, isUniqueViolation } from '@platform/database';
-import { ConfigError, loadConfig, secret } from '@platform/service-defaults';
+import { ConfigError, loadConfig } from '@platform/service-defaults';
 import { Command, CommanderError } from 'commander';
 import { z } from 'zod';
+import { checkSealingKeys, sealingKeyShape, sealingKeys, secretBoxOf } from '../keys/sealing-keys';
+import type { SecretBox } from '../keys/secret-box';
 import { AUTH_SCHEMA, withOwnerConnection } from '../migrations/schemas';
 import { addApplicationCommands } from './application-commands';
 import { RefusedError, columns } from './command';
 import type { CommandContext, CommandResult, RunCommand } from './command';
 import { addKeyCommands } from './key-commands';
 import { addRevocationCommands } from './revocation-commands';
+import { addSecretCommands } from './secret-commands';
 
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
 
@@ -16,15 +19,15 @@ export const adminConfigSchema = z
   .object({
     DATABASE_URL: postgresUrl.optional(),
     MIGRATION_DATABASE_URL: postgresUrl.optional(),
-    SECRET_ENCRYPTION_KEY: secret({ minBytes: 32 }).optional(),
+    ...sealingKeyShape,
   })
   .refine((config) => (config.MIGRATION_DATABASE_URL ?? config.DATABASE_URL) !== undefined, {
     path: ['MIGRATION_DATABASE_URL'],
     message: 'or DATABASE_URL is required',
   })
-  .refine(({ SECRET_ENCRYPTION_KEY: key }) => key === undefined || key.length === 32, {
-    path: ['SECRET_ENCRYPTION_KEY'],
-    message: 'must hold exactly 32 bytes',
+  .superRefine((config, context) => {
+    // Most commands need none.
+    if (sealingKeys(config).length > 0) checkSealingKeys(config, context);
   });
 
 const EPILOGUE = `
@@ -33,8 +36,8 @@ Run it:
   in the image:                          node admin.js <command> [options]
 
 Exit codes: 0 done, 1 refused or failed, 2 wrong command line.
-Environment: MIGRATION_DATABASE_URL (or DATABASE_URL) as the role that owns the tables, and SECRET_ENCRYPTION_KEY, the same as
-the service has, where a secret is made.`;
+Environment: MIGRATION_DATABASE_URL (or DATABASE_URL) as the role that owns the tables, and SECRET_ENCRYPTION_KEYS (or
+SECRET_ENCRYPTION_KEY), the same as the service has, where a secret is made.`;
 
 /** Where a command's words go. */
 export interface AdminOutput {
@@ -51,7 +54,7 @@ export async function administer(
 ): Promise<0 | 1 | 2> {
   const isJson = args.includes('--json');
   const program = administrationProgram(output, async (work) => {
-    const result = await connected(work, env);
+    const result = await connected(work, output, env);
     output.out(isJson ? JSON.stringify(result.json, null, 2) : result.text);
   });
   try {
@@ -77,6 +80,7 @@ export function administrationProgram({ out }: Pick<AdminOutput, 'out'>, run: Ru
   addApplicationCommands(program, run);
   addKeyCommands(program, run);
   addRevocationCommands(program, run);
+  addSecretCommands(program, run);
   return program.addHelpText('after', `\nAll commands:\n${columns(overview(program))}\n${EPILOGUE}`);
 }
 
@@ -91,18 +95,21 @@ function overview(program: Command): string[][] {
 
 async function connected(
   work: (context: CommandContext) => Promise<CommandResult>,
+  { err: progress }: AdminOutput,
   env?: NodeJS.ProcessEnv,
 ): Promise<CommandResult> {
   const config = loadConfig(adminConfigSchema, env);
   const url = config.MIGRATION_DATABASE_URL ?? config.DATABASE_URL ?? '';
   return withOwnerConnection(AUTH_SCHEMA, { url, applicationName: 'auth-service-admin' }, (dataSource) =>
-    work({ dataSource, encryptionKey: () => required(config.SECRET_ENCRYPTION_KEY) }),
+    work({ dataSource, secretBox: () => requiredBox(config), progress }),
   );
 }
 
-function required(key: Buffer | undefined): Buffer {
-  if (key !== undefined) return key;
-  throw new RefusedError('SECRET_ENCRYPTION_KEY is required: the same as the service has');
+function requiredBox(config: z.output<typeof adminConfigSchema>): SecretBox {
+  if (sealingKeys(config).length > 0) return secretBoxOf(config);
+  throw new RefusedError(
+    'SECRET_ENCRYPTION_KEYS or SECRET_ENCRYPTION_KEY is required: the same as the service has',
+  );
 }
 
 /** What is wrong with a command line, in one line. */

@@ -70,10 +70,10 @@ function addCreate(group: Command, run: RunCommand): void {
     .requiredOption('--flows <names>', 'flows it may use, e.g. trust,bearer; or all', parseFlows)
     .option('--allow-refresh', 'let it hold refresh tokens; needs the flow refresh too')
     .action((applicationKey: string, options: CreateOptions) =>
-      run(async ({ dataSource, encryptionKey }) => {
+      run(async ({ dataSource, secretBox }) => {
         const { personas, flows, allowRefresh = false } = options;
         const application = { applicationKey, allowedPersonas: personas, allowedFlows: flows, allowRefresh };
-        const { sharedSecret, sealed } = newSharedSecret(applicationKey, encryptionKey());
+        const { sharedSecret, sealed } = newSharedSecret(applicationKey, secretBox());
         if (!(await new ApplicationsRepository(dataSource).create(application, sealed)))
           throw new RefusedError(`there is an application "${applicationKey}" already`);
         return {
@@ -105,9 +105,9 @@ function addRotateSecret(group: Command, run: RunCommand): void {
     )
     .option('--force', 'even if two secrets are valid: the older one expires at once')
     .action((applicationKey: string, options: { previousExpiresIn?: number; force?: true }) =>
-      run(async ({ dataSource, encryptionKey }) => {
+      run(async ({ dataSource, secretBox }) => {
         const { previousExpiresIn: previousExpiresInSeconds = null, force = false } = options;
-        const { sharedSecret, sealed } = newSharedSecret(applicationKey, encryptionKey());
+        const { sharedSecret, sealed } = newSharedSecret(applicationKey, secretBox());
         const rotation = { applicationKey, sealed, previousExpiresInSeconds, force };
         const { added: version, expired } = await new ApplicationsRepository(dataSource).changeSecrets(
           applicationKey,

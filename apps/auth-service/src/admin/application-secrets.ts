@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { LIVE_SECRETS, applicationSecretPurpose } from '../applications/application';
 import type { SecretChange } from '../applications/application';
-import { sealSecret } from '../keys/secret-box';
+import type { SecretBox } from '../keys/secret-box';
 import { RefusedError } from './command';
 
 const SECRET_BYTES = 32;
@@ -12,11 +12,11 @@ export interface NewSecret {
   sealed: Buffer;
 }
 
-/** Makes a random shared secret. @param encryptionKey AES-256-GCM, 32 bytes */
-export function newSharedSecret(applicationKey: string, encryptionKey: Buffer): NewSecret {
+/** Makes a random shared secret. */
+export function newSharedSecret(applicationKey: string, box: SecretBox): NewSecret {
   const sharedSecret = randomBytes(SECRET_BYTES).toString('base64url');
   const purpose = applicationSecretPurpose(applicationKey);
-  return { sharedSecret, sealed: sealSecret(encryptionKey, purpose, Buffer.from(sharedSecret)) };
+  return { sharedSecret, sealed: box.seal(purpose, Buffer.from(sharedSecret)) };
 }
 
 /** How a secret is to be added. */

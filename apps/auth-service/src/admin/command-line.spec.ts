@@ -42,6 +42,7 @@ describe('the administration command line', () => {
       'keys remove',
       'revocations list',
       'revocations set',
+      'secrets re-encrypt',
     ]);
   });
 

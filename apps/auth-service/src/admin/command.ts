@@ -3,13 +3,16 @@ import type { PersonaName, Personas } from '@platform/personas';
 import { InvalidArgumentError } from 'commander';
 import type { DataSource } from 'typeorm';
 import { parseMinDate } from '../revocations/revocation';
+import type { SecretBox } from '../keys/secret-box';
 import { TOKEN_FLOWS } from '../token/token-rejection';
 
 /** What a command works with. */
 export interface CommandContext {
   dataSource: DataSource;
-  /** The key of sealed secrets. @throws {RefusedError} when the environment has none */
-  encryptionKey: () => Buffer;
+  /** Seals and opens secrets. @throws {RefusedError} when the environment has no key for that */
+  secretBox: () => SecretBox;
+  /** Tells how far a long command has come, while it runs. */
+  progress: (text: string) => void;
 }
 
 /** What a command says: as data (`--json`) and as text for people. Secrets in it are shown this once. */

@@ -80,8 +80,8 @@ function addGenerate(group: Command, run: RunCommand): void {
     .description('Generate the next key and publish it; it does not sign yet')
     .option('--algorithm <ES256|RS256>', 'ES256 unless given', parseAlgorithm, 'ES256')
     .action(({ algorithm }: { algorithm: AsymmetricAlgorithm }) =>
-      run(async ({ dataSource, encryptionKey }) => {
-        const key = generateSigningKey(algorithm, encryptionKey());
+      run(async ({ dataSource, secretBox }) => {
+        const key = generateSigningKey(algorithm, secretBox());
         if (!(await new SigningKeysRepository(dataSource).insert(key, 'next')))
           throw new RefusedError(`${algorithm} has a next key already: activate or remove it first`);
         return {

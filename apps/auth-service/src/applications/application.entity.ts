@@ -48,7 +48,7 @@ export class ApplicationSecretEntity {
   @PrimaryColumn({ type: 'integer' })
   version!: number;
 
-  /** The secret, sealed with SECRET_ENCRYPTION_KEY. Read only where a secret is proved. */
+  /** The secret, sealed by `SecretBox`. Read only where a secret is proved. */
   @Column({ type: 'bytea', select: false })
   ciphertext!: Buffer;
 

@@ -1,12 +1,11 @@
 import { pbkdf2Sync, randomBytes } from 'node:crypto';
 import { hash as argon2 } from '@node-rs/argon2';
-import { secret } from '@platform/service-defaults';
 import type { DataSource } from 'typeorm';
 import { z } from 'zod';
 import { applicationSecretPurpose } from '../applications/application';
 import { ApplicationsRepository } from '../applications/applications.repository';
 import { ARGON2ID_COST } from '../identity/passwords/password-hash';
-import { sealSecret } from '../keys/secret-box';
+import { checkSealingKeys, sealingKeyShape, secretBoxOf } from '../keys/sealing-keys';
 import { ownerAddressShape, ownerUrl } from '../migrations/migration-settings';
 import { AUTH_SCHEMA, STORE_SCHEMAS, withOwnerConnection } from '../migrations/schemas';
 import type { Store } from '../migrations/schemas';
@@ -17,17 +16,19 @@ import { DevelopmentIdentitiesRepository } from './development-identities.reposi
 const APPLICATION_NAME = 'auth-service-development-identities';
 
 /** What loading needs; it writes as the role that owns the tables. */
-export const developmentConfigSchema = z.object({
-  NODE_ENV: z
-    .enum(['development', 'test'], 'development identities are never loaded in production')
-    .default('development'),
-  ...ownerAddressShape,
-  DATABASE_URL: ownerAddressShape.DATABASE_URL.unwrap(),
-  SECRET_ENCRYPTION_KEY: secret({ minBytes: 32 }),
-  DEVELOPMENT_SERVICE_SECRET: z.string().min(16),
-  /** The provider whose subjects are mapped to development identities; none unless given. */
-  OPENID_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
-});
+export const developmentConfigSchema = z
+  .object({
+    NODE_ENV: z
+      .enum(['development', 'test'], 'development identities are never loaded in production')
+      .default('development'),
+    ...ownerAddressShape,
+    DATABASE_URL: ownerAddressShape.DATABASE_URL.unwrap(),
+    ...sealingKeyShape,
+    DEVELOPMENT_SERVICE_SECRET: z.string().min(16),
+    /** The provider whose subjects are mapped to development identities; none unless given. */
+    OPENID_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
+  })
+  .superRefine(checkSealingKeys);
 
 type DevelopmentConfig = z.output<typeof developmentConfigSchema>;
 
@@ -57,14 +58,13 @@ export async function loadDevelopmentIdentities(config: DevelopmentConfig): Prom
   ]);
 }
 
-async function writeOwnTables(
-  dataSource: DataSource,
-  { SECRET_ENCRYPTION_KEY: key, DEVELOPMENT_SERVICE_SECRET, OPENID_ISSUER: issuer }: DevelopmentConfig,
-): Promise<void> {
+async function writeOwnTables(dataSource: DataSource, config: DevelopmentConfig): Promise<void> {
+  const { DEVELOPMENT_SERVICE_SECRET, OPENID_ISSUER: issuer } = config;
   const applications = new ApplicationsRepository(dataSource);
+  const secretBox = secretBoxOf(config);
   for (const { sharedSecret, ...application } of developmentApplications(DEVELOPMENT_SERVICE_SECRET)) {
     const purpose = applicationSecretPurpose(application.applicationKey);
-    const sealed = sealSecret(key, purpose, Buffer.from(sharedSecret));
+    const sealed = secretBox.seal(purpose, Buffer.from(sharedSecret));
     await applications.replace({ ...application, allowedFlows: TOKEN_FLOWS }, sealed);
   }
   if (issuer !== undefined)

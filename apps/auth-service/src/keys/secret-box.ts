@@ -1,37 +1,80 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 
-const VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The stored form of a secret is damaged, or was sealed with another key or for another purpose. */
+/** The key of the times when there was only one. What it seals does not name it, so that programs from then can open it. */
+export const UNNAMED_KEY_ID = '1';
+
+/** First byte of what the unnamed key sealed. */
+const UNNAMED = 1;
+/** First byte of what names its key: the length of its id and the id follow. */
+const NAMED = 2;
+
+/** The stored form of a secret is damaged, or was sealed with a key that is not known here, or for another purpose. */
 export class SecretBoxError extends Error {
   override readonly name = 'SecretBoxError';
 }
 
-/** Encrypts a secret for storage: AES-256-GCM with a random nonce.
- *  @param key 32 bytes
- *  @param purpose bound to the box, so that a stored secret cannot be moved to another row, e.g. `application:billing-api` */
-export function sealSecret(key: Buffer, purpose: string, secret: Buffer): Buffer {
-  const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(purpose));
-  const ciphertext = Buffer.concat([cipher.update(secret), cipher.final()]);
-  return Buffer.concat([Buffer.of(VERSION), nonce, ciphertext, cipher.getAuthTag()]);
+/** A key that seals secrets. */
+export interface SealingKey {
+  kid: string;
+  /** 32 bytes. */
+  secret: Buffer;
 }
 
-/** Decrypts what `sealSecret` made with the same key and purpose.
- *  @param key as a KeyObject where it is used often: importing the bytes costs more than the decryption
- *  @throws {SecretBoxError} for anything else */
-export function openSecret(key: Buffer | KeyObject, purpose: string, box: Buffer): Buffer {
-  if (box.length < 1 + NONCE_BYTES + TAG_BYTES || box[0] !== VERSION)
-    throw new SecretBoxError(`the stored secret for ${purpose} has an unknown form`);
-  const nonce = box.subarray(1, 1 + NONCE_BYTES);
-  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
-  decipher.setAAD(Buffer.from(purpose)).setAuthTag(box.subarray(-TAG_BYTES));
-  try {
-    return Buffer.concat([decipher.update(box.subarray(1 + NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
-  } catch (cause) {
-    throw new SecretBoxError(`the stored secret for ${purpose} cannot be decrypted`, { cause });
+/** Seals secrets for storage: AES-256-GCM with a random nonce. */
+export class SecretBox {
+  /** What all secrets begin with that are sealed with the first key. */
+  readonly currentPrefix: Buffer;
+  private readonly sealing: KeyObject;
+  private readonly keys: ReadonlyMap<string, KeyObject>;
+
+  /** @param keys the first one seals, all open */
+  constructor(keys: readonly [SealingKey, ...SealingKey[]]) {
+    // Imported once: that costs more than a decryption.
+    this.keys = new Map(keys.map(({ kid, secret }) => [kid, createSecretKey(secret)]));
+    const [{ kid }] = keys;
+    this.sealing = this.keys.get(kid)!;
+    const id = Buffer.from(kid);
+    this.currentPrefix =
+      kid === UNNAMED_KEY_ID ? Buffer.of(UNNAMED) : Buffer.concat([Buffer.of(NAMED, id.length), id]);
   }
+
+  /** Encrypts a secret.
+   *  @param purpose bound to it, so that a stored secret cannot be moved to another row, e.g. `application:billing-api` */
+  seal(purpose: string, secret: Buffer): Buffer {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.sealing, nonce).setAAD(Buffer.from(purpose));
+    const ciphertext = Buffer.concat([cipher.update(secret), cipher.final()]);
+    return Buffer.concat([this.currentPrefix, nonce, ciphertext, cipher.getAuthTag()]);
+  }
+
+  /** Decrypts what `seal` made for the same purpose with any of the keys. @throws {SecretBoxError} for anything else */
+  open(purpose: string, sealed: Buffer): Buffer {
+    const { kid, prefixBytes } = readPrefix(sealed);
+    if (kid === null || sealed.length < prefixBytes + NONCE_BYTES + TAG_BYTES)
+      throw new SecretBoxError(`the stored secret for ${purpose} has an unknown form`);
+    const key = this.keys.get(kid);
+    if (key === undefined)
+      throw new SecretBoxError(`the stored secret for ${purpose} is sealed with the unknown key ${kid}`);
+    const nonce = sealed.subarray(prefixBytes, prefixBytes + NONCE_BYTES);
+    const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+    decipher.setAAD(Buffer.from(purpose)).setAuthTag(sealed.subarray(-TAG_BYTES));
+    try {
+      const ciphertext = sealed.subarray(prefixBytes + NONCE_BYTES, -TAG_BYTES);
+      return Buffer.concat([decipher.update(ciphertext), decipher.final()]);
+    } catch (cause) {
+      throw new SecretBoxError(`the stored secret for ${purpose} cannot be decrypted`, { cause });
+    }
+  }
+}
+
+/** Which key a stored secret names, null for an unknown form, and how many bytes that takes. */
+function readPrefix(sealed: Buffer): { kid: string | null; prefixBytes: number } {
+  if (sealed[0] === UNNAMED) return { kid: UNNAMED_KEY_ID, prefixBytes: 1 };
+  const idBytes = sealed[1] ?? 0;
+  const kid = sealed[0] === NAMED ? sealed.subarray(2, 2 + idBytes).toString('latin1') : null;
+  return { kid, prefixBytes: 2 + idBytes };
 }

@@ -22,7 +22,7 @@ export class SigningKeyEntity {
   @Column({ name: 'public_jwk', type: 'jsonb' })
   publicJwk!: JsonWebKey;
 
-  /** PKCS #8, sealed with SECRET_ENCRYPTION_KEY. */
+  /** PKCS #8, sealed by `SecretBox`. */
   @Column({ name: 'private_ciphertext', type: 'bytea', nullable: true })
   sealedPrivateKey!: Buffer | null;
 

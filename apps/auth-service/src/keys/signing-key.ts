@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import type { JsonWebKey, KeyPairKeyObjectResult } from 'node:crypto';
-import { sealSecret } from './secret-box';
+import type { SecretBox } from './secret-box';
 
 export type AsymmetricAlgorithm = 'ES256' | 'RS256';
 
@@ -15,8 +15,8 @@ export interface NewSigningKey {
 /** The size that `SIGNATURE_CHARACTERS` of RS256 counts on. */
 const RSA_MODULUS_BITS = 2_048;
 
-/** Makes a key pair with a random key id. @param encryptionKey seals the private part; AES-256-GCM, 32 bytes */
-export function generateSigningKey(algorithm: AsymmetricAlgorithm, encryptionKey: Buffer): NewSigningKey {
+/** Makes a key pair with a random key id. @param box seals the private part */
+export function generateSigningKey(algorithm: AsymmetricAlgorithm, box: SecretBox): NewSigningKey {
   const { publicKey, privateKey } = generateKeyPair(algorithm);
   const kid = `${algorithm.toLowerCase()}-${randomBytes(9).toString('base64url')}`;
   const pkcs8 = privateKey.export({ format: 'der', type: 'pkcs8' });
@@ -24,7 +24,7 @@ export function generateSigningKey(algorithm: AsymmetricAlgorithm, encryptionKey
     kid,
     algorithm,
     publicJwk: publicKey.export({ format: 'jwk' }),
-    sealedPrivateKey: sealSecret(encryptionKey, signingKeyPurpose(kid), pkcs8),
+    sealedPrivateKey: box.seal(signingKeyPurpose(kid), pkcs8),
   };
 }
 

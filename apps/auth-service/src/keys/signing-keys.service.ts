@@ -12,7 +12,7 @@ import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { signingKey } from './compact-jws';
 import type { SigningKey } from './compact-jws';
-import { openSecret } from './secret-box';
+import { SecretBox } from './secret-box';
 import { generateSigningKey, signingKeyPurpose } from './signing-key';
 import { SigningKeysRepository } from './signing-keys.repository';
 import type { UsableSigningKey } from './signing-keys.repository';
@@ -38,6 +38,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     private readonly repository: SigningKeysRepository,
+    private readonly secretBox: SecretBox,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
     metrics: Metrics,
@@ -95,8 +96,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   private async loadOrCreate(): Promise<void> {
     await this.reload();
     if (this.current !== null) return;
-    const { ASYMMETRIC_SIGNING_ALGORITHM, SECRET_ENCRYPTION_KEY } = this.config;
-    const key = generateSigningKey(ASYMMETRIC_SIGNING_ALGORITHM, SECRET_ENCRYPTION_KEY);
+    const key = generateSigningKey(this.config.ASYMMETRIC_SIGNING_ALGORITHM, this.secretBox);
     await this.repository.insert(key, 'active');
     await this.reload();
   }
@@ -124,7 +124,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
 
   /** Decrypts and imports the private key once; signing later costs neither. */
   private importPrivate({ kid, algorithm, sealedPrivateKey }: UsableSigningKey): (typ: string) => SigningKey {
-    const pkcs8 = openSecret(this.config.SECRET_ENCRYPTION_KEY, signingKeyPurpose(kid), sealedPrivateKey);
+    const pkcs8 = this.secretBox.open(signingKeyPurpose(kid), sealedPrivateKey);
     const key = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' });
     const byTyp = new Map<string, SigningKey>();
     return (typ) => {

@@ -1,10 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import { AUTH_CONFIG } from '../config';
-import type { AuthConfig } from '../config';
-import { openSecret, sealSecret } from '../keys/secret-box';
+import { SecretBox } from '../keys/secret-box';
 import type { SignInSecrets } from './identity-provider.client';
 import { OpenIdSignIn } from './openid-sign-in.entity';
 import { SIGN_IN_LIFETIME_SECONDS } from './sign-in-cookie';
@@ -30,7 +28,7 @@ export const PURGE_SIGN_INS = `DELETE FROM auth.openid_sign_in WHERE expires_at 
 export class SignInsRepository {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
-    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    private readonly secretBox: SecretBox,
   ) {}
 
   /** It expires by the database's clock, which all replicas share. */
@@ -42,7 +40,7 @@ export class SignInsRepository {
     const row = {
       stateHash,
       browserHash: sha256(browserSecret),
-      sealedSecrets: sealSecret(this.config.SECRET_ENCRYPTION_KEY, purposeOf(stateHash), plain),
+      sealedSecrets: this.secretBox.seal(purposeOf(stateHash), plain),
       applicationKey,
       expiresAt: () => `now() + interval '${String(SIGN_IN_LIFETIME_SECONDS)} seconds'`,
     };
@@ -57,8 +55,7 @@ export class SignInsRepository {
       [stateHash, sha256(browserSecret)],
     );
     if (taken === undefined) return null;
-    const key = this.config.SECRET_ENCRYPTION_KEY;
-    const plain = openSecret(key, purposeOf(stateHash), taken.sealedSecrets).toString();
+    const plain = this.secretBox.open(purposeOf(stateHash), taken.sealedSecrets).toString();
     const [nonce, codeVerifier] = JSON.parse(plain) as [string, string];
     return { state, nonce, codeVerifier, applicationKey: taken.applicationKey };
   }

@@ -1,5 +1,4 @@
 import { createHmac, createSecretKey } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { trustSignedText } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
@@ -16,9 +15,7 @@ import {
 import type { Application } from '../applications/application';
 import { ApplicationsRepository } from '../applications/applications.repository';
 import type { EnabledApplication } from '../applications/applications.repository';
-import { AUTH_CONFIG } from '../config';
-import type { AuthConfig } from '../config';
-import { openSecret } from '../keys/secret-box';
+import { SecretBox } from '../keys/secret-box';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
 import { TokenRejected, TokenRejectionReason } from './token-rejection';
 import type { TokenFlow } from './token-rejection';
@@ -28,17 +25,13 @@ import type { TrustSignature } from './trust-signatures.repository';
 /** The applications that ask for tokens: which one a request names, whether it really comes from there, and whether it may use the flow. */
 @Injectable()
 export class TokenApplicationsService {
-  private readonly encryptionKey: KeyObject;
-
   constructor(
     private readonly applications: ApplicationsRepository,
     private readonly signatures: TrustSignaturesRepository,
     private readonly limits: RateLimitsService,
+    private readonly secretBox: SecretBox,
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(AUTH_CONFIG) config: AuthConfig,
-  ) {
-    this.encryptionKey = createSecretKey(config.SECRET_ENCRYPTION_KEY);
-  }
+  ) {}
 
   /** The application in which a user signs in, or whose access token is exchanged. It is not proved: public clients have no secret.
    *  @param applicationKey absent: no application, so there is no refresh token
@@ -90,9 +83,7 @@ export class TokenApplicationsService {
   private secretsToCompare(application: EnabledApplication | null): readonly Buffer[] {
     if (application === null) return comparableSecrets(null);
     const purpose = applicationSecretPurpose(application.applicationKey);
-    return comparableSecrets(
-      application.sealedSecrets.map((sealed) => openSecret(this.encryptionKey, purpose, sealed)),
-    );
+    return comparableSecrets(application.sealedSecrets.map((sealed) => this.secretBox.open(purpose, sealed)));
   }
 
   /** Counts a signed request and uses up its signature: a request refused for its rate can be sent again as it is, and a replayed one costs

@@ -1,0 +1,135 @@
+import { randomBytes } from 'node:crypto';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { administrator } from './admin-fixture';
+import { BACKEND, SECRET_KEY, migrateWithIdentities, postTo, startReplica } from './auth-fixture';
+
+const NEW_KEY = randomBytes(32).toString('base64url');
+const OLD_KEY = SECRET_KEY.toString('base64url');
+const keys = (...list: string[]): NodeJS.ProcessEnv => ({
+  SECRET_ENCRYPTION_KEYS: list.join(','),
+  SECRET_ENCRYPTION_KEY: undefined,
+  ACCESS_TOKEN_DEFAULT_SIGNING: 'asymmetric',
+});
+const [OLD, NEW] = [`1:${OLD_KEY}`, `of-2026:${NEW_KEY}`];
+
+describe('replacing the key that seals secrets, while two replicas serve', () => {
+  let database: TestDatabase;
+  let serving: NestFastifyApplication[] = [];
+  const failures: unknown[] = [];
+  let requests = 0;
+  let stopped = false;
+  let load: Promise<void>;
+
+  /** Each request proves an application's secret and is signed with the asymmetric key: both are sealed. */
+  async function request(replica: NestFastifyApplication): Promise<void> {
+    const user = { persona: 1, userName: 'ivy.internal' };
+    const { status, body } = await postTo(replica, '/auth/token/trust-simple', { ...BACKEND, ...user });
+    requests += 1;
+    if (status !== 200) failures.push(body);
+  }
+
+  async function keepAsking(): Promise<void> {
+    while (!stopped) await Promise.all(serving.map(request));
+  }
+
+  async function rollOut(environment: NodeJS.ProcessEnv): Promise<void> {
+    for (const index of [0, 1]) {
+      const next = await startReplica(database.url, { environment });
+      const previous = serving[index];
+      serving = serving.with(index, next);
+      retired.push(...(previous === undefined ? [] : [previous]));
+    }
+  }
+  const retired: NestFastifyApplication[] = [];
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate: migrateWithIdentities });
+    serving = [await startReplica(database.url, { environment: keys(OLD) })];
+    serving.push(await startReplica(database.url, { environment: { ...keys(), ...single() } }));
+    load = keepAsking();
+  }, 90_000);
+
+  afterAll(async () => {
+    stopped = true;
+    await load;
+    for (const replica of [...serving, ...retired]) await replica.close();
+    await database.drop();
+  });
+
+  const single = (): NodeJS.ProcessEnv => ({
+    SECRET_ENCRYPTION_KEYS: undefined,
+    SECRET_ENCRYPTION_KEY: OLD_KEY,
+  });
+
+  /** First bytes of the stored secrets: 1 for the unnamed key, 2 for a named one. */
+  async function versions(): Promise<number[]> {
+    const rows = await database.query<{ version: number }>(
+      `SELECT DISTINCT get_byte(ciphertext, 0) AS version FROM auth.application_secret
+       UNION SELECT get_byte(private_ciphertext, 0) FROM auth.signing_key WHERE private_ciphertext IS NOT NULL ORDER BY 1`,
+    );
+    return rows.map(({ version }) => version);
+  }
+
+  const admin = (): ReturnType<typeof administrator> => administrator(database.url);
+
+  async function expectServed(): Promise<void> {
+    const before = requests;
+    for (const replica of serving) await request(replica);
+    expect(requests).toBeGreaterThan(before);
+    expect(failures).toEqual([]);
+  }
+
+  it('goes by the steps of the operations page without a failed request', async () => {
+    expect(await versions()).toEqual([1]);
+    await rollOut(keys(OLD, NEW));
+    await expectServed();
+    await rollOut(keys(NEW, OLD));
+    await expectServed();
+
+    const environment = { SECRET_ENCRYPTION_KEYS: `${NEW},${OLD}`, SECRET_ENCRYPTION_KEY: '' };
+    const secrets = (await database.query(`SELECT FROM auth.application_secret`)).length;
+    const { exitCode, out, err } = await admin().run('secrets re-encrypt --batch 1', environment);
+    expect([exitCode, out.split('\n')[0]]).toEqual([
+      0,
+      `Sealed anew: ${String(secrets)} application secrets.`,
+    ]);
+    expect(err).toContain(`application secrets: 1 of ${String(secrets)}`);
+    expect(await versions()).toEqual([2]);
+    await expectServed();
+
+    const again = await admin().run('secrets re-encrypt --json', environment);
+    expect(JSON.parse(again.out)).toEqual({
+      'application secrets': 0,
+      'signing keys': 0,
+      'sign-ins under way': 0,
+    });
+    await rollOut(keys(NEW));
+    await expectServed();
+    stopped = true;
+    await load;
+    expect(failures).toEqual([]);
+  }, 120_000);
+
+  it('goes on where it was interrupted, and names what no key opens', async () => {
+    const stranger = {
+      SECRET_ENCRYPTION_KEYS: `other:${randomBytes(32).toString('base64url')}`,
+      SECRET_ENCRYPTION_KEY: '',
+    };
+    const refused = await admin().run('secrets re-encrypt', stranger);
+    expect([refused.exitCode, refused.err]).toEqual([1, expect.stringContaining('application:demo-backend')]);
+    expect(await versions()).toEqual([2]);
+
+    const both = { SECRET_ENCRYPTION_KEYS: `${OLD},${NEW}`, SECRET_ENCRYPTION_KEY: '' };
+    await database.query(
+      `UPDATE auth.application_secret SET ciphertext = '\\x02' WHERE application_key = 'demo-reports'`,
+    );
+    const half = await admin().run('secrets re-encrypt', both);
+    expect([half.exitCode, half.err]).toEqual([
+      1,
+      expect.stringContaining('no configured key opens application:demo-reports'),
+    ]);
+    expect(await versions()).toEqual([1, 2]);
+  });
+});
