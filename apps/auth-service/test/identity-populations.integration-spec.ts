@@ -59,7 +59,7 @@ const population: fc.Arbitrary<Population> = fc
   .map((accounts) =>
     accounts.map(({ link: other, ...each }) => ({
       ...each,
-      store: each.store as Account['store'],
+      store: each.store,
       personId: each.store === 'person' ? each.id : other,
       userId: each.store === 'user' ? each.id : each.store === 'person' ? other : null,
     })),
