@@ -5,7 +5,7 @@ import type { HeldAuthority, StoredAuthority } from './authority';
 export type IdentityStoreName = 'person-directory' | 'internal-legacy' | 'service-providers';
 
 /** The kind of identity a token names: claim `identityType`. */
-export type IdentityType = 'svc-personid' | 'internal-legacy' | 'service-provider';
+type IdentityType = 'svc-personid' | 'internal-legacy' | 'service-provider';
 
 /** What one store knows of one user. Identifiers of other stores are links: they say who this is elsewhere. */
 export interface IdentityRecord {
