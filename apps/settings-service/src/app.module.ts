@@ -9,6 +9,8 @@ import type { SettingsServiceConfig } from './config';
 import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { BatchedSettingsRepository } from './settings/batched-settings.repository';
+import { BulkWritesService } from './settings/bulk-writes.service';
+import { BulkController } from './settings/bulk.controller';
 import { SettingProblemsFilter } from './settings/setting-problems.filter';
 import { SettingsHistoryController } from './settings/settings-history.controller';
 import { SettingsController } from './settings/settings.controller';
@@ -37,9 +39,9 @@ export class AppModule {
           useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
         }),
       ],
-      controllers: [SettingsController, SettingsHistoryController, DiagnosticsController],
+      controllers: [SettingsController, BulkController, SettingsHistoryController, DiagnosticsController],
       providers: [
-        ...[SettingsService, SettingsRepository, BatchedSettingsRepository],
+        ...[SettingsService, BulkWritesService, SettingsRepository, BatchedSettingsRepository],
         { provide: SignedCursor, useFactory: () => new SignedCursor(config.CURSOR_HMAC_KEY) },
         { provide: APP_FILTER, useClass: SettingProblemsFilter },
       ],

@@ -40,7 +40,7 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     prepared: true,
     work: (d) => batch(d).findAll(Array.from({ length: 10 }, (_, i) => keyOf(MIDDLE + 997 * i))),
   },
-  { name: 'lock a setting', pages: 10, work: (d) => repository(d).lockRevision(d.manager, keyOf(MIDDLE)) },
+  { name: 'lock a setting', pages: 10, work: (d) => repository(d).lockRevisions(d.manager, [keyOf(MIDDLE)]) },
   {
     name: 'replace a setting',
     pages: 150,
@@ -71,12 +71,12 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
   {
     name: 'delete a setting',
     pages: 150,
-    work: (d) => repository(d).delete(d.manager, keyOf(ROWS + MIDDLE), TRAIL),
+    work: (d) => repository(d).deleteAll(d.manager, [{ key: keyOf(ROWS + MIDDLE), trail: TRAIL }]),
   },
   {
     name: 'find a repeated write',
     pages: 10,
-    work: (d) => repository(d).findWriteByDigest(d.manager, Buffer.from('unknown')),
+    work: (d) => repository(d).findWritesByDigests(d.manager, [Buffer.from('unknown')]),
   },
   {
     name: 'find a history entry',

@@ -87,6 +87,9 @@ export type ListedEntry = Pick<
   | 'requestId'
 >;
 
-export function isWriteOf(write: RecordedWrite, { subsystem, setting }: SettingKey): boolean {
+export function isWriteOf(
+  write: Pick<RecordedWrite, 'subsystemKey' | 'settingKey'>,
+  { subsystem, setting }: SettingKey,
+): boolean {
   return write.settingKey === setting.key && write.subsystemKey === subsystem.key;
 }

@@ -2,14 +2,15 @@ import { applyDecorators, createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ApiHeader, ApiHeaders, ApiParam, ProblemResponse } from '@platform/open-api';
-import { problems } from '@platform/service-defaults';
-import { MAX_NAME_CODE_POINTS, parseSettingName } from '@platform/setting-names';
+import { ProblemException, problems } from '@platform/service-defaults';
+import { MAX_NAME_CODE_POINTS, SETTING_NAME_RULE, parseSettingName } from '@platform/setting-names';
 import type { SettingName } from '@platform/setting-names';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parseEntityTags } from './entity-tag';
 import type { EntityTags, Preconditions } from './entity-tag';
+import { JsonSyntaxError } from './json-scanner';
 import type { SettingKey } from './setting-key';
-import { settingValueOf } from './setting-value';
+import { InvalidSettingValueError, parseKeepingValues, settingValueOf } from './setting-value';
 import type { JsonText } from './setting-value';
 import type { WriteHeaders } from './write-request';
 
@@ -20,8 +21,6 @@ export interface SettingRead {
 }
 
 const BAD_NAME = 'A name in the path is not valid.';
-const NAME_RULE = `must have 1 to ${String(MAX_NAME_CODE_POINTS)} characters, something visible and no control character, and not be "." or ".."`;
-
 // Any visible ASCII, so that the quotes of draft-ietf-httpapi-idempotency-key-header and bare UUIDs both pass.
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
@@ -39,6 +38,18 @@ export const KeyOfSetting = createParamDecorator((_data: unknown, context: Execu
 export const ValueText = createParamDecorator((_data: unknown, context: ExecutionContext): JsonText => {
   const { body } = requestOf(context);
   return settingValueOf(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+});
+
+/** The parsed body, each `settingValue` in its `writes` as its exact text. @throws {ProblemException} 400 if it cannot be parsed */
+export const JsonBody = createParamDecorator((_data: unknown, context: ExecutionContext): unknown => {
+  const { body } = requestOf(context);
+  try {
+    return parseKeepingValues(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+  } catch (cause) {
+    if (!(cause instanceof JsonSyntaxError || cause instanceof InvalidSettingValueError)) throw cause;
+    const errors = { request: [cause.message] };
+    throw new ProblemException({ status: 400, detail: 'The request is not valid.', errors, cause });
+  }
 });
 
 /** What a read asks for. @throws {ProblemException} 400 if a name or a condition is malformed */
@@ -74,7 +85,7 @@ function keyOf(request: FastifyRequest): SettingKey {
 function nameOf(request: FastifyRequest, parameter: string): SettingName {
   const name = parseSettingName((request.params as Record<string, string | undefined>)[parameter] ?? '');
   if (name !== null) return name;
-  throw problems.badRequest(BAD_NAME, { [parameter]: [NAME_RULE] });
+  throw problems.badRequest(BAD_NAME, { [parameter]: [SETTING_NAME_RULE] });
 }
 
 /** A malformed condition is refused: ignoring it could lose a write. */
@@ -131,6 +142,16 @@ export const ReadHeaders = (): MethodDecorator =>
     example: '"42"',
   });
 
+const IDEMPOTENCY_KEY_HEADER = {
+  name: 'Idempotency-Key',
+  description: '1 to 255 visible ASCII characters: a repeated write gets the first answer and is done once.',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
+  example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
+};
+
+/** Documents the Idempotency-Key alone. */
+export const IdempotencyHeader = (): MethodDecorator => ApiHeader(IDEMPOTENCY_KEY_HEADER);
+
 /** Documents the headers that every write takes. */
 export const WriteConditions = (): MethodDecorator =>
   ApiHeaders([
@@ -143,13 +164,7 @@ export const WriteConditions = (): MethodDecorator =>
       name: 'If-None-Match',
       description: 'Go on only if the setting has none of these ETags. `*` creates only.',
     },
-    {
-      name: 'Idempotency-Key',
-      description:
-        '1 to 255 visible ASCII characters: a repeated write gets the first answer and is done once.',
-      schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
-      example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
-    },
+    IDEMPOTENCY_KEY_HEADER,
   ]);
 
 /** Documents 400 of a route that takes names or a page. */
@@ -158,7 +173,7 @@ export const InvalidRequestResponse = (): MethodDecorator =>
     name: {
       summary: 'A name that no setting can have',
       detail: BAD_NAME,
-      errors: { settingName: [NAME_RULE] },
+      errors: { settingName: [SETTING_NAME_RULE] },
       instance: '/platform/v1/subsystems/billing/settings/%07',
     },
   });

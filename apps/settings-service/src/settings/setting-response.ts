@@ -2,10 +2,11 @@ import { ApiOkResponse } from '@platform/open-api';
 import { sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { entityTag, isNotModified } from './entity-tag';
-import type { Preconditions } from './entity-tag';
+import type { Preconditions, Revision } from './entity-tag';
 import type { ListedEntry, RecordedWrite } from './history-entry.entity';
+import type { SettingKey } from './setting-key';
 import { INVOICE_DAY, PlatformSettingDto } from './setting.dto';
-import type { CurrentSetting, StoredSetting } from './setting.entity';
+import type { CurrentSetting, FoundSetting, StoredSetting } from './setting.entity';
 
 // A cache may keep a response only to ask whether it still holds: an acknowledged write is seen by the next read.
 const REVALIDATE = 'private, no-cache';
@@ -63,11 +64,50 @@ export function sendWritten(reply: FastifyReply, write: RecordedWrite): void {
   sendJsonText(reply, platformSettingJson(write));
 }
 
-/** PlatformSetting as JSON text, with the value's text spliced in as it is stored. */
+/** Responds to a read of many: those that were found, in their order, and the names of the others. */
+export function sendRead(
+  reply: FastifyReply,
+  keys: readonly SettingKey[],
+  found: readonly FoundSetting[],
+): void {
+  const settings = found.filter(isRead).map((setting) => settingWithTagJson(setting, setting.revision));
+  const namesOf = (those: (setting: FoundSetting) => boolean): string =>
+    JSON.stringify(
+      keys
+        .filter((_key, index) => those(found[index] ?? null))
+        .map(({ subsystem, setting }) => ({ subsystemName: subsystem.name, settingName: setting.name })),
+    );
+  const missing = namesOf((setting) => setting === null);
+  const unread = namesOf((setting) => setting !== null && !isRead(setting));
+  sendJsonText(reply, `{"settings":[${settings.join(',')}],"missing":${missing},"unread":${unread}}`);
+}
+
+/** Responds to many writes; a deleted setting has no ETag. */
+export function sendWrites(reply: FastifyReply, writes: readonly RecordedWrite[]): void {
+  const settings = writes.map((write) =>
+    settingWithTagJson(write, write.operation === 'write' ? write.revision : null),
+  );
+  sendJsonText(reply, `{"settings":[${settings.join(',')}]}`);
+}
+
+function isRead(setting: FoundSetting): setting is CurrentSetting {
+  return setting?.valueText != null;
+}
+
+function settingWithTagJson(setting: StoredSetting, revision: Revision | null): string {
+  const etag = JSON.stringify(revision === null ? null : entityTag(revision));
+  return `{${settingMembers(setting)},"etag":${etag}}`;
+}
+
+/** PlatformSetting as JSON text. */
 export function platformSettingJson(setting: StoredSetting): string {
-  const subsystemName = JSON.stringify(setting.subsystemName);
-  const settingName = JSON.stringify(setting.settingName);
-  return `{"subsystemName":${subsystemName},"settingName":${settingName},"settingValue":${setting.valueText}}`;
+  return `{${settingMembers(setting)}}`;
+}
+
+/** The value's text is spliced in as it is stored. */
+function settingMembers({ subsystemName, settingName, valueText }: StoredSetting): string {
+  const names = `"subsystemName":${JSON.stringify(subsystemName)},"settingName":${JSON.stringify(settingName)}`;
+  return `${names},"settingValue":${valueText}`;
 }
 
 /** PagedPlatformSettingsResponse as JSON text. `nextPageKey` is null on the last page. */

@@ -23,11 +23,11 @@ const settingName = z
   .meta({ description: 'As the first write spelt it.', examples: ['invoice-day'] });
 const nextPageKey = z.string().nullable().meta({ description: NEXT_PAGE_KEY_DESCRIPTION });
 
-const settingValue = z
+export const settingValue = z
   .union([z.string(), z.number(), z.boolean(), z.array(z.unknown()), z.record(z.string(), z.unknown())])
   .meta({ id: 'SettingValue', description: 'Any JSON value but null, exactly as it was written.' });
 
-const platformSetting = z
+export const platformSetting = z
   .object({ subsystemName, settingName, settingValue })
   .meta({ id: 'PlatformSetting', description: 'One setting.' });
 
