@@ -11,6 +11,8 @@ import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { BatchedSettingsRepository } from './settings/batched-settings.repository';
 import { BulkWritesService } from './settings/bulk-writes.service';
 import { BulkController } from './settings/bulk.controller';
+import { PastSettingsRepository } from './settings/past-settings.repository';
+import { PastController } from './settings/past.controller';
 import { SettingProblemsFilter } from './settings/setting-problems.filter';
 import { SettingsHistoryController } from './settings/settings-history.controller';
 import { SettingsController } from './settings/settings.controller';
@@ -39,9 +41,21 @@ export class AppModule {
           useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
         }),
       ],
-      controllers: [SettingsController, BulkController, SettingsHistoryController, DiagnosticsController],
+      controllers: [
+        SettingsController,
+        BulkController,
+        SettingsHistoryController,
+        PastController,
+        DiagnosticsController,
+      ],
       providers: [
-        ...[SettingsService, BulkWritesService, SettingsRepository, BatchedSettingsRepository],
+        ...[
+          SettingsService,
+          BulkWritesService,
+          SettingsRepository,
+          BatchedSettingsRepository,
+          PastSettingsRepository,
+        ],
         { provide: SignedCursor, useFactory: () => new SignedCursor(config.CURSOR_HMAC_KEY) },
         { provide: APP_FILTER, useClass: SettingProblemsFilter },
       ],

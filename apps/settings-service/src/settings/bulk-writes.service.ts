@@ -10,6 +10,8 @@ import type { BulkWrite } from './bulk.dto';
 import { mayWrite } from './entity-tag';
 import { isWriteOf } from './history-entry.entity';
 import type { RecordedWrite } from './history-entry.entity';
+import { PastSettingsRepository } from './past-settings.repository';
+import type { RestoredSetting } from './past-settings.repository';
 import { settingKeyText } from './setting-key';
 import { SettingError } from './setting-problems.filter';
 import { SettingsRepository } from './settings.repository';
@@ -27,6 +29,7 @@ export class BulkWritesService {
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly settings: SettingsRepository,
     private readonly batch: BatchedSettingsRepository,
+    private readonly past: PastSettingsRepository,
   ) {}
 
   /**
@@ -49,6 +52,12 @@ export class BulkWritesService {
         throw new SettingError('idempotency-key-reused', { cause: error });
       throw error;
     }
+  }
+
+  /** Makes a subsystem what it was at `at`. @returns what has changed. @throws {ContentionError} when time runs out */
+  restoreSubsystem(subsystemKey: string, at: Date, trail: AuditTrail): Promise<RestoredSetting[]> {
+    const restore = (manager: EntityManager) => this.past.restoreSubsystem(manager, subsystemKey, at, trail);
+    return inTransaction(this.dataSource, 'REPEATABLE READ', restore, { ...WRITE_LIMITS, clock: this.clock });
   }
 
   /** What an earlier request with the same idempotency key did; null when there was none. @throws {SettingError} if it was another one */

@@ -21,7 +21,8 @@ export interface BulkWrite {
   readonly conditions: Preconditions;
 }
 
-const name = z.string().transform((text, context): SettingName => {
+/** A name in a body or a query. */
+export const settingNameText = z.string().transform((text, context): SettingName => {
   const parsed = parseSettingName(text);
   if (parsed !== null) return parsed;
   context.addIssue({ code: 'custom', message: SETTING_NAME_RULE });
@@ -38,7 +39,7 @@ const entityTags = z
   })
   .optional();
 
-const address = { subsystemName: name, settingName: name };
+const address = { subsystemName: settingNameText, settingName: settingNameText };
 
 const writeShape = {
   ...address,

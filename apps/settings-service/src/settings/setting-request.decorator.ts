@@ -1,13 +1,14 @@
 import { applyDecorators, createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { ApiHeader, ApiHeaders, ApiParam, ProblemResponse } from '@platform/open-api';
+import { ApiHeader, ApiHeaders, ApiParam, ApiQuery, ProblemResponse } from '@platform/open-api';
 import { ProblemException, problems } from '@platform/service-defaults';
 import { MAX_NAME_CODE_POINTS, SETTING_NAME_RULE, parseSettingName } from '@platform/setting-names';
 import type { SettingName } from '@platform/setting-names';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parseEntityTags } from './entity-tag';
 import type { EntityTags, Preconditions } from './entity-tag';
+import { instant } from './instant';
 import { JsonSyntaxError } from './json-scanner';
 import type { SettingKey } from './setting-key';
 import { InvalidSettingValueError, parseKeepingValues, settingValueOf } from './setting-value';
@@ -18,6 +19,8 @@ import type { WriteHeaders } from './write-request';
 export interface SettingRead {
   readonly key: SettingKey;
   readonly conditions: Preconditions;
+  /** The instant as of which; undefined for now. */
+  readonly at: Date | undefined;
 }
 
 const BAD_NAME = 'A name in the path is not valid.';
@@ -55,7 +58,7 @@ export const JsonBody = createParamDecorator((_data: unknown, context: Execution
 /** What a read asks for. @throws {ProblemException} 400 if a name or a condition is malformed */
 export const Reading = createParamDecorator((_data: unknown, context: ExecutionContext): SettingRead => {
   const request = requestOf(context);
-  return { key: keyOf(request), conditions: conditionsOf(request) };
+  return { key: keyOf(request), conditions: conditionsOf(request), at: instantOf(request) };
 });
 
 /** The conditions and identifiers of a write. @throws {ProblemException} 400 if a header is malformed */
@@ -74,6 +77,16 @@ export const HeadersOfWrite = createParamDecorator(
   },
 );
 
+function instantOf({ query }: FastifyRequest): Date | undefined {
+  const { at } = query as Record<string, unknown>;
+  if (at === undefined) return undefined;
+  const parsed = instant.safeParse(at);
+  if (parsed.success) return parsed.data;
+  throw problems.badRequest('The request is not valid.', {
+    at: parsed.error.issues.map(({ message }) => message),
+  });
+}
+
 function requestOf(context: ExecutionContext): FastifyRequest {
   return context.switchToHttp().getRequest<FastifyRequest>();
 }
@@ -88,8 +101,8 @@ function nameOf(request: FastifyRequest, parameter: string): SettingName {
   throw problems.badRequest(BAD_NAME, { [parameter]: [SETTING_NAME_RULE] });
 }
 
-/** A malformed condition is refused: ignoring it could lose a write. */
-function conditionsOf({ headers }: FastifyRequest): Preconditions {
+/** What If-Match and If-None-Match say. A malformed condition is refused: ignoring it could lose a write. */
+export function conditionsOf({ headers }: FastifyRequest): Preconditions {
   return {
     ifMatch: entityTagsOf('If-Match', headers['if-match']),
     ifNoneMatch: entityTagsOf('If-None-Match', headers['if-none-match']),
@@ -134,14 +147,6 @@ export const SubsystemPath = (): MethodDecorator => nameInPath('subsystemName', 
 export const SettingPath = (): MethodDecorator =>
   applyDecorators(SubsystemPath(), nameInPath('settingName', 'The setting', 'invoice-day'));
 
-/** Documents the condition that a read may have. */
-export const ReadHeaders = (): MethodDecorator =>
-  ApiHeader({
-    name: 'If-None-Match',
-    description: 'ETags that the reader has: 304 if one of them is current.',
-    example: '"42"',
-  });
-
 const IDEMPOTENCY_KEY_HEADER = {
   name: 'Idempotency-Key',
   description: '1 to 255 visible ASCII characters: a repeated write gets the first answer and is done once.',
@@ -166,6 +171,15 @@ export const WriteConditions = (): MethodDecorator =>
     },
     IDEMPOTENCY_KEY_HEADER,
   ]);
+
+/** Documents the instant as of which a read may ask. */
+export const AtInstant = (): MethodDecorator =>
+  ApiQuery({
+    name: 'at',
+    required: false,
+    description: 'As it was at this instant: ISO 8601 with an offset.',
+    schema: { type: 'string', format: 'date-time', example: '2026-03-02T09:15:00Z' },
+  });
 
 /** Documents 400 of a route that takes names or a page. */
 export const InvalidRequestResponse = (): MethodDecorator =>

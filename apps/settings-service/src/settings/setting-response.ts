@@ -1,10 +1,13 @@
-import { ApiOkResponse } from '@platform/open-api';
+import { hash } from 'node:crypto';
+import { applyDecorators } from '@nestjs/common';
+import { ApiHeader, ApiOkResponse, ApiResponse } from '@platform/open-api';
 import { sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { entityTag, isNotModified } from './entity-tag';
 import type { Preconditions, Revision } from './entity-tag';
-import type { ListedEntry, RecordedWrite } from './history-entry.entity';
+import type { ListedChange, ListedEntry, RecordedWrite } from './history-entry.entity';
 import type { SettingKey } from './setting-key';
+import { InvalidRequestResponse, conditionsOf } from './setting-request.decorator';
 import { INVOICE_DAY, PlatformSettingDto } from './setting.dto';
 import type { CurrentSetting, FoundSetting, StoredSetting } from './setting.entity';
 
@@ -15,7 +18,7 @@ const REVALIDATE = 'private, no-cache';
 export const HEADERS = {
   etag: {
     ETag: {
-      description: 'The revision; a strong tag.',
+      description: 'A strong tag: of a setting its revision, of a list its text.',
       schema: { type: 'string' },
       required: true,
       example: '"42"',
@@ -30,6 +33,22 @@ export const HEADERS = {
     },
   },
 } as const;
+
+/** Headers of every read. */
+export const READ_HEADERS = { ...HEADERS.etag, ...HEADERS.revalidate };
+
+/** Documents what all reads have in common: the condition, 304 and 400. */
+export function ReadResponses(): MethodDecorator {
+  return applyDecorators(
+    ApiHeader({
+      name: 'If-None-Match',
+      description: 'ETags that the reader has: 304 if one of them is current.',
+      example: '"42"',
+    }),
+    ApiResponse({ status: 304, description: 'The reader has this already.', headers: READ_HEADERS }),
+    InvalidRequestResponse(),
+  );
+}
 
 /** Documents the response to every write that was done. */
 export const WrittenResponse = (): MethodDecorator =>
@@ -52,10 +71,12 @@ export function sendSetting(
   else sendJsonText(reply, print(setting));
 }
 
-/** Responds 200 with a page of a list. */
+/** Responds to a list: 304 when the reader has this very page already, else 200. Its ETag is made of its text. */
 export function sendPage(reply: FastifyReply, jsonText: string): void {
-  void reply.header('cache-control', REVALIDATE);
-  sendJsonText(reply, jsonText);
+  const digest = hash('sha256', jsonText, 'base64url');
+  void reply.header('etag', entityTag(digest)).header('cache-control', REVALIDATE);
+  if (isNotModified(conditionsOf(reply.request), digest)) void reply.code(304).send();
+  else sendJsonText(reply, jsonText);
 }
 
 /** Responds to a write with the setting as it was written, and its ETag; a deleted setting has no ETag. */
@@ -116,14 +137,29 @@ export function settingsPageJson(settings: readonly StoredSetting[], nextPageKey
   return `{"settings":[${items}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
 }
 
-/** A page of history as JSON text. Identifiers are numbers, spliced in as PostgreSQL printed them, like the values. */
-export function historyPageJson(entries: readonly ListedEntry[], nextPageKey: string | null): string {
-  return `{"history":[${entries.map(entryJson).join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
+/** A page of the history of all settings as JSON text. */
+export function changesPageJson(changes: readonly ListedChange[], nextPageKey: string | null): string {
+  const items = changes.map((change) => {
+    const { subsystemName, settingName } = change;
+    return entryJson(change, [
+      ['subsystemName', JSON.stringify(subsystemName)],
+      ['settingName', JSON.stringify(settingName)],
+    ]);
+  });
+  return `{"history":[${items.join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
 }
 
-function entryJson(entry: ListedEntry): string {
-  const members: readonly (readonly [string, string])[] = [
+/** A page of history as JSON text. Identifiers are numbers, spliced in as PostgreSQL printed them, like the values. */
+export function historyPageJson(entries: readonly ListedEntry[], nextPageKey: string | null): string {
+  return `{"history":[${entries.map((entry) => entryJson(entry)).join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
+}
+
+type JsonMember = readonly [name: string, text: string];
+
+function entryJson(entry: ListedEntry, names: readonly JsonMember[] = []): string {
+  const members: readonly JsonMember[] = [
     ['id', entry.historyId],
+    ...names,
     ['operation', JSON.stringify(entry.operation)],
     ['settingValue', entry.valueText],
     ['personId', entry.personId ?? 'null'],

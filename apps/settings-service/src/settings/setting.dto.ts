@@ -40,7 +40,7 @@ export class SettingsPageDto extends createZodDto(
   }),
 ) {}
 
-const historyEntry = z
+export const historyEntry = z
   .object({
     id: z.int().meta({ description: 'Rises with time over all settings; may pass 2^53.' }),
     operation: z.enum(['write', 'delete']),

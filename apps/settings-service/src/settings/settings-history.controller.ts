@@ -14,7 +14,14 @@ import {
   SettingPath,
   WriteConditions,
 } from './setting-request.decorator';
-import { HEADERS, WrittenResponse, historyPageJson, sendPage, sendWritten } from './setting-response';
+import {
+  READ_HEADERS,
+  ReadResponses,
+  WrittenResponse,
+  historyPageJson,
+  sendPage,
+  sendWritten,
+} from './setting-response';
 import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto } from './setting.dto';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';
@@ -44,9 +51,9 @@ export class SettingsHistoryController {
     description: 'One page.',
     type: HistoryPageDto.Output,
     examples: { one: { summary: 'One write', value: { history: [ENTRY], nextPageKey: null } } },
-    headers: HEADERS.revalidate,
+    headers: READ_HEADERS,
   })
-  @InvalidRequestResponse()
+  @ReadResponses()
   async list(
     @KeyOfSetting() key: SettingKey,
     @Query() query: PageQuery,

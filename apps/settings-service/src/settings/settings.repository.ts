@@ -6,6 +6,15 @@ import type { Revision } from './entity-tag';
 import { HistoryEntry, isWriteOf } from './history-entry.entity';
 import type { ListedEntry, RecordedWrite } from './history-entry.entity';
 import type { SettingKey } from './setting-key';
+import {
+  LISTED_ENTRY_COLUMNS,
+  LISTED_SETTING_COLUMNS,
+  MAX_PAGE_BYTES,
+  START,
+  pageStatement,
+  readPage,
+} from './settings-page';
+import type { Page } from './settings-page';
 import type { FoundSetting, ListPosition, ListedSetting } from './setting.entity';
 import { auditColumns, columnsOf } from './write-request';
 import type { AuditTrail } from './write-request';
@@ -15,16 +24,6 @@ interface SettingDeletion {
   readonly key: SettingKey;
   readonly trail: AuditTrail;
 }
-
-/** One page of a list. */
-interface Page<Row> {
-  readonly rows: readonly Row[];
-  /** The row after which the next page starts; null on the last page. */
-  readonly next: Row | null;
-}
-
-/** Values of one page hold at most this many bytes, one row always goes through: 1,000 of the largest would be 256 MB. */
-const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
 /** The columns of a RecordedWrite, for RETURNING. */
 export const RECORDED_WRITE_COLUMNS = `subsystem_key AS "subsystemKey", setting_key AS "settingKey",
@@ -63,37 +62,19 @@ const DELETE_SETTINGS = `
   SELECT deleted.*, 'delete' FROM deleted
   RETURNING ${RECORDED_WRITE_COLUMNS}`;
 
-// Keyset paging: each page is one range of an index, as cheap at the end of the list as at its start. By hand: a page is limited in bytes
-// too. `bytes_before` asks for sizes only, which does not read the values themselves.
-const page = (list: { table: string; columns: string; range: string; order: string }): string => `
-  SELECT ${list.columns}, candidates
-    FROM (SELECT *,
-                 row_number() OVER list AS position,
-                 count(*) OVER () AS candidates,
-                 sum(octet_length(value_text)) OVER list - octet_length(value_text) AS bytes_before
-            FROM (SELECT * FROM ${list.table} WHERE ${list.range} ORDER BY ${list.order} LIMIT $3 + 1) AS candidate
-          WINDOW list AS (ORDER BY ${list.order})) AS measured
-   WHERE position <= $3 AND (position = 1 OR bytes_before + octet_length(value_text) <= $4)
-   ORDER BY ${list.order}`;
-
 const SETTINGS = {
   table: 'settings.setting',
-  columns: `subsystem_key AS "subsystemKey", setting_key AS "settingKey", subsystem_name AS "subsystemName",
-    setting_name AS "settingName", value_text AS "valueText"`,
+  columns: LISTED_SETTING_COLUMNS,
   order: 'subsystem_key, setting_key',
 };
-const LIST_ALL = page({ ...SETTINGS, range: '(subsystem_key, setting_key) > ($1, $2)' });
-const LIST_SUBSYSTEM = page({ ...SETTINGS, range: 'subsystem_key = $1 AND setting_key > $2' });
-const LIST_HISTORY = page({
+const LIST_ALL = pageStatement({ ...SETTINGS, range: '(subsystem_key, setting_key) > ($1, $2)' });
+const LIST_SUBSYSTEM = pageStatement({ ...SETTINGS, range: 'subsystem_key = $1 AND setting_key > $2' });
+const LIST_HISTORY = pageStatement({
   table: 'settings.setting_history',
-  columns: `history_id AS "historyId", operation, value_text AS "valueText", person_id AS "personId", user_id AS "userId",
-    person_name AS "personName", persona, occurred_at AS "occurredAt", request_id AS "requestId"`,
+  columns: LISTED_ENTRY_COLUMNS,
   range: 'subsystem_key = $1 AND setting_key = $2 AND ($5::bigint IS NULL OR history_id < $5)',
   order: 'history_id DESC',
 });
-
-// No name is empty, so this is before every setting.
-const START = '';
 
 /** Settings and their history. What is hot is in `BatchedSettingsRepository`. */
 @Injectable()
@@ -102,7 +83,11 @@ export class SettingsRepository {
 
   /** Settings of all subsystems after `after`, or from the start. */
   listAll(pageSize: number, after: ListPosition | null): Promise<Page<ListedSetting>> {
-    return this.readPage(LIST_ALL, [after?.subsystemKey ?? START, after?.settingKey ?? START, pageSize]);
+    return readPage(this.dataSource, LIST_ALL, [
+      after?.subsystemKey ?? START,
+      after?.settingKey ?? START,
+      pageSize,
+    ]);
   }
 
   /** Settings of one subsystem after `afterSettingKey`, or from the start; empty for a subsystem nobody wrote to. */
@@ -111,12 +96,12 @@ export class SettingsRepository {
     pageSize: number,
     afterSettingKey: string | null,
   ): Promise<Page<ListedSetting>> {
-    return this.readPage(LIST_SUBSYSTEM, [subsystemKey, afterSettingKey ?? START, pageSize]);
+    return readPage(this.dataSource, LIST_SUBSYSTEM, [subsystemKey, afterSettingKey ?? START, pageSize]);
   }
 
   /** Entries of one setting older than `before`, newest first; also after the setting was deleted. */
   listHistory(key: SettingKey, pageSize: number, before: string | null): Promise<Page<ListedEntry>> {
-    return this.readPage(LIST_HISTORY, [key.subsystem.key, key.setting.key, pageSize], [before]);
+    return readPage(this.dataSource, LIST_HISTORY, [key.subsystem.key, key.setting.key, pageSize], [before]);
   }
 
   /** These settings as they are at one moment, in their order. */
@@ -127,18 +112,6 @@ export class SettingsRepository {
     );
     const found = new Map(rows.map((row) => [Number(row.position), row]));
     return keys.map((_key, index) => found.get(index + 1) ?? null);
-  }
-
-  private async readPage<Row>(
-    sql: string,
-    range: readonly (string | number)[],
-    others: readonly (string | null)[] = [],
-  ): Promise<Page<Row>> {
-    const parameters = [...range, MAX_PAGE_BYTES, ...others];
-    const rows = await this.dataSource.query<(Row & { candidates: string })[]>(sql, parameters);
-    const last = rows.at(-1);
-    const hasMore = last !== undefined && Number(last.candidates) > rows.length;
-    return { rows, next: hasMore ? last : null };
   }
 
   /** The writes that earlier requests with these idempotency digests made, in their order; null for a digest that is new. */
