@@ -43,7 +43,12 @@ export function addRequestHooks(
   instance.addHook('onRequest', (request, reply, done) => {
     withTrace(requestTrace(request, reply), done);
   });
-  instance.addHook('onSend', (_request, reply, payload, done) => {
+  instance.addHook('onSend', (request, reply, payload, done) => {
+    // No browser may take JSON for a page or a script.
+    reply.header('x-content-type-options', 'nosniff');
+    // What cannot be asked for again by its ETag is not kept, unless the route says otherwise.
+    if (request.method === 'GET' && !reply.hasHeader('etag') && !reply.hasHeader('cache-control'))
+      reply.header('cache-control', 'no-store');
     // The client then takes its next request elsewhere instead of to a connection about to close.
     if (health.isShuttingDown) reply.header('connection', 'close');
     done(null, payload);
