@@ -79,11 +79,9 @@ describe('many settings at once', () => {
       expect([await valueOf('Mix', 'kept'), await valueOf('Mix', 'new')]).toEqual(['2.50', '{"b":1,"a":-0}']);
       await service.api.get(settingPath('Mix', 'gone')).set(CUSTOMER).expect(404);
       const entries = (await historyOf('mix')).slice(2);
-      expect(entries.map(({ setting_name, operation }) => `${setting_name} ${operation}`).sort()).toEqual([
-        'gone delete',
-        'kept write',
-        'new write',
-      ]);
+      expect(
+        entries.map(({ setting_name, operation }) => `${String(setting_name)} ${String(operation)}`).sort(),
+      ).toEqual(['gone delete', 'kept write', 'new write']);
       expect(new Set(entries.map(({ request_id }) => request_id)).size).toBe(1);
     });
 

@@ -22,8 +22,10 @@ import {
   JsonBody,
   Subsystem,
   SubsystemPath,
+  ReadResponses,
 } from './setting-request.decorator';
-import { READ_HEADERS, ReadResponses, changesPageJson, sendPage } from './setting-response';
+import { changesPageJson, sendPage } from './setting-response';
+import { READ_HEADERS } from './setting.dto';
 import { auditTrail } from './write-request';
 import type { WriteHeaders } from './write-request';
 

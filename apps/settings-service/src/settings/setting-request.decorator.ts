@@ -1,7 +1,7 @@
 import { applyDecorators, createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { ApiHeader, ApiHeaders, ApiParam, ApiQuery, ProblemResponse } from '@platform/open-api';
+import { ApiHeader, ApiHeaders, ApiParam, ApiQuery, ApiResponse, ProblemResponse } from '@platform/open-api';
 import { ProblemException, problems } from '@platform/service-defaults';
 import { MAX_NAME_CODE_POINTS, SETTING_NAME_RULE, parseSettingName } from '@platform/setting-names';
 import type { SettingName } from '@platform/setting-names';
@@ -13,6 +13,7 @@ import { JsonSyntaxError } from './json-scanner';
 import type { SettingKey } from './setting-key';
 import { InvalidSettingValueError, parseKeepingValues, settingValueOf } from './setting-value';
 import type { JsonText } from './setting-value';
+import { READ_HEADERS } from './setting.dto';
 import type { WriteHeaders } from './write-request';
 
 /** Which setting a read wants, and under which conditions. One parameter: Nest runs its pipes once for each. */
@@ -191,3 +192,16 @@ export const InvalidRequestResponse = (): MethodDecorator =>
       instance: '/platform/v1/subsystems/billing/settings/%07',
     },
   });
+
+/** Documents what all reads have in common: the condition, 304 and 400. */
+export function ReadResponses(): MethodDecorator {
+  return applyDecorators(
+    ApiHeader({
+      name: 'If-None-Match',
+      description: 'ETags that the reader has: 304 if one of them is current.',
+      example: '"42"',
+    }),
+    ApiResponse({ status: 304, description: 'The reader has this already.', headers: READ_HEADERS }),
+    InvalidRequestResponse(),
+  );
+}

@@ -1,54 +1,14 @@
 import { hash } from 'node:crypto';
-import { applyDecorators } from '@nestjs/common';
-import { ApiHeader, ApiOkResponse, ApiResponse } from '@platform/open-api';
+import { ApiOkResponse } from '@platform/open-api';
 import { sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { entityTag, isNotModified } from './entity-tag';
 import type { Preconditions, Revision } from './entity-tag';
 import type { ListedChange, ListedEntry, RecordedWrite } from './history-entry.entity';
 import type { SettingKey } from './setting-key';
-import { InvalidRequestResponse, conditionsOf } from './setting-request.decorator';
-import { INVOICE_DAY, PlatformSettingDto } from './setting.dto';
+import { conditionsOf } from './setting-request.decorator';
+import { HEADERS, INVOICE_DAY, PlatformSettingDto, REVALIDATE } from './setting.dto';
 import type { CurrentSetting, FoundSetting, StoredSetting } from './setting.entity';
-
-// A cache may keep a response only to ask whether it still holds: an acknowledged write is seen by the next read.
-const REVALIDATE = 'private, no-cache';
-
-/** Headers of responses, as the API document describes them. */
-export const HEADERS = {
-  etag: {
-    ETag: {
-      description: 'A strong tag: of a setting its revision, of a list its text.',
-      schema: { type: 'string' },
-      required: true,
-      example: '"42"',
-    },
-  },
-  revalidate: {
-    'Cache-Control': {
-      description: 'A cache may keep this, and asks before it uses it.',
-      schema: { type: 'string' },
-      required: true,
-      example: REVALIDATE,
-    },
-  },
-} as const;
-
-/** Headers of every read. */
-export const READ_HEADERS = { ...HEADERS.etag, ...HEADERS.revalidate };
-
-/** Documents what all reads have in common: the condition, 304 and 400. */
-export function ReadResponses(): MethodDecorator {
-  return applyDecorators(
-    ApiHeader({
-      name: 'If-None-Match',
-      description: 'ETags that the reader has: 304 if one of them is current.',
-      example: '"42"',
-    }),
-    ApiResponse({ status: 304, description: 'The reader has this already.', headers: READ_HEADERS }),
-    InvalidRequestResponse(),
-  );
-}
 
 /** Documents the response to every write that was done. */
 export const WrittenResponse = (): MethodDecorator =>
@@ -112,7 +72,7 @@ export function sendWrites(reply: FastifyReply, writes: readonly RecordedWrite[]
 }
 
 function isRead(setting: FoundSetting): setting is CurrentSetting {
-  return setting?.valueText != null;
+  return setting !== null && setting.valueText !== null;
 }
 
 function settingWithTagJson(setting: StoredSetting, revision: Revision | null): string {

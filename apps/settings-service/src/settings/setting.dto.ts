@@ -91,3 +91,29 @@ export const ENTRY = {
   occurredAt: '2026-03-02T09:15:00.123456Z',
   requestId: '4bf92f3577b34da6a3ce929d0e0e4736',
 };
+
+// A cache may keep a response only to ask whether it still holds: an acknowledged write is seen by the next read.
+export const REVALIDATE = 'private, no-cache';
+
+/** Headers of responses, as the API document describes them. */
+export const HEADERS = {
+  etag: {
+    ETag: {
+      description: 'A strong tag: of a setting its revision, of a list its text.',
+      schema: { type: 'string' },
+      required: true,
+      example: '"42"',
+    },
+  },
+  revalidate: {
+    'Cache-Control': {
+      description: 'A cache may keep this, and asks before it uses it.',
+      schema: { type: 'string' },
+      required: true,
+      example: REVALIDATE,
+    },
+  },
+} as const;
+
+/** Headers of every read. */
+export const READ_HEADERS = { ...HEADERS.etag, ...HEADERS.revalidate };

@@ -13,16 +13,10 @@ import {
   KeyOfSetting,
   SettingPath,
   WriteConditions,
-} from './setting-request.decorator';
-import {
-  READ_HEADERS,
   ReadResponses,
-  WrittenResponse,
-  historyPageJson,
-  sendPage,
-  sendWritten,
-} from './setting-response';
-import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto } from './setting.dto';
+} from './setting-request.decorator';
+import { WrittenResponse, historyPageJson, sendPage, sendWritten } from './setting-response';
+import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto, READ_HEADERS } from './setting.dto';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';
 import { writeRequest } from './write-request';

@@ -27,11 +27,10 @@ import {
   SubsystemPath,
   ValueText,
   WriteConditions,
+  ReadResponses,
 } from './setting-request.decorator';
 import type { SettingRead } from './setting-request.decorator';
 import {
-  READ_HEADERS,
-  ReadResponses,
   WrittenResponse,
   platformSettingJson,
   sendPage,
@@ -48,6 +47,7 @@ import {
   PutPlatformSettingDto,
   VALUES,
   BODIES,
+  READ_HEADERS,
 } from './setting.dto';
 import type { CurrentSetting } from './setting.entity';
 import { SettingsRepository } from './settings.repository';
