@@ -29,7 +29,10 @@ describe('settings routes', () => {
       RESIDENT,
       SERVICE_PROVIDER,
       NOBODY,
-      'a global administrator who is a RESIDENT': bearer({ personas: 8, roles: ['CustomerGlobalAdministrator'] }),
+      'a global administrator who is a RESIDENT': bearer({
+        personas: 8,
+        roles: ['CustomerGlobalAdministrator'],
+      }),
       'RESIDENT and SERVICE_PROVIDER': bearer({ personas: 12 }),
     };
     const everybody = { ...readers, ...others };
