@@ -5,14 +5,13 @@ import { AccessTokensModule, ServiceAccessTokenHost, authServiceTokens } from '@
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
 import { SignedCursor } from '@platform/service-defaults';
+import { CHANGE_LIMITS, ChangeFeedService } from './changes/change-feed.service';
+import { ChangesController } from './changes/changes.controller';
+import { ChangesRepository } from './changes/changes.repository';
 import type { SettingsServiceConfig } from './config';
 import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { BatchedSettingsRepository } from './settings/batched-settings.repository';
-import { BulkWritesService } from './settings/bulk-writes.service';
-import { BulkController } from './settings/bulk.controller';
-import { PastSettingsRepository } from './settings/past-settings.repository';
-import { PastController } from './settings/past.controller';
 import { SettingProblemsFilter } from './settings/setting-problems.filter';
 import { SettingsHistoryController } from './settings/settings-history.controller';
 import { SettingsController } from './settings/settings.controller';
@@ -41,21 +40,17 @@ export class AppModule {
           useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
         }),
       ],
-      controllers: [
-        SettingsController,
-        BulkController,
-        SettingsHistoryController,
-        PastController,
-        DiagnosticsController,
-      ],
+      controllers: [SettingsController, SettingsHistoryController, ChangesController, DiagnosticsController],
       providers: [
-        ...[
-          SettingsService,
-          BulkWritesService,
-          SettingsRepository,
-          BatchedSettingsRepository,
-          PastSettingsRepository,
-        ],
+        ...[SettingsService, SettingsRepository, BatchedSettingsRepository],
+        ...[ChangeFeedService, ChangesRepository],
+        {
+          provide: CHANGE_LIMITS,
+          useValue: {
+            maxWatchers: config.CHANGES_MAX_WATCHERS,
+            tokenLifetimeSeconds: config.CHANGES_TOKEN_LIFETIME_SECONDS,
+          },
+        },
         { provide: SignedCursor, useFactory: () => new SignedCursor(config.CURSOR_HMAC_KEY) },
         { provide: APP_FILTER, useClass: SettingProblemsFilter },
       ],

@@ -8,8 +8,12 @@ export const settingsServiceConfigSchema = z.object({
   PORT: serviceConfigShape.PORT.default(3002),
   METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9102),
   ...authServiceConfigShape,
-  /** Signs page keys; the same on every replica. */
+  /** Signs page keys and the positions of watchers; the same on every replica. */
   CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
+  /** How long `next` of a response with changes can be used as `after`. */
+  CHANGES_TOKEN_LIFETIME_SECONDS: z.coerce.number().int().min(60).max(31_536_000).default(86_400),
+  /** Requests of one replica that wait for changes at the same time; others get 503. */
+  CHANGES_MAX_WATCHERS: z.coerce.number().int().min(1).max(100_000).default(2_000),
 });
 
 export type SettingsServiceConfig = z.output<typeof settingsServiceConfigSchema>;

@@ -22,10 +22,9 @@ curl -sS "$SETTINGS/subsystems/billing/settings/invoice-day/value" -H "Authoriza
 ## Values and names
 
 - A value is kept and served byte for byte: numbers of any precision, the order of members, \`1.0\` and \`-0\`. Only \`null\` is refused.
-- Names are compared without regard to case (full Unicode case folding after NFC), and shown as the first write spelt them.
+- Names are compared without regard to case, after Unicode normalisation (NFC), and shown as the first write spelt them.
 - Every write has a new \`ETag\`. \`If-Match\` keeps a write from replacing what somebody else wrote in between; \`Idempotency-Key\` lets
-  it be sent again without being done twice. \`commands/write\` does many writes, all or none.
-- \`?at=\` reads what was; a subsystem can be restored to an instant.
+  it be sent again without being done twice.
 
 ${conventions()}`;
 
@@ -35,6 +34,7 @@ const API_DOCS = new OpenApi({
   tags: [
     { name: 'Settings', description: 'Read, write and delete settings.' },
     { name: 'History', description: 'Who wrote what and when, and how to get it back.' },
+    { name: 'Changes', description: 'Hear of what others write.' },
     { name: 'Diagnostics', description: 'Whether the service and its database answer.' },
   ],
 });

@@ -1,41 +1,21 @@
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { SettingsClient } from '@platform/settings-client';
-import { findFreePorts, runProcess, testAccessToken } from '@platform/testing';
-import type { RunningProcess } from '@platform/testing';
+import { testAccessToken } from '@platform/testing';
+import { buildService, startReplica } from './built-service';
+import type { Replica } from './built-service';
 import { contradictions } from './linearizability';
 import type { Observation } from './linearizability';
 import { prepareSettings } from './settings-fixture';
 import type { SettingsSurroundings } from './settings-fixture';
 
-const WORKSPACE = join(__dirname, '../../..');
-const entry = join(WORKSPACE, 'dist/apps/settings-service/main.js');
-
-interface Replica {
-  url: string;
-  process: RunningProcess;
-}
-
 describe('two processes of the built service', () => {
   let surroundings: SettingsSurroundings;
   let replicas: Replica[] = [];
 
-  const start = async (): Promise<Replica> => {
-    const [port, metricsPort] = await findFreePorts(2);
-    const url = `http://127.0.0.1:${String(port)}`;
-    const env = { ...surroundings.environment, PORT: String(port), METRICS_PORT: String(metricsPort) };
-    return { url, process: await runProcess({ entry, env, readyUrl: `${url}/health/ready` }) };
-  };
+  const start = (): Promise<Replica> => startReplica(surroundings.environment);
   const urlOf = (index: number): string => replicas[index % replicas.length]?.url ?? '';
 
   beforeAll(async () => {
-    // The integration target builds first; this is for running one file by hand.
-    if (!existsSync(entry))
-      await promisify(execFile)(process.execPath, ['tools/build/bundle.ts', 'apps/settings-service'], {
-        cwd: WORKSPACE,
-      });
+    await buildService();
     surroundings = await prepareSettings();
     replicas = await Promise.all([start(), start()]);
   }, 120_000);

@@ -77,10 +77,18 @@ export async function prepareSettings({
 /** Replicas in this process, listening on ports of their own. */
 export async function startSettings({
   replicas: count = 1,
+  variables = {},
+  surroundings: given,
   ...options
-}: Options & { replicas?: number } = {}): Promise<SettingsFixture> {
-  const surroundings = await prepareSettings(options);
-  const config = loadSettingsServiceConfig(surroundings.environment);
+}: Options & {
+  replicas?: number;
+  /** Further configuration. */
+  variables?: Record<string, string>;
+  /** Those of another fixture, which closes them. */
+  surroundings?: SettingsSurroundings;
+} = {}): Promise<SettingsFixture> {
+  const surroundings = given ?? (await prepareSettings(options));
+  const config = loadSettingsServiceConfig({ ...surroundings.environment, ...variables });
   const replicas: NestFastifyApplication[] = [];
   for (let index = 0; index < count; index += 1) {
     const replica = await createServiceApplication(settingsService(config));
@@ -93,7 +101,7 @@ export async function startSettings({
     ...{ ...surroundings, replicas, urls, api: request(urls[0] ?? '') },
     close: async () => {
       for (const replica of replicas) await replica.close();
-      await surroundings.close();
+      if (given === undefined) await surroundings.close();
     },
   };
 }

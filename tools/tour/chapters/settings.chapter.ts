@@ -17,9 +17,27 @@ export async function settingsChapter(
   const name = `limit-${run}`;
   const url = `${settings.settings}/platform/v1/subsystems/Tour/settings/${name}`;
   const body = `{"settingValue":${EXACT_NUMBER}}`;
+  const feed = `${settings.settings}/platform/v1/changes?subsystem=tour`;
+  let position = '';
+  await walk.step(
+    'Carl asks where the feed of changes stands',
+    { method: 'GET', url: feed, token: carl },
+    (response) => {
+      same('the status', response.status, 200);
+      position = (JSON.parse(response.text) as { next: string }).next;
+      return 'From here on he misses nothing, whichever replica he asks.';
+    },
+  );
   await walk.step('Ivy writes a setting', { method: 'PUT', url, token: ivy, body }, (response) => {
     same('the status', response.status, 200);
     return 'Stored together with its history entry, in one transaction.';
+  });
+  const wait = `${feed}&waitSeconds=10&after=${position}`;
+  await walk.step('Carl waits for changes', { method: 'GET', url: wait, token: carl }, (response) => {
+    same('the status', response.status, 200);
+    const { changes } = JSON.parse(response.text) as { changes: { settingName: string }[] };
+    same('the setting', changes.at(0)?.settingName, name);
+    return 'Told within a second of the write; a client keeps its copy current this way.';
   });
   await walk.step(
     'Carl reads the bare value, with other capitals',

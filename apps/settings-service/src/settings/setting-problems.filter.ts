@@ -3,7 +3,6 @@ import { ProblemResponse } from '@platform/open-api';
 import { ProblemDetailsFilter } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 import { JsonSyntaxError } from './json-scanner';
-import type { SettingKey } from './setting-key';
 import { InvalidSettingValueError } from './setting-value';
 
 /** Every reason for which the state of a setting refuses a request, with the response. The types let a client tell a setting that is not there from a wrong address. */
@@ -32,37 +31,33 @@ const SETTING_PROBLEMS = {
     title: 'Idempotency key reused',
     detail: 'The Idempotency-Key belongs to another request.',
   },
+  'changes-expired': {
+    status: 410,
+    type: 'urn:platform:problem:changes-expired',
+    title: 'Changes expired',
+    detail:
+      'What changed since `after` is no longer told. Start over: ask without `after`, then read again what was read before.',
+  },
+  'too-many-watchers': {
+    status: 503,
+    type: 'urn:platform:problem:too-many-watchers',
+    title: 'Too many watchers',
+    detail: 'Too many requests wait for changes here. Try again, or ask with waitSeconds=0.',
+    headers: { 'Retry-After': '1' },
+  },
 } as const satisfies Record<string, Problem>;
 
 type SettingErrorReason = keyof typeof SETTING_PROBLEMS;
-
-/** One of many writes, by its place in the request. */
-interface WritePart {
-  readonly index: number;
-  readonly key: SettingKey;
-}
 
 /** The state of the setting, or of an earlier request, does not allow what was asked. */
 export class SettingError extends Error {
   override readonly name = 'SettingError';
 
-  /** Which of many writes it is about. */
-  readonly part: WritePart | undefined;
-
   constructor(
     readonly reason: SettingErrorReason,
-    { part, ...options }: ErrorOptions & { part?: WritePart } = {},
+    options?: ErrorOptions,
   ) {
     super(reason, options);
-    this.part = part;
-  }
-
-  get problem(): Problem {
-    const problem = SETTING_PROBLEMS[this.reason];
-    if (this.part === undefined) return problem;
-    const { index, key } = this.part;
-    const names = `${key.subsystem.name} / ${key.setting.name}`;
-    return { ...problem, errors: { [`writes.${String(index)}`]: [`${names}: ${problem.detail}`] } };
   }
 }
 
@@ -76,7 +71,7 @@ const INVALID_VALUE = {
 @Catch()
 export class SettingProblemsFilter extends ProblemDetailsFilter {
   protected override toProblem(error: unknown): Problem | null {
-    if (error instanceof SettingError) return error.problem;
+    if (error instanceof SettingError) return SETTING_PROBLEMS[error.reason];
     if (error instanceof InvalidSettingValueError || error instanceof JsonSyntaxError)
       return { ...INVALID_VALUE, errors: { settingValue: [error.message] } };
     return super.toProblem(error);
@@ -95,7 +90,7 @@ export function SettingProblemResponse(description: string, reason: SettingError
 export const WriteRefusals = (): MethodDecorator =>
   applyDecorators(
     SettingProblemResponse(
-      'A condition does not hold: nothing was written. Of many writes, `errors` names the first whose does not.',
+      '`If-Match` or `If-None-Match` does not hold: nothing was written.',
       'precondition-failed',
     ),
     SettingProblemResponse('The `Idempotency-Key` belongs to another request.', 'idempotency-key-reused'),

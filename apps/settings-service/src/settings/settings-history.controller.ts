@@ -13,10 +13,9 @@ import {
   KeyOfSetting,
   SettingPath,
   WriteConditions,
-  ReadResponses,
 } from './setting-request.decorator';
-import { WrittenResponse, historyPageJson, sendPage, sendWritten } from './setting-response';
-import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto, READ_HEADERS } from './setting.dto';
+import { HEADERS, WrittenResponse, historyPageJson, sendPage, sendWritten } from './setting-response';
+import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto } from './setting.dto';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';
 import { writeRequest } from './write-request';
@@ -45,9 +44,9 @@ export class SettingsHistoryController {
     description: 'One page.',
     type: HistoryPageDto.Output,
     examples: { one: { summary: 'One write', value: { history: [ENTRY], nextPageKey: null } } },
-    headers: READ_HEADERS,
+    headers: HEADERS.revalidate,
   })
-  @ReadResponses()
+  @InvalidRequestResponse()
   async list(
     @KeyOfSetting() key: SettingKey,
     @Query() query: PageQuery,

@@ -1,14 +1,12 @@
 import { Controller, Delete, Get, Put, Query, Res, applyDecorators } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { ApiBody, ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
+import { ApiBody, ApiOkResponse, ApiOperation, ApiResponse, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
 import { SignedCursor } from '@platform/service-defaults';
 import type { SettingName } from '@platform/setting-names';
 import type { FastifyReply } from 'fastify';
 import { BatchedSettingsRepository } from './batched-settings.repository';
-import { PageAtQuery } from './past.dto';
-import { PastSettingsRepository } from './past-settings.repository';
 import type { SettingKey } from './setting-key';
 import {
   InvalidValueResponse,
@@ -17,20 +15,20 @@ import {
   WriteRefusals,
 } from './setting-problems.filter';
 import {
-  AtInstant,
   HeadersOfWrite,
   InvalidRequestResponse,
   KeyOfSetting,
+  ReadHeaders,
   Reading,
   SettingPath,
   Subsystem,
   SubsystemPath,
   ValueText,
   WriteConditions,
-  ReadResponses,
 } from './setting-request.decorator';
 import type { SettingRead } from './setting-request.decorator';
 import {
+  HEADERS,
   WrittenResponse,
   platformSettingJson,
   sendPage,
@@ -47,7 +45,6 @@ import {
   PutPlatformSettingDto,
   VALUES,
   BODIES,
-  READ_HEADERS,
 } from './setting.dto';
 import type { CurrentSetting } from './setting.entity';
 import { SettingsRepository } from './settings.repository';
@@ -70,18 +67,25 @@ function SettingsPage(): MethodDecorator {
         first: { summary: 'The first of several pages', value: first },
         none: { summary: 'No settings', value: { settings: [], nextPageKey: null } },
       },
-      headers: READ_HEADERS,
+      headers: HEADERS.revalidate,
     }),
-    ReadResponses(),
+    InvalidRequestResponse(),
   );
 }
 
 const NotFound = (): MethodDecorator =>
   SettingProblemResponse('There is no such setting.', 'setting-not-found');
+const READ_HEADERS = { ...HEADERS.etag, ...HEADERS.revalidate };
 
 /** Documents what both reads of a setting have in common. */
 function ReadRoute(): MethodDecorator {
-  return applyDecorators(SettingPath(), AtInstant(), ReadResponses(), NotFound());
+  return applyDecorators(
+    SettingPath(),
+    ReadHeaders(),
+    ApiResponse({ status: 304, description: 'The reader has this revision already.', headers: READ_HEADERS }),
+    InvalidRequestResponse(),
+    NotFound(),
+  );
 }
 
 /** The settings resource. Source: settings spec, Endpoints. */
@@ -93,7 +97,6 @@ export class SettingsController {
     private readonly batch: BatchedSettingsRepository,
     private readonly settings: SettingsRepository,
     private readonly service: SettingsService,
-    private readonly past: PastSettingsRepository,
   ) {}
 
   @Get('settings')
@@ -115,20 +118,16 @@ export class SettingsController {
     description: 'A subsystem that nobody wrote to has an empty list.',
   })
   @SubsystemPath()
-  @AtInstant()
   @SettingsPage()
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async listSubsystem(
     @Subsystem() subsystem: SettingName,
-    @Query() { pageKey, pageSize, at }: PageAtQuery,
+    @Query() query: PageQuery,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const list = `settings of ${subsystem.key}${at === undefined ? '' : `\u0000${at.toISOString()}`}`;
-    const after = pageKey === undefined ? null : String(this.cursors.decode(list, pageKey)[0]);
-    const { rows, next } =
-      at === undefined
-        ? await this.settings.listSubsystem(subsystem.key, pageSize, after)
-        : await this.past.listSubsystemAt(subsystem.key, at, pageSize, after);
+    const list = `settings of ${subsystem.key}`;
+    const after = query.pageKey === undefined ? null : String(this.cursors.decode(list, query.pageKey)[0]);
+    const { rows, next } = await this.settings.listSubsystem(subsystem.key, query.pageSize, after);
     const nextPageKey = next && this.cursors.encode(list, [next.settingKey]);
     sendPage(reply, settingsPageJson(rows, nextPageKey));
   }
@@ -143,8 +142,8 @@ export class SettingsController {
     headers: READ_HEADERS,
   })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
-  async get(@Reading() read: SettingRead, @Res() reply: FastifyReply): Promise<void> {
-    sendSetting(reply, await this.getSetting(read), read.conditions, platformSettingJson);
+  async get(@Reading() { key, conditions }: SettingRead, @Res() reply: FastifyReply): Promise<void> {
+    sendSetting(reply, await this.getSetting(key), conditions, platformSettingJson);
   }
 
   @Get(`${SETTING}/value`)
@@ -161,8 +160,8 @@ export class SettingsController {
     headers: READ_HEADERS,
   })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
-  async getValue(@Reading() read: SettingRead, @Res() reply: FastifyReply): Promise<void> {
-    sendSetting(reply, await this.getSetting(read), read.conditions, (setting) => setting.valueText);
+  async getValue(@Reading() { key, conditions }: SettingRead, @Res() reply: FastifyReply): Promise<void> {
+    sendSetting(reply, await this.getSetting(key), conditions, (setting) => setting.valueText);
   }
 
   @Put(SETTING)
@@ -214,8 +213,8 @@ export class SettingsController {
     sendWritten(reply, await this.service.delete(writeRequest(key, headers, caller)));
   }
 
-  private async getSetting({ key, at }: SettingRead): Promise<CurrentSetting> {
-    const setting = await (at === undefined ? this.batch.find(key) : this.past.findAt(key, at));
+  private async getSetting(key: SettingKey): Promise<CurrentSetting> {
+    const setting = await this.batch.find(key);
     if (setting === null) throw new SettingError('setting-not-found');
     return setting;
   }

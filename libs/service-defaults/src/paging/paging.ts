@@ -52,14 +52,15 @@ export class SignedCursor {
     return Buffer.concat([this.tag(list, body), body]).toString('base64url');
   }
 
-  /** The position in a cursor of `list`. @throws {ProblemException} 400 for anything that `encode` did not make for `list` */
-  decode(list: string, text: string): unknown[] {
+  /** The position in a cursor of `list`. @param parameter the query parameter that brought it, for the response
+   *  @throws {ProblemException} 400 for anything that `encode` did not make for `list` */
+  decode(list: string, text: string, parameter = 'pageKey'): unknown[] {
     const bytes = Buffer.from(text.slice(0, MAX_TEXT_LENGTH), 'base64url');
     const body = bytes.subarray(TAG_BYTES);
     // The decoder skips what it does not know; comparing the round trip keeps one cursor to one spelling.
     const canonical = bytes.length > TAG_BYTES && bytes.toString('base64url') === text;
     if (!canonical || !timingSafeEqual(bytes.subarray(0, TAG_BYTES), this.tag(list, body))) {
-      throw problems.badRequest('The page key is not one of this list.', { pageKey: ['is not valid'] });
+      throw problems.badRequest(`\`${parameter}\` is not one of this list.`, { [parameter]: ['is not valid'] });
     }
     return JSON.parse(body.toString('utf8')) as unknown[];
   }

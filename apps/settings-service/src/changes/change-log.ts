@@ -1,0 +1,171 @@
+import type { HistoryEntry } from '../settings/history-entry.entity';
+
+/** A change of a setting as the feed tells of it. */
+export interface Change extends Pick<
+  HistoryEntry,
+  'subsystemKey' | 'subsystemName' | 'settingName' | 'operation' | 'revision' | 'occurredAt'
+> {
+  /** The history identifier. */
+  readonly id: number;
+}
+
+/** What somebody has seen: every change up to `upTo`, except those in `open`, which were not committed then. */
+export interface Position {
+  readonly upTo: number;
+  /** Ascending, none above `upTo`. */
+  readonly open: readonly number[];
+}
+
+/** Changes that follow a position, and the position after them. */
+export interface ChangePage {
+  readonly changes: readonly Change[];
+  readonly next: Position;
+  /** True when more changes follow already. */
+  readonly hasMore: boolean;
+}
+
+/** What one statement saw of the history. Transaction ids are those of `pg_current_xact_id()`, which never come twice. */
+export interface Look {
+  /** The changes after the log's end and those that fill its gaps, by rising identifier. */
+  readonly found: readonly Change[];
+  /** Every transaction with a lower id had ended. */
+  readonly xmin: number;
+  /** No transaction with this id or a higher one had begun. */
+  readonly xmax: number;
+  /** Every transaction with a lower id that had written to the history had ended a moment later; null where nobody asked. */
+  readonly writersFrom: number | null;
+}
+
+/** Changes kept in memory: after more than twice as many, the oldest are forgotten. About 300 bytes each. */
+export const KEPT_CHANGES = 10_000;
+/** Identifiers that may be open at once, so that positions stay short. Beyond them the log waits until some are settled. */
+const MAX_OPEN = 1_000;
+
+/**
+ * The latest changes, with the gaps between their identifiers.
+ *
+ * Identifiers of the history are drawn in order and committed in any: a cursor over them alone passes by what commits late. An identifier
+ * missing below one that was seen is a gap. It is filled later, or settled: once every transaction that can have drawn it has ended, it
+ * stays empty. A position names the gaps, so its holder is told of what fills them. No change waits for a gap, so an old transaction
+ * elsewhere in the cluster delays nothing.
+ *
+ * A setting's row is locked before its change draws an identifier, so the changes of one setting commit in the order of their identifiers,
+ * and what one snapshot shows of them lacks none in between: sorted by identifier, they come in the order of their commits.
+ */
+export class ChangeLog {
+  private entries: Change[];
+  /** Open identifiers, ascending; all transactions that can have drawn one have an id below its value. */
+  private readonly gaps = new Map<number, number>();
+  private end: Position;
+  /** What the look before said. */
+  private writersFrom = 0;
+
+  /**
+   * @param floor everything up to here is settled, and not in memory
+   * @param entries what follows, all of it settled, by rising identifier
+   */
+  constructor(
+    private floor: number,
+    entries: readonly Change[],
+  ) {
+    this.entries = [...entries];
+    this.end = { upTo: entries.at(-1)?.id ?? floor, open: [] };
+  }
+
+  /** Where somebody is who has seen everything that the log has. */
+  get position(): Position {
+    return this.end;
+  }
+
+  /** Takes up a look that began after the last one had ended. @returns whether there was anything new */
+  add({ found, xmin, xmax, writersFrom }: Look): boolean {
+    const filled = found.filter(({ id }) => this.gaps.delete(id));
+    const settled = Math.max(xmin, this.writersFrom);
+    for (const [id, bound] of this.gaps) if (bound <= settled) this.gaps.delete(id);
+    this.writersFrom = writersFrom ?? 0;
+    const appended = this.append(
+      found.filter(({ id }) => id > this.end.upTo),
+      xmax,
+    );
+    this.entries.push(...filled, ...appended);
+    if (filled.length > 0) this.entries.sort((left, right) => left.id - right.id);
+    this.forgetOldest();
+    return filled.length + appended.length > 0;
+  }
+
+  /** What follows `position`, at most `limit` changes; null when that reaches further back than the log. */
+  after(position: Position, limit: number): ChangePage | null {
+    if (position.upTo < this.floor || position.open.some((id) => id <= this.floor)) return null;
+    const filled = position.open.flatMap((id) => {
+      const entry = this.entries[this.indexAfter(id - 1)];
+      return entry?.id === id ? [entry] : [];
+    });
+    const start = this.indexAfter(position.upTo);
+    return pageAfter(
+      position,
+      [...filled, ...this.entries.slice(start, start + limit + 1)],
+      limit,
+      this.position,
+    );
+  }
+
+  private append(found: readonly Change[], xmax: number): readonly Change[] {
+    let { upTo } = this.end;
+    let taken = 0;
+    for (const { id } of found) {
+      const last = Math.min(id - 1, upTo + MAX_OPEN - this.gaps.size);
+      for (let gap = upTo + 1; gap <= last; gap += 1) this.gaps.set(gap, xmax);
+      upTo = Math.max(upTo, last);
+      if (upTo < id - 1) break;
+      upTo = id;
+      taken += 1;
+    }
+    this.end = { upTo, open: [...this.gaps.keys()] };
+    return found.slice(0, taken);
+  }
+
+  /** A gap stays in memory with all that follows it: positions name it. */
+  private forgetOldest(): void {
+    if (this.entries.length <= 2 * KEPT_CHANGES) return;
+    const firstGap = this.end.open[0] ?? Infinity;
+    const cut = Math.min(this.entries.length - KEPT_CHANGES, this.indexAfter(firstGap));
+    if (cut === 0) return;
+    this.floor = this.entries[cut - 1]!.id;
+    this.entries = this.entries.slice(cut);
+  }
+
+  /** Index of the first entry with a higher identifier. */
+  private indexAfter(id: number): number {
+    let [low, high] = [0, this.entries.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.entries[middle]!.id <= id) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/**
+ * The page of at most `limit` changes for a reader at `position`.
+ * @param unseen what it has not seen, by rising identifier; more than `limit` tells that more follows
+ * @param end the end of the log from before `unseen` was read; what is neither in `unseen` nor open there does not exist
+ */
+export function pageAfter(
+  position: Position,
+  unseen: readonly Change[],
+  limit: number,
+  end: Position,
+): ChangePage {
+  const hasMore = unseen.length > limit;
+  const changes = unseen.slice(0, limit);
+  const lastShown = hasMore ? changes.at(-1)!.id : Infinity;
+  const upTo = Math.max(position.upTo, hasMore ? lastShown : end.upTo);
+  const shown = new Set(changes.map(({ id }) => id));
+  const isOpen = new Set(end.open);
+  // What the log has not reached is open too: the reader may come from a replica that is ahead.
+  const stillOpen = position.open.filter((id) => isOpen.has(id) || id > end.upTo || id > lastShown);
+  const newlyOpen = end.open.filter((id) => id > position.upTo && id <= upTo);
+  const open = [...stillOpen, ...newlyOpen].filter((id) => !shown.has(id));
+  return { changes, next: { upTo, open }, hasMore };
+}

@@ -1,0 +1,160 @@
+import { Controller, Get, Inject, Query, Req, Res, applyDecorators } from '@nestjs/common';
+import { AccessTokenVerifier, RequirePersona, accessProblem, bearerToken } from '@platform/access-tokens';
+import {
+  ApiOkResponse,
+  ApiOperation,
+  ApiQuery,
+  ApiTags,
+  ProblemResponse,
+  RESPONSE_HEADERS,
+} from '@platform/open-api';
+import { Persona } from '@platform/personas';
+import { CLOCK, SignedCursor, problems } from '@platform/service-defaults';
+import { SECOND_MS } from '@platform/time';
+import type { Clock } from '@platform/time';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { entityTag } from '../settings/entity-tag';
+import { parseSettingName } from '@platform/setting-names';
+import { SettingError, SettingProblemResponse } from '../settings/setting-problems.filter';
+import type { Change, ChangePage, Position } from './change-log';
+import { CHANGE_LIMITS, ChangeFeedService } from './change-feed.service';
+import type { ChangeLimits } from './change-feed.service';
+import { CHANGES, ChangesDto, ChangesQuery, WAIT_SECONDS_SCHEMA } from './changes.dto';
+
+/** Documents the query. */
+function FeedQuery(): MethodDecorator {
+  return applyDecorators(
+    ApiQuery({
+      name: 'after',
+      required: false,
+      description: '`next` of the last response, as it was, for the same subsystem. Without it: from now.',
+    }),
+    ApiQuery({
+      name: 'subsystem',
+      required: false,
+      description: 'Only changes of this subsystem.',
+      example: 'billing',
+    }),
+    ApiQuery({
+      name: 'waitSeconds',
+      required: false,
+      description: 'How long to wait while nothing has changed.',
+      schema: WAIT_SECONDS_SCHEMA,
+      example: 20,
+    }),
+  );
+}
+
+/** Documents the one route. */
+function ListChanges(): MethodDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'listChanges',
+      summary: 'Tell what changed, or wait for a change',
+      description: `Nothing is left out, and the changes of one setting come in the order of their commits, also across replicas.
+\`next\` leads on. A change is told within a second after the response to its write. An empty list may come before \`waitSeconds\` are over.
+
+To keep a copy: ask without \`after\`, then read the settings, then ask again and again, each time with the last \`next\`, and read what changed.`,
+    }),
+    FeedQuery(),
+    ApiOkResponse({
+      description: 'What changed; nothing where the wait was over first.',
+      type: ChangesDto.Output,
+      examples: {
+        one: { summary: 'A write', value: CHANGES },
+        none: { summary: 'Nothing changed', value: { ...CHANGES, changes: [] } },
+      },
+      headers: RESPONSE_HEADERS.noStore,
+    }),
+    ProblemResponse(400, 'A query parameter is not valid; `errors` tells which.', {
+      after: {
+        summary: 'Not a token of this list',
+        detail: '`after` is not one of this list.',
+        errors: { after: ['is not valid'] },
+        instance: '/platform/v1/changes',
+      },
+    }),
+    SettingProblemResponse(
+      'The token is too old, or the settings were restored from a backup.',
+      'changes-expired',
+    ),
+  );
+}
+
+/** What changed; additive to the specification. */
+@Controller('platform/v1/changes')
+@ApiTags('Changes')
+@RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+export class ChangesController {
+  constructor(
+    private readonly feed: ChangeFeedService,
+    private readonly cursors: SignedCursor,
+    private readonly tokens: AccessTokenVerifier,
+    @Inject(CHANGE_LIMITS) private readonly limits: ChangeLimits,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  @Get()
+  @ListChanges()
+  async list(
+    @Query() query: ChangesQuery,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<ChangesDto> {
+    const subsystemKey = query.subsystem === undefined ? null : subsystemKeyOf(query.subsystem);
+    const list = subsystemKey === null ? 'changes' : `changes of ${subsystemKey}`;
+    const after = query.after === undefined ? null : this.positionOf(list, query.after);
+    const gone = new AbortController();
+    reply.raw.once('close', () => gone.abort());
+    const waitMs = query.waitSeconds * SECOND_MS;
+    const page = await this.feed.read({ after, subsystemKey, waitMs, signal: gone.signal });
+    // The token may have expired or been revoked during the wait.
+    if (waitMs > 0) await this.verifyAgain(request);
+    void reply.header('cache-control', 'no-store');
+    return { changes: page.changes.map(changeJson), next: this.tokenOf(list, page) };
+  }
+
+  private tokenOf(list: string, { next: { upTo, open } }: ChangePage): string {
+    const issuedAt = Math.floor(this.clock.now().getTime() / SECOND_MS);
+    return this.cursors.encode(list, [upTo, issuedAt, ...open.map((id) => upTo - id)]);
+  }
+
+  private positionOf(list: string, token: string): Position {
+    const [upTo, issuedAt, ...open] = this.cursors.decode(list, token, 'after') as [
+      number,
+      number,
+      ...number[],
+    ];
+    const ageSeconds = this.clock.now().getTime() / SECOND_MS - issuedAt;
+    if (ageSeconds > this.limits.tokenLifetimeSeconds) throw new SettingError('changes-expired');
+    return { upTo, open: open.map((distance) => upTo - distance) };
+  }
+
+  private async verifyAgain({ headers }: FastifyRequest): Promise<void> {
+    try {
+      await this.tokens.verify(bearerToken(headers.authorization) ?? '');
+    } catch (error) {
+      throw accessProblem(error);
+    }
+  }
+}
+
+function subsystemKeyOf(text: string): string {
+  const name = parseSettingName(text);
+  if (name === null)
+    throw problems.badRequest('A name is not valid.', {
+      subsystem: ['is not a name that a subsystem can have'],
+    });
+  return name.key;
+}
+
+function changeJson({
+  subsystemName,
+  settingName,
+  operation,
+  revision,
+  occurredAt,
+}: Change): ChangesDto['changes'][number] {
+  const etag = operation === 'delete' ? null : entityTag(revision);
+  return { subsystemName, settingName, operation, etag, changedAt: occurredAt.toISOString() };
+}

@@ -1,0 +1,55 @@
+import { pageKeyQuery } from '@platform/service-defaults';
+import { createZodDto } from 'nestjs-zod/dto';
+import { z } from 'zod';
+
+const MAX_WAIT_SECONDS = 30;
+
+/** Query of the feed. */
+export class ChangesQuery extends createZodDto(
+  z.object({
+    after: pageKeyQuery,
+    subsystem: z.string().optional(),
+    waitSeconds: z
+      .string()
+      .regex(/^\d{1,2}$/, `must be an integer from 0 to ${MAX_WAIT_SECONDS}`)
+      .transform(Number)
+      .refine((seconds) => seconds <= MAX_WAIT_SECONDS, `must be an integer from 0 to ${MAX_WAIT_SECONDS}`)
+      .default(0),
+  }),
+) {}
+
+/** What API documents say of `waitSeconds`. */
+export const WAIT_SECONDS_SCHEMA = { type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS, default: 0 };
+
+const settingChange = z
+  .object({
+    subsystemName: z.string().meta({ description: 'As the first write spelt it.' }),
+    settingName: z.string().meta({ description: 'As the first write spelt it.' }),
+    operation: z.enum(['write', 'delete']),
+    etag: z.string().nullable().meta({ description: 'The ETag since this change; null after a delete.' }),
+    changedAt: z.string().meta({ format: 'date-time' }),
+  })
+  .meta({ id: 'SettingChange', description: 'A write or a delete. The value is to be read.' });
+
+export class ChangesDto extends createZodDto(
+  z
+    .object({
+      changes: z.array(settingChange),
+      next: z.string().meta({ description: 'Opaque: `after` of the next request.' }),
+    })
+    .meta({ id: 'SettingChanges', description: 'Changes, of each setting in the order of their commits.' }),
+) {}
+
+/** A response, as an example. */
+export const CHANGES = {
+  changes: [
+    {
+      subsystemName: 'billing',
+      settingName: 'invoice-day',
+      operation: 'write',
+      etag: '"42"',
+      changedAt: '2026-03-02T09:15:00.123Z',
+    },
+  ],
+  next: 'pYkEQ0gqvbbl2P6V3gIwI1sxMDQyLDE3NzI0NDI5MDBd',
+};

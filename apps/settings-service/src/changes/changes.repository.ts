@@ -1,0 +1,108 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { queryPrepared } from '@platform/database';
+import type { PreparedStatement } from '@platform/database';
+import { DataSource } from 'typeorm';
+import type { Change, Look, Position } from './change-log';
+
+type ChangeRow = Omit<Change, 'id'> & { readonly id: string };
+interface HorizonRow {
+  readonly xmin: string;
+  readonly xmax: string;
+  readonly writersFrom: string | null;
+}
+
+const COLUMNS = `history_id AS id, subsystem_key AS "subsystemKey", subsystem_name AS "subsystemName",
+    setting_name AS "settingName", operation, revision, occurred_at AS "occurredAt"`;
+
+// By hand: changes and horizon must come from one snapshot. Whoever writes to the history holds a lock on it until its transaction has
+// ended, and this lock tells it from other transactions of the cluster. A 32-bit transaction id is counted back from the next one.
+const LOOK: PreparedStatement = {
+  name: 'look-for-changes',
+  text: `
+  SELECT horizon.*, change.*
+    FROM (SELECT pg_snapshot_xmin(s)::text AS xmin, pg_snapshot_xmax(s)::text AS xmax,
+                 CASE WHEN $4 THEN (
+                   SELECT least(x, min(x - ((x - writer.transactionid::text::bigint) & 4294967295)))::text
+                     FROM pg_locks AS writer
+                    WHERE writer.locktype = 'transactionid' AND writer.mode = 'ExclusiveLock' AND writer.virtualtransaction IN (
+                      SELECT virtualtransaction FROM pg_locks
+                       WHERE relation = 'settings.setting_history'::regclass AND mode = 'RowExclusiveLock'
+                         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())))
+                 END AS "writersFrom"
+            FROM (SELECT s, pg_snapshot_xmax(s)::text::bigint AS x FROM pg_current_snapshot() AS s) AS snapshot) AS horizon
+    LEFT JOIN LATERAL (
+      SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id = ANY ($2::bigint[])
+      UNION ALL
+      (SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id > $1 ORDER BY history_id LIMIT $3)
+    ) AS change ON true
+   ORDER BY change.id`,
+};
+
+// By hand: two ranges of the primary key, each by the index.
+const FIND_AFTER = `
+  SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id = ANY ($2::bigint[])
+  UNION ALL
+  (SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id > $1 AND history_id <= $3 ORDER BY history_id LIMIT $4)
+  ORDER BY id LIMIT $4`;
+
+const FIND_LATEST = `
+  SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id <= $1 ORDER BY history_id DESC LIMIT $2`;
+
+/** Changes that one look takes at most. */
+export const LOOK_LIMIT = 5_000;
+
+/** The history as a sequence of changes. */
+@Injectable()
+export class ChangesRepository {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** What is new after `position`. @param asksWriters whether to find out who writes to the history: for gaps that do not close */
+  async look(
+    { upTo, open }: Position,
+    { asksWriters, limit = LOOK_LIMIT }: { asksWriters: boolean; limit?: number },
+  ): Promise<Look> {
+    const rows = await queryPrepared<HorizonRow & (ChangeRow | { id: null })>(this.dataSource, LOOK, [
+      ...[upTo, open, limit, asksWriters],
+    ]);
+    const { xmin, xmax, writersFrom } = rows[0]!;
+    return {
+      found: rows.flatMap((row) => (row.id === null ? [] : [changeOf(row)])),
+      xmin: Number(xmin),
+      xmax: Number(xmax),
+      writersFrom: writersFrom === null ? null : Number(writersFrom),
+    };
+  }
+
+  /** Changes that a reader at `position` has not seen, up to `upTo` and those that were open, by rising identifier. */
+  async findAfter(position: Position, upTo: number, limit: number): Promise<Change[]> {
+    const values = [position.upTo, position.open, upTo, limit];
+    return (await this.dataSource.query<ChangeRow[]>(FIND_AFTER, values)).map(changeOf);
+  }
+
+  /** The latest changes up to `upTo`, by rising identifier. */
+  async findLatest(upTo: number, limit: number): Promise<Change[]> {
+    return (await this.dataSource.query<ChangeRow[]>(FIND_LATEST, [upTo, limit])).map(changeOf).reverse();
+  }
+
+  /** The highest identifier that is committed; 0 without any. */
+  async findEnd(): Promise<number> {
+    const [row] = await this.dataSource.query<{ end: string | null }[]>(
+      'SELECT max(history_id) AS "end" FROM settings.setting_history',
+    );
+    return Number(row?.end ?? 0);
+  }
+}
+
+// Identifiers pass 2^53 after nine quadrillion changes.
+function changeOf({
+  id,
+  subsystemKey,
+  subsystemName,
+  settingName,
+  operation,
+  revision,
+  occurredAt,
+}: ChangeRow): Change {
+  return { id: Number(id), subsystemKey, subsystemName, settingName, operation, revision, occurredAt };
+}

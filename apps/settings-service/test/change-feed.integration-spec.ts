@@ -1,0 +1,152 @@
+import { TcpProxy, eventually } from '@platform/testing';
+import { sleep } from '@platform/time';
+import { buildService, startReplica } from './built-service';
+import type { Replica } from './built-service';
+import { CUSTOMER, PARTNER, prepareSettings, settingPath } from './settings-fixture';
+import type { SettingsSurroundings } from './settings-fixture';
+
+/** How many writes are asked for; `TEST_FEED_WRITES=100000` for the full size. */
+const WRITES = Number(process.env['TEST_FEED_WRITES'] ?? 800);
+const WRITERS = 8;
+const WATCHERS = 4;
+/** Requests that each writer has under way. */
+const IN_FLIGHT = 8;
+const SETTINGS = 100;
+const FROZEN_MS = 4_000;
+
+interface Seen {
+  settingName: string;
+  /** null after a delete. */
+  etag: string | null;
+}
+
+interface Recorded {
+  setting_name: string;
+  operation: string;
+  revision: string;
+}
+
+describe('watchers of two replicas that are killed, restarted, and cut off from their database', () => {
+  let surroundings: SettingsSurroundings;
+  let network: TcpProxy;
+  let replicas: Replica[] = [];
+  const unexpected: string[] = [];
+  const start = (): Promise<Replica> => startReplica(surroundings.environment);
+
+  beforeAll(async () => {
+    await buildService();
+    surroundings = await prepareSettings({
+      databaseUrl: async (url) => {
+        network = await TcpProxy.start(url);
+        return network.url;
+      },
+    });
+    replicas = await Promise.all([start(), start()]);
+  }, 120_000);
+  afterAll(async () => {
+    await Promise.all(replicas.map(({ process }) => process.stop('SIGKILL')));
+    await surroundings.close();
+    await network.stop();
+  });
+
+  /** The response at either replica; null when there was none, or none of use. */
+  async function request(replica: number, path: string, init: RequestInit): Promise<Response | null> {
+    try {
+      const response = await fetch(`${replicas[replica % 2]!.url}${path}`, init);
+      if (response.status === 200 || response.status === 404) return response;
+      if (response.status !== 503) unexpected.push(`${response.status} ${await response.text()}`);
+    } catch (error) {
+      // The replica is down, or went down. The error is of Node's own realm.
+      if ((error as Error).name !== 'TypeError') throw error;
+    }
+    await sleep(50);
+    return null;
+  }
+
+  async function write(writer: number, count: number): Promise<void> {
+    const path = settingPath('Feed', `s${String((writer * 7 + count) % SETTINGS)}`);
+    const headers = { ...PARTNER, 'content-type': 'application/json' };
+    const body = JSON.stringify({ settingValue: [writer, count] });
+    const init = count % 10 === 9 ? { method: 'DELETE', headers: PARTNER } : { method: 'PUT', headers, body };
+    const response = await request(writer + count, path, init);
+    await response?.arrayBuffer();
+  }
+
+  /** Watches until `isDone`, mostly at one replica, sometimes at the other, and notes what it hears. */
+  async function watch(watcher: number, after: string, seen: Seen[], isDone: () => boolean): Promise<void> {
+    for (let count = 0; !isDone(); count += 1) {
+      const query = new URLSearchParams({ after, waitSeconds: '2' }).toString();
+      const replica = count % 7 === 6 ? watcher + 1 : watcher;
+      const response = await request(replica, `/platform/v1/changes?${query}`, { headers: CUSTOMER });
+      if (response === null) continue;
+      const page = (await response.json()) as { changes: Seen[]; next: string };
+      seen.push(...page.changes);
+      after = page.next;
+    }
+  }
+
+  /** What happens while a share of the writes is made. */
+  const faults: (() => Promise<void>)[] = [
+    async () => {
+      await replicas[0]!.process.stop('SIGKILL');
+      replicas[0] = await start();
+    },
+    async () => {
+      network.freeze();
+      await sleep(FROZEN_MS);
+      await network.restore();
+    },
+    async () => {
+      await replicas[1]!.process.stop('SIGTERM');
+      replicas[1] = await start();
+    },
+    async () => {
+      network.cut();
+      await Promise.resolve();
+    },
+  ];
+
+  it(`hear of each of ${String(WRITES)} writes once, of each setting in the order of the commits`, async () => {
+    const { next } = (await (await request(0, '/platform/v1/changes', { headers: CUSTOMER }))!.json()) as {
+      next: string;
+    };
+    const heard = Array.from({ length: WATCHERS }, (): Seen[] => []);
+    let [asked, isDone] = [0, false];
+    const watching = Promise.all(heard.map((seen, watcher) => watch(watcher, next, seen, () => isDone)));
+    const writing = Array.from({ length: WRITERS * IN_FLIGHT }, async (_, writer) => {
+      for (let count = 0; asked < WRITES; count += 1) {
+        asked += 1;
+        await write(writer, count);
+      }
+    });
+    for (const [index, fault] of faults.entries()) {
+      const reached = ((index + 1) * WRITES) / (faults.length + 1);
+      await eventually(() => expect(asked).toBeGreaterThanOrEqual(reached), { timeoutMs: 1_000_000 });
+      expect(unexpected).toEqual([]);
+      await fault();
+    }
+    await Promise.all(writing);
+    const history = await surroundings.database.query<Recorded & object>(
+      'SELECT setting_name, operation, revision FROM settings.setting_history ORDER BY history_id',
+    );
+    const told = (): number => Math.min(...heard.map((seen) => seen.length));
+    await eventually(() => expect(told()).toBeGreaterThanOrEqual(history.length), { timeoutMs: 60_000 });
+    isDone = true;
+    await watching;
+    expect(unexpected).toEqual([]);
+    expect(history.length).toBeGreaterThan(WRITES / 2);
+    const expected = bySetting(
+      history.map(({ setting_name, operation, revision }) => ({
+        settingName: setting_name,
+        etag: operation === 'delete' ? null : `"${revision}"`,
+      })),
+    );
+    for (const seen of heard) expect(bySetting(seen)).toEqual(expected);
+  }, 2_400_000);
+});
+
+function bySetting(changes: readonly Seen[]): Record<string, (string | null)[]> {
+  const found: Record<string, (string | null)[]> = {};
+  for (const { settingName, etag } of changes) (found[settingName] ??= []).push(etag);
+  return found;
+}
