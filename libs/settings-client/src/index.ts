@@ -1,6 +1,8 @@
 export { SettingsClient } from './settings-client';
 export type { CallOptions, ListOptions, SettingsClientOptions, WriteOptions } from './settings-client';
 export type { CacheOptions, SettingChange } from './response-cache';
+export { SettingsWatch } from './settings-watch';
+export type { WatchOptions } from './settings-watch';
 export {
   SettingChangedError,
   SettingNotFoundError,
@@ -11,5 +13,5 @@ export {
 } from './errors';
 export type { ProblemDetails } from './errors';
 export type { AccessTokenProvider, AccessTokenSource, PassingTime } from './transport';
-export type { JsonValue, PlatformSetting, StoredPlatformSetting } from './platform-setting';
+export type { JsonValue, PlatformSetting, StoredPlatformSetting, WatchedChange } from './platform-setting';
 export type { RetryBudgetOptions } from './retry-policy';

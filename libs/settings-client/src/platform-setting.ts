@@ -23,6 +23,21 @@ export interface SettingsPage {
   readonly nextPageKey: string | null;
 }
 
+/** A setting that was written or deleted. */
+export interface WatchedChange {
+  readonly subsystemName: string;
+  readonly settingName: string;
+  readonly operation: 'write' | 'delete';
+  /** Null after a delete. */
+  readonly etag: string | null;
+}
+
+/** Changes after a token. */
+export interface ChangesPage {
+  readonly changes: readonly WatchedChange[];
+  readonly next: string;
+}
+
 /** The JSON of a response. @throws {SettingsProtocolError} if it is something else */
 export function readJson(response: ServiceResponse): JsonValue {
   if (!/^application\/json\b/i.test(response.contentType))
@@ -56,6 +71,20 @@ export function readPage(response: ServiceResponse, pageKey: string | null): Set
   return { settings, nextPageKey };
 }
 
+/** A page of the feed. @throws {SettingsProtocolError} if the response is something else */
+export function readChanges(response: ServiceResponse): ChangesPage {
+  const page = readJson(response) as Partial<ChangesPage> | null;
+  const isPage =
+    Array.isArray(page?.changes) && page.changes.every(isChange) && typeof page.next === 'string';
+  if (!isPage) throw new SettingsProtocolError('the response is no page of changes');
+  return page as ChangesPage;
+}
+
+function isChange(value: unknown): value is WatchedChange {
+  const change = value as Partial<WatchedChange> | null;
+  return typeof change?.subsystemName === 'string' && typeof change.settingName === 'string';
+}
+
 function isSetting(value: unknown): value is PlatformSetting {
   const setting = value as Partial<PlatformSetting> | null;
   return (
@@ -82,6 +111,20 @@ export function normaliseBaseUrl(baseUrl: string): string {
 /** Where all settings are listed. */
 export function allSettingsUrl(baseUrl: string): string {
   return `${baseUrl}/platform/v1/settings`;
+}
+
+/** Where changes are told. */
+export function changesUrl(
+  baseUrl: string,
+  query: { after: string | null; subsystemName: string | undefined; waitSeconds: number },
+): string {
+  const parameters = new URLSearchParams();
+  if (query.after !== null) {
+    parameters.set('after', query.after);
+    parameters.set('waitSeconds', String(query.waitSeconds));
+  }
+  if (query.subsystemName !== undefined) parameters.set('subsystem', query.subsystemName);
+  return `${baseUrl}/platform/v1/changes?${parameters.toString()}`;
 }
 
 /** Where one subsystem's settings are listed. @throws {TypeError} for a name that no URL can carry */

@@ -32,7 +32,7 @@ export function parseRetryAfterMs(header: string | null, nowMs: number): number 
   return Number.isNaN(dateMs) ? null : Math.max(0, dateMs - nowMs);
 }
 
-/** How many retries a client may spend while the service fails. */
+/** How many retries a client may spend while the service fails; without it every call has its own five. */
 export interface RetryBudgetOptions {
   /** Retries that may be spent before any success. Default 100. */
   readonly capacity?: number;

@@ -1,7 +1,9 @@
 import { SettingNotFoundError } from './errors';
 import {
   allSettingsUrl,
+  changesUrl,
   normaliseBaseUrl,
+  readChanges,
   readJson,
   readPage,
   readSetting,
@@ -10,8 +12,10 @@ import {
 } from './platform-setting';
 import type { JsonValue, PlatformSetting, StoredPlatformSetting } from './platform-setting';
 import { ResponseCache } from './response-cache';
-import type { CacheKey, CacheOptions } from './response-cache';
+import type { CacheKey, CacheOptions, SettingChange } from './response-cache';
 import type { RetryBudgetOptions } from './retry-policy';
+import { SettingsWatch } from './settings-watch';
+import type { ReadValue, WatchOptions, WatchedService } from './settings-watch';
 import { REAL_TIME, Transport, abortable } from './transport';
 import type { AccessTokenSource, PassingTime, ServiceResponse } from './transport';
 
@@ -22,6 +26,7 @@ export interface SettingsClientOptions {
   readonly token: AccessTokenSource;
   /** How long one attempt may take until its last byte, in milliseconds. Default 10,000. */
   readonly attemptTimeoutMs?: number;
+  /** Bounds the retries of all calls together. Off unless given: each call has its five. */
   readonly retryBudget?: RetryBudgetOptions;
   /** Keep responses of single settings for a while. Off unless given. */
   readonly cache?: boolean | CacheOptions;
@@ -58,6 +63,7 @@ export class SettingsClient {
   private readonly baseUrl: string;
   private readonly transport: Transport;
   private readonly cache: ResponseCache | null;
+  private readonly time: PassingTime;
 
   /** @throws {TypeError} for a base URL that cannot be used */
   constructor({
@@ -65,11 +71,19 @@ export class SettingsClient {
     time = REAL_TIME,
     fetch = (...request) => globalThis.fetch(...request),
     attemptTimeoutMs = 10_000,
-    retryBudget = {},
+    retryBudget,
     ...options
   }: SettingsClientOptions) {
     this.baseUrl = normaliseBaseUrl(options.baseUrl);
-    this.transport = new Transport({ token: options.token, fetch, attemptTimeoutMs, retryBudget, time });
+    this.time = time;
+    const budget = retryBudget ?? null;
+    this.transport = new Transport({
+      token: options.token,
+      fetch,
+      attemptTimeoutMs,
+      retryBudget: budget,
+      time,
+    });
     this.cache = cache === false ? null : new ResponseCache(cache === true ? {} : cache, time);
   }
 
@@ -166,6 +180,37 @@ export class SettingsClient {
       settingName: deleted.settingName,
       settingValue: deleted.settingValue,
     };
+  }
+
+  /** Keeps settings in memory, current by the feed of changes. It runs until its signal aborts or it is closed. */
+  watch(options: WatchOptions = {}): SettingsWatch {
+    const { subsystemName } = options;
+    const service: WatchedService = {
+      readChanges: async (after, waitSeconds, signal) => {
+        const url = changesUrl(this.baseUrl, { after, subsystemName, waitSeconds });
+        const waitMs = after === null ? 0 : waitSeconds * 1_000;
+        const response = await this.transport.send({ method: 'GET', url, signal, waitMs, maxRetries: 0 });
+        return readChanges(response);
+      },
+      readValue: (setting, etag, signal) => this.readValue(setting, etag, signal),
+    };
+    return new SettingsWatch(service, options, this.time);
+  }
+
+  private async readValue(
+    { subsystemName, settingName }: SettingChange,
+    etag: string | null,
+    signal: AbortSignal,
+  ): Promise<ReadValue> {
+    const url = `${settingUrl(this.baseUrl, subsystemName, settingName)}/value`;
+    const headers = etag === null ? {} : { headers: { 'if-none-match': etag } };
+    try {
+      const response = await this.transport.send({ method: 'GET', url, signal, ...headers });
+      return response.status === 304 ? 'unchanged' : { value: readJson(response), etag: response.etag };
+    } catch (error) {
+      if (error instanceof SettingNotFoundError) return null;
+      throw error;
+    }
   }
 
   private async read(key: CacheKey, { signal }: CallOptions): Promise<ServiceResponse> {

@@ -75,6 +75,13 @@ describe('Transport', () => {
       expect(requests).toHaveLength(10);
     });
 
+    it('retries each call five times, however many failed before', async () => {
+      const { client, requests } = scripted([BROKEN]);
+      for (let call = 0; call < 25; call += 1)
+        await expect(client.getValue('S', 'a')).rejects.toMatchObject({ attempts: 6 });
+      expect(requests).toHaveLength(25 * 6);
+    });
+
     it("ends at once, with the caller's reason, when the caller aborts", async () => {
       const reason = new Error('enough');
       const before = scripted([ok('1')]);

@@ -39,6 +39,8 @@ export interface ServiceRequest {
   readonly signal?: AbortSignal | undefined;
   /** {@link MAX_RETRIES} unless given. */
   readonly maxRetries?: number;
+  /** How long the service may take on purpose, beyond the time limit of an attempt, in milliseconds. */
+  readonly waitMs?: number;
 }
 
 /** A response that was received as a whole: 2xx or 304. */
@@ -53,7 +55,8 @@ export interface TransportOptions {
   readonly token: AccessTokenSource;
   readonly fetch: typeof globalThis.fetch;
   readonly attemptTimeoutMs: number;
-  readonly retryBudget: RetryBudgetOptions;
+  /** Null: none. */
+  readonly retryBudget: RetryBudgetOptions | null;
   readonly time: PassingTime;
 }
 
@@ -67,14 +70,14 @@ interface RawResponse extends ServiceResponse {
   readonly retryAfter: string | null;
 }
 
-/** Sends requests: token, time limit per attempt, retries within a budget. */
+/** Sends requests: token, time limit per attempt, retries. */
 export class Transport {
   private readonly tokens: AccessTokenProvider;
-  private readonly budget: RetryBudget;
+  private readonly budget: RetryBudget | null;
 
   constructor(private readonly options: TransportOptions) {
     this.tokens = accessTokenProvider(options.token);
-    this.budget = new RetryBudget(options.retryBudget);
+    this.budget = options.retryBudget && new RetryBudget(options.retryBudget);
   }
 
   /**
@@ -88,7 +91,7 @@ export class Transport {
     for (let attempt = 1; ; attempt += 1) {
       const result = await this.attempt(request);
       if ('status' in result) return result;
-      if (attempt > maxRetries || !this.budget.take())
+      if (attempt > maxRetries || this.budget?.take() === false)
         throw new SettingsUnavailableError(attempt, { cause: result.cause });
       await time.sleep(retryDelayMs(attempt, time.random(), result.retryAfterMs), request.signal);
     }
@@ -104,7 +107,7 @@ export class Transport {
     }
     if (!('status' in response)) return response;
     if ((response.status >= 200 && response.status < 300) || response.status === 304) {
-      this.budget.recordSuccess();
+      this.budget?.recordSuccess();
       return response;
     }
     const error = httpError(response.status, response.body);
@@ -121,7 +124,8 @@ export class Transport {
 
   /** One request and its whole response, within the time limit of an attempt. */
   private async exchange(request: ServiceRequest, token: string): Promise<RawResponse | Failure> {
-    const { fetch, attemptTimeoutMs, time } = this.options;
+    const { fetch, time } = this.options;
+    const attemptTimeoutMs = this.options.attemptTimeoutMs + (request.waitMs ?? 0);
     const done = new AbortController();
     const limit = new AbortController();
     // A timer that ends with the attempt; AbortSignal.timeout would not, and does not follow a clock moved by hand.

@@ -17,28 +17,12 @@ export async function settingsChapter(
   const name = `limit-${run}`;
   const url = `${settings.settings}/platform/v1/subsystems/Tour/settings/${name}`;
   const body = `{"settingValue":${EXACT_NUMBER}}`;
-  const feed = `${settings.settings}/platform/v1/changes?subsystem=tour`;
-  let position = '';
-  await walk.step(
-    'Carl asks where the feed of changes stands',
-    { method: 'GET', url: feed, token: carl },
-    (response) => {
-      same('the status', response.status, 200);
-      position = (JSON.parse(response.text) as { next: string }).next;
-      return 'From here on he misses nothing, whichever replica he asks.';
-    },
-  );
+  const hearOf = await followChanges(walk, `${settings.settings}/platform/v1/changes?subsystem=tour`, carl);
   await walk.step('Ivy writes a setting', { method: 'PUT', url, token: ivy, body }, (response) => {
     same('the status', response.status, 200);
     return 'Stored together with its history entry, in one transaction.';
   });
-  const wait = `${feed}&waitSeconds=10&after=${position}`;
-  await walk.step('Carl waits for changes', { method: 'GET', url: wait, token: carl }, (response) => {
-    same('the status', response.status, 200);
-    const { changes } = JSON.parse(response.text) as { changes: { settingName: string }[] };
-    same('the setting', changes.at(0)?.settingName, name);
-    return 'Told within a second of the write; a client keeps its copy current this way.';
-  });
+  await hearOf(name);
   await walk.step(
     'Carl reads the bare value, with other capitals',
     { method: 'GET', url: `${url.replace('/Tour/', '/TOUR/')}/value`, token: carl },
@@ -57,4 +41,30 @@ export async function settingsChapter(
     same('the status', response.status, 200);
     return 'Gone from the settings; its history keeps both entries.';
   });
+}
+
+/** Notes where the feed stands. @returns the step that hears of a change since */
+async function followChanges(
+  walk: Walk,
+  feed: string,
+  token: string,
+): Promise<(settingName: string) => Promise<unknown>> {
+  let next = '';
+  await walk.step(
+    'Carl asks where the feed of changes stands',
+    { method: 'GET', url: feed, token },
+    (response) => {
+      same('the status', response.status, 200);
+      next = (JSON.parse(response.text) as { next: string }).next;
+      return 'From here on he misses nothing, whichever replica he asks.';
+    },
+  );
+  const url = `${feed}&waitSeconds=10&after=${next}`;
+  return (settingName) =>
+    walk.step('Carl waits for changes', { method: 'GET', url, token }, (response) => {
+      same('the status', response.status, 200);
+      const { changes } = JSON.parse(response.text) as { changes: { settingName: string }[] };
+      same('the setting', changes.at(0)?.settingName, settingName);
+      return 'Told within a second of the write; a client keeps its copy current this way.';
+    });
 }

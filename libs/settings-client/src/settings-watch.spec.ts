@@ -1,0 +1,284 @@
+import { sleep } from '@platform/time';
+import { SettingsHttpError, SettingsUnavailableError } from './errors';
+import type { ChangesPage, JsonValue, WatchedChange } from './platform-setting';
+import { SettingsWatch } from './settings-watch';
+import type { ReadValue, WatchOptions, WatchedService } from './settings-watch';
+
+type Written = { value: JsonValue; etag: string };
+
+/** The service as a watch sees it: settings, and changes that are numbered from 1. */
+class ServiceDouble implements WatchedService {
+  readonly reads: string[] = [];
+  readonly asked: (string | null)[] = [];
+  outage: Error | null = null;
+  /** Held reads end when this does. */
+  held: Promise<void> = Promise.resolve();
+  private readonly settings = new Map<string, Written>();
+  private readonly changes: WatchedChange[] = [];
+  private waiting: (() => void)[] = [];
+  private firstToken = 0;
+
+  write(settingName: string, value: JsonValue, { isTold = true } = {}): void {
+    const etag = `"${String(this.changes.length + 1)}"`;
+    this.settings.set(settingName.toLowerCase(), { value, etag });
+    this.tell({ subsystemName: 'S', settingName, operation: 'write', etag }, isTold);
+  }
+
+  delete(settingName: string): void {
+    this.settings.delete(settingName.toLowerCase());
+    this.tell({ subsystemName: 'S', settingName, operation: 'delete', etag: null }, true);
+  }
+
+  /** No token of before is good any more, and what comes is not told. */
+  forgetChanges(): void {
+    this.firstToken = this.changes.length + 1;
+    this.wake();
+  }
+
+  fail(error: Error | null): void {
+    this.outage = error;
+    this.wake();
+  }
+
+  async readChanges(after: string | null, _waitSeconds: number, signal: AbortSignal): Promise<ChangesPage> {
+    this.asked.push(after);
+    this.failIfOut();
+    if (after !== null && Number(after) < this.firstToken) throw new SettingsHttpError(410, null);
+    if (after !== null && Number(after) === this.changes.length) {
+      await new Promise<void>((resolve, reject) => {
+        this.waiting.push(resolve);
+        signal.addEventListener('abort', () => reject(signal.reason as Error));
+      });
+      this.failIfOut();
+      if (Number(after) < this.firstToken) throw new SettingsHttpError(410, null);
+    }
+    const changes = after === null ? [] : this.changes.slice(Number(after));
+    return { changes, next: String(this.changes.length) };
+  }
+
+  async readValue({ settingName }: { settingName: string }, etag: string | null): Promise<ReadValue> {
+    this.reads.push(settingName);
+    const found = this.settings.get(settingName.toLowerCase()) ?? null;
+    await this.held;
+    this.failIfOut();
+    return found !== null && found.etag === etag ? 'unchanged' : found;
+  }
+
+  private tell(change: WatchedChange, isTold: boolean): void {
+    this.changes.push(change);
+    if (isTold) this.wake();
+  }
+
+  private failIfOut(): void {
+    if (this.outage !== null) throw this.outage;
+  }
+
+  private wake(): void {
+    const waiting = this.waiting;
+    this.waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+/** Until what is under way has come to rest. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+}
+
+describe('SettingsWatch', () => {
+  let service: ServiceDouble;
+  let pauses: number[];
+  let nowMs: number;
+  let changes: WatchedChange[];
+  let states: unknown[];
+  let watch: SettingsWatch;
+  /** Pauses end when the test says so. */
+  let goOn: (() => void) | null;
+
+  const open = (options: WatchOptions = {}): SettingsWatch => {
+    watch = new SettingsWatch(
+      service,
+      { onChange: (change) => changes.push(change), onState: (state) => states.push(state), ...options },
+      {
+        now: () => nowMs,
+        random: () => 0.5,
+        sleep: (durationMs, signal) => {
+          pauses.push(durationMs);
+          return new Promise((resolve, reject) => {
+            goOn = resolve;
+            signal?.addEventListener('abort', () => reject(signal.reason as Error));
+          });
+        },
+      },
+    );
+    return watch;
+  };
+
+  beforeEach(() => {
+    service = new ServiceDouble();
+    [pauses, changes, states, nowMs, goOn] = [[], [], [], 1_000, null];
+    service.write('n', 1);
+  });
+  afterEach(() => watch.close());
+
+  it('asks the service for a setting once, until it changes', async () => {
+    await open().ready;
+    expect(watch.peek('S', 'n')).toBeUndefined();
+    expect(await Promise.all([watch.getValue('S', 'n'), watch.getValue('s', 'N')])).toEqual([1, 1]);
+    expect(await watch.getValue('S', 'n')).toBe(1);
+    expect(watch.peek('S', 'n')).toBe(1);
+    expect(service.reads).toEqual(['n']);
+    service.write('n', 2);
+    await settle();
+    expect(watch.peek('s', 'N')).toBe(2);
+    expect(service.reads).toEqual(['n', 'n']);
+    expect(changes).toEqual([{ subsystemName: 'S', settingName: 'n', operation: 'write', etag: '"2"' }]);
+  });
+
+  it('gives the new value to whoever hears of the change', async () => {
+    const heard: Promise<JsonValue | null>[] = [];
+    await open({ onChange: ({ settingName }) => heard.push(watch.getValueOrNull('S', settingName)) }).ready;
+    await watch.getValue('S', 'n');
+    service.write('n', 2);
+    await settle();
+    service.delete('n');
+    await settle();
+    expect(await Promise.all(heard)).toEqual([2, null]);
+    expect(service.reads).toHaveLength(3);
+  });
+
+  it('keeps that a setting does not exist, until it does', async () => {
+    await open().ready;
+    expect(await watch.getValueOrNull('S', 'new')).toBeNull();
+    await expect(watch.getValue('S', 'new')).rejects.toMatchObject({ name: 'SettingNotFoundError' });
+    expect(watch.peek('S', 'new')).toBeNull();
+    expect(service.reads).toHaveLength(1);
+    service.write('NEW', true);
+    await settle();
+    expect(watch.peek('S', 'new')).toBe(true);
+  });
+
+  it('does not keep a response that a change overtook', async () => {
+    await open().ready;
+    let release = (): void => undefined;
+    service.held = new Promise((resolve) => (release = resolve));
+    const early = watch.getValue('S', 'n');
+    service.write('n', 2);
+    await settle();
+    release();
+    expect(await early).toBe(1);
+    expect(await watch.getValue('S', 'n')).toBe(2);
+    expect(watch.peek('S', 'n')).toBe(2);
+  });
+
+  it('goes on from where it was after an outage, serves memory meanwhile, and pauses longer each time', async () => {
+    await open().ready;
+    await watch.getValue('S', 'n');
+    service.fail(new SettingsUnavailableError(1, { cause: 'down' }));
+    service.write('n', 2, { isTold: false });
+    for (let attempt = 0; attempt < 6; attempt += 1) {
+      await settle();
+      nowMs += 1_000;
+      goOn?.();
+    }
+    await settle();
+    expect(pauses).toEqual([250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
+    expect(watch.peek('S', 'n')).toBe(1);
+    expect(await watch.getValue('S', 'n')).toBe(1);
+    expect(watch.ageMs).toBe(6_000);
+    expect(states).toEqual([null, expect.any(SettingsUnavailableError)]);
+    service.fail(null);
+    goOn?.();
+    await settle();
+    expect(service.asked.slice(-2)).toEqual(['1', '2']);
+    expect([watch.peek('S', 'n'), watch.ageMs, states.at(-1)]).toEqual([2, 0, null]);
+    expect(changes).toHaveLength(1);
+  });
+
+  it('asks the service again when nothing was confirmed for too long', async () => {
+    await open({ maxAgeMs: 60_000 }).ready;
+    await watch.getValue('S', 'n');
+    nowMs += 60_001;
+    service.fail(new SettingsUnavailableError(1, { cause: 'down' }));
+    await settle();
+    expect(watch.peek('S', 'n')).toBeUndefined();
+    await expect(watch.getValue('S', 'n')).rejects.toBeInstanceOf(SettingsUnavailableError);
+  });
+
+  it('starts over when its token is too old, and tells of what changed in between and of nothing else', async () => {
+    service.write('m', 1);
+    await open().ready;
+    await Promise.all([watch.getValue('S', 'n'), watch.getValue('S', 'm')]);
+    service.write('n', 2, { isTold: false });
+    service.forgetChanges();
+    await settle();
+    goOn?.();
+    await settle();
+    expect(service.asked.filter((after) => after === null)).toHaveLength(2);
+    expect(changes).toEqual([{ subsystemName: 'S', settingName: 'n', operation: 'write', etag: '"3"' }]);
+    expect([watch.peek('S', 'n'), watch.peek('S', 'm')]).toEqual([2, 1]);
+    expect(service.reads).toHaveLength(4);
+  });
+
+  it('reads from the service while it has not begun, and keeps nothing of that as current', async () => {
+    service.fail(new SettingsUnavailableError(1, { cause: 'down' }));
+    open();
+    await settle();
+    service.outage = null;
+    expect(await watch.getValue('S', 'n')).toBe(1);
+    expect(await watch.getValue('S', 'n')).toBe(1);
+    expect(service.reads).toHaveLength(2);
+    goOn?.();
+    await watch.ready;
+    await settle();
+    expect(watch.peek('S', 'n')).toBe(1);
+  });
+
+  it('keeps one subsystem only, if asked to', async () => {
+    await open({ subsystemName: 's' }).ready;
+    await watch.getValue('S', 'n');
+    await watch.getValue('S', 'n');
+    await watch.getValueOrNull('T', 'n');
+    await watch.getValueOrNull('T', 'n');
+    expect(service.reads).toHaveLength(3);
+  });
+
+  it('holds no more settings than it may', async () => {
+    await open({ maxEntries: 2 }).ready;
+    for (const name of ['a', 'b', 'c']) await watch.getValueOrNull('S', name);
+    expect(['a', 'b', 'c'].map((name) => watch.peek('S', name))).toEqual([undefined, null, null]);
+  });
+
+  it('shares values that nobody can change', async () => {
+    service.write('o', { list: [{ a: 1 }] });
+    await open().ready;
+    const value = await watch.getValue<{ list: { a: number }[] }>('S', 'o');
+    expect(() => value.list[0]!.a++).toThrow(TypeError);
+    expect(() => value.list.push({ a: 2 })).toThrow(TypeError);
+  });
+
+  it.each(['its signal', 'close'])(
+    'ends by %s, with nothing under way, and serves nothing any more',
+    async (how) => {
+      const controller = new AbortController();
+      await open({ signal: controller.signal }).ready;
+      await watch.getValue('S', 'n');
+      if (how === 'close') await watch.close();
+      else controller.abort(new Error('enough'));
+      await watch.ended;
+      expect(watch.peek('S', 'n')).toBeUndefined();
+      expect(states).toEqual([null]);
+    },
+  );
+
+  it('does not spin when a stopping service responds at once', async () => {
+    await open().ready;
+    jest.spyOn(service, 'readChanges').mockImplementation(async () => {
+      await sleep(0);
+      return { changes: [], next: '1' };
+    });
+    service.write('x', 1);
+    while (pauses.length === 0) await sleep(1);
+    expect(pauses).toEqual([250]);
+  });
+});
