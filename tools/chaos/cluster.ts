@@ -105,6 +105,8 @@ export class Cluster {
         this.#proxies.set(`${label} ${dependency}`, proxy);
       }
       const variables = {
+        // Its workers create schedules at few facilities, as fast as they can.
+        SCHEDULES_PER_FACILITY: '1000000',
         PORT: String(port),
         METRICS_PORT: String(metricsPort),
         SHUTDOWN_GRACE_MS: String(SHUTDOWN_GRACE_MS),

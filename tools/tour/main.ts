@@ -7,6 +7,7 @@ import { readTourSettings, type TourSettings } from './addresses.ts';
 import { accessControlChapter } from './chapters/access-control.chapter.ts';
 import { completionChapter } from './chapters/completion.chapter.ts';
 import { activationChapter, generationChapter } from './chapters/generation-triggers.chapter.ts';
+import { lifecycleChapter } from './chapters/lifecycle.chapter.ts';
 import { revocationChapter } from './chapters/revocation.chapter.ts';
 import { scheduleChapter } from './chapters/schedule.chapter.ts';
 import { settingsChapter } from './chapters/settings.chapter.ts';
@@ -32,6 +33,7 @@ async function tour(walk: Walk, settings: TourSettings): Promise<void> {
   const instance = await scheduleChapter(walk, settings, travellers, run);
   await completionChapter(walk, settings, instance);
   await generationChapter(walk, settings, travellers);
+  await lifecycleChapter(walk, settings, travellers, instance);
   await revocationChapter(walk, settings, travellers);
 }
 

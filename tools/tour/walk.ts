@@ -3,7 +3,7 @@ import type { Narrator } from './narrator.ts';
 
 /** A request of the walk. URLSearchParams are sent as a form; else a string body is sent as it is, anything else as JSON. */
 export interface WalkRequest {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   url: string;
   token?: string;
   headers?: Record<string, string>;

@@ -11,6 +11,8 @@ import { CallerScope } from './access/caller-scope.service';
 import { TASK_CONFIG } from './config';
 import type { TaskServiceConfig } from './config';
 import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
+import { CalendarsController } from './calendars/calendars.controller';
+import { CalendarsRepository } from './calendars/calendars.repository';
 import { BacklogMetrics } from './diagnostics/backlog-metrics.service';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { InstancesController } from './instances/instances.controller';
@@ -36,11 +38,15 @@ import { SchedulerService } from './scheduler/scheduler.service';
 import { TriggersController } from './scheduler/triggers.controller';
 import { TriggersRepository } from './scheduler/triggers.repository';
 import { TriggersService } from './scheduler/triggers.service';
+import { OccurrencesController } from './schedules/occurrences.controller';
+import { ScheduleCommandsController } from './schedules/schedule-commands.controller';
+import { ScheduleLifecycleService } from './schedules/schedule-lifecycle.service';
 import { SchedulesController } from './schedules/schedules.controller';
 import { SchedulesRepository } from './schedules/schedules.repository';
 import { SchedulesService } from './schedules/schedules.service';
 
 const REPOSITORIES = [
+  CalendarsRepository,
   SchedulesRepository,
   InstancesRepository,
   TriggersRepository,
@@ -50,6 +56,7 @@ const REPOSITORIES = [
 const SERVICES = [
   CallerScope,
   SchedulesService,
+  ScheduleLifecycleService,
   InstancesService,
   TriggersService,
   FiringService,
@@ -68,6 +75,9 @@ const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, Gener
   imports: [TypeOrmModule.forFeature(ENTITIES)],
   controllers: [
     SchedulesController,
+    ScheduleCommandsController,
+    OccurrencesController,
+    CalendarsController,
     InstancesController,
     TriggersController,
     GenerationCommandsController,

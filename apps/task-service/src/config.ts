@@ -27,6 +27,14 @@ export const taskServiceConfigSchema = z.object({
     .default(''),
   /** How far ahead instances are generated. */
   GENERATION_HORIZON_DAYS: z.coerce.number().int().min(1).max(366).default(30),
+  /** How far back generation makes up for what it missed. */
+  GENERATION_CATCH_UP_DAYS: z.coerce.number().int().min(1).max(366).default(90),
+  /** Least minutes between two occurrences of a schedule made by a customer or owner; InternalPartner may have every minute. */
+  SCHEDULE_MIN_INTERVAL_MINUTES: z.coerce.number().int().min(1).max(1_440).default(5),
+  /** Active schedules that a facility may have. */
+  SCHEDULES_PER_FACILITY: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
+  /** Facilities whose trigger follows the default expression fire spread over so long; 0: all at once. */
+  TRIGGER_JITTER_SECONDS: z.coerce.number().int().min(0).max(3_600).default(900),
   /** How long it stays known which occurrences fired; at least a day, far beyond any misfire. */
   FIRE_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_660).default(30),
   /** How long a command waits for its reply over the bus. */

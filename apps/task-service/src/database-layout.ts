@@ -1,6 +1,8 @@
 import { InboxMessage, inboxMigrations } from '@platform/messaging';
+import { Calendar } from './calendars/calendar.entity';
 import { TaskInstance } from './instances/instance.entity';
 import { TaskTables1800000000000 } from './migrations/1800000000000-task-tables';
+import { ScheduleLifecycle1800000001000 } from './migrations/1800000001000-schedule-lifecycle';
 import { BusinessUnitFacilities1800000002000 } from './migrations/1800000002000-business-unit-facilities';
 import { OutboxMessage } from './outbound/outbox-message.entity';
 import { AppliedBusinessUnitChange } from './recurring-generation/business-unit-change.entity';
@@ -14,6 +16,7 @@ export const SCHEMA = 'task';
 
 /** Every table of this service. */
 export const ENTITIES = [
+  Calendar,
   Schedule,
   TaskInstance,
   Trigger,
@@ -28,6 +31,7 @@ export const ENTITIES = [
 export const MIGRATIONS = [
   ...inboxMigrations(SCHEMA),
   TaskTables1800000000000,
+  ScheduleLifecycle1800000001000,
   BusinessUnitFacilities1800000002000,
 ];
 
@@ -39,5 +43,9 @@ export function appRoleGrants(quotedRole: string): string[] {
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.outbox, task.inbox, task.triggers TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE ON task.schedules, task.instances, task.business_unit_changes, task.business_unit_facilities TO ${quotedRole}`,
     `GRANT SELECT, INSERT, DELETE ON task.trigger_fires TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON task.calendars TO ${quotedRole}`,
+    // Moves an instance whose instant is released; readers reach both through task.instances.
+    `GRANT DELETE ON task.instances TO ${quotedRole}`,
+    `GRANT INSERT ON task.released_instances TO ${quotedRole}`,
   ];
 }

@@ -16,7 +16,7 @@ curl -sS http://127.0.0.1:3003/Schedules -H "Authorization: Bearer $ACCESS_TOKEN
   -d '{"facilityId":501,"name":"Weekly round","schedule":"0 9 * * 1","timeZone":"Europe/Berlin"}'
 \`\`\`
 
-A created schedule and a completed instance are announced on the message bus; \`docs/asyncapi.yaml\` describes the messages.
+Schedules that are created or changed, and instances that are completed or cancelled, are announced on the message bus; \`docs/asyncapi.yaml\` describes the messages.
 
 ${conventions()}`;
 
@@ -25,7 +25,8 @@ const API_DOCS = new OpenApi({
   developmentUrl: 'http://127.0.0.1:3003',
   tags: [
     { name: 'Schedules', description: 'What has to be done at a facility, and when.' },
-    { name: 'Instances', description: 'The single tasks: find them, complete them.' },
+    { name: 'Calendars', description: 'Dates that schedules leave out.' },
+    { name: 'Instances', description: 'The single tasks: find them, complete them, cancel them.' },
     {
       name: 'Recurring generation',
       description: 'Commands that travel over the bus and wait for their answer.',

@@ -47,6 +47,7 @@ describe('recurring generation after a business-unit change', () => {
     });
     expect(trigger).toEqual({
       triggerName: 'facility-601',
+      jitterSeconds: 545,
       triggerGroup: 'TaskInstanceGeneration',
       jobName: 'GenerateTaskInstancesSchedule',
       facilityId: 601,
@@ -149,6 +150,7 @@ describe('recurring generation after a business-unit change', () => {
     await activate([910], 9);
     // Older, but of a facility of which nothing newer is known.
     await activate([911], 5);
+    await consumed();
     await deactivate(92, [910, 911], at(7));
     await eventually(async () => expect(await triggers(911)).toEqual([]));
     expect(await triggers(910)).toHaveLength(1);

@@ -89,6 +89,87 @@ describe('generation of instances', () => {
     expect(new Set(keys).size).toBe(rows.length);
   });
 
+  /** Generates here and now; gives the days that are due, oldest first. */
+  const generate = async (facilityId: number) => {
+    const generation = service.app.get(InstanceGenerationService);
+    await service.app.get(DataSource).transaction((manager) => generation.generate(manager, { facilityId }));
+    return (await instances(facilityId)).map(({ due_at: dueAt }) =>
+      Math.floor(dueAt.getTime() / (24 * HOUR_MS)),
+    );
+  };
+  const withoutHoles = (days: readonly number[]) => days.map((_, index) => (days[0] ?? 0) + index);
+  const setGeneratedUntil = (facilityId: number, daysAgo: number) =>
+    service.database.query(
+      `UPDATE task.schedules SET generated_until = now() - make_interval(days => $2) WHERE facility_id = $1`,
+      [facilityId, daysAgo],
+    );
+
+  it('leaves no hole before now, however long ago the last one was', async () => {
+    await createSchedule(810);
+    await setGeneratedUntil(810, 60);
+    const days = await generate(810);
+    expect(days).toEqual(withoutHoles(days));
+    expect(days).toHaveLength(90);
+  });
+
+  it('does not make up for more than GENERATION_CATCH_UP_DAYS, and counts that', async () => {
+    await createSchedule(811);
+    await setGeneratedUntil(811, 100);
+    const skipped = service.app.get(Metrics).registry.getSingleMetric('task_instances_skipped_total');
+    const before = (await skipped?.get())?.values[0]?.value ?? 0;
+    expect(await generate(811)).toHaveLength(120);
+    expect((await skipped?.get())?.values[0]?.value).toBe(before + 10);
+  });
+
+  it('reaches to the fire after next of a trigger that fires once a year, as soon as there is one', async () => {
+    await createSchedule(812);
+    await scheduling.request(
+      ScheduleRecurringTaskInstanceGenerationRequest,
+      { facilityId: 812, schedule: '0 2 1 1 *' },
+      { timeoutMs: 5_000 },
+    );
+    const days = await eventually(async () => {
+      const found = await instances(812);
+      expect(found.length).toBeGreaterThan(365);
+      return found.map(({ due_at: dueAt }) => Math.floor(dueAt.getTime() / (24 * HOUR_MS)));
+    });
+    expect(days).toEqual(withoutHoles(days));
+    const lastDay = Date.UTC(new Date().getUTCFullYear() + 2, 0, 1) / (24 * HOUR_MS) - 1;
+    expect(days.at(-1)).toBe(lastDay);
+  });
+
+  it('comes at a time of its own unless somebody asks for one: not all facilities fire at once', async () => {
+    const ask = async (facilityId: number, schedule?: string) => {
+      const request = { facilityId, ...(schedule === undefined ? {} : { schedule }) };
+      await scheduling.request(ScheduleRecurringTaskInstanceGenerationRequest, request, { timeoutMs: 5_000 });
+      const [{ nextFireAtUtc, ...trigger }] = await triggers(facilityId);
+      return { ...trigger, secondsPastTwo: ((Date.parse(nextFireAtUtc) / 1_000) % 86_400) - 7_200 };
+    };
+    const byItself = await ask(813);
+    expect(byItself).toMatchObject({ schedule: '0 2 * * *', jitterSeconds: byItself.secondsPastTwo });
+    expect(byItself.jitterSeconds).toBeGreaterThan(0);
+    expect(await ask(813)).toEqual(byItself);
+    expect(await ask(813, '0 2 * * *')).toMatchObject({ jitterSeconds: 0, secondsPastTwo: 0 });
+    // What was asked for stays.
+    expect(await ask(813)).toMatchObject({ jitterSeconds: 0, secondsPastTwo: 0 });
+  });
+
+  it('fires its jitter after the occurrence, and goes on to the next one', async () => {
+    await service.database.query(
+      `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at, jitter_seconds)
+       VALUES (814, 'facility-814', 'x', 'x', '*/5 * * * *', 'UTC', date_trunc('hour', now()) + interval '-4 minutes', 60)`,
+    );
+    await service.api.post('/Triggers/814/commands/resume').set(PARTNER).expect(200);
+    const fires = await eventually(async () => {
+      const { body } = await service.api.get('/Triggers/814/fires').set(PARTNER).expect(200);
+      expect(body.fires.length).toBeGreaterThan(0);
+      return body.fires as { scheduledAtUtc: string }[];
+    });
+    const [trigger] = await triggers(814);
+    for (const at of [trigger.nextFireAtUtc, ...fires.map((fire) => fire.scheduledAtUtc)])
+      expect((Date.parse(at) / 1_000) % 300).toBe(60);
+  });
+
   it('is counted once it is committed, not when it is rolled back', async () => {
     const { scheduleId } = await createSchedule(808);
     const generation = service.app.get(InstanceGenerationService);

@@ -20,13 +20,15 @@ import { migrate } from './task-fixture';
 const ROWS = scaleRows();
 const MIDDLE = Math.floor(ROWS / 2);
 const PAGE = { after: [], limit: 101 };
+const IN_A_MONTH = new Date(Date.now() + 30 * 86_400_000);
 const MANY_FACILITIES = Array.from({ length: 200 }, (_, index) => 10 + index);
 
 const settings = { schema: SCHEMA, applicationName: 'scale', entities: ENTITIES, migrations: MIGRATIONS };
 /** The last partition has nothing to do. */
 const FILLED_PARTITIONS = Array.from({ length: 15 }, (_, partition) => partition);
 
-const schedules = (d: DataSource) => new SchedulesRepository(d.getRepository(Schedule));
+const schedules = (d: DataSource) =>
+  new SchedulesRepository(d.getRepository(Schedule), { SCHEDULES_PER_FACILITY: 1_000 });
 const instances = (d: DataSource) => new InstancesRepository(d.getRepository(TaskInstance));
 const outbox = (d: DataSource) => new OutboxRepository(d.getRepository(OutboxMessage));
 const triggers = (d: DataSource) => new TriggersRepository(d.getRepository(Trigger));
@@ -135,7 +137,7 @@ const TASKS: readonly HotStatement<DataSource>[] = [
   {
     name: 'lock the schedules of a facility',
     pages: 100,
-    work: inTransaction((m, d) => schedules(d).lockForGeneration(m, { facilityId: 8 }, 30)),
+    work: inTransaction((m, d) => schedules(d).lockForGeneration(m, { facilityId: 8 }, IN_A_MONTH)),
   },
   {
     name: 'generate 30 instances',
@@ -148,9 +150,29 @@ const TASKS: readonly HotStatement<DataSource>[] = [
     work: (d) => instances(d).insertMissing(d.manager, occurrences(MIDDLE)),
   },
   {
+    name: 'see the next fire of a facility',
+    pages: 10,
+    work: inTransaction((m, d) => triggers(d).findNextFire(m, MIDDLE)),
+  },
+  {
+    name: 'release the instances to come of a schedule',
+    pages: 2_000,
+    work: inTransaction((m, d) =>
+      instances(d).release(m, { scheduleId: scheduleIdOf(MIDDLE), kept: [], cause: 'Pause', actor: null }),
+    ),
+  },
+  {
+    name: 'list fires of a facility',
+    pages: 60,
+    work: (d) => triggers(d).listFires({ facilityId: MIDDLE, ...PAGE }),
+  },
+  {
     name: 'note how far it is generated',
     pages: 100,
-    work: (d) => schedules(d).markGenerated(d.manager, [scheduleIdOf(MIDDLE)], new Date()),
+    work: (d) =>
+      schedules(d).markGenerated(d.manager, [
+        { scheduleId: scheduleIdOf(MIDDLE), generatedUntil: new Date(), calendarRevision: null },
+      ]),
   },
   { name: 'read an instance', pages: 10, work: (d) => instances(d).find(randomUUID()) },
   {

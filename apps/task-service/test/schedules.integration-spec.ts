@@ -47,6 +47,9 @@ describe('schedules', () => {
       schedule: '0 9 * * 1',
       timeZone: 'Europe/Berlin',
       startDate: '2026-12-01',
+      endDate: null,
+      calendarId: null,
+      template: { checklist: ['alarm', 'exits'] },
       status: 'Active',
       createdAtUtc: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T.*Z$/),
       createdBy: { personId: null, name: 'Ivy Internal', persona: 1 },
@@ -57,6 +60,7 @@ describe('schedules', () => {
       .set(CUSTOMER)
       .expect(200);
     expect(read.body).toEqual(created.body);
+    expect([created.headers['etag'], read.headers['etag']]).toEqual(['"1"', '"1"']);
     const [event] = await service.received(ScheduleCreatedEvent, 1);
     const { scheduleId, createdAtUtc } = created.body;
     expect(event?.message).toEqual({

@@ -32,7 +32,10 @@ describe('a trigger that several ask for at once', () => {
     const triggers = new TriggersRepository(dataSource.getRepository(Trigger));
     const wanted = { schedule: '0 6 * * *', timeZone: 'UTC', nextFireAt: new Date('2090-01-01T06:00:00Z') };
     for (let facilityId = 1; facilityId <= 100; facilityId += 1) {
-      const ask = () => dataSource.transaction((m) => triggers.insertOrLock(m, [{ facilityId, ...wanted }]));
+      const ask = () =>
+        dataSource.transaction((m) =>
+          triggers.insertOrLock(m, [{ jitterSeconds: 0, facilityId, ...wanted }]),
+        );
       const answers = await Promise.all(Array.from({ length: AT_ONCE }, ask));
       expect(answers.filter(({ created }) => created.length === 1)).toHaveLength(1);
     }

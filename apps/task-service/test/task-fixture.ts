@@ -40,6 +40,8 @@ export interface TaskFixture {
   watch(contract: MessageContract<unknown>): Promise<string>;
   /** Messages published since `watch`, oldest first, once there are `count`. */
   received<T>(contract: MessageContract<T>, count: number): Promise<ReceivedEnvelope<T>[]>;
+  /** Ends the only replica and starts another in its place. */
+  restart(): Promise<void>;
   /** Another participant of a bus. */
   connect(bus: 'main' | 'scheduling'): Promise<PlainBus>;
   close(): Promise<void>;
@@ -80,23 +82,32 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
     RABBITMQ_SCHEDULING_URL: await (options.schedulingUrl ?? same)(scheduling.url),
     ...options.env,
   });
-  const apps: NestFastifyApplication[] = [];
-  for (let index = 0; index < (options.replicas ?? 1); index += 1) {
+  const startReplica = async (): Promise<NestFastifyApplication> => {
     const clock = options.clock ?? SYSTEM_CLOCK;
     const replica = await createServiceApplication({ ...taskService(config), clock });
     watchTraffic('task-service', replica.getHttpServer(), config.TASK_BASE_PATH);
     await replica.listen(0, '127.0.0.1');
-    apps.push(replica);
-  }
-  const apis = await Promise.all(apps.map(async (replica) => request(await replica.getUrl())));
-  for (const replica of apis)
-    await eventually(() => replica.get('/health/ready').expect(200), { timeoutMs: 20_000 });
+    return replica;
+  };
+  const apiOf = async (replica: NestFastifyApplication): Promise<ReturnType<typeof request>> => {
+    const api = request(await replica.getUrl());
+    await eventually(() => api.get('/health/ready').expect(200), { timeoutMs: 20_000 });
+    return api;
+  };
+  const apps: NestFastifyApplication[] = [];
+  for (let index = 0; index < (options.replicas ?? 1); index += 1) apps.push(await startReplica());
+  const apis = await Promise.all(apps.map(apiOf));
   const [app, api] = [apps[0] as NestFastifyApplication, apis[0] as ReturnType<typeof request>];
   const brokers = { main, scheduling };
   const buses: PlainBus[] = [];
-  return {
+  const fixture: TaskFixture = {
     ...{ database, brokers, auth, apps, apis, app, api },
     ...observer(brokers),
+    async restart() {
+      await apps[0]?.close();
+      apps[0] = fixture.app = await startReplica();
+      apis[0] = fixture.api = await apiOf(fixture.app);
+    },
     connect: async (bus) => {
       const connected = await connectBus({ url: brokers[bus].url, name: 'neighbour', bus });
       buses.push(connected);
@@ -109,6 +120,7 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
       await database.drop();
     },
   };
+  return fixture;
 }
 
 function observer(brokers: TaskFixture['brokers']): Pick<TaskFixture, 'watch' | 'received'> {

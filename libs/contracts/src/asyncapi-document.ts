@@ -30,6 +30,11 @@ export const TASK_SERVICE_OPERATIONS: ServiceOperations = {
   sends: [
     'ScheduleCreatedEvent',
     'TaskInstanceCompletedEvent',
+    'ScheduleUpdatedEvent',
+    'SchedulePausedEvent',
+    'ScheduleResumedEvent',
+    'ScheduleRemovedEvent',
+    'TaskInstanceCancelledEvent',
     'ITaskInstanceGenerationRequested',
     'ScheduledMessageEvent',
     // By its command endpoints.

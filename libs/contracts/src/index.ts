@@ -2,7 +2,16 @@ export type { Bus, MessageContract, RequestContract } from './message-contract';
 export type { Actor } from './fields';
 export { InvalidMessageError, readMessage } from './read-message';
 
-export { BusinessUnitChangeV1, ScheduleCreatedEvent, TaskInstanceCompletedEvent } from './main-bus-messages';
+export {
+  BusinessUnitChangeV1,
+  ScheduleCreatedEvent,
+  SchedulePausedEvent,
+  ScheduleRemovedEvent,
+  ScheduleResumedEvent,
+  ScheduleUpdatedEvent,
+  TaskInstanceCancelledEvent,
+  TaskInstanceCompletedEvent,
+} from './main-bus-messages';
 export {
   ScheduleCreatedNotification,
   ScheduledMessageEvent,

@@ -59,3 +59,67 @@ export const TaskInstanceCompletedEvent = defineMessage({
   }),
 });
 export type TaskInstanceCompletedEvent = MessageOf<typeof TaskInstanceCompletedEvent>;
+
+const changeFields = {
+  changedAtUtc: instant,
+  changedBy: actor,
+};
+
+/** A schedule as it is after a change. */
+const scheduleChangedFields = scheduleCreatedFields.extend({
+  ...changeFields,
+  /** Instances due before it are as they were. */
+  effectiveFromUtc: instant,
+  /** Instances that were still to come and are cancelled. */
+  cancelledInstances: z.int().min(0),
+});
+
+const sent = 'Published by the task service once for each change; received by external systems.';
+
+/** A schedule was changed. Source: docs/spec-gaps.md. */
+export const ScheduleUpdatedEvent = defineMessage({
+  name: 'ScheduleUpdatedEvent',
+  bus: 'main',
+  description: `${sent} A schedule was changed: its instances to come follow the new one.`,
+  schema: scheduleChangedFields,
+});
+
+/** A schedule generates nothing until it is resumed. Source: docs/spec-gaps.md. */
+export const SchedulePausedEvent = defineMessage({
+  name: 'SchedulePausedEvent',
+  bus: 'main',
+  description: `${sent} A schedule was paused: its instances to come are cancelled.`,
+  schema: scheduleChangedFields,
+});
+
+/** A paused schedule generates again. Source: docs/spec-gaps.md. */
+export const ScheduleResumedEvent = defineMessage({
+  name: 'ScheduleResumedEvent',
+  bus: 'main',
+  description: `${sent} A paused schedule was resumed: it generates from now on, nothing for the pause.`,
+  schema: scheduleChangedFields,
+});
+
+/** A schedule ended for good. Source: docs/spec-gaps.md. */
+export const ScheduleRemovedEvent = defineMessage({
+  name: 'ScheduleRemovedEvent',
+  bus: 'main',
+  description: `${sent} A schedule was removed for good: its instances to come are cancelled.`,
+  schema: scheduleChangedFields,
+});
+
+/** A person cancelled a task instance. Source: docs/spec-gaps.md. */
+export const TaskInstanceCancelledEvent = defineMessage({
+  name: 'TaskInstanceCancelledEvent',
+  bus: 'main',
+  description:
+    'Published by the task service once for each task instance that a person cancelled; received by external systems. Instances cancelled with their schedule are counted in its event.',
+  schema: z.object({
+    taskInstanceId: identifier,
+    scheduleId: identifier,
+    facilityId: integerId,
+    dueAtUtc: instant,
+    ...changeFields,
+  }),
+});
+export type TaskInstanceCancelledEvent = MessageOf<typeof TaskInstanceCancelledEvent>;

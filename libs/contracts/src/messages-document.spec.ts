@@ -14,7 +14,7 @@ describe('docs/messages.md', () => {
 });
 
 describe('ALL_CONTRACTS', () => {
-  it('holds every message of the task messaging spec, each once', () => {
+  it('holds every message of the task messaging spec and those added to it, each once', () => {
     const names = ALL_CONTRACTS.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     expect(names.toSorted()).toEqual([
@@ -24,9 +24,14 @@ describe('ALL_CONTRACTS', () => {
       'ITaskInstanceGenerationRequested',
       'IUnscheduleRecurringTaskInstanceGenerationRequest',
       'ScheduleCreatedEvent',
+      'SchedulePausedEvent',
       'ScheduleRecurringTaskInstanceGenerationFailed',
       'ScheduleRecurringTaskInstanceGenerationSucceeded',
+      'ScheduleRemovedEvent',
+      'ScheduleResumedEvent',
+      'ScheduleUpdatedEvent',
       'ScheduledMessageEvent',
+      'TaskInstanceCancelledEvent',
       'TaskInstanceCompletedEvent',
       'UnscheduleRecurringTaskInstanceGenerationFailed',
       'UnscheduleRecurringTaskInstanceGenerationSucceeded',

@@ -85,6 +85,11 @@ export function isUniqueViolation(error: unknown, constraint?: string): boolean 
   return constraint === undefined || memberOf(error, 'constraint') === constraint;
 }
 
+/** True for 23503: a row that is referred to does not exist. */
+export function isForeignKeyViolation(error: unknown): boolean {
+  return codeOf(error) === '23503';
+}
+
 /** True when the server or the client gave up on a statement that took too long (57014) or waited too long for a lock (55P03). */
 export function isStatementTimeout(error: unknown): boolean {
   const code = codeOf(error);

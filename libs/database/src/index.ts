@@ -12,6 +12,7 @@ export {
   isConnectionError,
   isSerializationFailure,
   isStatementTimeout,
+  isForeignKeyViolation,
   isUniqueViolation,
   withDatabaseAdvice,
 } from './errors';

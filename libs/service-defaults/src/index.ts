@@ -5,6 +5,15 @@ export type { ServiceConfig } from './config/service-settings';
 export { createServiceApplication } from './application/create-service-application';
 export type { ApiDescription, ServiceDefinition } from './application/create-service-application';
 export { OpenConnections, stopService, ShutdownRegistry } from './application/stop-service';
+export {
+  entityTag,
+  entityTagsOf,
+  isConditional,
+  isNotModified,
+  mayWrite,
+  parseEntityTags,
+} from './application/entity-tag';
+export type { EntityTags, Preconditions, Revision } from './application/entity-tag';
 export { CommandError, runCommand } from './application/run-command';
 export { RecurringJob } from './application/recurring-job';
 export { runService } from './application/run-service';

@@ -38,6 +38,13 @@ export const facilityIdQuery = facilityIdText.optional().meta({
   example: 501,
 });
 
+/** Parameters of a resource that a UUID names. */
+export const identifierText = (description: string, example: string) =>
+  z
+    .guid()
+    .transform((text) => text.toLowerCase())
+    .meta({ type: 'string', format: 'uuid', pattern: undefined, description, example });
+
 // Fields of responses.
 
 export const facilityId = z.int().meta({ description: 'The facility.', examples: [501] });

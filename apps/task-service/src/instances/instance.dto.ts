@@ -11,7 +11,8 @@ import {
   nextPageKey,
   text,
 } from '../fields/fields';
-import { INSTANCE_STATUSES } from './instance.entity';
+import { templateBody } from '../schedules/schedule.dto';
+import { CANCELLATION_CAUSES, INSTANCE_STATUSES } from './instance.entity';
 import type { TaskInstance } from './instance.entity';
 
 /** Of an instance in examples. */
@@ -31,6 +32,19 @@ export type CompleteInstanceRequest = z.output<typeof completeInstanceBody>;
 
 /** The same, with an absent body read as an empty one. */
 export const optionalCompleteInstanceBody = z.preprocess((body) => body ?? {}, completeInstanceBody);
+
+const cancelInstanceBody = z.strictObject({
+  reason: text({ min: 0, max: 4_000 })
+    .nullish()
+    .transform((value) => value ?? null),
+});
+
+/** Body of the cancel command; the whole body may be absent. */
+export class CancelInstanceDto extends createZodDto(cancelInstanceBody) {}
+export type CancelInstanceRequest = z.output<typeof cancelInstanceBody>;
+
+/** The same, with an absent body read as an empty one. */
+export const optionalCancelInstanceBody = z.preprocess((body) => body ?? {}, cancelInstanceBody);
 
 export class ListInstancesDto extends createZodDto(
   z.strictObject({
@@ -67,6 +81,17 @@ const instance = z
     completedAtUtc: instantField('When it was completed.').nullable(),
     completedBy: actor.nullable(),
     notes: z.string().nullable(),
+    template: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({ description: 'The template that the schedule had at that time.' }),
+    cancelledAtUtc: instantField('When it was cancelled.').nullable(),
+    cancelledBy: actor.nullable().meta({ description: 'Who cancelled it, or changed its schedule.' }),
+    cancellationCause: z.enum(CANCELLATION_CAUSES).nullable().meta({
+      description:
+        'Person: for good, nothing is generated at its time again. Else its schedule or calendar changed.',
+    }),
+    cancellationReason: z.string().nullable().meta({ description: 'What the person said.' }),
   })
   .meta({ id: 'TaskInstance', description: 'One task at one time.' });
 
@@ -79,7 +104,6 @@ export class InstancePageDto extends createZodDto(
 
 /** The instance as responses show it. */
 export function instanceBody(instance: TaskInstance): InstanceDto {
-  const { completedByPersonId: personId, completedByName: name, completedByPersona: persona } = instance;
   return {
     taskInstanceId: instance.taskInstanceId,
     scheduleId: instance.scheduleId,
@@ -88,9 +112,30 @@ export function instanceBody(instance: TaskInstance): InstanceDto {
     dueAtUtc: instance.dueAt.toISOString(),
     status: instance.status,
     completedAtUtc: instance.completedAt?.toISOString() ?? null,
-    completedBy: persona === null ? null : { personId, name, persona },
+    completedBy: actorBody(
+      instance.completedByPersonId,
+      instance.completedByName,
+      instance.completedByPersona,
+    ),
     notes: instance.notes,
+    template: templateBody(instance.template),
+    cancelledAtUtc: instance.cancelledAt?.toISOString() ?? null,
+    cancelledBy: actorBody(
+      instance.cancelledByPersonId,
+      instance.cancelledByName,
+      instance.cancelledByPersona,
+    ),
+    cancellationCause: instance.cancellationCause,
+    cancellationReason: instance.cancellationReason,
   };
+}
+
+function actorBody(
+  personId: number | null,
+  name: string | null,
+  persona: number | null,
+): InstanceDto['completedBy'] {
+  return persona === null ? null : { personId, name, persona };
 }
 
 /** Instances, as examples. */
@@ -104,6 +149,11 @@ export const PENDING: InstanceDto = {
   completedAtUtc: null,
   completedBy: null,
   notes: null,
+  template: null,
+  cancelledAtUtc: null,
+  cancelledBy: null,
+  cancellationCause: null,
+  cancellationReason: null,
 };
 export const COMPLETED: InstanceDto = {
   ...PENDING,
@@ -111,6 +161,15 @@ export const COMPLETED: InstanceDto = {
   completedAtUtc: '2026-03-09T08:41:30.000Z',
   completedBy: IVY,
   notes: 'Filter replaced.',
+};
+
+export const CANCELLED: InstanceDto = {
+  ...PENDING,
+  status: 'Cancelled',
+  cancelledAtUtc: '2026-03-06T10:00:00.000Z',
+  cancelledBy: IVY,
+  cancellationCause: 'Person',
+  cancellationReason: 'The building is closed that week.',
 };
 
 /** Bodies of the complete command, as examples. */

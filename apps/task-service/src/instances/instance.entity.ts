@@ -6,7 +6,13 @@ import { Schedule } from '../schedules/schedule.entity';
 export const INSTANCE_STATUSES = ['Pending', 'Completed', 'Cancelled'] as const;
 export type InstanceStatus = (typeof INSTANCE_STATUSES)[number];
 
-/** One due occurrence of a schedule: the task to do. */
+/** Why an instance was cancelled: by a person, by a command to its schedule, or because its calendar changed. A person's cancellation
+ *  keeps the instant: nothing is generated for it again. Any other releases it. Source: docs/spec-gaps.md. */
+export const CANCELLATION_CAUSES = ['Person', 'Update', 'Pause', 'Removal', 'Calendar'] as const;
+export type CancellationCause = (typeof CANCELLATION_CAUSES)[number];
+
+/** One due occurrence of a schedule: the task to do. Those whose instant was released are in `released_instances`, which inherits from
+ *  this table: statements see them here unless they say ONLY, and the key of an occurrence does not hold them. */
 @Entity('instances')
 @Unique('instances_occurrence', ['scheduleId', 'dueAt'])
 @Index('instances_by_status', ['status', 'dueAt', 'taskInstanceId'])
@@ -29,6 +35,10 @@ export class TaskInstance {
   @Column({ type: 'text' })
   readonly name!: string;
 
+  /** The schedule's template when the instance was generated; JSON as text. */
+  @Column({ type: 'text', nullable: true })
+  readonly template!: string | null;
+
   @Column({ name: 'due_at', ...INSTANT })
   readonly dueAt!: Date;
 
@@ -50,6 +60,25 @@ export class TaskInstance {
 
   @Column({ type: 'text', nullable: true })
   readonly notes!: string | null;
+
+  @Column({ name: 'cancelled_at', ...INSTANT, nullable: true })
+  readonly cancelledAt!: Date | null;
+
+  @Column({ name: 'cancelled_by_person_id', ...BIGINT, nullable: true })
+  readonly cancelledByPersonId!: number | null;
+
+  @Column({ name: 'cancelled_by_name', type: 'text', nullable: true })
+  readonly cancelledByName!: string | null;
+
+  /** Null unless somebody's command cancelled the instance. */
+  @Column({ name: 'cancelled_by_persona', type: 'smallint', nullable: true })
+  readonly cancelledByPersona!: number | null;
+
+  @Column({ name: 'cancellation_cause', type: 'text', nullable: true })
+  readonly cancellationCause!: CancellationCause | null;
+
+  @Column({ name: 'cancellation_reason', type: 'text', nullable: true })
+  readonly cancellationReason!: string | null;
 
   @Column({ name: 'created_at', ...INSTANT, default: () => 'now()', select: false })
   readonly createdAt!: Date;

@@ -13,8 +13,10 @@ import {
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
 import {
+  CANCELLED,
   COMPLETED,
   COMPLETE_EXAMPLES,
+  CancelInstanceDto,
   CompleteInstanceDto,
   INSTANCE_ID,
   InstanceDto,
@@ -23,14 +25,16 @@ import {
   ListInstancesDto,
   PENDING,
   instanceBody,
+  optionalCancelInstanceBody,
   optionalCompleteInstanceBody,
 } from './instance.dto';
-import type { CompleteInstanceRequest } from './instance.dto';
+import type { CancelInstanceRequest, CompleteInstanceRequest } from './instance.dto';
 import { InstancesRepository } from './instances.repository';
 import { InstancesService } from './instances.service';
 
 const PATH = `/Instances/${INSTANCE_ID}`;
 const COMPLETE = `${PATH}/commands/complete`;
+const CANCEL = `${PATH}/commands/cancel`;
 const NO_INSTANCE = 'There is no such task instance.';
 
 @Controller('Instances')
@@ -75,6 +79,39 @@ export class InstancesController {
     @CurrentCaller() caller: Caller,
   ): Promise<InstanceDto> {
     return instanceBody(await this.service.complete(id, request, caller));
+  }
+
+  @Post(':id/commands/cancel')
+  @ApiOperation({
+    operationId: 'cancelInstance',
+    summary: 'Cancel a task instance',
+    description:
+      'For good: nothing is generated at its time again. TaskInstanceCancelledEvent is published once. Cancelling again changes nothing and answers the same.',
+  })
+  @ApiBody({
+    type: CancelInstanceDto,
+    required: false,
+    examples: {
+      closed: { summary: 'With a reason', value: { reason: 'The building is closed that week.' } },
+    },
+  })
+  @ApiOkResponse({
+    description: 'Cancelled, now or before.',
+    type: InstanceDto.Output,
+    examples: { cancelled: { summary: 'Cancelled', value: CANCELLED } },
+  })
+  @InvalidFieldResponse('/Instances/1/commands/cancel', 'id', 'Invalid GUID')
+  @ForbiddenResponse(CANCEL)
+  @TaskProblemResponse(NO_INSTANCE, CANCEL, 'instance-not-found')
+  @TaskProblemResponse('It is completed.', CANCEL, 'instance-not-cancellable')
+  @HttpCode(200)
+  @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+  async cancel(
+    @Param() { id }: InstanceParams,
+    @Body(validatedBy(optionalCancelInstanceBody)) request: CancelInstanceRequest,
+    @CurrentCaller() caller: Caller,
+  ): Promise<InstanceDto> {
+    return instanceBody(await this.service.cancel(id, request, caller));
   }
 
   @Get()

@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
+import type { Actor } from '@platform/contracts';
 import { Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
 import { INSTANCE_STATUSES, TaskInstance } from './instance.entity';
-import type { InstanceStatus } from './instance.entity';
+import type { CancellationCause, InstanceStatus } from './instance.entity';
 
 /** How an instance was completed. */
 export interface Completion {
@@ -13,6 +14,32 @@ export interface Completion {
   readonly completedByName: string | null;
   readonly completedByPersona: number;
   readonly notes: string | null;
+}
+
+/** How a person cancelled an instance. */
+export interface Cancellation {
+  readonly cancelledAt: Date;
+  readonly cancelledByPersonId: number | null;
+  readonly cancelledByName: string | null;
+  readonly cancelledByPersona: number;
+  readonly cancellationReason: string | null;
+}
+
+/** What a change of a schedule takes back. */
+export interface Release {
+  readonly scheduleId: string;
+  /** Instants whose instances stay. */
+  readonly kept: readonly Date[];
+  readonly cause: Exclude<CancellationCause, 'Person'>;
+  readonly actor: Actor | null;
+}
+
+/** An instance that only this transaction may change. */
+export interface LockedInstance {
+  readonly instance: TaskInstance;
+  readonly createdAt: Date;
+  /** The database's. */
+  readonly now: Date;
 }
 
 /** A due instant of a schedule. */
@@ -66,13 +93,35 @@ const PAGE_OF_SCHEDULE = `
 // By hand: thousands of rows per statement, and only those that are missing.
 const INSERT_MISSING = `
   WITH inserted AS (
-    INSERT INTO task.instances (schedule_id, facility_id, name, due_at)
-    SELECT schedule.schedule_id, schedule.facility_id, schedule.name, occurrence.due_at
+    INSERT INTO task.instances (schedule_id, facility_id, name, template, due_at)
+    SELECT schedule.schedule_id, schedule.facility_id, schedule.name, schedule.template, occurrence.due_at
     FROM unnest($1::uuid[], $2::timestamptz[]) AS occurrence (schedule_id, due_at)
     JOIN task.schedules AS schedule USING (schedule_id)
     ON CONFLICT (schedule_id, due_at) DO NOTHING
     RETURNING 1)
   SELECT count(*)::int AS count FROM inserted`;
+
+const COLUMNS = `task_instance_id, schedule_id, facility_id, name, template, due_at, created_at`;
+
+// By hand: moves rows. Pending ones only, so a completion that comes first stands; one that comes later finds the instance cancelled.
+const RELEASE = `
+  WITH released AS (
+    DELETE FROM ONLY task.instances AS instance
+    WHERE schedule_id = $1 AND status = 'Pending' AND due_at > now()
+      AND NOT EXISTS (SELECT 1 FROM unnest($2::timestamptz[]) AS kept (at) WHERE kept.at = instance.due_at)
+    RETURNING ${COLUMNS}
+  ), moved AS (
+    INSERT INTO task.released_instances (${COLUMNS}, status, cancelled_at, cancellation_cause, cancelled_by_person_id,
+      cancelled_by_name, cancelled_by_persona)
+    SELECT ${COLUMNS}, 'Cancelled', now(), $3, $4, $5, $6 FROM released
+    RETURNING 1)
+  SELECT count(*)::int AS count FROM moved`;
+
+// By hand: from another table.
+const COPY_FROM_SCHEDULE = `
+  UPDATE ONLY task.instances AS instance SET name = schedule.name, template = schedule.template
+  FROM task.schedules AS schedule
+  WHERE schedule.schedule_id = $1 AND instance.schedule_id = $1 AND instance.status = 'Pending' AND instance.due_at > now()`;
 
 /** Every statement on `task.instances`. */
 @Injectable()
@@ -114,10 +163,12 @@ export class InstancesRepository {
 
   /** Reads the instance and keeps everybody else from changing it until the transaction ends; with the database's time and the
    *  instant at which the instance was made. */
-  async findAndLock(
-    manager: EntityManager,
-    taskInstanceId: string,
-  ): Promise<{ instance: TaskInstance; createdAt: Date; now: Date } | null> {
+  async findAndLock(manager: EntityManager, taskInstanceId: string): Promise<LockedInstance | null> {
+    // An instance that is released meanwhile moves to another table: who waited for its lock finds it there by looking again.
+    return (await this.lock(manager, taskInstanceId)) ?? this.lock(manager, taskInstanceId);
+  }
+
+  private async lock(manager: EntityManager, taskInstanceId: string): Promise<LockedInstance | null> {
     const { entities, raw } = await manager
       .createQueryBuilder(TaskInstance, 'instance')
       .addSelect('now()', 'now')
@@ -132,6 +183,28 @@ export class InstancesRepository {
   /** Completes an instance that the transaction has locked. */
   async markCompleted(manager: EntityManager, taskInstanceId: string, completion: Completion): Promise<void> {
     await manager.update(TaskInstance, { taskInstanceId }, { ...completion, status: 'Completed' });
+  }
+
+  /** Cancels an instance that the transaction has locked, for good: it keeps its instant. */
+  async markCancelled(
+    manager: EntityManager,
+    taskInstanceId: string,
+    cancellation: Cancellation,
+  ): Promise<void> {
+    const change = { ...cancellation, status: 'Cancelled', cancellationCause: 'Person' } as const;
+    await manager.update(TaskInstance, { taskInstanceId }, change);
+  }
+
+  /** Cancels what a schedule has pending after now, except at the instants that are kept, and releases their instants; gives how many. */
+  async release(manager: EntityManager, { scheduleId, kept, cause, actor }: Release): Promise<number> {
+    const by = [actor?.personId ?? null, actor?.name ?? null, actor?.persona ?? null];
+    const rows = await manager.query<{ count: number }[]>(RELEASE, [scheduleId, kept, cause, ...by]);
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Gives what a schedule has pending after now its name and template. */
+  async copyFromSchedule(manager: EntityManager, scheduleId: string): Promise<void> {
+    await manager.query(COPY_FROM_SCHEDULE, [scheduleId]);
   }
 
   /** Creates the instances that do not exist yet, and counts them: an instance is unique per schedule and due instant. */

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
-import { TaskInstanceCompletedEvent } from '@platform/contracts';
+import { TaskInstanceCancelledEvent, TaskInstanceCompletedEvent } from '@platform/contracts';
 import type { Actor } from '@platform/contracts';
 import { DAY_MS, MINUTE_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
@@ -11,35 +11,25 @@ import { outboundEvent } from '../outbound/outbound-event';
 import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-problem.filter';
-import type { CompleteInstanceRequest } from './instance.dto';
-import type { InstanceStatus, TaskInstance } from './instance.entity';
+import type { CancelInstanceRequest, CompleteInstanceRequest } from './instance.dto';
+import type { TaskInstance } from './instance.entity';
+import { INSTANCE_TRANSITIONS } from './instance-states';
 import { InstancesRepository } from './instances.repository';
-import type { Completion } from './instances.repository';
+import type { Completion, LockedInstance } from './instances.repository';
 
 /** Callers' clocks differ from the database's by this much at most. */
 const CLOCK_TOLERANCE_MS = 5 * MINUTE_MS;
 /** So long before it was made an instance may have been completed: on paper, and entered late. */
 const LONGEST_BEFORE_CREATION_MS = 366 * DAY_MS;
 
-/** What the complete command does to an instance in this state: `complete` it; `repeat` the response without a second
- *  event, because it is completed already; `refuse`, because a cancelled instance stays cancelled. */
-export function completionOutcome(status: InstanceStatus): 'complete' | 'repeat' | 'refuse' {
-  const outcomes = {
-    Pending: 'complete',
-    Completed: 'repeat',
-    Cancelled: 'refuse',
-  } as const satisfies Record<InstanceStatus, string>;
-  return outcomes[status];
-}
-
-interface CompleteCommand {
+interface Command<Request> {
   readonly taskInstanceId: string;
-  readonly request: CompleteInstanceRequest;
+  readonly request: Request;
   readonly actor: Actor;
   readonly scope: FacilityScope;
 }
 
-/** Completes task instances. */
+/** Completes and cancels task instances. */
 @Injectable()
 export class InstancesService {
   constructor(
@@ -61,20 +51,62 @@ export class InstancesService {
     return this.outbound.transaction((manager) => this.completeIn(manager, command));
   }
 
-  private async completeIn(manager: EntityManager, command: CompleteCommand): Promise<TaskInstance> {
-    // The row lock makes concurrent commands take turns: the second one finds the instance completed.
-    const found = await this.instances.findAndLock(manager, command.taskInstanceId);
-    if (!found) throw new TaskError('instance-not-found');
-    const { instance, createdAt, now } = found;
-    if (!isWithinScope(command.scope, instance.facilityId)) throw new TaskError('facility-not-permitted');
-    const outcome = completionOutcome(instance.status);
-    if (outcome === 'repeat') return instance;
-    if (outcome === 'refuse') throw new TaskError('instance-not-completable');
+  /** Cancels an instance for good and stores its TaskInstanceCancelledEvent in the same transaction, once. Nothing is generated for its
+   *  instant again. @throws {TaskError} instance-not-found, facility-not-permitted, instance-not-cancellable */
+  async cancel(
+    taskInstanceId: string,
+    request: CancelInstanceRequest,
+    caller: Caller,
+  ): Promise<TaskInstance> {
+    const scope = await this.scope.of(caller);
+    const command = { taskInstanceId, request, actor: actorOf(caller), scope };
+    return this.outbound.transaction((manager) => this.cancelIn(manager, command));
+  }
+
+  private async completeIn(
+    manager: EntityManager,
+    command: Command<CompleteInstanceRequest>,
+  ): Promise<TaskInstance> {
+    const { instance, createdAt, now } = await this.lock(manager, command);
+    const status = INSTANCE_TRANSITIONS[instance.status].complete;
+    if (status === undefined) throw new TaskError('instance-not-completable');
+    if (status === instance.status) return instance;
     const completion = completionOf(command, now);
     checkCompletedAt(completion.completedAt, { now, createdAt });
     await this.instances.markCompleted(manager, instance.taskInstanceId, completion);
     await this.outbound.store(manager, [instanceCompleted(instance, completion.completedAt, command.actor)]);
-    return { ...instance, ...completion, status: 'Completed' };
+    return { ...instance, ...completion, status };
+  }
+
+  private async cancelIn(
+    manager: EntityManager,
+    { request, actor, ...command }: Command<CancelInstanceRequest>,
+  ): Promise<TaskInstance> {
+    const { instance, now } = await this.lock(manager, command);
+    const status = INSTANCE_TRANSITIONS[instance.status].cancel;
+    if (status === undefined) throw new TaskError('instance-not-cancellable');
+    if (status === instance.status) return instance;
+    const cancellation = {
+      cancelledAt: now,
+      cancelledByPersonId: actor.personId,
+      cancelledByName: actor.name,
+      cancelledByPersona: actor.persona,
+      cancellationReason: request.reason,
+    };
+    await this.instances.markCancelled(manager, instance.taskInstanceId, cancellation);
+    await this.outbound.store(manager, [instanceCancelled(instance, now, actor)]);
+    return { ...instance, ...cancellation, cancellationCause: 'Person', status };
+  }
+
+  /** The row lock makes concurrent commands take turns: the second one finds what the first one did. */
+  private async lock(
+    manager: EntityManager,
+    { taskInstanceId, scope }: Pick<Command<unknown>, 'taskInstanceId' | 'scope'>,
+  ): Promise<LockedInstance> {
+    const found = await this.instances.findAndLock(manager, taskInstanceId);
+    if (!found) throw new TaskError('instance-not-found');
+    if (!isWithinScope(scope, found.instance.facilityId)) throw new TaskError('facility-not-permitted');
+    return found;
   }
 }
 
@@ -85,7 +117,7 @@ function checkCompletedAt(completedAt: Date, { now, createdAt }: { now: Date; cr
     throw new TaskError('completed-before-creation');
 }
 
-function completionOf({ request, actor }: CompleteCommand, now: Date): Completion {
+function completionOf({ request, actor }: Command<CompleteInstanceRequest>, now: Date): Completion {
   return {
     completedAt: request.completedAt === null ? now : new Date(request.completedAt),
     completedByPersonId: actor.personId,
@@ -110,6 +142,19 @@ function instanceCompleted(
       completedAtUtc: completedAt.toISOString(),
       completedBy,
     },
+    facilityId,
+  );
+}
+
+function instanceCancelled(
+  { taskInstanceId, scheduleId, facilityId, dueAt }: TaskInstance,
+  cancelledAt: Date,
+  changedBy: Actor,
+): OutboundEvent {
+  const [dueAtUtc, changedAtUtc] = [dueAt.toISOString(), cancelledAt.toISOString()];
+  return outboundEvent(
+    TaskInstanceCancelledEvent,
+    { taskInstanceId, scheduleId, facilityId, dueAtUtc, changedAtUtc, changedBy },
     facilityId,
   );
 }

@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import {
   ScheduleCreatedEvent,
+  SchedulePausedEvent,
+  ScheduleRemovedEvent,
+  ScheduleResumedEvent,
+  ScheduleUpdatedEvent,
   ScheduledMessageEvent,
+  TaskInstanceCancelledEvent,
   TaskInstanceCompletedEvent,
   TaskInstanceGenerationRequested,
 } from '@platform/contracts';
@@ -10,8 +15,13 @@ import type { Bus, MessageContract } from '@platform/contracts';
 /** Everything this service publishes. The outbox stores their names. */
 const OUTBOUND_CONTRACTS = [
   ScheduleCreatedEvent,
+  ScheduleUpdatedEvent,
+  SchedulePausedEvent,
+  ScheduleResumedEvent,
+  ScheduleRemovedEvent,
   ScheduledMessageEvent,
   TaskInstanceCompletedEvent,
+  TaskInstanceCancelledEvent,
   TaskInstanceGenerationRequested,
 ] as const;
 

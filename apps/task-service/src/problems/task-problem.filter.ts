@@ -19,6 +19,7 @@ function limit(name: string, detail: string): { status: 422; type: string; detai
 const TASK_PROBLEMS = {
   'schedule-not-found': { status: 404, detail: 'There is no schedule with this identifier.' },
   'instance-not-found': { status: 404, detail: 'There is no task instance with this identifier.' },
+  'calendar-not-found': { status: 404, detail: 'There is no calendar with this identifier.' },
   'trigger-not-found': { status: 404, detail: 'The facility has no recurring generation.' },
   'facility-not-permitted': { status: 403, detail: 'The facility is not among those of the caller.' },
   'instance-not-completable': {
@@ -30,6 +31,23 @@ const TASK_PROBLEMS = {
     'completed-before-creation',
     'completedAt must not be more than 366 days before the instance was made.',
   ),
+  'schedule-too-frequent': limit(
+    'schedule-too-frequent',
+    'The schedule is due more often than you may have it.',
+  ),
+  'schedule-limit-reached': limit(
+    'schedule-limit-reached',
+    'The facility has as many active schedules as it may have.',
+  ),
+  'schedule-ends-before-start': limit('schedule-ends-before-start', 'endDate must not be before startDate.'),
+  'calendar-unknown': limit('calendar-unknown', 'There is no calendar with the identifier calendarId.'),
+  'schedule-removed': { status: 409, detail: 'The schedule is removed, for good.' },
+  'schedule-changed': { status: 412, detail: 'The schedule is not in the state that If-Match asks for.' },
+  'instance-not-cancellable': {
+    status: 409,
+    detail: 'The task instance is completed and cannot be cancelled.',
+  },
+  'calendar-in-use': { status: 409, detail: 'A schedule uses the calendar.' },
   'instant-out-of-range': limit('instant-out-of-range', 'Instants must lie between the years 2000 and 2200.'),
   'idempotency-key-invalid': {
     status: 400,

@@ -19,6 +19,8 @@ export class ScheduleGenerationDto extends createZodDto(
 
 export class UnscheduleGenerationDto extends createZodDto(z.strictObject({ facilityId: z.int().min(1) })) {}
 
+export class GenerateInstancesDto extends createZodDto(z.strictObject({ facilityId: z.int().min(1) })) {}
+
 const result = z.literal('Succeeded');
 
 export class GenerationScheduledDto extends createZodDto(

@@ -19,11 +19,15 @@ import {
   problemContent,
 } from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { problems } from '@platform/service-defaults';
+import { CLOCK, problems } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
+import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { BUS_DOWN, FAULTED, InvalidFieldResponse, NO_REPLY } from '../problems/task-problem.filter';
+import { generationRequested } from '../scheduler/generation-requested';
 import {
+  GenerateInstancesDto,
   GenerationRefusedDto,
   GenerationScheduledDto,
   GenerationUnscheduledDto,
@@ -72,6 +76,8 @@ function BusResponses(instance: string): MethodDecorator {
 export class GenerationCommandsController {
   constructor(
     private readonly requests: RequestClient,
+    private readonly outbound: OutboundProxy,
+    @Inject(CLOCK) private readonly clock: Clock,
     @Inject(TASK_CONFIG) private readonly config: TaskServiceConfig,
   ) {}
 
@@ -120,6 +126,28 @@ export class GenerationCommandsController {
       ...command,
       requestedBy: caller.subject,
     });
+  }
+
+  @Post('generateTaskInstances')
+  @ApiOperation({
+    operationId: 'generateTaskInstances',
+    summary: 'Generate instances of a facility now',
+    description: 'As when its trigger fires; it needs none. What exists is not generated twice.',
+  })
+  @ApiBody({
+    type: GenerateInstancesDto,
+    examples: { one: { summary: 'One facility', value: { facilityId: 501 } } },
+  })
+  @ApiResponse({ status: 202, description: 'Stored; generated within moments.' })
+  @InvalidFieldResponse(
+    '/commands/generateTaskInstances',
+    'facilityId',
+    'Invalid input: expected number, received string',
+  )
+  @HttpCode(202)
+  async generate(@Body() { facilityId }: GenerateInstancesDto): Promise<void> {
+    const event = generationRequested(facilityId, { firedAt: this.clock.now() });
+    await this.outbound.transaction((manager) => this.outbound.store(manager, [event]));
   }
 
   /** @throws {ProblemException} 422 with the code and reason of a Failed reply */

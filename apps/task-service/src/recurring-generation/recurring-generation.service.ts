@@ -1,13 +1,17 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { ScheduledMessageEvent, TaskInstanceGenerationRequested } from '@platform/contracts';
 import type { ScheduleRecurringTaskInstanceGenerationSucceeded } from '@platform/contracts';
+import { DAY_MS, SECOND_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
+import { TASK_CONFIG } from '../config';
+import type { TaskServiceConfig } from '../config';
 import { runAfterCommit } from '../outbound/after-commit.service';
 import { outboundEvent } from '../outbound/outbound-event';
 import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
+import { generationRequested } from '../scheduler/generation-requested';
 import { SchedulerService } from '../scheduler/scheduler.service';
-import { JOB_NAME, TRIGGER_GROUP, triggerName } from '../scheduler/trigger.entity';
+import { JOB_NAME, TRIGGER_GROUP, jitterSecondsOf, triggerName } from '../scheduler/trigger.entity';
 import type { Trigger } from '../scheduler/trigger.entity';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import type { TriggerPlan } from '../scheduler/triggers.repository';
@@ -22,6 +26,7 @@ export class RecurringGenerationService {
     private readonly triggers: TriggersRepository,
     private readonly outbound: OutboundProxy,
     private readonly scheduler: SchedulerService,
+    @Inject(TASK_CONFIG) private readonly config: PlannerConfig,
   ) {}
 
   /** As `scheduleAll`, for one facility; gives the response to its request. */
@@ -59,7 +64,7 @@ export class RecurringGenerationService {
     request: Omit<GenerationRequest, 'facilityId'>,
     conversationId: string | null,
   ): Promise<{ created: TriggerPlan[]; found: Trigger[]; changed: TriggerPlan[] }> {
-    const planner = new Planner(await this.triggers.databaseNow(manager));
+    const planner = new Planner(await this.triggers.databaseNow(manager), this.config);
     const plans = facilityIds.map((facilityId) => planner.plan({ ...request, facilityId }, null));
     const { created, found } = await this.triggers.insertOrLock(manager, plans);
     const replacements = found.map((trigger) => ({
@@ -71,10 +76,14 @@ export class RecurringGenerationService {
     const changedPlans = changed.map(({ plan }) => plan);
     await this.triggers.reschedule(manager, changedPlans);
     const newCrons = changed.filter(({ trigger, plan }) => plan.schedule !== trigger.schedule);
-    await this.outbound.store(
-      manager,
-      [...created, ...newCrons.map(({ plan }) => plan)].map((plan) => scheduled(plan, conversationId)),
-    );
+    const isRare = (plan: TriggerPlan): boolean => planner.isRare(plan);
+    await this.outbound.store(manager, [
+      ...[...created, ...newCrons.map(({ plan }) => plan)].map((plan) => scheduled(plan, conversationId)),
+      // Its facility needs instances beyond the horizon, and before its first fire.
+      ...[...created, ...changedPlans]
+        .filter(isRare)
+        .map(({ facilityId }) => generationRequested(facilityId, { firedAt: planner.now })),
+    ]);
     runAfterCommit(manager, 'scheduler', () => {
       this.scheduler.wake();
     });
@@ -82,23 +91,55 @@ export class RecurringGenerationService {
   }
 }
 
+type PlannerConfig = Pick<TaskServiceConfig, 'TRIGGER_JITTER_SECONDS' | 'GENERATION_HORIZON_DAYS'>;
+
 /** Plans triggers as of one instant. Facilities with the same cron and zone, the rule within a request, are computed once. */
 class Planner {
-  private readonly nextFires = new Map<string, Date>();
+  private readonly occurrences = new Map<string, { recent: Date; next: Date; second: Date }>();
 
-  constructor(private readonly now: Date) {}
+  constructor(
+    readonly now: Date,
+    private readonly config: PlannerConfig,
+  ) {}
 
+  /** A trigger for which nobody asked for an expression does not fire with all the others at the default one. */
   plan(request: GenerationRequest, existing: Trigger | null): TriggerPlan {
-    const { schedule, timeZone, expression, zone } = generationSettings(request, existing);
+    const { facilityId } = request;
+    const { schedule, timeZone } = generationSettings(request, existing);
+    const isAsked = request.schedule !== undefined;
+    const share = existing?.jitterSeconds ?? jitterSecondsOf(facilityId, this.config.TRIGGER_JITTER_SECONDS);
+    const jitterSeconds = isAsked ? 0 : share;
+    const later = (instant: Date): Date => new Date(instant.getTime() + jitterSeconds * SECOND_MS);
+    const { recent, next } = this.occurrencesOf({ facilityId, schedule, timeZone });
+    const nextFireAt = later(recent) > this.now ? later(recent) : later(next);
+    return { facilityId, schedule, timeZone, nextFireAt, jitterSeconds };
+  }
+
+  /** The second fire from now comes after the horizon of generation. */
+  isRare(plan: TriggerPlan): boolean {
+    const horizonMs = this.now.getTime() + this.config.GENERATION_HORIZON_DAYS * DAY_MS;
+    return this.occurrencesOf(plan).second.getTime() > horizonMs;
+  }
+
+  /** The first occurrences after now, and the first one after now less the jitter's span. */
+  private occurrencesOf(settings: GenerationRequest): { recent: Date; next: Date; second: Date } {
+    const { schedule, timeZone, expression, zone } = generationSettings(settings, null);
     const key = JSON.stringify([schedule, timeZone]);
-    const nextFireAt = this.nextFires.get(key) ?? nextOccurrence(expression, zone, this.now);
-    this.nextFires.set(key, nextFireAt);
-    return { facilityId: request.facilityId, schedule, timeZone, nextFireAt };
+    let found = this.occurrences.get(key);
+    if (!found) {
+      const spanMs = this.config.TRIGGER_JITTER_SECONDS * SECOND_MS;
+      const recent = nextOccurrence(expression, zone, new Date(this.now.getTime() - spanMs));
+      const next = nextOccurrence(expression, zone, this.now);
+      found = { recent, next, second: nextOccurrence(expression, zone, next) };
+      this.occurrences.set(key, found);
+    }
+    return found;
   }
 }
 
-function isChanged(trigger: Trigger, { schedule, timeZone }: TriggerPlan): boolean {
-  return schedule !== trigger.schedule || timeZone !== trigger.timeZone || trigger.state === 'ERROR';
+function isChanged(trigger: Trigger, { schedule, timeZone, jitterSeconds }: TriggerPlan): boolean {
+  const isOther = schedule !== trigger.schedule || timeZone !== trigger.timeZone;
+  return isOther || jitterSeconds !== trigger.jitterSeconds || trigger.state === 'ERROR';
 }
 
 function scheduled({ facilityId, schedule }: TriggerPlan, conversationId: string | null): OutboundEvent {

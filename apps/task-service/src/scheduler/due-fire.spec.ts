@@ -69,4 +69,20 @@ describe('a due trigger', () => {
     const fire = decideFire(moved, new Date('2026-01-05T12:00:00Z'), parseCronExpression('0 10 * * *'), UTC);
     expect(fire).toMatchObject({ scheduledAt: moved, misfired: true, missedCount: 1 });
   });
+
+  it('that was paused for a year counts what it missed without listing it', () => {
+    let reads = 0;
+    const everyMinute = parseCronExpression('* * * * *');
+    const watched = {
+      ...everyMinute,
+      get minutes() {
+        reads += 1;
+        return everyMinute.minutes;
+      },
+    };
+    const fire = decideFire(dueAt, new Date('2027-01-05T10:00:00Z'), watched, timeZone('Europe/Berlin'));
+    expect(fire).toMatchObject({ misfired: true, missedCount: 525_601 });
+    // Listed, they would be read once for each of 8,760 hours.
+    expect(reads).toBeLessThan(1_000);
+  });
 });

@@ -1,6 +1,6 @@
 import { SECOND_MS } from '@platform/time';
 import type { CronExpression } from '../schedules/cron-expression';
-import { findLatestOccurrence, nextOccurrence, occurrencesBetween } from '../schedules/occurrences';
+import { countOccurrences, findLatestOccurrence, nextOccurrence } from '../schedules/occurrences';
 import type { TimeZone } from '../schedules/time-zone';
 
 /** A trigger later than this is misfired: 1.5 hours. Source: task messaging spec, Scheduler rules. */
@@ -30,6 +30,6 @@ export function decideFire(dueAt: Date, now: Date, expression: CronExpression, z
   const latest = findLatestOccurrence(expression, zone, now);
   // `dueAt` itself counts even if the zone's rules changed since and it is no occurrence any more.
   const scheduledAt = latest !== null && latest > dueAt ? latest : dueAt;
-  const missedCount = 1 + occurrencesBetween(expression, zone, dueAt, scheduledAt).length;
+  const missedCount = 1 + countOccurrences(expression, zone, dueAt, scheduledAt);
   return { scheduledAt, misfired: true, missedCount, nextFireAt: nextOccurrence(expression, zone, now) };
 }

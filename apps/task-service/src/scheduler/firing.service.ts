@@ -1,18 +1,16 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { TaskInstanceGenerationRequested } from '@platform/contracts';
 import { inTransaction } from '@platform/database';
 import { openSpan, traceOf, withTrace } from '@platform/service-defaults';
 import type { TraceContext } from '@platform/service-defaults';
+import { SECOND_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { outboundEvent } from '../outbound/outbound-event';
-import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { parseCronExpression } from '../schedules/cron-expression';
 import { timeZone } from '../schedules/time-zone';
 import { decideFire } from './due-fire';
-import type { DueFire } from './due-fire';
+import { generationRequested } from './generation-requested';
 import { JOB_NAME } from './trigger.entity';
 import { TriggersRepository } from './triggers.repository';
 import type { DecidedFire, DueTrigger } from './triggers.repository';
@@ -84,9 +82,17 @@ export class FiringService {
     return decisions;
   }
 
-  private fire({ facilityId, dueAt, now, schedule, timeZone: zone }: DueTrigger): DecidedFire {
-    const fire = decideFire(dueAt, now, parseCronExpression(schedule), timeZone(zone));
-    const message = this.outbound.prepare(generationRequested(facilityId, fire, now));
+  private fire({ facilityId, dueAt, now, schedule, timeZone: zone, jitterSeconds }: DueTrigger): DecidedFire {
+    const later = (instant: Date, seconds: number): Date => new Date(instant.getTime() + seconds * SECOND_MS);
+    // Decided as if there were no jitter and it were that much earlier.
+    const [due, at] = [later(dueAt, -jitterSeconds), later(now, -jitterSeconds)];
+    const decided = decideFire(due, at, parseCronExpression(schedule), timeZone(zone));
+    const fire = {
+      ...decided,
+      scheduledAt: later(decided.scheduledAt, jitterSeconds),
+      nextFireAt: later(decided.nextFireAt, jitterSeconds),
+    };
+    const message = this.outbound.prepare(generationRequested(facilityId, { firedAt: now, fire }));
     return { ...fire, facilityId, message };
   }
 }
@@ -102,19 +108,4 @@ function openFireSpan({ facilityId, originTrace }: DueTrigger): TraceContext {
     attributes: { 'task.facility.id': facilityId },
     links: origin === null ? [] : [origin],
   });
-}
-
-function generationRequested(facilityId: number, fire: DueFire, now: Date): OutboundEvent {
-  const { scheduledAt, misfired, missedCount } = fire;
-  return outboundEvent(
-    TaskInstanceGenerationRequested,
-    {
-      facilityId,
-      scheduledFireTimeUtc: scheduledAt.toISOString(),
-      fireTimeUtc: now.toISOString(),
-      misfired,
-      missedCount,
-    },
-    facilityId,
-  );
 }

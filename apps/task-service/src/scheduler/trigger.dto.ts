@@ -12,6 +12,7 @@ import {
 } from '../fields/fields';
 import { JOB_NAME, TRIGGER_GROUP, TRIGGER_STATES } from './trigger.entity';
 import type { Trigger } from './trigger.entity';
+import type { TriggerFire } from './trigger-fire.entity';
 
 export class ListTriggersDto extends createZodDto(
   z.strictObject({ facilityId: facilityIdQuery, pageKey: pageKeyQuery, pageSize: pageSizeQuery }),
@@ -27,6 +28,7 @@ const trigger = z
     facilityId,
     schedule: cron,
     timeZone,
+    jitterSeconds: z.int().meta({ description: 'How much later than the expression says it fires.' }),
     state: z.enum(TRIGGER_STATES).meta({
       description: 'WAITING fires when due, PAUSED never does, ERROR cannot be evaluated any more.',
     }),
@@ -42,6 +44,53 @@ export class TriggerPageDto extends createZodDto(
   z.object({ triggers: z.array(trigger), nextPageKey }).meta({ id: 'TriggerPage' }),
 ) {}
 
+const fire = z
+  .object({
+    scheduledAtUtc: instant('The occurrence that fired.'),
+    firedAtUtc: instant('When it fired.'),
+    lateMs: z.int().meta({ description: 'Milliseconds between the two.' }),
+    misfired: z.boolean().meta({ description: 'It was more than 1.5 hours late.' }),
+    missedCount: z
+      .int()
+      .meta({ description: 'Occurrences that a misfire stands for, itself included; else 0.' }),
+  })
+  .meta({ id: 'TriggerFire', description: 'One fire of a trigger.' });
+
+export class ListFiresDto extends createZodDto(
+  z.strictObject({ pageKey: pageKeyQuery, pageSize: pageSizeQuery }),
+) {}
+
+export class FirePageDto extends createZodDto(
+  z.object({ fires: z.array(fire), nextPageKey }).meta({ id: 'TriggerFirePage' }),
+) {}
+
+/** The fire as responses show it. */
+export function fireBody({
+  scheduledAt,
+  firedAt,
+  misfired,
+  missedCount,
+}: TriggerFire): FirePageDto['fires'][number] {
+  const lateMs = firedAt.getTime() - scheduledAt.getTime();
+  return {
+    scheduledAtUtc: scheduledAt.toISOString(),
+    firedAtUtc: firedAt.toISOString(),
+    ...{ lateMs, misfired, missedCount },
+  };
+}
+
+/** Fires, as an example. */
+export const FIRES: FirePageDto = {
+  fires: [
+    {
+      scheduledAtUtc: '2026-03-02T01:00:00.000Z',
+      firedAtUtc: '2026-03-02T01:00:00.024Z',
+      ...{ lateMs: 24, misfired: false, missedCount: 0 },
+    },
+  ],
+  nextPageKey: null,
+};
+
 /** The trigger as responses show it. */
 export function triggerBody(trigger: Trigger): TriggerDto {
   return {
@@ -51,6 +100,7 @@ export function triggerBody(trigger: Trigger): TriggerDto {
     jobName: trigger.jobName,
     schedule: trigger.schedule,
     timeZone: trigger.timeZone,
+    jitterSeconds: trigger.jitterSeconds,
     state: trigger.state,
     nextFireAtUtc: trigger.nextFireAt.toISOString(),
     previousFireAtUtc: trigger.previousFireAt?.toISOString() ?? null,
@@ -65,6 +115,7 @@ export const WAITING: TriggerDto = {
   facilityId: 501,
   schedule: '0 2 * * *',
   timeZone: 'Europe/Berlin',
+  jitterSeconds: 0,
   state: 'WAITING',
   nextFireAtUtc: '2026-03-03T01:00:00.000Z',
   previousFireAtUtc: '2026-03-02T01:00:00.000Z',

@@ -15,6 +15,12 @@ export function triggerName(facilityId: number): string {
   return `facility-${String(facilityId)}`;
 }
 
+/** A facility's share of the jitter, 0 up to `spanSeconds`: the same on every replica and release. Knuth's multiplicative hash spreads
+ *  neighbouring numbers evenly. */
+export function jitterSecondsOf(facilityId: number, spanSeconds: number): number {
+  return spanSeconds === 0 ? 0 : (Math.imul(facilityId % 2 ** 32, 2_654_435_761) >>> 0) % spanSeconds;
+}
+
 /** What fires the generation of a facility's task instances; one per facility. */
 @Entity('triggers')
 @Index('triggers_due', ['nextFireAt', 'facilityId'], { where: `state = 'WAITING'` })
@@ -46,6 +52,10 @@ export class Trigger {
 
   @Column({ name: 'next_fire_at', ...INSTANT })
   readonly nextFireAt!: Date;
+
+  /** How much later than its occurrences it fires: facilities with the default expression do not all fire at once. */
+  @Column({ name: 'jitter_seconds', type: 'integer', default: 0 })
+  readonly jitterSeconds!: number;
 
   @Column({ name: 'previous_fire_at', ...INSTANT, nullable: true })
   readonly previousFireAt!: Date | null;

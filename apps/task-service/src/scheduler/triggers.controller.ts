@@ -11,11 +11,15 @@ import {
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
 import {
+  FIRES,
+  FirePageDto,
+  ListFiresDto,
   ListTriggersDto,
   TriggerDto,
   TriggerPageDto,
   TriggerParams,
   WAITING,
+  fireBody,
   triggerBody,
 } from './trigger.dto';
 import { TriggersRepository } from './triggers.repository';
@@ -77,6 +81,34 @@ export class TriggersController {
       position: (trigger) => [trigger.facilityId],
     });
     return { triggers: rows.map(triggerBody), nextPageKey };
+  }
+
+  @Get(':facilityId/fires')
+  @ApiOperation({
+    operationId: 'listTriggerFires',
+    summary: 'See when a trigger has fired',
+    description: 'Latest first, as long as fires are kept (30 days unless configured otherwise).',
+  })
+  @PagedQuery()
+  @ApiOkResponse({
+    description: 'One page.',
+    type: FirePageDto.Output,
+    examples: { last: { summary: 'The last page', value: FIRES } },
+  })
+  @InvalidFieldResponse('/Triggers/501/fires', 'pageSize', 'must be an integer from 1 to 1000')
+  @ForbiddenResponse('/Triggers/501/fires')
+  async fires(
+    @Param() { facilityId }: TriggerParams,
+    @Query() { pageKey, pageSize }: ListFiresDto,
+    @CurrentCaller() caller: Caller,
+  ): Promise<FirePageDto> {
+    await this.scope.require(caller, facilityId);
+    const { rows, nextPageKey } = await this.pages.read({
+      ...{ list: 'fires', filters: { facilityId }, pageKey, pageSize },
+      read: (range) => this.triggers.listFires({ facilityId, ...range }),
+      position: ({ scheduledAt }) => [scheduledAt],
+    });
+    return { fires: rows.map(fireBody), nextPageKey };
   }
 
   @Post(':facilityId/commands/pause')

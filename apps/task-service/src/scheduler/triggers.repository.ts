@@ -2,18 +2,22 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { queryPrepared } from '@platform/database';
 import { traceHeaders } from '@platform/service-defaults';
-import { Any, Repository } from 'typeorm';
+import { Any, LessThan, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
 import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
 import type { DueFire } from './due-fire';
+import { TriggerFire } from './trigger-fire.entity';
 import { JOB_NAME, TRIGGER_GROUP, Trigger, triggerName } from './trigger.entity';
 
 /** Triggers per batch. Source: task messaging spec, Scheduler rules 3. */
 export const BATCH_SIZE = 10;
 
 /** A trigger that only this transaction may fire. */
-export interface DueTrigger extends Pick<Trigger, 'facilityId' | 'schedule' | 'timeZone' | 'originTrace'> {
+export interface DueTrigger extends Pick<
+  Trigger,
+  'facilityId' | 'schedule' | 'timeZone' | 'jitterSeconds' | 'originTrace'
+> {
   readonly dueAt: Date;
   /** The database's time of the transaction: the only clock that decides. */
   readonly now: Date;
@@ -26,7 +30,10 @@ export interface DecidedFire extends DueFire {
 }
 
 /** When a trigger fires. */
-export type TriggerPlan = Pick<Trigger, 'facilityId' | 'schedule' | 'timeZone' | 'nextFireAt'>;
+export type TriggerPlan = Pick<
+  Trigger,
+  'facilityId' | 'schedule' | 'timeZone' | 'nextFireAt' | 'jitterSeconds'
+>;
 
 /** How the scheduler's triggers stand. */
 export interface TriggerBacklog {
@@ -50,7 +57,7 @@ const ACQUIRE_DUE = {
   name: 'acquire-due-triggers',
   text: `
   SELECT facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone", origin_trace AS "originTrace",
-    next_fire_at AS "dueAt", now() AS now
+    jitter_seconds AS "jitterSeconds", next_fire_at AS "dueAt", now() AS now
   FROM task.triggers
   WHERE state = 'WAITING' AND next_fire_at <= now()
   ORDER BY next_fire_at, facility_id
@@ -95,10 +102,11 @@ const FAIL = `
 
 // By hand: in a batch. In order, as everybody locks triggers who locks several and waits.
 const INSERT_MISSING = `
-  INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at, origin_trace)
-  SELECT facility_id, name, $6, $7, schedule, time_zone, next_fire_at, $8
-  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[], $5::text[])
-    AS plan (facility_id, schedule, time_zone, next_fire_at, name)
+  INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at, jitter_seconds,
+    origin_trace)
+  SELECT facility_id, name, $7, $8, schedule, time_zone, next_fire_at, jitter_seconds, $9
+  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[], $5::integer[], $6::text[])
+    AS plan (facility_id, schedule, time_zone, next_fire_at, jitter_seconds, name)
   ORDER BY facility_id
   ON CONFLICT DO NOTHING
   RETURNING facility_id::float8 AS "facilityId"`;
@@ -106,15 +114,27 @@ const INSERT_MISSING = `
 // By hand: in a batch.
 const RESCHEDULE = `
   UPDATE task.triggers AS trigger
-  SET schedule = plan.schedule, time_zone = plan.time_zone, next_fire_at = plan.next_fire_at, origin_trace = $5, error = NULL,
+  SET schedule = plan.schedule, time_zone = plan.time_zone, next_fire_at = plan.next_fire_at,
+    jitter_seconds = plan.jitter_seconds, origin_trace = $6, error = NULL,
     state = CASE trigger.state WHEN 'ERROR' THEN 'WAITING' ELSE trigger.state END
-  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[]) AS plan (facility_id, schedule, time_zone, next_fire_at)
+  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[], $5::integer[])
+    AS plan (facility_id, schedule, time_zone, next_fire_at, jitter_seconds)
   WHERE trigger.facility_id = ANY ($1) AND trigger.facility_id = plan.facility_id`;
 
 // By hand: in a batch, and by what another table says.
 const DELETE_INACTIVE = `
   DELETE FROM task.triggers AS trigger WHERE facility_id = ANY ($1::bigint[]) AND NOT EXISTS (
     SELECT 1 FROM task.business_unit_facilities AS pair WHERE pair.facility_id = trigger.facility_id AND pair.is_active)`;
+
+// By hand: the time comes with it. Every generation asks.
+const NEXT_FIRE = {
+  name: 'next-fire',
+  text: `
+  SELECT now() AS now, facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone",
+    jitter_seconds AS "jitterSeconds", next_fire_at AS "nextFireAt"
+  FROM (SELECT $1::bigint AS facility) AS asked
+  LEFT JOIN task.triggers AS trigger ON trigger.facility_id = asked.facility AND trigger.state <> 'ERROR'`,
+};
 
 // By hand: every replica asks again and again.
 const NEXT_DUE_DELAY = `
@@ -156,6 +176,23 @@ export class TriggersRepository {
     if (scope !== 'all') page.andWhere('trigger.facilityId = ANY (:scope::bigint[])', { scope });
     if (facilityId !== undefined) page.andWhere('trigger.facilityId > :facilityId', { facilityId });
     return page.getMany();
+  }
+
+  /** Fires of a facility, latest first, before the given one. */
+  listFires({
+    facilityId,
+    after: [scheduledAt],
+    limit,
+  }: {
+    facilityId: number;
+    after: readonly unknown[];
+    limit: number;
+  }): Promise<TriggerFire[]> {
+    const before =
+      scheduledAt === undefined ? {} : { scheduledAt: LessThan(new Date(scheduledAt as string)) };
+    return this.triggers.manager.find(TriggerFire, {
+      ...{ where: { facilityId, ...before }, order: { scheduledAt: 'DESC' }, take: limit },
+    });
   }
 
   /** Reads the facility's trigger and keeps everybody else from changing it until the transaction ends. Waits for a fire under way. */
@@ -275,12 +312,29 @@ export class TriggersRepository {
     return rows[0] ?? { lagSeconds: 0, failed: 0 };
   }
 
+  /** The facility's next fire, null without a trigger that fires, and the database's time. */
+  async findNextFire(
+    manager: EntityManager,
+    facilityId: number,
+  ): Promise<{ now: Date; fire: TriggerPlan | null }> {
+    const rows = await queryPrepared<NextFire>(manager, NEXT_FIRE, [facilityId]);
+    const [row] = rows;
+    if (!row) throw new Error('the database gave no time');
+    return { now: row.now, fire: isFire(row) ? row : null };
+  }
+
   /** The database's time of this transaction: replicas decide by it, never by their own clocks. */
   async databaseNow(manager: EntityManager): Promise<Date> {
     const rows = await manager.query<{ now: Date }[]>('SELECT now() AS now');
     if (!rows[0]) throw new Error('the database gave no time');
     return rows[0].now;
   }
+}
+
+type NextFire = { now: Date } & (TriggerPlan | { facilityId: null });
+
+function isFire(row: NextFire): row is { now: Date } & TriggerPlan {
+  return row.facilityId !== null;
 }
 
 /** The trace of whoever changes a trigger now. */
@@ -295,5 +349,6 @@ function planColumns(plans: readonly TriggerPlan[]): unknown[][] {
     column((plan) => plan.schedule),
     column((plan) => plan.timeZone),
     column((plan) => plan.nextFireAt),
+    column((plan) => plan.jitterSeconds),
   ];
 }

@@ -1,4 +1,4 @@
-import { CronExpressionError, parseCronExpression } from './cron-expression';
+import { CronExpressionError, parseCronExpression, shortestIntervalMinutes } from './cron-expression';
 
 describe('a cron expression', () => {
   it.each([
@@ -61,5 +61,18 @@ describe('a cron expression', () => {
   it('tells what is wrong', () => {
     expect(() => parseCronExpression('0 25 * * *')).toThrow('has an invalid hour field "25"');
     expect(() => parseCronExpression('0 0 31 4,6 *')).toThrow('day of month');
+  });
+
+  it.each([
+    ['* * * * *', 1],
+    ['*/15 * * * *', 15],
+    ['0,58 8 * * *', 58],
+    ['58,0 * * * *', 2],
+    ['0 2 * * *', 1_440],
+    ['59 23 * * *', 1_440],
+    ['0 0,12,23 * * *', 60],
+    ['*/7 * * * *', 4],
+  ])('%s is due every %i minutes at most', (text, minutes) => {
+    expect(shortestIntervalMinutes(parseCronExpression(text))).toBe(minutes);
   });
 });

@@ -108,6 +108,17 @@ function numbers(values: readonly (number | string)[]): number[] {
   return [...new Set(values.map(Number))].sort((left, right) => left - right);
 }
 
+const HOURS_PER_DAY = 24;
+const MINUTES_PER_HOUR = 60;
+
+/** The shortest time between two occurrences in minutes, where no clock changes and days follow each other. */
+export function shortestIntervalMinutes({ minutes, hours }: CronExpression): number {
+  const times = hours.flatMap((hour) => minutes.map((minute) => hour * MINUTES_PER_HOUR + minute));
+  const gaps = times.slice(1).map((time, index) => time - (times[index] as number));
+  const overnight = HOURS_PER_DAY * MINUTES_PER_HOUR - (times.at(-1) as number) + (times[0] as number);
+  return Math.min(overnight, ...gaps);
+}
+
 /** True when the calendar day satisfies the month and day fields. `dayOfWeek` 0 is Sunday, `month` 1 is January. */
 export function matchesDay(
   expression: CronExpression,

@@ -1,7 +1,7 @@
 import { CronExpressionParser } from 'cron-parser';
 import fc from 'fast-check';
 import { parseCronExpression } from './cron-expression';
-import { findLatestOccurrence, nextOccurrence, occurrencesBetween } from './occurrences';
+import { countOccurrences, findLatestOccurrence, nextOccurrence, occurrencesBetween } from './occurrences';
 import { TimeZoneError, timeZone } from './time-zone';
 import type { TimeZone } from './time-zone';
 
@@ -136,6 +136,26 @@ describe('occurrences in general', () => {
         },
       ),
       { numRuns: 400 },
+    );
+  });
+
+  it('counts and limits what it would list', () => {
+    const span = fc.record({
+      text: fc.constantFrom(...EXPRESSIONS),
+      name: fc.constantFrom(...ZONES),
+      startMs: instants,
+      minutes: fc.integer({ min: 0, max: 5 * 24 * 60 }),
+      limit: fc.integer({ min: 1, max: 40 }),
+    });
+    fc.assert(
+      fc.property(span, ({ text, name, startMs, minutes, limit }) => {
+        const [expression, zone, after] = [parseCronExpression(text), timeZone(name), new Date(startMs)];
+        const until = new Date(startMs + minutes * 60_000);
+        const listed = occurrencesBetween(expression, zone, after, until);
+        expect(countOccurrences(expression, zone, after, until)).toBe(listed.length);
+        expect(occurrencesBetween(expression, zone, after, until, { limit })).toEqual(listed.slice(0, limit));
+      }),
+      { numRuns: 300 },
     );
   });
 

@@ -31,22 +31,53 @@ export function nextOccurrence(expression: CronExpression, zone: TimeZone, after
   throw new RangeError(`"${expression.text}" has no occurrence within forty years`);
 }
 
-/** Every due instant in (`after`, `until`], ascending. */
+/** Every due instant in (`after`, `until`], ascending, or the first `limit` of them, without those that the expression means for an
+ *  excluded day of the zone's calendar. */
 export function occurrencesBetween(
   expression: CronExpression,
   zone: TimeZone,
   after: Date,
   until: Date,
+  { limit = Infinity, excludedDays }: { limit?: number | undefined; excludedDays?: ReadonlySet<number> } = {},
 ): Date[] {
   const [afterMs, untilMs] = [after.getTime(), until.getTime()];
   const found = new Set<number>();
-  const lastDay = localDay(zone, untilMs) + 1;
+  let lastDay = localDay(zone, untilMs) + 1;
   for (let day = localDay(zone, afterMs) - 1; day <= lastDay; day += 1) {
+    if (excludedDays?.has(day)) continue;
     for (const instantMs of instantsOfDay(expression, zone, day)) {
       if (instantMs > afterMs && instantMs <= untilMs) found.add(instantMs);
     }
+    // The next day still counts: a time moved over midnight by a gap can be overtaken by one of it.
+    if (found.size >= limit && lastDay > day + 1) lastDay = day + 1;
   }
-  return [...found].sort((left, right) => left - right).map((instantMs) => new Date(instantMs));
+  const ascending = [...found].sort((left, right) => left - right);
+  return ascending.slice(0, limit).map((instantMs) => new Date(instantMs));
+}
+
+/** How many due instants are in (`after`, `until`]; counts whole days without listing them. */
+export function countOccurrences(
+  expression: CronExpression,
+  zone: TimeZone,
+  after: Date,
+  until: Date,
+): number {
+  const [afterMs, untilMs] = [after.getTime(), until.getTime()];
+  const single = new Set<number>();
+  let count = 0;
+  for (let day = localDay(zone, afterMs) - 1; day <= localDay(zone, untilMs) + 1; day += 1) {
+    if (!isDueOn(expression, day)) continue;
+    const offsetMs = constantOffsetMs(zone, day);
+    const midnightMs = day * DAY_MS - (offsetMs ?? 0);
+    if (offsetMs !== null && midnightMs > afterMs && midnightMs + DAY_MS <= untilMs) {
+      count += expression.hours.length * expression.minutes.length;
+      continue;
+    }
+    for (const instantMs of instantsOfDay(expression, zone, day)) {
+      if (instantMs > afterMs && instantMs <= untilMs) single.add(instantMs);
+    }
+  }
+  return count + single.size;
 }
 
 /** The last due instant at or before `until`, or null when there is none in the forty years before it. */

@@ -34,27 +34,60 @@ function parsable(parse: (text: string) => unknown, ParseError: new () => Error)
   });
 }
 
-/** Body of POST /Schedules. Unknown members are refused: a misspelt optional one would be lost silently. */
+const dateOrInstant = z.union([z.iso.date(), z.iso.datetime({ offset: true })]);
+const description = text({ min: 0, max: 2_000 }).nullable();
+const template = z
+  .record(z.string(), z.unknown())
+  .refine((value) => JSON.stringify(value).length <= TEMPLATE_MAX_LENGTH, 'is too large')
+  .nullable();
+const calendarId = z
+  .guid()
+  .transform((value) => value.toLowerCase())
+  .nullable();
+const orNull = <T>(value: T | null | undefined): T | null => value ?? null;
+
+/** When a schedule is due, as requests say it. */
+const recurrence = {
+  schedule: parsable(parseCronExpression, CronExpressionError),
+  timeZone: parsable(timeZone, TimeZoneError),
+  startDate: dateOrInstant.nullable(),
+  endDate: dateOrInstant.nullable(),
+  calendarId,
+};
+
+/** Body of POST /Schedules. Unknown members are refused: a misspelt optional one would be lost silently. The digest of a repeated request is
+ *  made of it: members of later releases stay undefined when they are absent. */
 const createScheduleBody = z.strictObject({
   facilityId: z.int().min(1),
   name: text({ min: 1, max: 200 }),
-  description: text({ min: 0, max: 2_000 })
-    .nullish()
-    .transform((value) => value ?? null),
-  schedule: parsable(parseCronExpression, CronExpressionError),
-  timeZone: parsable(timeZone, TimeZoneError).default('UTC'),
-  startDate: z
-    .union([z.iso.date(), z.iso.datetime({ offset: true })])
-    .nullish()
-    .transform((value) => value ?? null),
-  template: z
-    .record(z.string(), z.unknown())
-    .refine((value) => JSON.stringify(value).length <= TEMPLATE_MAX_LENGTH, 'is too large')
-    .nullish()
-    .transform((value) => value ?? null),
+  description: description.optional().transform(orNull),
+  schedule: recurrence.schedule,
+  timeZone: recurrence.timeZone.default('UTC'),
+  startDate: recurrence.startDate.optional().transform(orNull),
+  template: template.optional().transform(orNull),
+  endDate: recurrence.endDate.optional(),
+  calendarId: recurrence.calendarId.optional(),
 });
 
 export class CreateScheduleDto extends createZodDto(createScheduleBody) {}
+
+/** Body of PATCH /Schedules/{id}: what is absent stays, null takes away. */
+export class UpdateScheduleDto extends createZodDto(
+  z.strictObject({ name: text({ min: 1, max: 200 }), description, ...recurrence, template }).partial(),
+) {}
+
+/** Body of the preview command. */
+export class PreviewScheduleDto extends createZodDto(
+  z.strictObject({
+    schedule: recurrence.schedule,
+    timeZone: recurrence.timeZone.default('UTC'),
+    startDate: recurrence.startDate.optional().transform(orNull),
+    endDate: recurrence.endDate.optional().transform(orNull),
+    calendarId: recurrence.calendarId.optional().transform(orNull),
+    from: z.iso.datetime({ offset: true }).optional(),
+    limit: z.int().min(1).max(1_000).default(100),
+  }),
+) {}
 
 export class ListSchedulesDto extends createZodDto(
   z.strictObject({
@@ -85,6 +118,15 @@ const schedule = z
       .string()
       .nullable()
       .meta({ description: 'No occurrence before it: a date in the time zone, or an instant.' }),
+    endDate: z
+      .string()
+      .nullable()
+      .meta({ description: 'No occurrence after it: a date in the time zone, included, or an instant.' }),
+    calendarId: identifier('The calendar whose dates are left out.').nullable(),
+    template: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({ description: 'Whatever its instances carry with them.' }),
     status: z.enum(SCHEDULE_STATUSES).meta({ description: 'Only Active ones generate.' }),
     createdAtUtc: instant('When it was created.'),
     createdBy: actor,
@@ -101,6 +143,11 @@ export class SchedulePageDto extends createZodDto(
   z.object({ schedules: z.array(schedule), nextPageKey }).meta({ id: 'SchedulePage' }),
 ) {}
 
+/** A stored template as responses show it. */
+export function templateBody(template: string | null): Record<string, unknown> | null {
+  return template === null ? null : (JSON.parse(template) as Record<string, unknown>);
+}
+
 /** The schedule as responses show it. */
 export function scheduleBody(schedule: Schedule): ScheduleDto {
   return {
@@ -111,6 +158,9 @@ export function scheduleBody(schedule: Schedule): ScheduleDto {
     schedule: schedule.schedule,
     timeZone: schedule.timeZone,
     startDate: schedule.startDate,
+    endDate: schedule.endDate,
+    calendarId: schedule.calendarId,
+    template: templateBody(schedule.template),
     status: schedule.status,
     createdAtUtc: schedule.createdAt.toISOString(),
     createdBy: {
@@ -130,10 +180,23 @@ export const WEEKLY_ROUND: ScheduleDto = {
   schedule: '0 9 * * 1',
   timeZone: 'Europe/Berlin',
   startDate: null,
+  endDate: null,
+  calendarId: null,
+  template: null,
   status: 'Active',
   createdAtUtc: '2026-03-02T09:15:00.123Z',
   createdBy: IVY,
 };
+
+/** Documents the ETag of a schedule. */
+export const ETAG = {
+  ETag: {
+    description: 'Names this state of the schedule, for `If-Match`.',
+    schema: { type: 'string' },
+    required: true,
+    example: '"1"',
+  },
+} as const;
 
 const weekly = {
   facilityId: 501,
@@ -154,7 +217,14 @@ export const CREATE_EXAMPLES = {
       schedule: '30 6 1 */3 *',
       timeZone: 'Europe/Berlin',
       startDate: '2026-04-01',
+      endDate: '2027-03-31',
       template: { checklist: ['pressure', 'temperature'] },
     },
   },
+};
+
+/** Bodies of PATCH /Schedules/{id}, as examples. */
+export const UPDATE_EXAMPLES = {
+  later: { summary: 'An hour later', value: { schedule: '0 10 * * 1' } },
+  ends: { summary: 'It ends with the year', value: { endDate: '2026-12-31' } },
 };

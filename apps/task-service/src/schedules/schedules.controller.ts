@@ -11,6 +11,7 @@ import {
   PagedQuery,
 } from '@platform/open-api';
 import { Persona } from '@platform/personas';
+import { entityTag } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { CallerScope } from '../access/caller-scope.service';
 import { TASK_CONFIG } from '../config';
@@ -25,6 +26,7 @@ import {
 import {
   CREATE_EXAMPLES,
   CreateScheduleDto,
+  ETAG,
   ListSchedulesDto,
   SCHEDULE_ID,
   ScheduleDto,
@@ -44,6 +46,10 @@ const IDEMPOTENCY_KEY_HEADER = {
   schema: { type: 'string', minLength: 1, maxLength: 200, pattern: '^[\\x21-\\x7e]+$' },
   example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
 } as const;
+const REFUSALS = [
+  ...(['idempotency-key-reused', 'instant-out-of-range', 'schedule-ends-before-start'] as const),
+  ...(['schedule-too-frequent', 'schedule-limit-reached', 'calendar-unknown'] as const),
+] as const;
 const PATH = `/Schedules/${SCHEDULE_ID}`;
 const LOCATION = {
   Location: {
@@ -79,15 +85,14 @@ export class SchedulesController {
     description: 'Created, or created before with this Idempotency-Key.',
     type: ScheduleDto.Output,
     examples: { created: { summary: 'The schedule', value: WEEKLY_ROUND } },
-    headers: LOCATION,
+    headers: { ...LOCATION, ...ETAG },
   })
   @InvalidFieldResponse('/Schedules', 'schedule', 'must have five fields separated by single spaces')
   @ForbiddenResponse('/Schedules')
   @TaskProblemResponse(
-    'The Idempotency-Key was used with another request, or something is beyond its limits.',
+    'The key was used before, or something is beyond its limits.',
     '/Schedules',
-    'idempotency-key-reused',
-    'instant-out-of-range',
+    ...REFUSALS,
   )
   async create(
     @Body() request: CreateScheduleDto,
@@ -100,6 +105,7 @@ export class SchedulesController {
     const schedule = await this.service.create(request, caller, idempotencyKey ?? null);
     const basePath = this.config.TASK_BASE_PATH.replace(/\/$/, '');
     void reply.header('location', `${basePath}/Schedules/${schedule.scheduleId}`);
+    void reply.header('etag', entityTag(String(schedule.revision)));
     return scheduleBody(schedule);
   }
 
@@ -141,14 +147,20 @@ export class SchedulesController {
     description: 'The schedule.',
     type: ScheduleDto.Output,
     examples: { one: { summary: 'A weekly round', value: WEEKLY_ROUND } },
+    headers: ETAG,
   })
   @InvalidFieldResponse('/Schedules/1', 'id', 'Invalid GUID')
   @ForbiddenResponse(PATH)
   @TaskProblemResponse('There is no such schedule.', PATH, 'schedule-not-found')
-  async get(@Param() { id }: ScheduleParams, @CurrentCaller() caller: Caller): Promise<ScheduleDto> {
+  async get(
+    @Param() { id }: ScheduleParams,
+    @CurrentCaller() caller: Caller,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<ScheduleDto> {
     const schedule = await this.schedules.find(id);
     if (!schedule) throw new TaskError('schedule-not-found');
     await this.scope.require(caller, schedule.facilityId);
+    void reply.header('etag', entityTag(String(schedule.revision)));
     return scheduleBody(schedule);
   }
 }

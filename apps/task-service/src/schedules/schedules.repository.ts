@@ -1,15 +1,20 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { batched, queryPrepared } from '@platform/database';
 import { Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
+import { TASK_CONFIG } from '../config';
+import type { TaskServiceConfig } from '../config';
 import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
 import { SCHEDULE_STATUSES, Schedule } from './schedule.entity';
 import type { ScheduleStatus } from './schedule.entity';
 
 /** A schedule to be stored. */
-export interface NewSchedule extends Omit<Schedule, 'status' | 'createdAt' | 'generatedUntil'> {
+export interface NewSchedule extends Omit<
+  Schedule,
+  'status' | 'createdAt' | 'generatedUntil' | 'revision' | 'calendarRevision'
+> {
   /** The first instant at which it may be due. */
   readonly startsAt: Date | null;
 }
@@ -20,13 +25,32 @@ export interface ScheduleCreation {
   readonly event: NewOutboxMessage;
 }
 
-/** An Active schedule and the instants up to which its instances are wanted. */
+/** What a caller can change of a schedule. */
+export type ScheduleChange = Partial<
+  Pick<
+    Schedule,
+    | 'name'
+    | 'description'
+    | 'schedule'
+    | 'timeZone'
+    | 'startDate'
+    | 'endDate'
+    | 'calendarId'
+    | 'template'
+    | 'status'
+  >
+>;
+
+/** An Active schedule with the dates of its calendar. */
 export interface GeneratingSchedule extends Pick<
   Schedule,
-  'scheduleId' | 'schedule' | 'timeZone' | 'generatedUntil'
+  'scheduleId' | 'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'calendarId' | 'generatedUntil'
 > {
-  /** Now plus the horizon, by the database's clock. */
-  readonly horizonAt: Date;
+  readonly excludedDates: readonly string[] | null;
+  /** The calendar's, null without one. */
+  readonly calendarRevision: number | null;
+  /** The calendar has changed since the instances to come were generated. */
+  readonly isCalendarStale: boolean;
 }
 
 /** Which schedules a list shows. */
@@ -40,23 +64,27 @@ export interface ScheduleListing {
 
 // By hand: one statement for two tables, and hot. Nothing before its creation or its start is ever generated; the millisecond makes the start
 // itself count. The event tells the instant that the schedule has, which the database decides. In the order of the idempotency keys, so
-// that two replicas that store the same ones do not wait for each other crosswise.
+// that two replicas that store the same ones do not wait for each other crosswise. Those that are stored at the same moment do not count
+// each other: the limit of a facility may be passed by a few.
 const INSERT = {
   name: 'insert-schedules',
   text: `
   WITH request AS MATERIALIZED (
     SELECT * FROM json_to_recordset($1::json) AS r ("scheduleId" uuid, "facilityId" bigint, name text, description text, schedule text,
-      "timeZone" text, "startDate" text, template text, "startsAt" timestamptz, "createdBySubject" text, "createdByPersonId" bigint,
+      "timeZone" text, "startDate" text, "endDate" text, "calendarId" uuid, template text, "startsAt" timestamptz, "createdBySubject" text, "createdByPersonId" bigint,
       "createdByName" text, "createdByPersona" smallint, "idempotencyKey" text, "requestDigest" text, partition smallint,
       "messageId" uuid, "messageType" text, "conversationId" text, "sentAt" timestamptz, "traceHeaders" json, message jsonb)
   ), created AS (
-    INSERT INTO task.schedules (schedule_id, facility_id, name, description, schedule, time_zone, start_date, template,
+    INSERT INTO task.schedules (schedule_id, facility_id, name, description, schedule, time_zone, start_date, end_date, calendar_id, template,
       generated_until, created_by_subject, created_by_person_id, created_by_name, created_by_persona, idempotency_key,
       request_digest)
-    SELECT "scheduleId", "facilityId", name, description, schedule, "timeZone", "startDate", template,
+    SELECT "scheduleId", "facilityId", name, description, schedule, "timeZone", "startDate", "endDate", "calendarId", template,
       greatest("startsAt" - interval '1 millisecond', now()), "createdBySubject", "createdByPersonId", "createdByName",
       "createdByPersona", "idempotencyKey", "requestDigest"
-    FROM request ORDER BY "createdBySubject", "idempotencyKey"
+    FROM request
+    WHERE (SELECT count(*) FROM (SELECT 1 FROM task.schedules
+      WHERE facility_id = request."facilityId" AND status = 'Active' LIMIT $2) AS active) < $2
+    ORDER BY "createdBySubject", "idempotencyKey"
     ON CONFLICT DO NOTHING
     RETURNING *
   ), stored AS (
@@ -67,7 +95,7 @@ const INSERT = {
     FROM created c JOIN request r ON r."scheduleId" = c.schedule_id
   )
   SELECT schedule_id AS "scheduleId", facility_id::float8 AS "facilityId", name, description, schedule, time_zone AS "timeZone",
-    start_date AS "startDate", status, created_at AS "createdAt", created_by_person_id::float8 AS "createdByPersonId",
+    start_date AS "startDate", end_date AS "endDate", calendar_id AS "calendarId", template, revision::float8 AS revision, status, created_at AS "createdAt", created_by_person_id::float8 AS "createdByPersonId",
     created_by_name AS "createdByName", created_by_persona AS "createdByPersona"
   FROM created`,
 };
@@ -101,26 +129,37 @@ const PAGE_OF_FACILITIES = pageOf(
   'status = ANY (:statuses)',
 );
 
-// In one order, so that two generations never wait for each other. What is more than a horizon in the past, e.g. after a
-// long pause, is not made up for.
+// In one order, so that two generations never wait for each other.
 const LOCK_FOR_GENERATION = `
-  SELECT schedule_id AS "scheduleId", schedule, time_zone AS "timeZone",
-    greatest(generated_until, now() - make_interval(days => $3)) AS "generatedUntil",
-    now() + make_interval(days => $3) AS "horizonAt"
-  FROM task.schedules
+  SELECT schedule_id AS "scheduleId", schedule, time_zone AS "timeZone", start_date AS "startDate", end_date AS "endDate",
+    calendar_id AS "calendarId", generated_until AS "generatedUntil", excluded_dates AS "excludedDates",
+    calendar.revision::float8 AS "calendarRevision",
+    schedule.calendar_revision IS DISTINCT FROM calendar.revision AS "isCalendarStale"
+  FROM task.schedules AS schedule LEFT JOIN task.calendars AS calendar USING (calendar_id)
   WHERE status = 'Active' AND ($1::uuid IS NULL OR schedule_id = $1) AND facility_id = $2
-    AND generated_until < now() + make_interval(days => $3)
+    AND (generated_until < $3 OR schedule.calendar_revision IS DISTINCT FROM calendar.revision)
   ORDER BY schedule_id
-  FOR NO KEY UPDATE`;
+  FOR NO KEY UPDATE OF schedule`;
+
+// By hand: a batch in one statement.
+const MARK_GENERATED = `
+  UPDATE task.schedules AS schedule
+  SET generated_until = done.until, calendar_revision = done.calendar_revision
+  FROM unnest($1::uuid[], $2::timestamptz[], $3::bigint[]) AS done (schedule_id, until, calendar_revision)
+  WHERE schedule.schedule_id = ANY ($1) AND schedule.schedule_id = done.schedule_id`;
 
 /** Every statement on `task.schedules`. */
 @Injectable()
 export class SchedulesRepository {
   /** Stores a schedule and, with its instant of creation, its event: one statement that is a transaction by itself, for all that arrive in one turn of the event
-   *  loop. Null, and nothing is stored, when the id or the caller's idempotency key is there already. */
+   *  loop. Null, and nothing is stored, when the id or the caller's idempotency key is there already, or the
+   *  facility has as many active schedules as it may have. */
   readonly insert: (creation: ScheduleCreation) => Promise<Schedule | null>;
 
-  constructor(@InjectRepository(Schedule) private readonly schedules: Repository<Schedule>) {
+  constructor(
+    @InjectRepository(Schedule) private readonly schedules: Repository<Schedule>,
+    @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'SCHEDULES_PER_FACILITY'>,
+  ) {
     this.insert = batched((creations) => this.insertAll(creations));
   }
 
@@ -161,31 +200,64 @@ export class SchedulesRepository {
   private async insertAll(creations: readonly ScheduleCreation[]): Promise<(Schedule | null)[]> {
     const requests = creations.map(({ schedule, event }) => ({ ...event, ...schedule }));
     const { dataSource } = this.schedules.manager;
-    const rows = await queryPrepared<Schedule>(dataSource, INSERT, [JSON.stringify(requests)]);
+    const rows = await queryPrepared<Schedule>(dataSource, INSERT, [
+      JSON.stringify(requests),
+      this.config.SCHEDULES_PER_FACILITY,
+    ]);
     const created = new Map(rows.map((row) => [row.scheduleId, row]));
     return creations.map(({ schedule }) => created.get(schedule.scheduleId) ?? null);
   }
 
-  /** Locks the Active schedules of a facility, or one of them, that are not generated up to the horizon yet. */
+  /** Reads the schedule and keeps everybody else from changing it, and from generating by it, until the transaction ends; with the
+   *  database's time. */
+  async findAndLock(
+    manager: EntityManager,
+    scheduleId: string,
+  ): Promise<{ schedule: Schedule; now: Date } | null> {
+    const { entities, raw } = await manager
+      .createQueryBuilder(Schedule, 'schedule')
+      .addSelect('now()', 'now')
+      .where('schedule.scheduleId = :scheduleId', { scheduleId })
+      .setLock('for_no_key_update')
+      .getRawAndEntities<{ now: Date }>();
+    const [[schedule], [row]] = [entities, raw];
+    return schedule && row ? { schedule, now: row.now } : null;
+  }
+
+  /** Active schedules of the facility, counted up to `limit`. */
+  async countActive(manager: EntityManager, facilityId: number, limit: number): Promise<number> {
+    const found = await manager.find(Schedule, {
+      ...{ select: { scheduleId: true }, where: { facilityId, status: 'Active' }, take: limit },
+    });
+    return found.length;
+  }
+
+  /** Changes a locked schedule; its revision is the next one. */
+  async change(manager: EntityManager, schedule: Schedule, change: ScheduleChange): Promise<Schedule> {
+    const changed = { ...change, revision: schedule.revision + 1 };
+    await manager.update(Schedule, { scheduleId: schedule.scheduleId }, changed);
+    return { ...schedule, ...changed };
+  }
+
+  /** Locks the Active schedules of a facility, or one of them, that are not generated up to `until` or by the dates that their calendar has
+   *  now; without `until` all. */
   lockForGeneration(
     manager: EntityManager,
     { facilityId, scheduleId }: { facilityId: number; scheduleId?: string | undefined },
-    horizonDays: number,
+    until: Date | null,
   ): Promise<GeneratingSchedule[]> {
-    return manager.query(LOCK_FOR_GENERATION, [scheduleId ?? null, facilityId, horizonDays]);
+    return manager.query(LOCK_FOR_GENERATION, [scheduleId ?? null, facilityId, until ?? 'infinity']);
   }
 
-  /** Notes how far the locked schedules have been generated. */
+  /** Notes how far, and by which calendar, the locked schedules have been generated. */
   async markGenerated(
     manager: EntityManager,
-    scheduleIds: readonly string[],
-    generatedUntil: Date,
+    done: readonly Pick<Schedule, 'scheduleId' | 'generatedUntil' | 'calendarRevision'>[],
   ): Promise<void> {
-    await manager
-      .createQueryBuilder()
-      .update(Schedule)
-      .set({ generatedUntil })
-      .where('schedule_id = ANY (:scheduleIds::uuid[])', { scheduleIds })
-      .execute();
+    await manager.query(MARK_GENERATED, [
+      done.map(({ scheduleId }) => scheduleId),
+      done.map(({ generatedUntil }) => generatedUntil),
+      done.map(({ calendarRevision }) => calendarRevision),
+    ]);
   }
 }

@@ -2,19 +2,21 @@ import { createHash, randomUUID } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import { ScheduleCreatedEvent } from '@platform/contracts';
+import { isForeignKeyViolation } from '@platform/database';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { CallerScope, actorOf } from '../access/caller-scope.service';
-import { withinLimits } from '../fields/instant-limits';
+import { TASK_CONFIG } from '../config';
+import type { TaskServiceConfig } from '../config';
 import { outboundEvent } from '../outbound/outbound-event';
 import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-problem.filter';
 import type { CreateScheduleDto } from './schedule.dto';
 import type { Schedule } from './schedule.entity';
+import { checkRecurrence, minIntervalMinutes } from './schedule-limits';
 import { SchedulesRepository } from './schedules.repository';
-import type { NewSchedule } from './schedules.repository';
-import { startInstant, timeZone } from './time-zone';
+import type { NewSchedule, ScheduleCreation } from './schedules.repository';
 
 /** Creates schedules. */
 @Injectable()
@@ -24,29 +26,43 @@ export class SchedulesService {
     private readonly outbound: OutboundProxy,
     private readonly scope: CallerScope,
     @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(TASK_CONFIG) private readonly config: TaskServiceConfig,
   ) {}
 
   /** Stores a schedule and its ScheduleCreatedEvent in one transaction. Source: task messaging spec, operations.
    *  @param idempotencyKey the caller's own; a repetition with the same request gives the schedule of the first
-   *  @throws {TaskError} facility-not-permitted, idempotency-key-reused, instant-out-of-range */
+   *  @throws {TaskError} facility-not-permitted, idempotency-key-reused, schedule-limit-reached, calendar-unknown,
+   *    instant-out-of-range, schedule-ends-before-start, schedule-too-frequent */
   async create(request: CreateScheduleDto, caller: Caller, idempotencyKey: string | null): Promise<Schedule> {
     await this.scope.require(caller, request.facilityId);
     // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
-    const schedule = newSchedule(randomUUID(), request, caller, idempotencyKey);
+    const recurrence = { ...request, endDate: request.endDate ?? null };
+    const startsAt = checkRecurrence(recurrence, minIntervalMinutes(caller, this.config));
+    const schedule = newSchedule({ scheduleId: randomUUID(), startsAt }, request, caller, idempotencyKey);
     const event = this.outbound.prepare(scheduleCreated(schedule, this.clock.now()));
     return this.outbound.statement([event], async () => {
-      const created = await this.schedules.insert({ schedule, event });
+      const created = await this.store({ schedule, event });
       if (created) return created;
       // Who holds the id or the key has committed: the insert waited for that.
       const earlier = await this.schedules.findCreated(schedule);
-      if (earlier?.requestDigest !== schedule.requestDigest) throw new TaskError('idempotency-key-reused');
+      if (!earlier) throw new TaskError('schedule-limit-reached');
+      if (earlier.requestDigest !== schedule.requestDigest) throw new TaskError('idempotency-key-reused');
       return earlier;
     });
+  }
+
+  private async store(creation: ScheduleCreation): Promise<Schedule | null> {
+    try {
+      return await this.schedules.insert(creation);
+    } catch (error) {
+      if (isForeignKeyViolation(error)) throw new TaskError('calendar-unknown', { cause: error });
+      throw error;
+    }
   }
 }
 
 function newSchedule(
-  scheduleId: string,
+  { scheduleId, startsAt }: Pick<NewSchedule, 'scheduleId' | 'startsAt'>,
   request: CreateScheduleDto,
   caller: Caller,
   idempotencyKey: string | null,
@@ -61,7 +77,9 @@ function newSchedule(
     schedule,
     timeZone: request.timeZone,
     startDate,
-    startsAt: startDate === null ? null : withinLimits(startInstant(startDate, timeZone(request.timeZone))),
+    endDate: request.endDate ?? null,
+    calendarId: request.calendarId ?? null,
+    startsAt,
     template: template === null ? null : JSON.stringify(template),
     createdBySubject: caller.subject,
     createdByPersonId: personId,

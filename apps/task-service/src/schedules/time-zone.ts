@@ -51,6 +51,12 @@ export function startInstant(startDate: string, zone: TimeZone): Date {
   return new Date(instantOfWallTime(zone, Date.parse(`${startDate}T00:00:00Z`)));
 }
 
+/** The last instant at which a schedule may be due: a calendar date means its last millisecond in the zone, an instant means itself. */
+export function endInstant(endDate: string, zone: TimeZone): Date {
+  if (!CALENDAR_DATE.test(endDate)) return new Date(endDate);
+  return new Date(instantOfWallTime(zone, Date.parse(`${endDate}T00:00:00Z`) + DAY_MS) - 1);
+}
+
 function createZone(name: string): TimeZone {
   const format = createFormat(name);
   const years = new Map<number, YearOffsets>();

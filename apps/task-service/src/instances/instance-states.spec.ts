@@ -1,0 +1,9 @@
+import { INSTANCE_TRANSITIONS } from './instance-states';
+
+describe('completing an instance', () => {
+  it('happens once, is repeatable, and never revives a cancelled one', () => {
+    expect(INSTANCE_TRANSITIONS.Pending.complete).toBe('Completed');
+    expect(INSTANCE_TRANSITIONS.Completed.complete).toBe('Completed');
+    expect(INSTANCE_TRANSITIONS.Cancelled.complete).toBeUndefined();
+  });
+});

@@ -1,0 +1,119 @@
+import { Body, Controller, Get, HttpCode, Inject, Param, Post, Query } from '@nestjs/common';
+import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
+import type { Caller } from '@platform/access-tokens';
+import { ApiBody, ApiOkResponse, ApiOperation, ApiQuery, ApiTags } from '@platform/open-api';
+import { Persona } from '@platform/personas';
+import { CLOCK } from '@platform/service-defaults';
+import { DAY_MS } from '@platform/time';
+import type { Clock } from '@platform/time';
+import { CallerScope } from '../access/caller-scope.service';
+import { CalendarsRepository } from '../calendars/calendars.repository';
+import { withinLimits } from '../fields/instant-limits';
+import {
+  ForbiddenResponse,
+  InvalidFieldResponse,
+  TaskError,
+  TaskProblemResponse,
+} from '../problems/task-problem.filter';
+import { ListOccurrencesDto, OCCURRENCES, OccurrencesDto, occurrencesBody } from './occurrence.dto';
+import { dueBetween, recurrenceOf } from './recurrence';
+import type { RecurrenceText } from './recurrence';
+import { PreviewScheduleDto, SCHEDULE_ID, ScheduleParams } from './schedule.dto';
+import { checkRecurrence } from './schedule-limits';
+import { SchedulesRepository } from './schedules.repository';
+
+const PATH = `/Schedules/${SCHEDULE_ID}/occurrences`;
+const PREVIEW = '/Schedules/commands/preview';
+/** Without an end, a schedule that is hardly ever due would be looked for without one. */
+const LONGEST_LOOK_MS = 10 * 366 * DAY_MS;
+const EXAMPLES = { spring: { summary: '2:30 on the day after which clocks go forward', value: OCCURRENCES } };
+
+interface Span {
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly limit: number;
+}
+
+/** When schedules are due: computed, whatever was generated. */
+@Controller('Schedules')
+@ApiTags('Schedules')
+@RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+export class OccurrencesController {
+  constructor(
+    private readonly schedules: SchedulesRepository,
+    private readonly calendars: CalendarsRepository,
+    private readonly scope: CallerScope,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  @Get(':id/occurrences')
+  @ApiOperation({
+    operationId: 'listOccurrences',
+    summary: 'See when a schedule is due',
+    description: 'As the schedule is now, whatever its state; its calendar is applied.',
+  })
+  @ApiQuery({
+    name: 'limit',
+    required: false,
+    description: 'How many at most.',
+    schema: { type: 'integer', minimum: 1, maximum: 1_000, default: 100 },
+  })
+  @ApiOkResponse({ description: 'Ascending.', type: OccurrencesDto.Output, examples: EXAMPLES })
+  @InvalidFieldResponse(PATH, 'from', 'Invalid ISO datetime')
+  @ForbiddenResponse(PATH)
+  @TaskProblemResponse('There is no such schedule.', PATH, 'schedule-not-found')
+  @TaskProblemResponse('An instant is beyond the limits.', PATH, 'instant-out-of-range')
+  async list(
+    @Param() { id }: ScheduleParams,
+    @Query() span: ListOccurrencesDto,
+    @CurrentCaller() caller: Caller,
+  ): Promise<OccurrencesDto> {
+    const schedule = await this.schedules.find(id);
+    if (!schedule) throw new TaskError('schedule-not-found');
+    await this.scope.require(caller, schedule.facilityId);
+    return this.occurrences(schedule, span);
+  }
+
+  @Post('commands/preview')
+  @ApiOperation({
+    operationId: 'previewSchedule',
+    summary: 'See when a schedule would be due',
+    description: 'Nothing is stored.',
+  })
+  @ApiBody({
+    type: PreviewScheduleDto,
+    examples: {
+      night: {
+        summary: 'At half past two, in spring',
+        value: { schedule: '30 2 * * *', timeZone: 'Europe/Berlin', from: '2026-03-28T00:00:00Z', limit: 2 },
+      },
+    },
+  })
+  @ApiOkResponse({ description: 'Ascending.', type: OccurrencesDto.Output, examples: EXAMPLES })
+  @InvalidFieldResponse(PREVIEW, 'schedule', 'must have five fields separated by single spaces')
+  @TaskProblemResponse(
+    'It is beyond its limits.',
+    PREVIEW,
+    'instant-out-of-range',
+    'schedule-ends-before-start',
+    'calendar-unknown',
+  )
+  @HttpCode(200)
+  preview(@Body() request: PreviewScheduleDto): Promise<OccurrencesDto> {
+    checkRecurrence(request, 1);
+    return this.occurrences(request, request);
+  }
+
+  private async occurrences(
+    text: Omit<RecurrenceText, 'excludedDates'> & { calendarId: string | null },
+    { from, to, limit }: Span,
+  ): Promise<OccurrencesDto> {
+    const first = withinLimits(from === undefined ? this.clock.now() : new Date(from));
+    const last = to === undefined ? new Date(first.getTime() + LONGEST_LOOK_MS) : withinLimits(new Date(to));
+    const excludedDates =
+      text.calendarId === null ? null : await this.calendars.excludedDates(text.calendarId);
+    const recurrence = recurrenceOf({ ...text, excludedDates });
+    const [after, until] = [new Date(first.getTime() - 1), new Date(last.getTime() - 1)];
+    return occurrencesBody(recurrence, dueBetween(recurrence, after, until, limit));
+  }
+}

@@ -1,0 +1,164 @@
+import {
+  Body,
+  Controller,
+  Headers,
+  HttpCode,
+  Param,
+  Patch,
+  Post,
+  Res,
+  applyDecorators,
+} from '@nestjs/common';
+import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
+import type { Caller } from '@platform/access-tokens';
+import { ApiBody, ApiHeader, ApiOkResponse, ApiOperation, ApiTags } from '@platform/open-api';
+import { Persona } from '@platform/personas';
+import { entityTag, entityTagsOf } from '@platform/service-defaults';
+import type { FastifyReply } from 'fastify';
+import {
+  ForbiddenResponse,
+  InvalidFieldResponse,
+  TaskProblemResponse,
+} from '../problems/task-problem.filter';
+import {
+  ETAG,
+  SCHEDULE_ID,
+  ScheduleDto,
+  ScheduleParams,
+  UPDATE_EXAMPLES,
+  UpdateScheduleDto,
+  WEEKLY_ROUND,
+  scheduleBody,
+} from './schedule.dto';
+import type { Schedule, ScheduleStatus } from './schedule.entity';
+import { ScheduleLifecycleService } from './schedule-lifecycle.service';
+import type { ScheduleCommand } from './schedule-states';
+
+const PATH = `/Schedules/${SCHEDULE_ID}`;
+
+/** Documents the responses of an operation that changes a schedule. */
+function ChangeResponses(path: string, status: ScheduleStatus): MethodDecorator {
+  return applyDecorators(
+    ApiOkResponse({
+      description: 'The schedule as it is now.',
+      type: ScheduleDto.Output,
+      examples: { changed: { summary: 'The schedule', value: { ...WEEKLY_ROUND, status } } },
+      headers: ETAG,
+    }),
+    ForbiddenResponse(path),
+    TaskProblemResponse('There is no such schedule.', path, 'schedule-not-found'),
+  );
+}
+
+/** Documents a command to a schedule. */
+function CommandResponses(
+  command: Exclude<ScheduleCommand, 'update'>,
+  status: ScheduleStatus,
+): MethodDecorator {
+  const path = `${PATH}/commands/${command}`;
+  const isEnd = command === 'remove';
+  return applyDecorators(
+    ChangeResponses(path, status),
+    InvalidFieldResponse(`/Schedules/1/commands/${command}`, 'id', 'Invalid GUID'),
+    ...(isEnd ? [] : [TaskProblemResponse('It is removed.', path, 'schedule-removed')]),
+    HttpCode(200),
+  );
+}
+
+/** Changes of schedules. */
+@Controller('Schedules')
+@ApiTags('Schedules')
+@RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+export class ScheduleCommandsController {
+  constructor(private readonly lifecycle: ScheduleLifecycleService) {}
+
+  @Patch(':id')
+  @ApiOperation({
+    operationId: 'updateSchedule',
+    summary: 'Change a schedule',
+    description:
+      'What is absent stays; null takes away. Pending instances still to come follow the new schedule: those at an instant that stays keep their identifier, the others are cancelled. Overdue ones stay. ScheduleUpdatedEvent is published once; a request that changes nothing publishes nothing.',
+  })
+  @ApiHeader({
+    name: 'If-Match',
+    description: 'Go on only if the schedule has one of these ETags.',
+    example: '"1"',
+  })
+  @ApiBody({ type: UpdateScheduleDto, examples: UPDATE_EXAMPLES })
+  @ChangeResponses(PATH, 'Active')
+  @InvalidFieldResponse(PATH, 'schedule', 'must have five fields separated by single spaces')
+  @TaskProblemResponse('It is removed.', PATH, 'schedule-removed')
+  @TaskProblemResponse('`If-Match` does not hold: nothing was changed.', PATH, 'schedule-changed')
+  @TaskProblemResponse(
+    'It would be beyond its limits.',
+    PATH,
+    'instant-out-of-range',
+    'schedule-ends-before-start',
+    'schedule-too-frequent',
+    'calendar-unknown',
+  )
+  async update(
+    @Param() { id }: ScheduleParams,
+    @Body() request: UpdateScheduleDto,
+    @Headers('if-match') ifMatch: string | undefined,
+    @CurrentCaller() caller: Caller,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<ScheduleDto> {
+    return sent(reply, await this.lifecycle.update(id, request, entityTagsOf('If-Match', ifMatch), caller));
+  }
+
+  @Post(':id/commands/pause')
+  @ApiOperation({
+    operationId: 'pauseSchedule',
+    summary: 'Pause a schedule',
+    description: 'Pending instances still to come are cancelled; overdue ones stay. May be repeated.',
+  })
+  @CommandResponses('pause', 'Paused')
+  async pause(
+    @Param() { id }: ScheduleParams,
+    @CurrentCaller() caller: Caller,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<ScheduleDto> {
+    return sent(reply, await this.lifecycle.command(id, 'pause', caller));
+  }
+
+  @Post(':id/commands/resume')
+  @ApiOperation({
+    operationId: 'resumeSchedule',
+    summary: 'Resume a paused schedule',
+    description: 'Instances are generated from now on, none for the pause. May be repeated.',
+  })
+  @CommandResponses('resume', 'Active')
+  @TaskProblemResponse(
+    'The facility has as many active schedules as it may have.',
+    `${PATH}/commands/resume`,
+    'schedule-limit-reached',
+  )
+  async resume(
+    @Param() { id }: ScheduleParams,
+    @CurrentCaller() caller: Caller,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<ScheduleDto> {
+    return sent(reply, await this.lifecycle.command(id, 'resume', caller));
+  }
+
+  @Post(':id/commands/remove')
+  @ApiOperation({
+    operationId: 'removeSchedule',
+    summary: 'Remove a schedule for good',
+    description: 'Pending instances still to come are cancelled; overdue ones stay. May be repeated.',
+  })
+  @CommandResponses('remove', 'Removed')
+  async remove(
+    @Param() { id }: ScheduleParams,
+    @CurrentCaller() caller: Caller,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<ScheduleDto> {
+    return sent(reply, await this.lifecycle.command(id, 'remove', caller));
+  }
+}
+
+function sent(reply: FastifyReply, schedule: Schedule): ScheduleDto {
+  void reply.header('etag', entityTag(String(schedule.revision)));
+  return scheduleBody(schedule);
+}

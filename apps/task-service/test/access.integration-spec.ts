@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
+import { Persona } from '@platform/personas';
+import { bearer } from '@platform/testing';
+import { PARTNER, startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+const DOCUMENT = JSON.parse(
+  readFileSync(resolve(__dirname, '../../../docs/openapi/task-service.json'), 'utf8'),
+) as { paths: Record<string, Record<string, { operationId: string }>> };
+
+const { InternalPartner, Customer, Owner, ServiceProvider } = Persona;
+const MANAGERS = [InternalPartner, Customer, Owner];
+
+/** Who may call each operation; `of` names the facility that the request is about, which must be one of the caller's. */
+const OPERATIONS: Record<string, { who: readonly Persona[]; of?: 501; body?: object }> = {
+  createSchedule: { who: MANAGERS, of: 501, body: { facilityId: 501, name: 'x', schedule: '0 9 * * 1' } },
+  listSchedules: { who: MANAGERS },
+  getSchedule: { who: MANAGERS, of: 501 },
+  updateSchedule: { who: MANAGERS, of: 501, body: {} },
+  pauseSchedule: { who: MANAGERS, of: 501 },
+  resumeSchedule: { who: MANAGERS, of: 501 },
+  removeSchedule: { who: MANAGERS, of: 501 },
+  listOccurrences: { who: MANAGERS, of: 501 },
+  previewSchedule: { who: MANAGERS, body: { schedule: '0 9 * * 1' } },
+  putCalendar: { who: [InternalPartner], body: { name: 'x', excludedDates: [] } },
+  getCalendar: { who: MANAGERS },
+  listCalendars: { who: MANAGERS },
+  deleteCalendar: { who: [InternalPartner] },
+  completeInstance: { who: [...MANAGERS, ServiceProvider], of: 501 },
+  cancelInstance: { who: MANAGERS, of: 501 },
+  listInstances: { who: [...MANAGERS, ServiceProvider] },
+  getInstance: { who: [...MANAGERS, ServiceProvider], of: 501 },
+  listTriggers: { who: MANAGERS },
+  listTriggerFires: { who: MANAGERS, of: 501 },
+  pauseTrigger: { who: [InternalPartner] },
+  resumeTrigger: { who: [InternalPartner] },
+  scheduleRecurringTaskInstanceGeneration: { who: [InternalPartner], body: {} },
+  unscheduleRecurringTaskInstanceGeneration: { who: [InternalPartner], body: {} },
+  generateTaskInstances: { who: [InternalPartner], body: {} },
+};
+
+/** The development identities. */
+const IDENTITIES = {
+  ivy: { personas: InternalPartner, facilities: [] },
+  carl: { personas: Customer, facilities: [501, 502] },
+  olga: { personas: Owner, facilities: [501] },
+  rita: { personas: Persona.Resident, facilities: [501] },
+  tess: { personas: ServiceProvider, facilities: [501] },
+  gina: { personas: Customer, facilities: [], roles: ['CustomerGlobalAdministrator'] },
+  lena: { personas: Customer, facilities: [] },
+};
+
+const documented = Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, { operationId }]) => ({ path, method, operationId })),
+);
+const ROUTES = documented.filter(({ operationId }) => operationId in OPERATIONS);
+
+describe('access', () => {
+  let service: TaskFixture;
+  let scheduleId: string;
+  let taskInstanceId: string;
+
+  beforeAll(async () => {
+    service = await startTaskService();
+    const body = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
+    scheduleId = (await service.api.post('/Schedules').set(PARTNER).send(body).expect(201)).body.scheduleId;
+    const rows = await service.database.query<{ id: string }>(
+      `INSERT INTO task.instances (schedule_id, facility_id, name, due_at) VALUES ($1, 501, 'x', now())
+       RETURNING task_instance_id AS id`,
+      [scheduleId],
+    );
+    taskInstanceId = rows[0]?.id ?? '';
+  });
+  afterAll(() => service.close());
+
+  it('is decided for every operation but health and diagnostics', () => {
+    const others = documented.filter(({ operationId }) => !(operationId in OPERATIONS));
+    expect(others.filter(({ path }) => !/health|diagnostics|ping/i.test(path))).toEqual([]);
+    expect(ROUTES.map(({ operationId }) => operationId).sort()).toEqual(Object.keys(OPERATIONS).sort());
+  });
+
+  it.each(ROUTES)('$method $path', async ({ path, method, operationId }) => {
+    const { who, of, body } = OPERATIONS[operationId] ?? { who: [] };
+    const id = path.startsWith('/Schedules')
+      ? scheduleId
+      : path.startsWith('/Instances')
+        ? taskInstanceId
+        : randomUUID();
+    const url = path.replace('{id}', id).replace('{facilityId}', '501');
+    const send = (headers: Record<string, string>) =>
+      service.api[method as 'get'](url).set(headers).send(body);
+    await send({}).expect(401);
+    for (const [name, { personas, facilities, ...claims }] of Object.entries(IDENTITIES)) {
+      const { status } = await send(bearer({ personas, facilities, ...claims }));
+      const isOne = who.includes(personas);
+      const reaches =
+        of === undefined || personas === InternalPartner || facilities.some((each) => each === of);
+      expect(`${name} ${String(status === 403)}`).toBe(`${name} ${String(!(isOne && reaches))}`);
+      expect([401, 500, 503]).not.toContain(status);
+    }
+  });
+});

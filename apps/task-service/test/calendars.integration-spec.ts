@@ -1,0 +1,226 @@
+import { randomUUID } from 'node:crypto';
+import { eventually } from '@platform/testing';
+import { DataSource } from 'typeorm';
+import { InstanceGenerationService } from '../src/recurring-generation/instance-generation.service';
+import { CUSTOMER, OWNER, PARTNER, SERVICE_PROVIDER, startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+const DAY_MS = 86_400_000;
+/** The date so many days from today. */
+const day = (offset: number): string => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10);
+
+describe('looking ahead and back', () => {
+  let service: TaskFixture;
+  const put = (id: string, body: object, token = PARTNER) =>
+    service.api.put(`/Calendars/${id}`).set(token).send(body);
+  const createSchedule = async (body: object) => {
+    const schedule = { name: 'Round', schedule: '0 9 * * *', ...body };
+    return (await service.api.post('/Schedules').set(PARTNER).send(schedule).expect(201)).body;
+  };
+  const generate = (facilityId: number) =>
+    service.app
+      .get(DataSource)
+      .transaction((manager) => service.app.get(InstanceGenerationService).generate(manager, { facilityId }));
+  const pendingDays = async (facilityId: number) => {
+    const rows = await service.database.query<{ due: Date }>(
+      `SELECT due_at AS due FROM task.instances WHERE facility_id = $1 AND status = 'Pending' ORDER BY due_at`,
+      [facilityId],
+    );
+    return rows.map(({ due }) => due.toISOString().slice(0, 10));
+  };
+
+  beforeAll(async () => {
+    service = await startTaskService({ env: { SCHEDULES_PER_FACILITY: '3' } });
+  });
+  afterAll(() => service.close());
+
+  describe('calendars', () => {
+    it('are put, got, listed and deleted', async () => {
+      const id = randomUUID();
+      const dates = [day(3), day(2), day(3)];
+      const created = await put(id.toUpperCase(), { name: 'Holidays', excludedDates: dates }).expect(200);
+      expect(created.body).toEqual({
+        ...{ calendarId: id, name: 'Holidays', excludedDates: [day(2), day(3)] },
+        changedAtUtc: expect.any(String),
+      });
+      expect((await service.api.get(`/Calendars/${id}`).set(OWNER).expect(200)).body).toEqual(created.body);
+      const page = await service.api.get('/Calendars').query({ pageSize: 1 }).set(CUSTOMER).expect(200);
+      expect(page.body.calendars).toHaveLength(1);
+      await service.api.get('/Calendars').query({ facilityId: 1 }).set(CUSTOMER).expect(400);
+      await put(id, { name: 'x', excludedDates: ['2026-02-30'] }).expect(400);
+      await put('x', { name: 'x', excludedDates: [] }).expect(400);
+      await service.api.get('/Calendars/x').set(PARTNER).expect(400);
+      await service.api.delete('/Calendars/x').set(PARTNER).expect(400);
+      await put(id, { name: 'x', excludedDates: [] }, CUSTOMER).expect(403);
+      await service.api.get(`/Calendars/${id}`).set(SERVICE_PROVIDER).expect(403);
+      await service.api.delete(`/Calendars/${id}`).set(CUSTOMER).expect(403);
+      await service.api.delete(`/Calendars/${id}`).set(PARTNER).expect(204);
+      await service.api.delete(`/Calendars/${id}`).set(PARTNER).expect(404);
+      await service.api.get(`/Calendars/${id}`).set(PARTNER).expect(404);
+    });
+
+    it('leave out their dates; a change regenerates what is affected', async () => {
+      const id = randomUUID();
+      await put(id, { name: 'Holidays', excludedDates: [day(2)] }).expect(200);
+      const { scheduleId } = await createSchedule({ facilityId: 601, calendarId: id });
+      await createSchedule({ facilityId: 602 });
+      for (const facilityId of [601, 602]) await generate(facilityId);
+      const other = await pendingDays(602);
+      expect(await pendingDays(601)).toEqual(other.filter((each) => each !== day(2)));
+      await put(id, { name: 'Holidays', excludedDates: [day(4), day(5)] }).expect(200);
+      await eventually(async () =>
+        expect(await pendingDays(601)).toEqual(other.filter((each) => each !== day(4) && each !== day(5))),
+      );
+      expect(await pendingDays(602)).toEqual(other);
+      const { body } = await service.api
+        .get('/Instances')
+        .query({ scheduleId, status: 'Cancelled' })
+        .set(PARTNER)
+        .expect(200);
+      expect(body.instances).toEqual([
+        expect.objectContaining({ cancellationCause: 'Calendar', cancelledBy: null }),
+        expect.objectContaining({ cancellationCause: 'Calendar', cancelledBy: null }),
+      ]);
+      await service.api.delete(`/Calendars/${id}`).set(PARTNER).expect(409);
+      // Taken away from the schedule, its dates come back at once.
+      await service.api.patch(`/Schedules/${scheduleId}`).set(PARTNER).send({ calendarId: null }).expect(200);
+      expect(await pendingDays(601)).toEqual(other);
+      await service.api.delete(`/Calendars/${id}`).set(PARTNER).expect(204);
+    });
+
+    it('that only removed schedules use can be deleted', async () => {
+      const id = randomUUID();
+      await put(id, { name: 'Holidays', excludedDates: [] }).expect(200);
+      const { scheduleId } = await createSchedule({ facilityId: 603, calendarId: id });
+      await service.api.post(`/Schedules/${scheduleId}/commands/remove`).set(PARTNER).expect(200);
+      await service.api.delete(`/Calendars/${id}`).set(PARTNER).expect(204);
+      expect((await service.api.get(`/Schedules/${scheduleId}`).set(PARTNER)).body.calendarId).toBeNull();
+    });
+  });
+
+  describe('occurrences', () => {
+    const spring = {
+      schedule: '30 2 * * *',
+      timeZone: 'Europe/Berlin',
+      from: '2027-03-27T00:00:00Z',
+      limit: 3,
+    };
+    const preview = (body: object, token = PARTNER) =>
+      service.api.post('/Schedules/commands/preview').set(token).send(body);
+
+    it('of an unsaved schedule tell what daylight saving does', async () => {
+      expect((await preview(spring, OWNER).expect(200)).body.occurrences).toEqual([
+        { dueAtUtc: '2027-03-27T01:30:00.000Z', local: '2027-03-27T02:30' },
+        { dueAtUtc: '2027-03-28T01:30:00.000Z', local: '2027-03-28T03:30', shift: 'skipped-hour' },
+        { dueAtUtc: '2027-03-29T00:30:00.000Z', local: '2027-03-29T02:30' },
+      ]);
+      const autumn = { ...spring, from: '2027-10-30T12:00:00Z', limit: 1 };
+      expect((await preview(autumn).expect(200)).body.occurrences).toEqual([
+        { dueAtUtc: '2027-10-31T00:30:00.000Z', local: '2027-10-31T02:30', shift: 'repeated-hour' },
+      ]);
+    });
+
+    it('keep to the dates and the calendar', async () => {
+      const id = randomUUID();
+      await put(id, { name: 'Holidays', excludedDates: ['2027-03-28'] }).expect(200);
+      const bounded = {
+        ...spring,
+        calendarId: id,
+        startDate: '2027-03-27',
+        endDate: '2027-03-29',
+        limit: 10,
+      };
+      const { occurrences } = (await preview(bounded).expect(200)).body;
+      expect(occurrences.map((each: { local: string }) => each.local)).toEqual([
+        '2027-03-27T02:30',
+        '2027-03-29T02:30',
+      ]);
+      await preview({ ...spring, calendarId: randomUUID() }).expect(422);
+      await preview({ ...spring, from: '1999-01-01T00:00:00Z' }).expect(422);
+      await preview({ ...spring, limit: 1_001 }).expect(400);
+      await preview({ ...spring, schedule: 'never' }).expect(400);
+      // Hardly ever due: looked for ten years ahead, no longer.
+      expect((await preview({ ...spring, schedule: '0 0 29 2 */7' }).expect(200)).body.occurrences).toEqual([
+        expect.objectContaining({ local: '2032-02-29T00:00' }),
+      ]);
+    });
+
+    it('of a stored schedule are listed between two instants', async () => {
+      const { scheduleId } = await createSchedule({ facilityId: 604 });
+      const list = (query: object, token = PARTNER) =>
+        service.api.get(`/Schedules/${scheduleId}/occurrences`).query(query).set(token);
+      const span = { from: `${day(1)}T09:00:00Z`, to: `${day(3)}T09:00:00Z` };
+      expect((await list(span).expect(200)).body.occurrences).toEqual(
+        [1, 2].map((offset) => ({ dueAtUtc: `${day(offset)}T09:00:00.000Z`, local: `${day(offset)}T09:00` })),
+      );
+      expect((await list({ limit: 5 }).expect(200)).body.occurrences).toHaveLength(5);
+      await list({ limit: 0 }).expect(400);
+      await list({ until: day(1) }).expect(400);
+      await list({ from: '2300-01-01T00:00:00Z' }).expect(422);
+      await list({}, CUSTOMER).expect(403);
+      await service.api.get(`/Schedules/${randomUUID()}/occurrences`).set(PARTNER).expect(404);
+    });
+  });
+
+  it('fires of a trigger are listed, latest first', async () => {
+    await service.database.query(
+      `INSERT INTO task.trigger_fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
+       SELECT 501, at, at + interval '1.5 s', n = 3, CASE n WHEN 3 THEN 7 ELSE 0 END, gen_random_uuid()
+       FROM generate_series(1, 3) AS n, make_timestamptz(2026, 3, n, 2, 0, 0, 'UTC') AS at`,
+    );
+    const list = (query: object, token = CUSTOMER) =>
+      service.api.get('/Triggers/501/fires').query(query).set(token);
+    const first = (await list({ pageSize: 2 }).expect(200)).body;
+    expect(first.fires[0]).toEqual({
+      ...{ scheduledAtUtc: '2026-03-03T02:00:00.000Z', firedAtUtc: '2026-03-03T02:00:01.500Z' },
+      ...{ lateMs: 1_500, misfired: true, missedCount: 7 },
+    });
+    const second = (await list({ pageSize: 2, pageKey: first.nextPageKey }).expect(200)).body;
+    expect(second.fires.map((fire: { scheduledAtUtc: string }) => fire.scheduledAtUtc)).toEqual([
+      '2026-03-01T02:00:00.000Z',
+    ]);
+    await list({ status: 'x' }).expect(400);
+    await service.api.get('/Triggers/503/fires').set(CUSTOMER).expect(403);
+    await service.api.get('/Triggers/x/fires').set(PARTNER).expect(400);
+  });
+
+  it('generation on demand needs no trigger', async () => {
+    const { scheduleId } = await createSchedule({ facilityId: 605 });
+    await service.api
+      .post('/commands/generateTaskInstances')
+      .set(CUSTOMER)
+      .send({ facilityId: 605 })
+      .expect(403);
+    await service.api
+      .post('/commands/generateTaskInstances')
+      .set(PARTNER)
+      .send({ facilityId: 'x' })
+      .expect(400);
+    await service.api
+      .post('/commands/generateTaskInstances')
+      .set(PARTNER)
+      .send({ facilityId: 605 })
+      .expect(202);
+    await eventually(async () => {
+      const { body } = await service.api.get('/Instances').query({ scheduleId }).set(PARTNER).expect(200);
+      expect(body.instances).toHaveLength(30);
+    });
+  });
+
+  it('a facility has as many active schedules as it may have', async () => {
+    const made: { scheduleId: string }[] = [];
+    for (let count = 0; count < 3; count += 1) made.push(await createSchedule({ facilityId: 606 }));
+    const body = { facilityId: 606, name: 'Round', schedule: '0 9 * * *' };
+    const post = (key: string) =>
+      service.api.post('/Schedules').set(PARTNER).set('idempotency-key', key).send(body);
+    expect((await post('one').expect(422)).body.type).toBe('urn:platform:problem:schedule-limit-reached');
+    const command = (name: string) =>
+      service.api.post(`/Schedules/${String(made[0]?.scheduleId)}/commands/${name}`).set(PARTNER);
+    await command('pause').expect(200);
+    const { body: fourth } = await post('one').expect(201);
+    expect((await post('one').expect(201)).body).toEqual(fourth);
+    expect((await command('resume').expect(422)).body.type).toBe(
+      'urn:platform:problem:schedule-limit-reached',
+    );
+  });
+});
