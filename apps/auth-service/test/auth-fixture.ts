@@ -13,6 +13,7 @@ import { SecretBox } from '../src/keys/secret-box';
 import { SCHEMAS } from '../src/migrations/schemas';
 import { authService } from '../src/service-definition';
 import type { TokenResponse } from '../src/token/token.dto';
+import { TokenSigner } from '../src/token/token-signer.service';
 
 export const PASSWORD = 'Demo-Passw0rd!';
 export const BACKEND = {
@@ -165,6 +166,19 @@ export function claimsOf(token: string): Record<string, unknown> {
 /** The header of a token, unverified. */
 export function headerOf(token: string): Record<string, unknown> {
   return part(token, 0);
+}
+
+/** A refresh token that names another subject: one of a release that gave refresh tokens to technicians without an account. */
+export function renamedRefreshToken(
+  app: NestFastifyApplication,
+  refreshToken: string,
+  subject: string,
+): string {
+  const { jti, sid, client_id, iat, exp } = claimsOf(refreshToken) as Record<string, string>;
+  return app.get(TokenSigner).signRefreshToken({
+    ...{ jti: jti!, sessionId: sid!, clientId: client_id!, subject },
+    ...{ issuedAt: new Date(Number(iat) * 1_000), expiresAt: new Date(Number(exp) * 1_000) },
+  });
 }
 
 function part(token: string, index: number): Record<string, unknown> {

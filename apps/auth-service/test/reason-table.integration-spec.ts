@@ -9,6 +9,7 @@ import {
   bearerOf,
   claimsOf,
   expectOutcome,
+  renamedRefreshToken,
   startAuthService,
 } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
@@ -95,10 +96,9 @@ describe('the reason → status table, through HTTP', () => {
   });
 
   const carl = { persona: 2, userName: 'carl.customer' };
-  const technician = { persona: 4, userName: 'x', serviceProviderID: 815, name: 'Jörg Müller' };
 
-  async function tokensFor(user: object = carl): Promise<{ accessToken: string; refreshToken: string }> {
-    const { body } = await service.post('/auth/token/trust-simple', { ...BACKEND, ...user });
+  async function tokensFor(): Promise<{ accessToken: string; refreshToken: string }> {
+    const { body } = await service.post('/auth/token/trust-simple', { ...BACKEND, ...carl });
     return body;
   }
 
@@ -158,7 +158,7 @@ describe('the reason → status table, through HTTP', () => {
     },
     'refresh RefreshTokenIsNotValid 401': (path) => refresh(path, 'not-a-token'),
     'refresh UnsupportedRefreshIdentity 422': async (path) =>
-      refresh(path, (await tokensFor(technician)).refreshToken),
+      refresh(path, renamedRefreshToken(service.app, (await tokensFor()).refreshToken, 'technician:815:J')),
     'refresh TokenRevoked 401': async (path) => {
       const { accessToken, refreshToken } = await tokensFor();
       await service.put(`/auth/revocations/jti/${String(claimsOf(refreshToken).jti)}`, accessToken);

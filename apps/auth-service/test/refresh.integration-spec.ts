@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Metrics } from '@platform/service-defaults';
 import { SigningKeys } from '../src/keys/signing-keys.service';
-import { BACKEND, bearerOf, claimsOf, headerOf, startAuthService } from './auth-fixture';
+import { BACKEND, bearerOf, claimsOf, headerOf, renamedRefreshToken, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
 interface Tokens {
@@ -125,9 +125,9 @@ describe('refresh', () => {
   });
 
   it('refuses with 5 a technician whom no store can find again', async () => {
-    const technician = { persona: 4, userName: 'x', serviceProviderID: 815, name: 'Jörg Müller' };
-    const { refreshToken } = await signIn(technician);
-    expect(await refresh(refreshToken)).toEqual(outcome(422, 5));
+    const { refreshToken } = await signIn();
+    const old = renamedRefreshToken(service.app, refreshToken, 'technician:815:Jörg Müller');
+    expect(await refresh(old)).toEqual(outcome(422, 5));
   });
 
   it('refuses with 1 a user who was disabled since, without using the token up', async () => {

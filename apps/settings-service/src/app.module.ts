@@ -12,6 +12,10 @@ import type { SettingsServiceConfig } from './config';
 import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { BatchedSettingsRepository } from './settings/batched-settings.repository';
+import { BulkWritesService } from './settings/bulk-writes.service';
+import { BulkController } from './settings/bulk.controller';
+import { PastSettingsRepository } from './settings/past-settings.repository';
+import { PastController } from './settings/past.controller';
 import { SettingProblemsFilter } from './settings/setting-problems.filter';
 import { SettingsHistoryController } from './settings/settings-history.controller';
 import { SettingsController } from './settings/settings.controller';
@@ -40,10 +44,17 @@ export class AppModule {
           useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
         }),
       ],
-      controllers: [SettingsController, SettingsHistoryController, ChangesController, DiagnosticsController],
+      controllers: [
+        SettingsController,
+        BulkController,
+        SettingsHistoryController,
+        PastController,
+        ChangesController,
+        DiagnosticsController,
+      ],
       providers: [
-        ...[SettingsService, SettingsRepository, BatchedSettingsRepository],
-        ...[ChangeFeedService, ChangesRepository],
+        ...[SettingsService, BulkWritesService, ChangeFeedService],
+        ...[SettingsRepository, BatchedSettingsRepository, PastSettingsRepository, ChangesRepository],
         {
           provide: CHANGE_LIMITS,
           useValue: {

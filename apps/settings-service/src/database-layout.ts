@@ -1,5 +1,6 @@
 import { CreateSettings1795000000000 } from './migrations/1795000000000-create-settings';
 import { FoldSettingKeys1796400000000 } from './migrations/1796400000000-fold-setting-keys';
+import { IndexHistory1796400000001 } from './migrations/1796400000001-index-history';
 import { HistoryEntry } from './settings/history-entry.entity';
 import { Setting } from './settings/setting.entity';
 
@@ -10,7 +11,11 @@ export const SCHEMA = 'settings';
 export const ENTITIES = [Setting, HistoryEntry];
 
 /** In the order they apply; listed one by one, because a bundle has no folder to search. */
-export const MIGRATIONS = [CreateSettings1795000000000, FoldSettingKeys1796400000000];
+export const MIGRATIONS = [
+  CreateSettings1795000000000,
+  FoldSettingKeys1796400000000,
+  IndexHistory1796400000001,
+];
 
 /**
  * What the service's own role may do. It can add to the history and read it, never change or remove an entry:

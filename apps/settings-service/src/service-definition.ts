@@ -22,9 +22,10 @@ curl -sS "$SETTINGS/subsystems/billing/settings/invoice-day/value" -H "Authoriza
 ## Values and names
 
 - A value is kept and served byte for byte: numbers of any precision, the order of members, \`1.0\` and \`-0\`. Only \`null\` is refused.
-- Names are compared without regard to case, after Unicode normalisation (NFC), and shown as the first write spelt them.
+- Names are compared without regard to case (full Unicode case folding after NFC), and shown as the first write spelt them.
 - Every write has a new \`ETag\`. \`If-Match\` keeps a write from replacing what somebody else wrote in between; \`Idempotency-Key\` lets
-  it be sent again without being done twice.
+  it be sent again without being done twice. \`commands/write\` does many writes, all or none.
+- \`?at=\` reads what was; a subsystem can be restored to an instant.
 
 ${conventions()}`;
 

@@ -29,6 +29,10 @@ describe('settings routes', () => {
       RESIDENT,
       SERVICE_PROVIDER,
       NOBODY,
+      'a global administrator who is a RESIDENT': bearer({
+        personas: 8,
+        roles: ['CustomerGlobalAdministrator'],
+      }),
       'RESIDENT and SERVICE_PROVIDER': bearer({ personas: 12 }),
     };
     const everybody = { ...readers, ...others };
@@ -43,8 +47,19 @@ describe('settings routes', () => {
       ['DELETE', settingPath('Billing', 'Gone'), { PARTNER }, 404],
       ['GET', `${path}/history`, { PARTNER }, 200],
       ['POST', `${path}/history/999999/restore`, { PARTNER }, 404],
+      ['GET', '/platform/v1/history', { PARTNER }, 200],
+      ['POST', '/platform/v1/commands/read', readers, 200],
+      ['POST', '/platform/v1/commands/write', { PARTNER }, 200],
+      ['POST', '/platform/v1/subsystems/Billing/commands/restore', { PARTNER }, 200],
       ['GET', '/platform/v1/diagnostics/database', everybody, 200],
     ] as const;
+    const billing = { subsystemName: 'Billing', settingName: 'Currency' };
+    const bodies: Record<string, object> = {
+      [`PUT ${path}`]: { settingValue: 'EUR' },
+      'POST /platform/v1/commands/read': { settings: [billing] },
+      'POST /platform/v1/commands/write': { writes: [{ ...billing, settingValue: 'EUR' }] },
+      'POST /platform/v1/subsystems/Billing/commands/restore': { at: '2026-01-01T00:00:00Z', dryRun: true },
+    };
     const matrix = routes.flatMap(([method, route, allowed, status]) =>
       Object.entries(everybody).map(([persona, token]) => ({
         ...{ method, route, persona, token },
@@ -54,8 +69,28 @@ describe('settings routes', () => {
     const send = (method: string, route: string) => {
       const verb = method.toLowerCase() as 'get' | 'put' | 'delete' | 'post';
       const call = service.api[verb](route);
-      return method === 'PUT' ? call.send({ settingValue: 'EUR' }) : call;
+      const body = bodies[`${method} ${route}`];
+      return body === undefined ? call : call.send(body);
     };
+
+    it('is known of every operation that asks for a token', () => {
+      const document = apiDocument('settings-service') as unknown as {
+        paths: Record<string, Record<string, { responses: object }>>;
+      };
+      const documented = Object.entries(document.paths).flatMap(([address, operations]) =>
+        Object.entries(operations)
+          .filter(([, { responses }]) => '401' in responses)
+          .map(([method]) => `${method.toUpperCase()} ${address}`),
+      );
+      const tested = routes.map(([method, route]) =>
+        `${method} ${route}`
+          .replace(path, settingPath('Billing', 'Gone'))
+          .replace('/999999/', '/{historyId}/')
+          .replace('/settings/Gone', '/settings/{settingName}')
+          .replace('/Billing/', '/{subsystemName}/'),
+      );
+      expect(tested.sort()).toEqual(documented.sort());
+    });
 
     it.each(matrix)('$method $route as $persona: $status', async ({ method, route, token, status }) => {
       await send(method, route).set(token).expect(status);

@@ -6,6 +6,7 @@ import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
 import { BatchedSettingsRepository } from '../src/settings/batched-settings.repository';
 import type { SettingKey } from '../src/settings/setting-key';
 import type { JsonText } from '../src/settings/setting-value';
+import { PastSettingsRepository } from '../src/settings/past-settings.repository';
 import { SettingsRepository } from '../src/settings/settings.repository';
 import type { AuditTrail } from '../src/settings/write-request';
 
@@ -29,6 +30,16 @@ const VALUE = '1' as JsonText;
 const write = (key: SettingKey) => ({ key, value: VALUE, trail: TRAIL });
 const repository = (dataSource: DataSource) => new SettingsRepository(dataSource);
 const batch = (dataSource: DataSource) => new BatchedSettingsRepository(dataSource);
+const past = (dataSource: DataSource) => new PastSettingsRepository(dataSource);
+/** Entries are a second apart; this is when the one of `n` was made. */
+const instantOf = (n: number): Date => new Date(Date.UTC(2026, 0, 1) + n * 1_000);
+const ANY = {
+  subsystemKey: undefined,
+  personId: undefined,
+  userId: undefined,
+  from: undefined,
+  to: undefined,
+};
 const MIDDLE = Math.floor(ROWS / 2);
 const PAGE = 100;
 
@@ -40,16 +51,16 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     prepared: true,
     work: (d) => batch(d).findAll(Array.from({ length: 10 }, (_, i) => keyOf(MIDDLE + 997 * i))),
   },
-  { name: 'lock a setting', pages: 10, work: (d) => repository(d).lockRevision(d.manager, keyOf(MIDDLE)) },
+  { name: 'lock a setting', pages: 10, work: (d) => repository(d).lockRevisions(d.manager, [keyOf(MIDDLE)]) },
   {
     name: 'replace a setting',
-    pages: 150,
+    pages: 220,
     prepared: true,
     work: (d) => batch(d).writeAll([write(keyOf(MIDDLE))]),
   },
   {
     name: 'create a setting',
-    pages: 150,
+    pages: 220,
     prepared: true,
     work: (d) => batch(d).writeAll([write(keyOf(ROWS + MIDDLE))]),
   },
@@ -70,13 +81,13 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
   },
   {
     name: 'delete a setting',
-    pages: 150,
-    work: (d) => repository(d).delete(d.manager, keyOf(ROWS + MIDDLE), TRAIL),
+    pages: 220,
+    work: (d) => repository(d).deleteAll(d.manager, [{ key: keyOf(ROWS + MIDDLE), trail: TRAIL }]),
   },
   {
     name: 'find a repeated write',
     pages: 10,
-    work: (d) => repository(d).findWriteByDigest(d.manager, Buffer.from('unknown')),
+    work: (d) => repository(d).findWritesByDigests(d.manager, [Buffer.from('unknown')]),
   },
   {
     name: 'find a history entry',
@@ -119,6 +130,57 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     pages: 130,
     work: (d) => repository(d).listHistory(keyOf(1), PAGE, String(Math.floor(ROWS * 1.05))),
   },
+  {
+    name: 'read ten settings at once',
+    pages: 70,
+    work: (d) => repository(d).findMany(Array.from({ length: 10 }, (_, i) => keyOf(MIDDLE + 997 * i))),
+  },
+  { name: 'list all changes', pages: 130, work: (d) => past(d).listChanges(ANY, PAGE, null) },
+  {
+    name: 'list all changes far back',
+    pages: 240,
+    work: (d) => past(d).listChanges(ANY, PAGE, String(MIDDLE)),
+  },
+  {
+    name: 'list all changes before an instant',
+    pages: 240,
+    work: (d) => past(d).listChanges({ ...ANY, to: instantOf(MIDDLE) }, PAGE, null),
+  },
+  {
+    name: 'list the changes of a subsystem before an instant',
+    pages: 240,
+    work: (d) => past(d).listChanges({ ...ANY, subsystemKey: 'many', to: instantOf(MIDDLE) }, PAGE, null),
+  },
+  {
+    name: 'list the changes of a person in a time',
+    pages: 240,
+    work: (d) =>
+      past(d).listChanges(
+        { ...ANY, personId: '1', from: instantOf(MIDDLE - 500), to: instantOf(MIDDLE) },
+        PAGE,
+        null,
+      ),
+  },
+  {
+    name: 'list the changes of somebody who made none',
+    pages: 10,
+    work: (d) => past(d).listChanges({ ...ANY, userId: '5' }, PAGE, null),
+  },
+  {
+    name: 'read a setting of the past',
+    pages: 250,
+    work: (d) => past(d).findAt(keyOf(MIDDLE), instantOf(ROWS)),
+  },
+  {
+    name: 'read the most written setting of the past',
+    pages: 250,
+    work: (d) => past(d).findAt(keyOf(1), instantOf(MIDDLE)),
+  },
+  {
+    name: 'list a subsystem of the past',
+    pages: 2_000,
+    work: (d) => past(d).listSubsystemAt('many', instantOf(ROWS), PAGE, nameOf(MIDDLE)),
+  },
 ];
 
 const FILL = [
@@ -127,9 +189,9 @@ const FILL = [
    FROM generate_series(1, ${String(ROWS)}) AS n`,
   // One write of each, and a tenth of all writes to one of them.
   `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text,
-     revision, person_id, person_name, persona, request_id, idempotency_digest)
+     revision, person_id, person_name, persona, request_id, idempotency_digest, occurred_at)
    SELECT 'many', 'n' || lpad((CASE WHEN n > ${String(ROWS)} THEN 1 ELSE n END)::text, 8, '0'), 'Many', 'n', 'write', '1',
-     n, 1, 'Ann', 4, 'r', sha256(n::text::bytea)
+     n, 1, 'Ann', 4, 'r', sha256(n::text::bytea), timestamptz '2026-01-01Z' + n * interval '1 s'
    FROM generate_series(1, ${String(Math.floor(ROWS * 1.1))}) AS n`,
   'ANALYZE settings.setting, settings.setting_history',
 ];

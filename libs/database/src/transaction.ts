@@ -11,9 +11,9 @@ export interface TransactionOptions {
   maxAttempts?: number;
   /** No further attempt starts after this long; 5,000 ms unless given. */
   deadlineMs?: number;
-  /** Transactions of this process with the same key run one after the other. It spares writers of one row most collisions; those with
+  /** Transactions of this process that share a key run one after the other. It spares writers of one row most collisions; those with
    *  other replicas remain, and are retried. */
-  serializeOn?: string;
+  serializeOn?: string | readonly string[];
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
 }
@@ -67,7 +67,12 @@ function inTurn<T>(
   const { deadlineMs = 5_000, clock = SYSTEM_CLOCK, serializeOn } = options;
   const deadlineAtMs = clock.monotonicMs() + deadlineMs;
   const run = (): Promise<T> => repeat(dataSource, attemptOnce, { ...options, clock, deadlineAtMs });
-  return serializeOn === undefined ? run() : mutexOf(dataSource).run(serializeOn, run);
+  if (serializeOn === undefined) return run();
+  const mutex = mutexOf(dataSource);
+  if (typeof serializeOn === 'string') return mutex.run(serializeOn, run);
+  // Everybody takes several in the same order, so that no two wait for each other.
+  const keys = [...new Set(serializeOn)].sort();
+  return keys.reduceRight((work, key) => () => mutex.run(key, work), run)();
 }
 
 async function repeat<T>(

@@ -48,7 +48,7 @@ function cacheable(reply: FastifyReply, type: string): FastifyReply {
 }
 
 function protect(reply: FastifyReply): FastifyReply {
-  return reply.header('x-content-type-options', 'nosniff').header('referrer-policy', 'no-referrer');
+  return reply.header('referrer-policy', 'no-referrer');
 }
 
 /** The docs page. @param inFolder the page was asked for with a slash at the end, to which its addresses are relative then */

@@ -19,7 +19,7 @@ export class OpenApi implements ApiDescription {
     return buildDocument(app, { ...subject, ...this.words });
   }
 
-  /** Serves the document at `/openapi.json`, and a page that shows it at `/docs`. It is made when first asked for: starting stays quick. */
+  /** Serves the document at `/openapi.json`, and a page that shows it at `/docs`, to which `/` leads. It is made when first asked for: starting stays quick. */
   addRoutes(app: INestApplication, instance: FastifyInstance, subject: Subject): void {
     let text: Promise<string> | undefined;
     instance.get('/openapi.json', async (_request, reply) => {
@@ -28,6 +28,7 @@ export class OpenApi implements ApiDescription {
       return reply;
     });
     addDocsPage(instance, subject.title);
+    instance.get('/', (_request, reply) => void reply.redirect('/docs'));
   }
 }
 

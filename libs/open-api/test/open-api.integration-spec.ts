@@ -93,8 +93,11 @@ describe('the routes of an API document', () => {
     expect(document.openapi).toMatch(/^3\.1/);
     expect(Object.keys(document.paths)).toEqual(expect.arrayContaining(['/stories/quick', '/health/ready']));
     expect(await filesOfPage(`${origin}/docs`)).toEqual(await filesOfPage(`${origin}/docs/`));
+    const root = await fetch(`${origin}/`, { redirect: 'manual' });
+    expect([root.status, root.headers.get('location')]).toEqual([302, '/docs']);
     await app.close();
     await start({ NODE_ENV: 'production' });
+    expect((await fetch(`${origin}/`)).status).toBe(404);
     expect((await fetch(`${origin}/openapi.json`)).status).toBe(404);
     expect((await fetch(`${origin}/docs`)).status).toBe(404);
   });

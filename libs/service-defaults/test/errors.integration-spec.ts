@@ -99,6 +99,15 @@ describe('errors of a service', () => {
     expect(JSON.stringify(response.body)).not.toContain('hello');
   });
 
+  it.each(['/notes/1', '/notes/missing', '/notes/broken', '/nowhere', '/%zz'])(
+    'lets nobody keep or guess at the response of %s',
+    async (path) => {
+      const { headers } = await http.get(path);
+      expect(headers['x-content-type-options']).toBe('nosniff');
+      expect(headers['cache-control'] ?? 'no-store').toBe('no-store');
+    },
+  );
+
   it('answers 400 to a body that is not UTF-8', async () => {
     const agent = http.post('/notes').set('content-type', 'application/json');
     agent.write(Buffer.from([0x7b, 0xff, 0x7d]));

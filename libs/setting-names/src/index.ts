@@ -1,2 +1,2 @@
-export { MAX_NAME_CODE_POINTS, parseSettingName, settingNameKey } from './setting-name';
+export { MAX_NAME_CODE_POINTS, SETTING_NAME_RULE, parseSettingName, settingNameKey } from './setting-name';
 export type { SettingName } from './setting-name';

@@ -11,6 +11,9 @@ export interface SettingName {
 /** The longest name, in code points after normalisation. */
 export const MAX_NAME_CODE_POINTS = 200;
 
+/** What a name must be, for whoever sent one that is not. */
+export const SETTING_NAME_RULE = `must have 1 to ${String(MAX_NAME_CODE_POINTS)} characters, something visible and no control character, and not be "." or ".."`;
+
 // Cc: controls of ASCII and Latin-1; Cs: surrogates, which the `u` flag matches only where they stand alone.
 const FORBIDDEN_IN_NAMES = /[\p{Cc}\p{Cs}]/u;
 // Nothing to see: spaces, the blank of Braille, what no font draws, and the marks of interlinear annotations.

@@ -5,10 +5,10 @@ import { Persona, hasPersona } from '@platform/personas';
 import type { Personas } from '@platform/personas';
 import type { DataSource } from 'typeorm';
 import { ExternalIdentity } from './external-identity.entity';
-import { parseSubject } from './identity';
-import type { Identity, IdentityQuery, IdentityRecord, IdentityStoreName, Resolution } from './identity';
+import { formatSubject, parseSubject, technicianSubject } from './identity';
+import type { Identity, IdentityQuery, Resolution, Subject } from './identity';
 import { IdentityStoresRepository } from './identity-stores.repository';
-import { mergeIdentities, technicianName } from './merge-identities';
+import { mergeIdentities } from './merge-identities';
 import type { ExplicitIdentifiers } from './merge-identities';
 import { ServiceProvidersRepository } from './single-stores.repository';
 
@@ -34,34 +34,47 @@ export class IdentitiesService {
   ) {}
 
   async resolve(query: IdentityQuery, explicit: ExplicitIdentifiers = {}): Promise<Resolution> {
-    const found = await this.stores.find(query);
-    const linked = await this.followLinks(found);
-    return mergeIdentities(this.stores.inOrder([...found, ...linked]), explicit);
+    return mergeIdentities(await this.stores.find(query), explicit);
   }
 
   /** The caller of a verified access token, as the stores know them now. */
   async resolveCaller(caller: Caller): Promise<Resolution> {
     const subject = parseSubject(caller.subject);
-    if (subject?.kind === 'technician') return this.resolveTechnician(subject.providerId, subject.name);
+    if (subject?.kind === 'technician-name')
+      return this.resolveTechnician(subject.providerId, { name: subject.name, userName: null });
+    if (subject?.kind === 'technician') return this.resolveSubject(subject);
     // A legacy issuer names its subjects differently; the identifier claims say the same.
     if (caller.personId !== null) return this.resolve({ by: 'person', personId: caller.personId });
     if (caller.userId !== null) return this.resolve({ by: 'user', userId: caller.userId });
     return ABSENT;
   }
 
+  /** Whom a subject names, as the stores know them now. */
+  async resolveSubject(subject: Exclude<Subject, { kind: 'technician-name' }>): Promise<Resolution> {
+    switch (subject.kind) {
+      case 'person':
+        return this.resolve({ by: 'person', personId: subject.personId });
+      case 'user':
+        return this.resolve({ by: 'user', userId: subject.userId });
+      case 'technician':
+        return ofProvider(
+          subject.providerId,
+          await this.resolve({ by: 'technician', technicianId: subject.technicianId }),
+        );
+    }
+  }
+
   /** The user that a trusted application names. A technician named by provider and name needs no account. Everybody else is found by
    *  user name, and whatever other identifier the request gives has to be theirs. */
   async resolveTrusted(user: TrustedUser): Promise<Resolution> {
+    const { userName } = user;
     const providerId = user.serviceProviderID ?? null;
-    const technician = user.name ?? null;
-    if (hasPersona(user.persona, Persona.ServiceProvider) && providerId !== null && technician !== null)
-      return this.resolveTechnician(providerId, technician);
-    const resolution = await this.resolve(
-      { by: 'user-name', userName: user.userName },
-      { personId: user.personID ?? null, userId: user.userAccountID ?? null },
-    );
-    if (resolution.outcome !== 'resolved' || providerId === null) return resolution;
-    return resolution.identity.providerId === providerId ? resolution : ABSENT;
+    const name = user.name ?? null;
+    const explicit = { personId: user.personID ?? null, userId: user.userAccountID ?? null };
+    if (hasPersona(user.persona, Persona.ServiceProvider) && providerId !== null && name !== null)
+      return this.resolveTechnician(providerId, { name, userName }, explicit);
+    const resolution = await this.resolve({ by: 'user-name', userName }, explicit);
+    return providerId === null ? resolution : ofProvider(providerId, resolution);
   }
 
   /** The user whom an identity provider has signed in. Only a mapping that somebody has made counts. An e-mail address or a name proves
@@ -73,40 +86,31 @@ export class IdentitiesService {
     return this.resolve(personId === null ? { by: 'user', userId: userId! } : { by: 'person', personId });
   }
 
-  /** A technician known only by provider and name; absent when there is no such provider. */
-  private async resolveTechnician(providerId: number, name: string): Promise<Resolution> {
-    if (!(await this.serviceProviders.hasProvider(providerId))) return ABSENT;
+  /** A technician named by the provider's application. Whoever has an account there is resolved by it, found by the user name before the
+   *  name: among namesakes with accounts a name alone is ambiguous. Without an account a technician is only what the name says. */
+  private async resolveTechnician(
+    providerId: number,
+    { name, userName }: { name: string; userName: string | null },
+    explicit: ExplicitIdentifiers = {},
+  ): Promise<Resolution> {
+    const accounts = await this.serviceProviders.findAccounts(providerId, name, userName);
+    if (accounts === null) return ABSENT;
+    const [technicianId, ...namesakes] = accounts.byUserName ?? accounts.byName ?? [];
+    if (namesakes.length > 0) return { outcome: 'ambiguous' };
+    if (technicianId !== undefined) return this.resolve({ by: 'technician', technicianId }, explicit);
+    const subject = technicianSubject(providerId, name);
+    if (subject.kind !== 'technician-name') return ABSENT;
     const identity: Identity = {
-      ...technicianName(providerId, name),
-      personId: null,
-      userId: null,
-      providerId,
-      name,
-      personas: Persona.ServiceProvider,
-      roles: [],
-      facilities: [],
-      groups: [],
+      ...{ identityType: 'service-provider', subject: formatSubject(subject), userNameKeys: [] },
+      ...{ personId: null, userId: null, providerId, name, personas: Persona.ServiceProvider },
+      ...{ roles: [], facilities: [], groups: [] },
     };
     return { outcome: 'resolved', identity };
   }
+}
 
-  /** Asks the stores that a link points to and that did not know the user by the first query. Most users have no such link and cost no
-   *  second round trip. */
-  private async followLinks(found: readonly IdentityRecord[]): Promise<IdentityRecord[]> {
-    const personId = found.find((record) => record.personId !== null)?.personId ?? null;
-    const userId = found.find((record) => record.userId !== null)?.userId ?? null;
-    const linked = await Promise.all([
-      personId === null ? [] : this.followLink(found, 'person-directory', { by: 'person', personId }),
-      userId === null ? [] : this.followLink(found, 'internal-legacy', { by: 'user', userId }),
-    ]);
-    return linked.flat();
-  }
-
-  private async followLink(
-    found: readonly IdentityRecord[],
-    storeName: IdentityStoreName,
-    query: IdentityQuery,
-  ): Promise<IdentityRecord[]> {
-    return found.some(({ store }) => store === storeName) ? [] : this.stores.findIn(storeName, query);
-  }
+/** The resolution if it is somebody of this provider's. */
+function ofProvider(providerId: number, resolution: Resolution): Resolution {
+  if (resolution.outcome !== 'resolved') return resolution;
+  return resolution.identity.providerId === providerId ? resolution : ABSENT;
 }

@@ -70,6 +70,10 @@ export class PersonRole {
 
   @PrimaryColumn({ type: 'text' })
   role!: string;
+
+  /** The persona it belongs to. Null: see `uniteAuthority`. */
+  @Column({ type: 'integer', nullable: true })
+  persona!: number | null;
 }
 
 /** A facility a person belongs to: claim `facilities`. */
@@ -84,6 +88,10 @@ export class PersonFacility {
 
   @PrimaryColumn({ type: 'integer', name: 'facility_id' })
   facilityId!: number;
+
+  /** The persona it belongs to. Null: whichever the person has. */
+  @Column({ type: 'integer', nullable: true })
+  persona!: number | null;
 }
 
 export const PERSON_DIRECTORY_ENTITIES = [Person, PersonRole, PersonFacility] as const;
@@ -205,6 +213,7 @@ export class Provider {
 @Entity({ schema: 'service_providers', name: 'technician' })
 @Unique('technician_user_name_key_key', ['userNameKey'])
 @Unique('technician_person_id_key', ['personId'])
+@Index('technician_provider_name', ['providerId', 'displayName'])
 @ForeignKey(() => Provider, ['providerId'], ['providerId'], { name: 'technician_provider_id_fkey' })
 export class Technician extends StoreAccount {
   @PrimaryGeneratedColumn('identity', {

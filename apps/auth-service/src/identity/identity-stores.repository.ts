@@ -9,8 +9,12 @@ import type { StoreAccount } from './identity-stores.entity';
 export interface StoreStatements {
   /** An expression over `from`: an IdentityRecord as JSON. */
   record: string;
-  /** What FROM names. */
+  /** What FROM names: the table of accounts. */
   from: string;
+  /** The column that identifies an account. */
+  account: string;
+  /** What other stores' links to an account are: its person or its user. Null: nothing refers to it. */
+  names: 'person' | 'user' | null;
   /** The column by which users are asked for. Null: the store does not know users by this. */
   by: Readonly<Record<IdentityQuery['by'], string | null>>;
   /** Columns: `password`, a StoredPassword. The parameter is a folded user name. */
@@ -38,34 +42,51 @@ export abstract class IdentityStoreRepository {
 /** Stores behind one connection pool. */
 interface StoreGroup {
   /** Records that match; more than one of a store means that the store itself cannot tell who is meant. */
-  find: (query: IdentityQuery) => Promise<IdentityRecord[]>;
+  find: (query: IdentityQuery) => Promise<FoundRecord[]>;
   findPasswords: (userName: string) => Promise<StoredPassword[]>;
+}
+
+/** A record, and whether others of the group name it by its own identifier; null: whoever does was found too. */
+interface FoundRecord {
+  record: IdentityRecord;
+  isReferred: boolean | null;
 }
 
 /** All identity stores as one. Stores in one database are asked in one prepared statement, and look-ups that come at the same moment share
  *  it: every token costs a look-up of its user, and a round trip for each store would be most of that cost. */
 export class IdentityStoresRepository {
   private readonly groups: readonly StoreGroup[];
-  private readonly singles: ReadonlyMap<IdentityStoreName, StoreGroup>;
   private readonly order: readonly IdentityStoreName[];
 
   /** @param stores in the order in which they are asked: the first that knows a name gives it */
   constructor(private readonly stores: readonly IdentityStoreRepository[]) {
     const dataSources = [...new Set(stores.map((store) => store.dataSource))];
     this.groups = dataSources.map((each) => groupOf(stores.filter(({ dataSource }) => dataSource === each)));
-    this.singles = new Map(stores.map((store) => [store.name, groupOf([store])]));
     this.order = stores.map((store) => store.name);
   }
 
-  /** What all stores know of a user, in the order of the stores. */
+  /** What all stores know of a user, in the order of the stores: the records that match, and all that links lead to from there, so that
+   *  one person's records are the same whichever of them was asked for. Most users have no links and cost one round trip. */
   async find(query: IdentityQuery): Promise<IdentityRecord[]> {
-    const found = await Promise.all(this.groups.map((group) => group.find(query)));
-    return this.inOrder(found.flat());
-  }
-
-  /** What one store knows of a user. */
-  findIn(storeName: IdentityStoreName, query: IdentityQuery): Promise<IdentityRecord[]> {
-    return this.singles.get(storeName)!.find(query);
+    const found = new Map<string, IdentityRecord>();
+    // By group: the identifiers under which it has nothing more to give.
+    const exhausted = this.groups.map(() => new Set<string>());
+    let questions = this.groups.map((_, group) => ({ group, query }));
+    while (questions.length > 0) {
+      const answers = await Promise.all(questions.map((each) => this.groups[each.group]!.find(each.query)));
+      for (const [i, { group, query: asked }] of questions.entries()) {
+        exhausted[group]!.add(linkKey(asked));
+        for (const { record, isReferred } of answers[i]!) {
+          found.set(`${record.store}:${String(record.accountId)}`, record);
+          if (isReferred === false) exhausted[group]!.add(linkKey(ownLink(record)));
+        }
+      }
+      const links = new Map([...found.values()].flatMap(linksOf).map((link) => [linkKey(link), link]));
+      questions = exhausted.flatMap((keys, group) =>
+        [...links].filter(([key]) => !keys.has(key)).map(([, link]) => ({ group, query: link })),
+      );
+    }
+    return this.inOrder([...found.values()]);
   }
 
   /** The password of the enabled account with this user name in the first store that has one, or null. */
@@ -87,12 +108,13 @@ export class IdentityStoresRepository {
 
 /** @param stores one or more, all behind one connection pool */
 function groupOf(stores: readonly IdentityStoreRepository[]): StoreGroup {
-  const lookUp = (by: IdentityQuery['by']): ((key: UserKey) => Promise<IdentityRecord[]>) =>
+  const lookUp = (by: IdentityQuery['by']): ((key: UserKey) => Promise<FoundRecord[]>) =>
     batched((keys) => findRecords(stores, by, keys));
   const lookUps = {
     'user-name': lookUp('user-name'),
     person: lookUp('person'),
     user: lookUp('user'),
+    technician: lookUp('technician'),
     'windows-account': lookUp('windows-account'),
   };
   return {
@@ -108,19 +130,53 @@ async function findRecords(
   stores: readonly IdentityStoreRepository[],
   by: IdentityQuery['by'],
   keys: readonly UserKey[],
-): Promise<IdentityRecord[][]> {
+): Promise<FoundRecord[][]> {
   const knowing = stores.filter((store) => store.statements.by[by] !== null);
   if (knowing[0] === undefined) return keys.map(() => []);
-  const statement = unionAll(`find-by-${by}`, knowing, ({ statements: { record, from, by: columns } }) => {
-    const column = columns[by] ?? '';
-    return `SELECT ${column}::text AS asked, ${record} AS record FROM ${from} WHERE ${column} = ANY ($1)`;
+  // A plan for one key serves every key, and PostgreSQL keeps it. One for a list it makes anew each time, at twice the cost of the look-up.
+  const [name, condition, parameter] =
+    keys.length === 1 ? [`find-one-by-${by}`, '= $1', keys[0]] : [`find-by-${by}`, '= ANY ($1)', keys];
+  const statement = unionAll(name, knowing, ({ statements }) => {
+    const column = statements.by[by] ?? '';
+    const isReferred = by === 'person' || by === 'user' ? 'NULL::boolean' : referredOf(statements, stores);
+    return `SELECT ${column}::text AS asked, ${statements.record} AS record, ${isReferred} AS "isReferred"
+      FROM ${statements.from} WHERE ${column} ${condition}`;
   });
-  const rows = await queryPrepared<{ asked: string; record: IdentityRecord }>(
-    knowing[0].dataSource,
-    statement,
-    [keys],
-  );
-  return keys.map((key) => rows.filter(({ asked }) => asked === String(key)).map(({ record }) => record));
+  const rows = await queryPrepared<FoundRecord & { asked: string }>(knowing[0].dataSource, statement, [
+    parameter,
+  ]);
+  return keys.map((key) => rows.filter(({ asked }) => asked === String(key)));
+}
+
+/** Whether a record of another store names this account. A sub-query with a limit looks into the index each time; EXISTS may become a scan. */
+function referredOf({ names, account }: StoreStatements, stores: readonly IdentityStoreRepository[]): string {
+  const referring = stores.flatMap(({ statements: { from, by } }) => {
+    const column = names === null ? null : by[names];
+    return column === null || column === account
+      ? []
+      : [`(SELECT true FROM ${from} WHERE ${column} = ${account} LIMIT 1)`];
+  });
+  return `coalesce(${[...referring, 'false'].join(', ')})`;
+}
+
+/** Whom else a record names, and itself: persons and users. */
+function linksOf({ personId, userId }: IdentityRecord): IdentityQuery[] {
+  return [
+    ...(personId === null ? [] : [{ by: 'person', personId } as const]),
+    ...(userId === null ? [] : [{ by: 'user', userId } as const]),
+  ];
+}
+
+/** What other stores call an account. */
+function ownLink({ store, accountId }: IdentityRecord): IdentityQuery {
+  if (store === 'person-directory') return { by: 'person', personId: accountId };
+  return store === 'internal-legacy'
+    ? { by: 'user', userId: accountId }
+    : { by: 'technician', technicianId: accountId };
+}
+
+function linkKey(query: IdentityQuery): string {
+  return `${query.by}:${String(userKeyOf(query))}`;
 }
 
 async function findPasswords(
@@ -158,6 +214,8 @@ function userKeyOf(query: IdentityQuery): UserKey {
       return query.personId;
     case 'user':
       return query.userId;
+    case 'technician':
+      return query.technicianId;
     case 'windows-account':
       return query.accountKey;
   }

@@ -5,7 +5,9 @@ describe('subjects', () => {
   it.each<[Subject, string]>([
     [{ kind: 'person', personId: 1001 }, 'personid:1001'],
     [{ kind: 'user', userId: 9001 }, 'userid:9001'],
-    [{ kind: 'technician', providerId: 815, name: 'Jörg: Müller' }, 'technician:815:Jörg: Müller'],
+    [{ kind: 'technician', providerId: 815, technicianId: 7 }, 'technician:815:7'],
+    [{ kind: 'technician-name', providerId: 815, name: 'Jörg: Müller' }, 'technician:815:Jörg: Müller'],
+    [{ kind: 'technician-name', providerId: 815, name: '007' }, 'technician:815:007'],
   ])('%p reads back from %s', (subject, text) => {
     expect(formatSubject(subject)).toBe(text);
     expect(parseSubject(text)).toEqual(subject);

@@ -1,30 +1,42 @@
 import type { Personas } from '@platform/personas';
+import type { HeldAuthority, StoredAuthority } from './authority';
 
 /** The stores that know users, in the order in which they are asked. */
 export type IdentityStoreName = 'person-directory' | 'internal-legacy' | 'service-providers';
 
 /** The kind of identity a token names: claim `identityType`. */
-export type IdentityType = 'svc-personid' | 'internal-legacy' | 'service-provider';
+type IdentityType = 'svc-personid' | 'internal-legacy' | 'service-provider';
 
 /** What one store knows of one user. Identifiers of other stores are links: they say who this is elsewhere. */
 export interface IdentityRecord {
   store: IdentityStoreName;
+  /** Identifies the account within its store. */
+  accountId: number;
+  /** Folded; see `userNameKey`. */
+  userNameKey: string;
   personId: number | null;
   userId: number | null;
   providerId: number | null;
   name: string | null;
   personas: Personas;
-  roles: string[];
-  facilities: number[];
-  groups: string[];
+  roles: StoredAuthority<string>[];
+  facilities: StoredAuthority<number>[];
+  groups: StoredAuthority<string>[];
   disabled: boolean;
 }
 
 /** A user as all stores together know them. */
-export interface Identity extends Omit<IdentityRecord, 'store' | 'disabled'> {
+export interface Identity extends HeldAuthority {
   identityType: IdentityType;
-  /** `personid:<n>`, `userid:<n>` or `technician:<provider>:<name>`. */
+  /** The `sub` claim; see `formatSubject`. */
   subject: string;
+  /** Of every account, folded. None: a technician without an account. */
+  userNameKeys: string[];
+  personId: number | null;
+  userId: number | null;
+  providerId: number | null;
+  name: string | null;
+  personas: Personas;
 }
 
 /** How a user is asked for. */
@@ -32,6 +44,8 @@ export type IdentityQuery =
   | { by: 'user-name'; userName: string }
   | { by: 'person'; personId: number }
   | { by: 'user'; userId: number }
+  /** A technician's account. */
+  | { by: 'technician'; technicianId: number }
   /** The internal user to whom a Windows account is mapped; see `windowsAccountKey`. */
   | { by: 'windows-account'; accountKey: string };
 
@@ -54,13 +68,14 @@ export function userNameKey(userName: string): string {
   return userName.normalize('NFC').toLowerCase();
 }
 
-/** Whom a `sub` claim names. */
+/** Whom a `sub` claim names. A technician without an account is known by name only, and no store finds them again. */
 export type Subject =
   | { kind: 'person'; personId: number }
   | { kind: 'user'; userId: number }
-  | { kind: 'technician'; providerId: number; name: string };
+  | { kind: 'technician'; providerId: number; technicianId: number }
+  | { kind: 'technician-name'; providerId: number; name: string };
 
-/** The `sub` claim of a subject: `personid:<n>`, `userid:<n>` or `technician:<provider>:<name>`. */
+/** The `sub` claim of a subject: `personid:<n>`, `userid:<n>`, `technician:<provider>:<account id>` or `technician:<provider>:<name>`. */
 export function formatSubject(subject: Subject): string {
   switch (subject.kind) {
     case 'person':
@@ -68,21 +83,33 @@ export function formatSubject(subject: Subject): string {
     case 'user':
       return `userid:${String(subject.userId)}`;
     case 'technician':
+      return `technician:${String(subject.providerId)}:${String(subject.technicianId)}`;
+    case 'technician-name':
       return `technician:${String(subject.providerId)}:${subject.name}`;
   }
 }
 
-const SUBJECT = /^(personid|userid|technician):(0|[1-9]\d{0,15})(?::([^]+))?$/;
+const IDENTIFIER = /^(?:0|[1-9]\d{0,15})$/;
+const SUBJECT = /^(personid|userid|technician):(\d+)(?::([^]+))?$/;
 
 /** Reads a `sub` claim back. Null for anything `formatSubject` does not write. */
 export function parseSubject(text: string): Subject | null {
-  const match = SUBJECT.exec(text);
-  if (!match) return null;
-  const id = Number(match[2]);
-  if (!Number.isSafeInteger(id)) return null;
-  const name = match[3];
-  if (match[1] === 'technician')
-    return name === undefined ? null : { kind: 'technician', providerId: id, name };
+  const [, kind, identifier = '', name] = SUBJECT.exec(text) ?? [];
+  const id = parseIdentifier(identifier);
+  if (id === null) return null;
+  if (kind === 'technician') return name === undefined ? null : technicianSubject(id, name);
   if (name !== undefined) return null;
-  return match[1] === 'personid' ? { kind: 'person', personId: id } : { kind: 'user', userId: id };
+  return kind === 'personid' ? { kind: 'person', personId: id } : { kind: 'user', userId: id };
+}
+
+/** The technician of a provider by what a subject says of them: a number is an account, so nobody can be named by one. */
+export function technicianSubject(providerId: number, accountOrName: string): Subject {
+  const technicianId = parseIdentifier(accountOrName);
+  return technicianId === null
+    ? { kind: 'technician-name', providerId, name: accountOrName }
+    : { kind: 'technician', providerId, technicianId };
+}
+
+function parseIdentifier(text: string): number | null {
+  return IDENTIFIER.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : null;
 }

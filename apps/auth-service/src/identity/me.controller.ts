@@ -5,15 +5,16 @@ import { ApiOkResponse, ApiOperation, ApiTags, RESPONSE_HEADERS } from '@platfor
 import { problems } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import { authorityOf } from './authority';
 import { IdentitiesService } from './identities.service';
 
 /** The caller's identity with everything that may not have fitted into the token. */
 export class CallerIdentityDto extends createZodDto(
   z
     .object({
-      subject: z
-        .string()
-        .meta({ description: '`personid:<n>`, `userid:<n>` or `technician:<provider>:<name>`.' }),
+      subject: z.string().meta({
+        description: '`personid:<n>`, `userid:<n>` or `technician:<provider>:<account id or name>`.',
+      }),
       identityType: z.enum(['svc-personid', 'internal-legacy', 'service-provider']),
       personId: z.int().nullable(),
       userId: z.int().nullable(),
@@ -62,10 +63,10 @@ export class MeController {
     const resolution = await this.identities.resolveCaller(caller);
     if (resolution.outcome !== 'resolved')
       throw problems.unauthorized('The identity behind this token is no longer known.');
-    const { subject, identityType, personId, userId, name, roles, facilities, groups, personas } =
-      resolution.identity;
+    const { subject, identityType, personId, userId, name } = resolution.identity;
     // A token may grant fewer personas than its user holds; it never speaks for more than it grants.
-    const granted = personas & caller.personas;
-    return { subject, identityType, personId, userId, name, personas: granted, roles, facilities, groups };
+    const personas = resolution.identity.personas & caller.personas;
+    const authority = authorityOf(resolution.identity, personas);
+    return { subject, identityType, personId, userId, name, personas, ...authority };
   }
 }

@@ -2,9 +2,13 @@ import { Persona } from '@platform/personas';
 import type { IdentityRecord } from './identity';
 import { mergeIdentities } from './merge-identities';
 
+const stored = <T>(...values: T[]): [T, null][] => values.map((value) => [value, null]);
+
 function record(store: IdentityRecord['store'], overrides: Partial<IdentityRecord> = {}): IdentityRecord {
   return {
     store,
+    accountId: 1,
+    userNameKey: store,
     personId: null,
     userId: null,
     providerId: null,
@@ -23,7 +27,7 @@ const person = (overrides: Partial<IdentityRecord> = {}): IdentityRecord =>
     personId: 1,
     name: 'Pat',
     personas: Persona.Customer,
-    facilities: [2, 1],
+    facilities: stored(2, 1),
     ...overrides,
   });
 const internal = (overrides: Partial<IdentityRecord> = {}): IdentityRecord =>
@@ -31,15 +35,16 @@ const internal = (overrides: Partial<IdentityRecord> = {}): IdentityRecord =>
     userId: 9,
     name: 'P.',
     personas: Persona.InternalPartner,
-    groups: ['B', 'A'],
+    groups: stored('B', 'A'),
     ...overrides,
   });
 const technician = (overrides: Partial<IdentityRecord> = {}): IdentityRecord =>
   record('service-providers', {
+    accountId: 7,
     providerId: 815,
     name: 'Pat T.',
     personas: Persona.ServiceProvider,
-    facilities: [3, 1],
+    facilities: stored(3, 1),
     ...overrides,
   });
 
@@ -55,7 +60,7 @@ describe('mergeIdentities', () => {
     };
     expect(subjectOf(person())).toEqual(['svc-personid', 'personid:1']);
     expect(subjectOf(internal())).toEqual(['internal-legacy', 'userid:9']);
-    expect(subjectOf(technician())).toEqual(['service-provider', 'technician:815:Pat T.']);
+    expect(subjectOf(technician())).toEqual(['service-provider', 'technician:815:7']);
     expect(subjectOf(internal({ personId: 1 }))).toEqual(['svc-personid', 'personid:1']);
   });
 
@@ -71,9 +76,17 @@ describe('mergeIdentities', () => {
         providerId: 815,
         name: 'Pat',
         personas: Persona.Customer | Persona.InternalPartner | Persona.ServiceProvider,
+        userNameKeys: ['person-directory', 'internal-legacy', 'service-providers'],
         roles: [],
-        facilities: [1, 2, 3],
-        groups: ['A', 'B'],
+        facilities: [
+          { value: 1, personas: Persona.Customer | Persona.ServiceProvider },
+          { value: 2, personas: Persona.Customer },
+          { value: 3, personas: Persona.ServiceProvider },
+        ],
+        groups: [
+          { value: 'A', personas: Persona.InternalPartner },
+          { value: 'B', personas: Persona.InternalPartner },
+        ],
       },
     });
   });
@@ -82,6 +95,7 @@ describe('mergeIdentities', () => {
     ['two records without a link', [person(), internal()]],
     ['two records of one store', [technician({ personId: 1 }), technician({ personId: 1 })]],
     ['links that disagree', [person({ userId: 9 }), internal({ personId: 2 })]],
+    ['links that disagree over a third', [person(), internal({ personId: 2 }), technician({ personId: 2 })]],
     ['two of three linked', [person({ userId: 9 }), internal(), technician()]],
   ])('fails closed for %s', (_, records) => {
     expect(mergeIdentities(records)).toEqual({ outcome: 'ambiguous' });

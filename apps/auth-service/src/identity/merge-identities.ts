@@ -1,5 +1,6 @@
 import { combinePersonas } from '@platform/personas';
-import type { Identity, IdentityRecord, IdentityType, Resolution } from './identity';
+import { uniteAuthority } from './authority';
+import type { Identity, IdentityRecord, Resolution } from './identity';
 import { formatSubject } from './identity';
 
 /** Identifiers the caller insists on; a record or a merged identity that says otherwise is not the one meant. */
@@ -9,19 +10,37 @@ export interface ExplicitIdentifiers {
 }
 
 /** Makes one identity of what the stores, in their order, know: personas, roles, facilities and groups are united, the
- *  first store that knows a name gives it. Fails closed: two records that are not linked by a person or user identifier
- *  are two people (ambiguous), and one disabled record disables the whole identity. */
+ *  first store that knows a name gives it. Fails closed: records that nothing links are two people (ambiguous), so are links that
+ *  disagree, and one disabled record disables the whole identity.
+ *  @param records with everything that their links lead to: a part of a person's records makes another identity */
 export function mergeIdentities(
   records: readonly IdentityRecord[],
   explicit: ExplicitIdentifiers = {},
 ): Resolution {
-  const meant = records.filter((record) => !contradicts(record, explicit));
-  if (meant.length === 0) return { outcome: 'absent' };
-  if (!isOnePerson(meant)) return { outcome: 'ambiguous' };
+  const [meant, ...others] = linkedRecords(records).filter(
+    (linked) => !linked.some((record) => contradicts(record, explicit)),
+  );
+  if (meant === undefined) return { outcome: 'absent' };
+  if (others.length > 0 || !isOnePerson(meant)) return { outcome: 'ambiguous' };
   if (meant.some((record) => record.disabled)) return { outcome: 'disabled' };
   const identity = unite(meant);
-  if (identity === null || lacks(identity, explicit)) return { outcome: 'absent' };
+  if (lacks(identity, explicit)) return { outcome: 'absent' };
   return { outcome: 'resolved', identity };
+}
+
+/** The records in sets: those of a set are linked, directly or through each other. */
+function linkedRecords(records: readonly IdentityRecord[]): IdentityRecord[][] {
+  return records.reduce<IdentityRecord[][]>((sets, record) => {
+    const isLinked = (set: readonly IdentityRecord[]): boolean => set.some((other) => shares(record, other));
+    return [...sets.filter((set) => !isLinked(set)), [...sets.filter(isLinked).flat(), record]];
+  }, []);
+}
+
+function shares(one: IdentityRecord, other: IdentityRecord): boolean {
+  return (
+    (one.personId !== null && one.personId === other.personId) ||
+    (one.userId !== null && one.userId === other.userId)
+  );
 }
 
 function contradicts(record: IdentityRecord, explicit: ExplicitIdentifiers): boolean {
@@ -43,72 +62,47 @@ function lacks(identity: Identity, explicit: ExplicitIdentifiers): boolean {
   );
 }
 
-/** True when no store knows two records, no identifier has two values, and every record shares one with the records before it. */
-function isOnePerson(records: readonly IdentityRecord[]): boolean {
-  if (distinct(records.map((record) => record.store)).length < records.length) return false;
-  const personIds = distinct(records.map((record) => record.personId).filter((id) => id !== null));
-  const userIds = distinct(records.map((record) => record.userId).filter((id) => id !== null));
-  if (personIds.length > 1 || userIds.length > 1) return false;
-  if (records.length === 1) return true;
-  // With at most one value per identifier, holding any identifier that another record holds too is being linked.
-  return records.every((record) =>
-    records.some(
-      (other) =>
-        other !== record && (bothHold(record, other, 'personId') || bothHold(record, other, 'userId')),
-    ),
+/** True when no store knows two of them and no identifier has two values. */
+function isOnePerson(linked: readonly IdentityRecord[]): boolean {
+  const isUnique = (values: readonly (string | number | null)[]): boolean =>
+    distinct(values.filter((value) => value !== null)).length <= 1;
+  return (
+    distinct(linked.map(({ store }) => store)).length === linked.length &&
+    isUnique(linked.map(({ personId }) => personId)) &&
+    isUnique(linked.map(({ userId }) => userId))
   );
 }
 
-function bothHold(one: IdentityRecord, other: IdentityRecord, identifier: 'personId' | 'userId'): boolean {
-  return one[identifier] !== null && other[identifier] !== null;
-}
-
-function unite(records: readonly IdentityRecord[]): Identity | null {
+function unite(records: readonly IdentityRecord[]): Identity {
   const personId = first(records.map((record) => record.personId));
   const userId = first(records.map((record) => record.userId));
-  const providerId = first(records.map((record) => record.providerId));
-  const name = first(records.map((record) => record.name));
-  const named = nameIdentity({ personId, userId, providerId, name });
-  if (named === null) return null;
   return {
-    ...named,
+    ...nameIdentity(records, personId, userId),
+    userNameKeys: distinct(records.map((record) => record.userNameKey)),
     personId,
     userId,
-    providerId,
-    name,
+    providerId: first(records.map((record) => record.providerId)),
+    name: first(records.map((record) => record.name)),
     personas: combinePersonas(...records.map((record) => record.personas)),
-    roles: distinct(records.flatMap((record) => record.roles)).sort(),
-    facilities: distinct(records.flatMap((record) => record.facilities)).sort((a, b) => a - b),
-    groups: distinct(records.flatMap((record) => record.groups)).sort(),
+    ...uniteAuthority(records),
   };
 }
 
 /** A person is named before a user, a user before a technician: the order of the stores. */
 function nameIdentity(
-  known: Pick<Identity, 'personId' | 'userId' | 'providerId' | 'name'>,
-): { identityType: IdentityType; subject: string } | null {
-  if (known.personId !== null) {
-    const subject = formatSubject({ kind: 'person', personId: known.personId });
-    return { identityType: 'svc-personid', subject };
-  }
-  if (known.userId !== null) {
-    return {
-      identityType: 'internal-legacy',
-      subject: formatSubject({ kind: 'user', userId: known.userId }),
-    };
-  }
-  if (known.providerId === null || known.name === null) return null;
-  return technicianName(known.providerId, known.name);
-}
-
-/** What a token calls a technician who has no person or user account. */
-export function technicianName(
-  providerId: number,
-  name: string,
-): { identityType: IdentityType; subject: string } {
+  records: readonly IdentityRecord[],
+  personId: number | null,
+  userId: number | null,
+): Pick<Identity, 'identityType' | 'subject'> {
+  if (personId !== null)
+    return { identityType: 'svc-personid', subject: formatSubject({ kind: 'person', personId }) };
+  if (userId !== null)
+    return { identityType: 'internal-legacy', subject: formatSubject({ kind: 'user', userId }) };
+  // Every store but the technicians' gives one of the two identifiers.
+  const { providerId, accountId: technicianId } = records[0]!;
   return {
     identityType: 'service-provider',
-    subject: formatSubject({ kind: 'technician', providerId, name }),
+    subject: formatSubject({ kind: 'technician', providerId: providerId!, technicianId }),
   };
 }
 

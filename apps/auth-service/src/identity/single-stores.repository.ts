@@ -1,6 +1,7 @@
 import { queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { Persona } from '@platform/personas';
+import { userNameKey } from './identity';
 import { InternalUser, Person, Technician } from './identity-stores.entity';
 import { IdentityStoreRepository } from './identity-stores.repository';
 import type { StoreStatements } from './identity-stores.repository';
@@ -8,23 +9,28 @@ import type { StoreStatements } from './identity-stores.repository';
 const PERSON_RECORD = `
   json_build_object(
     'store', 'person-directory',
+    'accountId', p.person_id,
+    'userNameKey', p.user_name_key,
     'personId', p.person_id,
     'userId', p.user_id,
     'providerId', null,
     'name', p.display_name,
     'personas', p.personas,
-    'roles', coalesce((SELECT json_agg(r.role) FROM person_directory.person_role r WHERE r.person_id = p.person_id), '[]'),
-    'facilities', coalesce((SELECT json_agg(f.facility_id) FROM person_directory.person_facility f WHERE f.person_id = p.person_id), '[]'),
+    'roles', coalesce((SELECT json_agg(json_build_array(r.role, r.persona)) FROM person_directory.person_role r WHERE r.person_id = p.person_id), '[]'),
+    'facilities', coalesce((SELECT json_agg(json_build_array(f.facility_id, f.persona)) FROM person_directory.person_facility f WHERE f.person_id = p.person_id), '[]'),
     'groups', '[]'::json,
     'disabled', p.disabled)`;
 
 const PERSON_STATEMENTS: StoreStatements = {
   record: PERSON_RECORD,
   from: 'person_directory.person p',
+  account: 'p.person_id',
+  names: 'person',
   by: {
     'user-name': 'p.user_name_key',
     person: 'p.person_id',
     user: 'p.user_id',
+    technician: null,
     // Windows accounts are internal users; a person is found by the link from there.
     'windows-account': null,
   },
@@ -48,10 +54,12 @@ const USER_GROUPS = `
     UNION
     SELECT g.group_name FROM internal_legacy.group_member_group g
     JOIN membership ON g.member_group_name = membership.group_name
-  ) SELECT json_agg(group_name) FROM membership`;
+  ) SELECT json_agg(json_build_array(group_name, null)) FROM membership`;
 const INTERNAL_USER_RECORD = `
   json_build_object(
     'store', 'internal-legacy',
+    'accountId', u.user_id,
+    'userNameKey', u.user_name_key,
     'personId', u.person_id,
     'userId', u.user_id,
     'providerId', null,
@@ -65,10 +73,13 @@ const INTERNAL_USER_RECORD = `
 const INTERNAL_USER_STATEMENTS: StoreStatements = {
   record: INTERNAL_USER_RECORD,
   from: 'internal_legacy.internal_user u',
+  account: 'u.user_id',
+  names: 'user',
   by: {
     'user-name': 'u.user_name_key',
     person: 'u.person_id',
     user: 'u.user_id',
+    technician: null,
     'windows-account': 'u.windows_account_key',
   },
   findPassword: `
@@ -88,29 +99,42 @@ export class InternalLegacyRepository extends IdentityStoreRepository {
 const TECHNICIAN_RECORD = `
   json_build_object(
     'store', 'service-providers',
+    'accountId', t.technician_id,
+    'userNameKey', t.user_name_key,
     'personId', t.person_id,
     'userId', null,
     'providerId', t.provider_id,
     'name', t.display_name,
     'personas', ${String(Persona.ServiceProvider)},
     'roles', '[]'::json,
-    'facilities', coalesce((SELECT json_agg(f.facility_id) FROM service_providers.technician_facility f WHERE f.technician_id = t.technician_id), '[]'),
+    'facilities', coalesce((SELECT json_agg(json_build_array(f.facility_id, null)) FROM service_providers.technician_facility f WHERE f.technician_id = t.technician_id), '[]'),
     'groups', '[]'::json,
-    'disabled', t.disabled OR p.disabled)`;
+    'disabled', t.disabled OR (SELECT p.disabled FROM service_providers.provider p WHERE p.provider_id = t.provider_id))`;
 
-const FIND_PROVIDER: PreparedStatement = {
-  name: 'find-provider',
-  text: `SELECT 1 FROM service_providers.provider WHERE provider_id = $1 AND NOT disabled`,
+// By hand: two look-ups in one round trip of the trust flows. Two of a name are enough to know that it is ambiguous.
+const FIND_ACCOUNTS: PreparedStatement = {
+  name: 'find-technicians',
+  text: `
+  SELECT
+    (SELECT json_agg(t.technician_id) FROM service_providers.technician t
+     WHERE t.user_name_key = $3 AND t.provider_id = p.provider_id) AS "byUserName",
+    (SELECT json_agg(named.technician_id) FROM (
+       SELECT t.technician_id FROM service_providers.technician t
+       WHERE t.provider_id = p.provider_id AND t.display_name = $2 LIMIT 2) AS named) AS "byName"
+  FROM service_providers.provider p WHERE p.provider_id = $1 AND NOT p.disabled`,
 };
 
 const TECHNICIAN_STATEMENTS: StoreStatements = {
   record: TECHNICIAN_RECORD,
-  from: 'service_providers.technician t JOIN service_providers.provider p USING (provider_id)',
+  from: 'service_providers.technician t',
+  account: 't.technician_id',
+  names: null,
   by: {
     'user-name': 't.user_name_key',
     person: 't.person_id',
     // This store does not know internal users.
     user: null,
+    technician: 't.technician_id',
     'windows-account': null,
   },
   findPassword: `
@@ -125,9 +149,21 @@ export class ServiceProvidersRepository extends IdentityStoreRepository {
   readonly statements = TECHNICIAN_STATEMENTS;
   readonly accounts = { entity: Technician, id: 'technicianId' };
 
-  /** True for a provider that exists and is not disabled. */
-  async hasProvider(providerId: number): Promise<boolean> {
-    const rows = await queryPrepared(this.dataSource, FIND_PROVIDER, [providerId]);
-    return rows.length > 0;
+  /** The accounts of a provider's technician with this user name, and with this name: at most two, null for none.
+   *  @returns null when there is no such provider, or it is disabled */
+  async findAccounts(
+    providerId: number,
+    name: string,
+    userName: string | null,
+  ): Promise<TechnicianAccounts | null> {
+    const parameters = [providerId, name, userName === null ? null : userNameKey(userName)];
+    const [found] = await queryPrepared<TechnicianAccounts>(this.dataSource, FIND_ACCOUNTS, parameters);
+    return found ?? null;
   }
+}
+
+/** Identifiers of technicians' accounts. */
+interface TechnicianAccounts {
+  byUserName: number[] | null;
+  byName: number[] | null;
 }

@@ -24,6 +24,10 @@ import {
   CreateServiceProviders1764000000300,
 } from './1764000000100-create-identity-stores';
 import { Sessions1796100000000 } from './1796100000000-sessions';
+import {
+  AddPersonaOfAuthority1796200000000,
+  IndexTechnicianNames1796200000100,
+} from './1796200000000-persona-of-authority';
 
 /** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
 export interface ServiceSchema {
@@ -104,7 +108,7 @@ function storeSchema(
 export const STORE_SCHEMAS = {
   PERSON_DIRECTORY: storeSchema('person_directory', 'person', {
     entities: PERSON_DIRECTORY_ENTITIES,
-    migrations: [CreatePersonDirectory1764000000100],
+    migrations: [CreatePersonDirectory1764000000100, AddPersonaOfAuthority1796200000000],
   }),
   INTERNAL_LEGACY: storeSchema('internal_legacy', 'internal_user', {
     entities: INTERNAL_LEGACY_ENTITIES,
@@ -112,7 +116,7 @@ export const STORE_SCHEMAS = {
   }),
   SERVICE_PROVIDERS: storeSchema('service_providers', 'technician', {
     entities: SERVICE_PROVIDERS_ENTITIES,
-    migrations: [CreateServiceProviders1764000000300],
+    migrations: [CreateServiceProviders1764000000300, IndexTechnicianNames1796200000100],
   }),
 } as const satisfies Record<string, ServiceSchema>;
 

@@ -1,29 +1,27 @@
 import { accessTokenClaims } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
-import type { Identity } from '../identity/identity';
+import type { Authority } from '../identity/authority';
 import { accessTokenClaimsOf, fitClaims } from './token-claims';
-import type { WrittenClaims } from './token-claims';
+import type { AccessGrant, WrittenClaims } from './token-claims';
 
-function identity(overrides: Partial<Identity> = {}): Identity {
-  return {
-    identityType: 'svc-personid',
-    subject: 'personid:1001',
-    personId: 1001,
-    userId: null,
-    providerId: null,
-    name: 'Carl Customer',
-    personas: Persona.Customer,
-    roles: ['CustomerGlobalAdministrator'],
-    facilities: [501, 502],
-    groups: ['Dispatch'],
-    ...overrides,
-  };
-}
+const CARL: AccessGrant['identity'] = {
+  identityType: 'svc-personid',
+  subject: 'personid:1001',
+  personId: 1001,
+  userId: null,
+  name: 'Carl Customer',
+};
 
-function claimsFor(who: Identity): WrittenClaims {
-  const grant = {
-    identity: who,
+function claimsFor(authority: Partial<Authority> = {}): WrittenClaims {
+  const grant: AccessGrant = {
+    identity: CARL,
     personas: Persona.Customer,
+    authority: {
+      roles: ['CustomerGlobalAdministrator'],
+      facilities: [501, 502],
+      groups: ['Dispatch'],
+      ...authority,
+    },
     clientId: 'billing-api',
     authTime: new Date('2026-01-01T00:00:00.900Z'),
     issuedAt: new Date('2026-01-02T00:00:00Z'),
@@ -37,7 +35,7 @@ const read = (json: string): WrittenClaims => JSON.parse(json) as WrittenClaims;
 
 describe('claims of an access token', () => {
   it('say who, what, for whom and how long', () => {
-    expect(claimsFor(identity())).toEqual({
+    expect(claimsFor()).toEqual({
       iss: 'https://auth.example',
       aud: 'platform',
       sub: 'personid:1001',
@@ -59,31 +57,31 @@ describe('claims of an access token', () => {
   });
 
   it('are what receivers accept', () => {
-    expect(accessTokenClaims.safeParse(claimsFor(identity())).success).toBe(true);
+    expect(accessTokenClaims.safeParse(claimsFor()).success).toBe(true);
   });
 
   const many = <T>(count: number, make: (n: number) => T): T[] =>
     Array.from({ length: count }, (_, n) => make(n));
 
   it('stay whole while they fit', () => {
-    expect(fitClaims(claimsFor(identity()), 100)).toBe(JSON.stringify(claimsFor(identity())));
+    expect(fitClaims(claimsFor(), 100)).toBe(JSON.stringify(claimsFor()));
   });
 
   it('lose the groups first and say so', () => {
     const groups = many(500, (n) => `Group number ${String(n)}`);
-    const fitted = read(fitClaims(claimsFor(identity({ groups })), 100));
+    const fitted = read(fitClaims(claimsFor({ groups }), 100));
     expect(fitted).toMatchObject({ groups: [], facilities: [501, 502], overflow: ['groups'] });
   });
 
   it('lose the facilities as well when that is not enough', () => {
     const facilities = many(3_000, (n) => 100_000 + n);
-    const json = fitClaims(claimsFor(identity({ facilities })), 100);
+    const json = fitClaims(claimsFor({ facilities }), 100);
     expect(read(json)).toMatchObject({ groups: [], facilities: [], overflow: ['groups', 'facilities'] });
     expect(Buffer.from(json).toString('base64url').length).toBeLessThan(6_144 - 100);
   });
 
   it('are cut exactly at the limit', () => {
-    const claims = claimsFor(identity());
+    const claims = claimsFor();
     const length = 100 + 2 + Buffer.from(JSON.stringify(claims)).toString('base64url').length;
     expect(read(fitClaims(claims, 100, length)).overflow).toBeUndefined();
     expect(read(fitClaims(claims, 100, length - 1)).overflow).toContain('groups');

@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Personas } from '@platform/personas';
 import { SECOND_MS } from '@platform/time';
 import { z } from 'zod';
+import type { Authority } from '../identity/authority';
 import type { Identity } from '../identity/identity';
 import type { SigningKey } from '../keys/compact-jws';
 import { signCompact } from '../keys/compact-jws';
@@ -11,10 +12,11 @@ const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
 /** A token that grows past this many characters loses claims, so that it fits the headers of every server and proxy. */
 const ACCESS_TOKEN_MAX_CHARACTERS = 6 * 1_024;
 
-/** Everything an access token says, decided. `personas` are those granted, which may be fewer than the identity holds. */
+/** Everything an access token says, decided. `personas` and `authority` are those granted, which may be less than the identity holds. */
 export interface AccessGrant {
-  identity: Identity;
+  identity: Pick<Identity, 'identityType' | 'subject' | 'personId' | 'userId' | 'name'>;
   personas: Personas;
+  authority: Authority;
   clientId: string | null;
   authTime: Date;
   issuedAt: Date;
@@ -23,7 +25,7 @@ export interface AccessGrant {
 }
 
 /** The claims of an access token as they are written. Claims without a value are left out. */
-export interface WrittenClaims {
+export interface WrittenClaims extends Authority {
   iss: string;
   aud: string;
   sub: string;
@@ -39,9 +41,6 @@ export interface WrittenClaims {
   userId?: number;
   name?: string;
   personas: Personas;
-  roles: string[];
-  facilities: number[];
-  groups: string[];
   /** Names of the claims that were emptied because the token would have been too long. */
   overflow?: ('groups' | 'facilities')[];
 }
@@ -66,9 +65,7 @@ export function accessTokenClaimsOf(grant: AccessGrant, issuer: string, audience
     ...(identity.userId === null ? {} : { userId: identity.userId }),
     ...(identity.name === null ? {} : { name: identity.name }),
     personas: grant.personas,
-    roles: identity.roles,
-    facilities: identity.facilities,
-    groups: identity.groups,
+    ...grant.authority,
   };
 }
 

@@ -6,6 +6,9 @@ import { Metrics } from '@platform/service-defaults';
 import type { Application } from '../applications/application';
 import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
 import type { TokenAuditRow } from '../audit/token-audit.repository';
+import { authorityOf } from '../identity/authority';
+import type { Authority } from '../identity/authority';
+import { parseSubject } from '../identity/identity';
 import type { Identity, Resolution } from '../identity/identity';
 import type { SigningKey } from '../keys/compact-jws';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
@@ -46,6 +49,7 @@ interface Grant {
   application: Application | null;
   identity: Identity;
   personas: Personas;
+  authority: Authority;
   authTime: Date | null;
   /** The `jti` of the access token. */
   tokenId: string;
@@ -53,6 +57,14 @@ interface Grant {
   sessionId: string;
   /** What the access token will be signed with. */
   key: SigningKey;
+}
+
+/** What a token that is exchanged adds to a sign-in. */
+interface PresentedFor {
+  session?: string | null;
+  hmacSigning?: boolean;
+  /** Of whose authority nothing is exceeded. */
+  limit?: Omit<Caller, 'authTime'>;
 }
 
 /** Counts the responses of the token endpoints: those with tokens here, rejections where they are sent. */
@@ -92,10 +104,10 @@ export class TokenIssuer {
    *  @throws {TokenRejected} AuthenticationFailed or InvalidGrant
    *  @throws {TokenRateExceeded} when the application has had as many tokens as it may */
   async issue(signIn: SignIn): Promise<TokenResponse> {
-    return this.begin(await this.grant(signIn, null), null);
+    return this.begin(await this.grant(signIn), null);
   }
 
-  /** Tokens for a token: never for more personas than it grants, and the sign-in stays as old as it is.
+  /** Tokens for a token: never for more personas than it grants, nor for more authority than an access token has, and the sign-in stays as old as it is.
    *  @throws {TokenRejected} as `issue`, or TokenRevoked; for refresh tokens as `RefreshSessionsService.renew`
    *  @throws {TokenRateExceeded} */
   async renew({ application, resolution, ...renewal }: Renewal): Promise<TokenResponse> {
@@ -104,16 +116,19 @@ export class TokenIssuer {
       const { authTime, personaLimit } = session;
       const personas: PersonaRequest = { kind: 'within', personas: personaLimit };
       const signIn: SignIn = { flow: 'refresh', application, resolution, personas, authTime };
-      return this.rotate(await this.grant(signIn, session.familyId, hmacSigning), session);
+      return this.rotate(await this.grant(signIn, { session: session.familyId, hmacSigning }), session);
     }
     const { authTime, ...caller } = renewal.accessTokenOf;
     const personas: PersonaRequest = { kind: 'within', personas: caller.personas };
     const signIn: SignIn = { flow: 'bearer', application, resolution, personas, authTime };
-    const grant = await this.grant(signIn, caller.sessionId);
+    const grant = await this.grant(signIn, { session: caller.sessionId, limit: caller });
     return this.begin(grant, caller);
   }
 
-  private async grant(signIn: SignIn, session: string | null, hmacSigning?: boolean): Promise<Grant> {
+  private async grant(
+    signIn: SignIn,
+    { session = null, hmacSigning, limit }: PresentedFor = {},
+  ): Promise<Grant> {
     const { flow, application, resolution, authTime = null } = signIn;
     const subject = resolution.outcome === 'resolved' ? resolution.identity.subject : null;
     const applicationKey = application?.applicationKey ?? null;
@@ -123,10 +138,11 @@ export class TokenIssuer {
     if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
     const { identity } = resolution;
     const personas = grantPersonas(identity, signIn.personas, application);
+    const authority = authorityOf(identity, personas, limit);
     // Before anything is written: without a key nothing may be used up.
     const key = this.signer.accessTokenKey(hmacSigning);
     const [tokenId, sessionId] = [randomUUID(), session ?? randomUUID()];
-    return { flow, application, identity, personas, authTime, tokenId, sessionId, key };
+    return { flow, application, identity, personas, authority, authTime, tokenId, sessionId, key };
   }
 
   /** @param presented the access token that is exchanged */
@@ -168,6 +184,8 @@ export class TokenIssuer {
 function newFamily(grant: Grant, maxAgeSeconds: number): NewRefreshFamily | null {
   const { flow, application, identity, personas, authTime } = grant;
   if (application?.allowRefresh !== true) return null;
+  // No store can find them again.
+  if (parseSubject(identity.subject)?.kind === 'technician-name') return null;
   return {
     familyId: grant.sessionId,
     tokenId: randomUUID(),

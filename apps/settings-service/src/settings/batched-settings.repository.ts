@@ -10,7 +10,7 @@ import type { SettingKey } from './setting-key';
 import type { JsonText } from './setting-value';
 import type { CurrentSetting } from './setting.entity';
 import { RECORDED_WRITE_COLUMNS } from './settings.repository';
-import { auditColumns } from './write-request';
+import { auditColumns, columnsOf } from './write-request';
 import type { AuditTrail } from './write-request';
 
 /** A value for a setting. */
@@ -131,7 +131,7 @@ export class BatchedSettingsRepository {
     const recorded = await queryPrepared<RecordedWrite>(
       this.dataSource,
       WRITE_FREE_SETTINGS,
-      columnsOf(writes),
+      writeColumns(writes),
     );
     return writes.map(
       (write) =>
@@ -148,7 +148,7 @@ export class BatchedSettingsRepository {
     writes: readonly SettingWrite[],
     database: DataSource | EntityManager = this.dataSource,
   ): Promise<RecordedWrite[]> {
-    const recorded = await queryPrepared<RecordedWrite>(database, WRITE_SETTINGS, columnsOf(writes));
+    const recorded = await queryPrepared<RecordedWrite>(database, WRITE_SETTINGS, writeColumns(writes));
     return writes.map(({ key }) => {
       const write = recorded.find((each) => isWriteOf(each, key));
       if (write === undefined) throw new Error('an upsert with RETURNING gave no row');
@@ -157,11 +157,10 @@ export class BatchedSettingsRepository {
   }
 }
 
-/** A list for each column. */
-function columnsOf(writes: readonly SettingWrite[]): unknown[][] {
+function writeColumns(writes: readonly SettingWrite[]): unknown[][] {
   const rows = writes.map(({ key: { subsystem, setting }, value, trail }) => [
     ...[subsystem.key, setting.key, subsystem.name, setting.name, value],
     ...auditColumns(trail),
   ]);
-  return rows[0]!.map((_value, column) => rows.map((row) => row[column]));
+  return columnsOf(rows);
 }

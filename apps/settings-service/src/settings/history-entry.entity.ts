@@ -7,6 +7,12 @@ import type { JsonText } from './setting-value';
 @Entity('setting_history')
 @Check('setting_history_operation', "operation IN ('write', 'delete')")
 @Index('setting_history_by_setting', ['subsystemKey', 'settingKey', 'historyId'])
+@Index('setting_history_by_time', ['occurredAt', 'historyId'])
+@Index('setting_history_by_subsystem', ['subsystemKey', 'occurredAt', 'historyId'])
+@Index('setting_history_by_person', ['personId', 'occurredAt', 'historyId'], {
+  where: 'person_id IS NOT NULL',
+})
+@Index('setting_history_by_user', ['userId', 'occurredAt', 'historyId'], { where: 'user_id IS NOT NULL' })
 @Index('setting_history_idempotency', ['idempotencyDigest'], {
   unique: true,
   where: 'idempotency_digest IS NOT NULL',
@@ -87,6 +93,12 @@ export type ListedEntry = Pick<
   | 'requestId'
 >;
 
-export function isWriteOf(write: RecordedWrite, { subsystem, setting }: SettingKey): boolean {
+/** What a page of the history of all settings shows. */
+export type ListedChange = ListedEntry & Pick<HistoryEntry, 'subsystemName' | 'settingName'>;
+
+export function isWriteOf(
+  write: Pick<RecordedWrite, 'subsystemKey' | 'settingKey'>,
+  { subsystem, setting }: SettingKey,
+): boolean {
   return write.settingKey === setting.key && write.subsystemKey === subsystem.key;
 }

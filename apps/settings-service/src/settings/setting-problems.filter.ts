@@ -3,6 +3,7 @@ import { ProblemResponse } from '@platform/open-api';
 import { ProblemDetailsFilter } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 import { JsonSyntaxError } from './json-scanner';
+import type { SettingKey } from './setting-key';
 import { InvalidSettingValueError } from './setting-value';
 
 /** Every reason for which the state of a setting refuses a request, with the response. The types let a client tell a setting that is not there from a wrong address. */
@@ -49,15 +50,33 @@ const SETTING_PROBLEMS = {
 
 type SettingErrorReason = keyof typeof SETTING_PROBLEMS;
 
+/** One of many writes, by its place in the request. */
+interface WritePart {
+  readonly index: number;
+  readonly key: SettingKey;
+}
+
 /** The state of the setting, or of an earlier request, does not allow what was asked. */
 export class SettingError extends Error {
   override readonly name = 'SettingError';
 
+  /** Which of many writes it is about. */
+  readonly part: WritePart | undefined;
+
   constructor(
     readonly reason: SettingErrorReason,
-    options?: ErrorOptions,
+    { part, ...options }: ErrorOptions & { part?: WritePart } = {},
   ) {
     super(reason, options);
+    this.part = part;
+  }
+
+  get problem(): Problem {
+    const problem = SETTING_PROBLEMS[this.reason];
+    if (this.part === undefined) return problem;
+    const { index, key } = this.part;
+    const names = `${key.subsystem.name} / ${key.setting.name}`;
+    return { ...problem, errors: { [`writes.${String(index)}`]: [`${names}: ${problem.detail}`] } };
   }
 }
 
@@ -71,7 +90,7 @@ const INVALID_VALUE = {
 @Catch()
 export class SettingProblemsFilter extends ProblemDetailsFilter {
   protected override toProblem(error: unknown): Problem | null {
-    if (error instanceof SettingError) return SETTING_PROBLEMS[error.reason];
+    if (error instanceof SettingError) return error.problem;
     if (error instanceof InvalidSettingValueError || error instanceof JsonSyntaxError)
       return { ...INVALID_VALUE, errors: { settingValue: [error.message] } };
     return super.toProblem(error);
@@ -90,7 +109,7 @@ export function SettingProblemResponse(description: string, reason: SettingError
 export const WriteRefusals = (): MethodDecorator =>
   applyDecorators(
     SettingProblemResponse(
-      '`If-Match` or `If-None-Match` does not hold: nothing was written.',
+      'A condition does not hold: nothing was written. Of many writes, `errors` names the first whose does not.',
       'precondition-failed',
     ),
     SettingProblemResponse('The `Idempotency-Key` belongs to another request.', 'idempotency-key-reused'),

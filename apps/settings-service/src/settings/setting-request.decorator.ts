@@ -1,27 +1,30 @@
 import { applyDecorators, createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { ApiHeader, ApiHeaders, ApiParam, ProblemResponse } from '@platform/open-api';
-import { problems } from '@platform/service-defaults';
-import { MAX_NAME_CODE_POINTS, parseSettingName } from '@platform/setting-names';
+import { ApiHeader, ApiHeaders, ApiParam, ApiQuery, ApiResponse, ProblemResponse } from '@platform/open-api';
+import { ProblemException, problems } from '@platform/service-defaults';
+import { MAX_NAME_CODE_POINTS, SETTING_NAME_RULE, parseSettingName } from '@platform/setting-names';
 import type { SettingName } from '@platform/setting-names';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parseEntityTags } from './entity-tag';
 import type { EntityTags, Preconditions } from './entity-tag';
+import { instant } from './instant';
+import { JsonSyntaxError } from './json-scanner';
 import type { SettingKey } from './setting-key';
-import { settingValueOf } from './setting-value';
+import { InvalidSettingValueError, parseKeepingValues, settingValueOf } from './setting-value';
 import type { JsonText } from './setting-value';
+import { READ_HEADERS } from './setting.dto';
 import type { WriteHeaders } from './write-request';
 
 /** Which setting a read wants, and under which conditions. One parameter: Nest runs its pipes once for each. */
 export interface SettingRead {
   readonly key: SettingKey;
   readonly conditions: Preconditions;
+  /** The instant as of which; undefined for now. */
+  readonly at: Date | undefined;
 }
 
 const BAD_NAME = 'A name in the path is not valid.';
-const NAME_RULE = `must have 1 to ${String(MAX_NAME_CODE_POINTS)} characters, something visible and no control character, and not be "." or ".."`;
-
 // Any visible ASCII, so that the quotes of draft-ietf-httpapi-idempotency-key-header and bare UUIDs both pass.
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
@@ -41,10 +44,22 @@ export const ValueText = createParamDecorator((_data: unknown, context: Executio
   return settingValueOf(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
 });
 
+/** The parsed body, each `settingValue` in its `writes` as its exact text. @throws {ProblemException} 400 if it cannot be parsed */
+export const JsonBody = createParamDecorator((_data: unknown, context: ExecutionContext): unknown => {
+  const { body } = requestOf(context);
+  try {
+    return parseKeepingValues(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+  } catch (cause) {
+    if (!(cause instanceof JsonSyntaxError || cause instanceof InvalidSettingValueError)) throw cause;
+    const errors = { request: [cause.message] };
+    throw new ProblemException({ status: 400, detail: 'The request is not valid.', errors, cause });
+  }
+});
+
 /** What a read asks for. @throws {ProblemException} 400 if a name or a condition is malformed */
 export const Reading = createParamDecorator((_data: unknown, context: ExecutionContext): SettingRead => {
   const request = requestOf(context);
-  return { key: keyOf(request), conditions: conditionsOf(request) };
+  return { key: keyOf(request), conditions: conditionsOf(request), at: instantOf(request) };
 });
 
 /** The conditions and identifiers of a write. @throws {ProblemException} 400 if a header is malformed */
@@ -63,6 +78,16 @@ export const HeadersOfWrite = createParamDecorator(
   },
 );
 
+function instantOf({ query }: FastifyRequest): Date | undefined {
+  const { at } = query as Record<string, unknown>;
+  if (at === undefined) return undefined;
+  const parsed = instant.safeParse(at);
+  if (parsed.success) return parsed.data;
+  throw problems.badRequest('The request is not valid.', {
+    at: parsed.error.issues.map(({ message }) => message),
+  });
+}
+
 function requestOf(context: ExecutionContext): FastifyRequest {
   return context.switchToHttp().getRequest<FastifyRequest>();
 }
@@ -74,11 +99,11 @@ function keyOf(request: FastifyRequest): SettingKey {
 function nameOf(request: FastifyRequest, parameter: string): SettingName {
   const name = parseSettingName((request.params as Record<string, string | undefined>)[parameter] ?? '');
   if (name !== null) return name;
-  throw problems.badRequest(BAD_NAME, { [parameter]: [NAME_RULE] });
+  throw problems.badRequest(BAD_NAME, { [parameter]: [SETTING_NAME_RULE] });
 }
 
-/** A malformed condition is refused: ignoring it could lose a write. */
-function conditionsOf({ headers }: FastifyRequest): Preconditions {
+/** What If-Match and If-None-Match say. A malformed condition is refused: ignoring it could lose a write. */
+export function conditionsOf({ headers }: FastifyRequest): Preconditions {
   return {
     ifMatch: entityTagsOf('If-Match', headers['if-match']),
     ifNoneMatch: entityTagsOf('If-None-Match', headers['if-none-match']),
@@ -123,13 +148,15 @@ export const SubsystemPath = (): MethodDecorator => nameInPath('subsystemName', 
 export const SettingPath = (): MethodDecorator =>
   applyDecorators(SubsystemPath(), nameInPath('settingName', 'The setting', 'invoice-day'));
 
-/** Documents the condition that a read may have. */
-export const ReadHeaders = (): MethodDecorator =>
-  ApiHeader({
-    name: 'If-None-Match',
-    description: 'ETags that the reader has: 304 if one of them is current.',
-    example: '"42"',
-  });
+const IDEMPOTENCY_KEY_HEADER = {
+  name: 'Idempotency-Key',
+  description: '1 to 255 visible ASCII characters: a repeated write gets the first answer and is done once.',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
+  example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
+};
+
+/** Documents the Idempotency-Key alone. */
+export const IdempotencyHeader = (): MethodDecorator => ApiHeader(IDEMPOTENCY_KEY_HEADER);
 
 /** Documents the headers that every write takes. */
 export const WriteConditions = (): MethodDecorator =>
@@ -143,14 +170,17 @@ export const WriteConditions = (): MethodDecorator =>
       name: 'If-None-Match',
       description: 'Go on only if the setting has none of these ETags. `*` creates only.',
     },
-    {
-      name: 'Idempotency-Key',
-      description:
-        '1 to 255 visible ASCII characters: a repeated write gets the first answer and is done once.',
-      schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
-      example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
-    },
+    IDEMPOTENCY_KEY_HEADER,
   ]);
+
+/** Documents the instant as of which a read may ask. */
+export const AtInstant = (): MethodDecorator =>
+  ApiQuery({
+    name: 'at',
+    required: false,
+    description: 'As it was at this instant: ISO 8601 with an offset.',
+    schema: { type: 'string', format: 'date-time', example: '2026-03-02T09:15:00Z' },
+  });
 
 /** Documents 400 of a route that takes names or a page. */
 export const InvalidRequestResponse = (): MethodDecorator =>
@@ -158,7 +188,20 @@ export const InvalidRequestResponse = (): MethodDecorator =>
     name: {
       summary: 'A name that no setting can have',
       detail: BAD_NAME,
-      errors: { settingName: [NAME_RULE] },
+      errors: { settingName: [SETTING_NAME_RULE] },
       instance: '/platform/v1/subsystems/billing/settings/%07',
     },
   });
+
+/** Documents what all reads have in common: the condition, 304 and 400. */
+export function ReadResponses(): MethodDecorator {
+  return applyDecorators(
+    ApiHeader({
+      name: 'If-None-Match',
+      description: 'ETags that the reader has: 304 if one of them is current.',
+      example: '"42"',
+    }),
+    ApiResponse({ status: 304, description: 'The reader has this already.', headers: READ_HEADERS }),
+    InvalidRequestResponse(),
+  );
+}

@@ -1,34 +1,14 @@
+import { hash } from 'node:crypto';
 import { ApiOkResponse } from '@platform/open-api';
 import { sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { entityTag, isNotModified } from './entity-tag';
-import type { Preconditions } from './entity-tag';
-import type { ListedEntry, RecordedWrite } from './history-entry.entity';
-import { INVOICE_DAY, PlatformSettingDto } from './setting.dto';
-import type { CurrentSetting, StoredSetting } from './setting.entity';
-
-// A cache may keep a response only to ask whether it still holds: an acknowledged write is seen by the next read.
-const REVALIDATE = 'private, no-cache';
-
-/** Headers of responses, as the API document describes them. */
-export const HEADERS = {
-  etag: {
-    ETag: {
-      description: 'The revision; a strong tag.',
-      schema: { type: 'string' },
-      required: true,
-      example: '"42"',
-    },
-  },
-  revalidate: {
-    'Cache-Control': {
-      description: 'A cache may keep this, and asks before it uses it.',
-      schema: { type: 'string' },
-      required: true,
-      example: REVALIDATE,
-    },
-  },
-} as const;
+import type { Preconditions, Revision } from './entity-tag';
+import type { ListedChange, ListedEntry, RecordedWrite } from './history-entry.entity';
+import type { SettingKey } from './setting-key';
+import { conditionsOf } from './setting-request.decorator';
+import { HEADERS, INVOICE_DAY, PlatformSettingDto, REVALIDATE } from './setting.dto';
+import type { CurrentSetting, FoundSetting, StoredSetting } from './setting.entity';
 
 /** Documents the response to every write that was done. */
 export const WrittenResponse = (): MethodDecorator =>
@@ -51,10 +31,12 @@ export function sendSetting(
   else sendJsonText(reply, print(setting));
 }
 
-/** Responds 200 with a page of a list. */
+/** Responds to a list: 304 when the reader has this very page already, else 200. Its ETag is made of its text. */
 export function sendPage(reply: FastifyReply, jsonText: string): void {
-  void reply.header('cache-control', REVALIDATE);
-  sendJsonText(reply, jsonText);
+  const digest = hash('sha256', jsonText, 'base64url');
+  void reply.header('etag', entityTag(digest)).header('cache-control', REVALIDATE);
+  if (isNotModified(conditionsOf(reply.request), digest)) void reply.code(304).send();
+  else sendJsonText(reply, jsonText);
 }
 
 /** Responds to a write with the setting as it was written, and its ETag; a deleted setting has no ETag. */
@@ -63,11 +45,50 @@ export function sendWritten(reply: FastifyReply, write: RecordedWrite): void {
   sendJsonText(reply, platformSettingJson(write));
 }
 
-/** PlatformSetting as JSON text, with the value's text spliced in as it is stored. */
+/** Responds to a read of many: those that were found, in their order, and the names of the others. */
+export function sendRead(
+  reply: FastifyReply,
+  keys: readonly SettingKey[],
+  found: readonly FoundSetting[],
+): void {
+  const settings = found.filter(isRead).map((setting) => settingWithTagJson(setting, setting.revision));
+  const namesOf = (those: (setting: FoundSetting) => boolean): string =>
+    JSON.stringify(
+      keys
+        .filter((_key, index) => those(found[index] ?? null))
+        .map(({ subsystem, setting }) => ({ subsystemName: subsystem.name, settingName: setting.name })),
+    );
+  const missing = namesOf((setting) => setting === null);
+  const unread = namesOf((setting) => setting !== null && !isRead(setting));
+  sendJsonText(reply, `{"settings":[${settings.join(',')}],"missing":${missing},"unread":${unread}}`);
+}
+
+/** Responds to many writes; a deleted setting has no ETag. */
+export function sendWrites(reply: FastifyReply, writes: readonly RecordedWrite[]): void {
+  const settings = writes.map((write) =>
+    settingWithTagJson(write, write.operation === 'write' ? write.revision : null),
+  );
+  sendJsonText(reply, `{"settings":[${settings.join(',')}]}`);
+}
+
+function isRead(setting: FoundSetting): setting is CurrentSetting {
+  return setting !== null && setting.valueText !== null;
+}
+
+function settingWithTagJson(setting: StoredSetting, revision: Revision | null): string {
+  const etag = JSON.stringify(revision === null ? null : entityTag(revision));
+  return `{${settingMembers(setting)},"etag":${etag}}`;
+}
+
+/** PlatformSetting as JSON text. */
 export function platformSettingJson(setting: StoredSetting): string {
-  const subsystemName = JSON.stringify(setting.subsystemName);
-  const settingName = JSON.stringify(setting.settingName);
-  return `{"subsystemName":${subsystemName},"settingName":${settingName},"settingValue":${setting.valueText}}`;
+  return `{${settingMembers(setting)}}`;
+}
+
+/** The value's text is spliced in as it is stored. */
+function settingMembers({ subsystemName, settingName, valueText }: StoredSetting): string {
+  const names = `"subsystemName":${JSON.stringify(subsystemName)},"settingName":${JSON.stringify(settingName)}`;
+  return `${names},"settingValue":${valueText}`;
 }
 
 /** PagedPlatformSettingsResponse as JSON text. `nextPageKey` is null on the last page. */
@@ -76,14 +97,29 @@ export function settingsPageJson(settings: readonly StoredSetting[], nextPageKey
   return `{"settings":[${items}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
 }
 
-/** A page of history as JSON text. Identifiers are numbers, spliced in as PostgreSQL printed them, like the values. */
-export function historyPageJson(entries: readonly ListedEntry[], nextPageKey: string | null): string {
-  return `{"history":[${entries.map(entryJson).join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
+/** A page of the history of all settings as JSON text. */
+export function changesPageJson(changes: readonly ListedChange[], nextPageKey: string | null): string {
+  const items = changes.map((change) => {
+    const { subsystemName, settingName } = change;
+    return entryJson(change, [
+      ['subsystemName', JSON.stringify(subsystemName)],
+      ['settingName', JSON.stringify(settingName)],
+    ]);
+  });
+  return `{"history":[${items.join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
 }
 
-function entryJson(entry: ListedEntry): string {
-  const members: readonly (readonly [string, string])[] = [
+/** A page of history as JSON text. Identifiers are numbers, spliced in as PostgreSQL printed them, like the values. */
+export function historyPageJson(entries: readonly ListedEntry[], nextPageKey: string | null): string {
+  return `{"history":[${entries.map((entry) => entryJson(entry)).join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
+}
+
+type JsonMember = readonly [name: string, text: string];
+
+function entryJson(entry: ListedEntry, names: readonly JsonMember[] = []): string {
+  const members: readonly JsonMember[] = [
     ['id', entry.historyId],
+    ...names,
     ['operation', JSON.stringify(entry.operation)],
     ['settingValue', entry.valueText],
     ['personId', entry.personId ?? 'null'],

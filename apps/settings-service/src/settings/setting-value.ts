@@ -41,10 +41,17 @@ export function settingValueOf(body: Uint8Array): JsonText {
   const value = findMember(scanner);
   scanner.expectEnd();
   if (value === null) throw new InvalidSettingValueError(`${MEMBER} is required`);
-  if (value === 'null') throw new InvalidSettingValueError(`${MEMBER} must not be null`);
-  if (Buffer.byteLength(value) > MAX_VALUE_BYTES)
-    throw new InvalidSettingValueError(`${MEMBER} must not exceed ${String(MAX_VALUE_BYTES)} bytes`);
+  const fault = faultOf(value);
+  if (fault !== null) throw new InvalidSettingValueError(`${MEMBER} ${fault}`);
   return value as JsonText;
+}
+
+/** Why this JSON text cannot be a setting's value; null if it can. */
+export function faultOf(value: string): string | null {
+  if (value === 'null') return 'must not be null';
+  return Buffer.byteLength(value) > MAX_VALUE_BYTES
+    ? `must not exceed ${String(MAX_VALUE_BYTES)} bytes`
+    : null;
 }
 
 function decode(body: Uint8Array): string {
@@ -57,23 +64,69 @@ function decode(body: Uint8Array): string {
 
 /** Reads the object at the scanner's position to its end. */
 function findMember(scanner: JsonScanner): string | null {
-  let found: string | null = null;
-  scanner.expect('{');
+  const found: string[] = [];
+  eachMember(scanner, (name) => {
+    const text = valueText(scanner);
+    if (name === MEMBER) found.push(text);
+  });
+  if (found.length > 1) throw new InvalidSettingValueError(`${MEMBER} must be given once`);
+  return found[0] ?? null;
+}
+
+/**
+ * The body of a request for many writes, `{writes: [{settingValue, …}, …]}`, parsed but for each `settingValue`, which is its exact text.
+ * @throws {InvalidSettingValueError} if it is not UTF-8 JSON, or an object has a member twice
+ * @throws {JsonSyntaxError} where the text stops being JSON or is nested too deeply
+ */
+export function parseKeepingValues(body: Uint8Array): unknown {
+  const scanner = new JsonScanner(decode(body), MAX_VALUE_DEPTH);
+  const parsed = (): unknown => JSON.parse(valueText(scanner));
+  const write = (): unknown =>
+    parseObject(scanner, (name) => (name === MEMBER ? valueText(scanner) : parsed()));
   scanner.skipWhitespace();
-  if (scanner.accept('}')) return null;
+  const request = parseObject(scanner, (name) => (name === 'writes' ? parseArray(scanner, write) : parsed()));
+  scanner.expectEnd();
+  return request;
+}
+
+function parseObject(scanner: JsonScanner, parseValue: (name: string) => unknown): unknown {
+  if (scanner.text[scanner.position] !== '{') return JSON.parse(valueText(scanner));
+  const members = new Map<string, unknown>();
+  eachMember(scanner, (name) => {
+    if (members.has(name)) throw new InvalidSettingValueError('no member may be given twice');
+    members.set(name, parseValue(name));
+  });
+  return Object.fromEntries(members);
+}
+
+function parseArray(scanner: JsonScanner, parseElement: () => unknown): unknown {
+  if (scanner.text[scanner.position] !== '[') return JSON.parse(valueText(scanner));
+  const elements: unknown[] = [];
+  eachPart(scanner, '[', ']', () => elements.push(parseElement()));
+  return elements;
+}
+
+/** Calls `readValue` at the value of each member of the object at the scanner's position; it steps over the value. */
+function eachMember(scanner: JsonScanner, readValue: (name: string) => void): void {
+  eachPart(scanner, '{', '}', () => readValue(readMemberName(scanner)));
+}
+
+function eachPart(scanner: JsonScanner, opener: string, closer: string, read: () => void): void {
+  scanner.expect(opener);
+  scanner.skipWhitespace();
+  if (scanner.accept(closer)) return;
   do {
     scanner.skipWhitespace();
-    const name = readMemberName(scanner);
-    const start = scanner.position;
-    scanner.skipValue();
-    if (name === MEMBER) {
-      if (found !== null) throw new InvalidSettingValueError(`${MEMBER} must be given once`);
-      found = scanner.text.slice(start, scanner.position);
-    }
+    read();
     scanner.skipWhitespace();
   } while (scanner.accept(','));
-  scanner.expect('}');
-  return found;
+  scanner.expect(closer);
+}
+
+function valueText(scanner: JsonScanner): string {
+  const start = scanner.position;
+  scanner.skipValue();
+  return scanner.text.slice(start, scanner.position);
 }
 
 /** Reads `"name" :` up to the value, and resolves the name's escapes: `"\u0073ettingValue"` names the same member. */

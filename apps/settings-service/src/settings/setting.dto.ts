@@ -23,11 +23,11 @@ const settingName = z
   .meta({ description: 'As the first write spelt it.', examples: ['invoice-day'] });
 const nextPageKey = z.string().nullable().meta({ description: NEXT_PAGE_KEY_DESCRIPTION });
 
-const settingValue = z
+export const settingValue = z
   .union([z.string(), z.number(), z.boolean(), z.array(z.unknown()), z.record(z.string(), z.unknown())])
   .meta({ id: 'SettingValue', description: 'Any JSON value but null, exactly as it was written.' });
 
-const platformSetting = z
+export const platformSetting = z
   .object({ subsystemName, settingName, settingValue })
   .meta({ id: 'PlatformSetting', description: 'One setting.' });
 
@@ -40,7 +40,7 @@ export class SettingsPageDto extends createZodDto(
   }),
 ) {}
 
-const historyEntry = z
+export const historyEntry = z
   .object({
     id: z.int().meta({ description: 'Rises with time over all settings; may pass 2^53.' }),
     operation: z.enum(['write', 'delete']),
@@ -91,3 +91,29 @@ export const ENTRY = {
   occurredAt: '2026-03-02T09:15:00.123456Z',
   requestId: '4bf92f3577b34da6a3ce929d0e0e4736',
 };
+
+// A cache may keep a response only to ask whether it still holds: an acknowledged write is seen by the next read.
+export const REVALIDATE = 'private, no-cache';
+
+/** Headers of responses, as the API document describes them. */
+export const HEADERS = {
+  etag: {
+    ETag: {
+      description: 'A strong tag: of a setting its revision, of a list its text.',
+      schema: { type: 'string' },
+      required: true,
+      example: '"42"',
+    },
+  },
+  revalidate: {
+    'Cache-Control': {
+      description: 'A cache may keep this, and asks before it uses it.',
+      schema: { type: 'string' },
+      required: true,
+      example: REVALIDATE,
+    },
+  },
+} as const;
+
+/** Headers of every read. */
+export const READ_HEADERS = { ...HEADERS.etag, ...HEADERS.revalidate };

@@ -43,6 +43,10 @@ export type StoredSetting = Pick<Setting, 'subsystemName' | 'settingName' | 'val
 /** A setting with its revision. */
 export type CurrentSetting = StoredSetting & Pick<Setting, 'revision'>;
 
+/** What a read of many finds: null for a setting that is not there, no value for one that did not fit into the response. */
+export type FoundSetting =
+  (Omit<CurrentSetting, 'valueText'> & { readonly valueText: JsonText | null }) | null;
+
 /** Where a page of settings ended. */
 export type ListPosition = Pick<Setting, 'subsystemKey' | 'settingKey'>;
 

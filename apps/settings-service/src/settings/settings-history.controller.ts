@@ -13,9 +13,10 @@ import {
   KeyOfSetting,
   SettingPath,
   WriteConditions,
+  ReadResponses,
 } from './setting-request.decorator';
-import { HEADERS, WrittenResponse, historyPageJson, sendPage, sendWritten } from './setting-response';
-import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto } from './setting.dto';
+import { WrittenResponse, historyPageJson, sendPage, sendWritten } from './setting-response';
+import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto, READ_HEADERS } from './setting.dto';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';
 import { writeRequest } from './write-request';
@@ -44,9 +45,9 @@ export class SettingsHistoryController {
     description: 'One page.',
     type: HistoryPageDto.Output,
     examples: { one: { summary: 'One write', value: { history: [ENTRY], nextPageKey: null } } },
-    headers: HEADERS.revalidate,
+    headers: READ_HEADERS,
   })
-  @InvalidRequestResponse()
+  @ReadResponses()
   async list(
     @KeyOfSetting() key: SettingKey,
     @Query() query: PageQuery,

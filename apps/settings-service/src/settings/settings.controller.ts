@@ -1,12 +1,14 @@
 import { Controller, Delete, Get, Put, Query, Res, applyDecorators } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { ApiBody, ApiOkResponse, ApiOperation, ApiResponse, ApiTags, PagedQuery } from '@platform/open-api';
+import { ApiBody, ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
 import { SignedCursor } from '@platform/service-defaults';
 import type { SettingName } from '@platform/setting-names';
 import type { FastifyReply } from 'fastify';
 import { BatchedSettingsRepository } from './batched-settings.repository';
+import { PageAtQuery } from './past.dto';
+import { PastSettingsRepository } from './past-settings.repository';
 import type { SettingKey } from './setting-key';
 import {
   InvalidValueResponse,
@@ -15,20 +17,20 @@ import {
   WriteRefusals,
 } from './setting-problems.filter';
 import {
+  AtInstant,
   HeadersOfWrite,
   InvalidRequestResponse,
   KeyOfSetting,
-  ReadHeaders,
   Reading,
   SettingPath,
   Subsystem,
   SubsystemPath,
   ValueText,
   WriteConditions,
+  ReadResponses,
 } from './setting-request.decorator';
 import type { SettingRead } from './setting-request.decorator';
 import {
-  HEADERS,
   WrittenResponse,
   platformSettingJson,
   sendPage,
@@ -45,6 +47,7 @@ import {
   PutPlatformSettingDto,
   VALUES,
   BODIES,
+  READ_HEADERS,
 } from './setting.dto';
 import type { CurrentSetting } from './setting.entity';
 import { SettingsRepository } from './settings.repository';
@@ -67,25 +70,18 @@ function SettingsPage(): MethodDecorator {
         first: { summary: 'The first of several pages', value: first },
         none: { summary: 'No settings', value: { settings: [], nextPageKey: null } },
       },
-      headers: HEADERS.revalidate,
+      headers: READ_HEADERS,
     }),
-    InvalidRequestResponse(),
+    ReadResponses(),
   );
 }
 
 const NotFound = (): MethodDecorator =>
   SettingProblemResponse('There is no such setting.', 'setting-not-found');
-const READ_HEADERS = { ...HEADERS.etag, ...HEADERS.revalidate };
 
 /** Documents what both reads of a setting have in common. */
 function ReadRoute(): MethodDecorator {
-  return applyDecorators(
-    SettingPath(),
-    ReadHeaders(),
-    ApiResponse({ status: 304, description: 'The reader has this revision already.', headers: READ_HEADERS }),
-    InvalidRequestResponse(),
-    NotFound(),
-  );
+  return applyDecorators(SettingPath(), AtInstant(), ReadResponses(), NotFound());
 }
 
 /** The settings resource. Source: settings spec, Endpoints. */
@@ -97,6 +93,7 @@ export class SettingsController {
     private readonly batch: BatchedSettingsRepository,
     private readonly settings: SettingsRepository,
     private readonly service: SettingsService,
+    private readonly past: PastSettingsRepository,
   ) {}
 
   @Get('settings')
@@ -118,16 +115,20 @@ export class SettingsController {
     description: 'A subsystem that nobody wrote to has an empty list.',
   })
   @SubsystemPath()
+  @AtInstant()
   @SettingsPage()
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async listSubsystem(
     @Subsystem() subsystem: SettingName,
-    @Query() query: PageQuery,
+    @Query() { pageKey, pageSize, at }: PageAtQuery,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const list = `settings of ${subsystem.key}`;
-    const after = query.pageKey === undefined ? null : String(this.cursors.decode(list, query.pageKey)[0]);
-    const { rows, next } = await this.settings.listSubsystem(subsystem.key, query.pageSize, after);
+    const list = `settings of ${subsystem.key}${at === undefined ? '' : `\u0000${at.toISOString()}`}`;
+    const after = pageKey === undefined ? null : String(this.cursors.decode(list, pageKey)[0]);
+    const { rows, next } =
+      at === undefined
+        ? await this.settings.listSubsystem(subsystem.key, pageSize, after)
+        : await this.past.listSubsystemAt(subsystem.key, at, pageSize, after);
     const nextPageKey = next && this.cursors.encode(list, [next.settingKey]);
     sendPage(reply, settingsPageJson(rows, nextPageKey));
   }
@@ -142,8 +143,8 @@ export class SettingsController {
     headers: READ_HEADERS,
   })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
-  async get(@Reading() { key, conditions }: SettingRead, @Res() reply: FastifyReply): Promise<void> {
-    sendSetting(reply, await this.getSetting(key), conditions, platformSettingJson);
+  async get(@Reading() read: SettingRead, @Res() reply: FastifyReply): Promise<void> {
+    sendSetting(reply, await this.getSetting(read), read.conditions, platformSettingJson);
   }
 
   @Get(`${SETTING}/value`)
@@ -160,8 +161,8 @@ export class SettingsController {
     headers: READ_HEADERS,
   })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
-  async getValue(@Reading() { key, conditions }: SettingRead, @Res() reply: FastifyReply): Promise<void> {
-    sendSetting(reply, await this.getSetting(key), conditions, (setting) => setting.valueText);
+  async getValue(@Reading() read: SettingRead, @Res() reply: FastifyReply): Promise<void> {
+    sendSetting(reply, await this.getSetting(read), read.conditions, (setting) => setting.valueText);
   }
 
   @Put(SETTING)
@@ -213,8 +214,8 @@ export class SettingsController {
     sendWritten(reply, await this.service.delete(writeRequest(key, headers, caller)));
   }
 
-  private async getSetting(key: SettingKey): Promise<CurrentSetting> {
-    const setting = await this.batch.find(key);
+  private async getSetting({ key, at }: SettingRead): Promise<CurrentSetting> {
+    const setting = await (at === undefined ? this.batch.find(key) : this.past.findAt(key, at));
     if (setting === null) throw new SettingError('setting-not-found');
     return setting;
   }

@@ -1,74 +1,80 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, In } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { Revision } from './entity-tag';
-import { HistoryEntry } from './history-entry.entity';
+import { HistoryEntry, isWriteOf } from './history-entry.entity';
 import type { ListedEntry, RecordedWrite } from './history-entry.entity';
 import type { SettingKey } from './setting-key';
-import type { ListPosition, ListedSetting } from './setting.entity';
-import { auditColumns } from './write-request';
+import {
+  LISTED_ENTRY_COLUMNS,
+  LISTED_SETTING_COLUMNS,
+  MAX_PAGE_BYTES,
+  START,
+  pageStatement,
+  readPage,
+} from './settings-page';
+import type { Page } from './settings-page';
+import type { FoundSetting, ListPosition, ListedSetting } from './setting.entity';
+import { auditColumns, columnsOf } from './write-request';
 import type { AuditTrail } from './write-request';
 
-/** One page of a list. */
-interface Page<Row> {
-  readonly rows: readonly Row[];
-  /** The row after which the next page starts; null on the last page. */
-  readonly next: Row | null;
+/** A setting to delete. */
+interface SettingDeletion {
+  readonly key: SettingKey;
+  readonly trail: AuditTrail;
 }
-
-/** Values of one page hold at most this many bytes, one row always goes through: 1,000 of the largest would be 256 MB. */
-const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
 /** The columns of a RecordedWrite, for RETURNING. */
 export const RECORDED_WRITE_COLUMNS = `subsystem_key AS "subsystemKey", setting_key AS "settingKey",
     subsystem_name AS "subsystemName", setting_name AS "settingName", value_text AS "valueText", operation, revision`;
 
-const LOCK_REVISION = `
-  SELECT revision FROM settings.setting WHERE subsystem_key = $1 AND setting_key = $2 FOR UPDATE`;
+// Each looked up by itself; `bytes_before` asks for sizes only. One statement sees one moment.
+const FIND_MANY = `
+  SELECT subsystem_name AS "subsystemName", setting_name AS "settingName", revision, position,
+         CASE WHEN bytes = bytes_so_far OR bytes_so_far <= $3 THEN value_text END AS "valueText"
+    FROM (SELECT s.*, k.position, octet_length(value_text) AS bytes,
+                 sum(octet_length(value_text)) OVER (ORDER BY position) AS bytes_so_far
+            FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C") WITH ORDINALITY AS k (subsystem_key, setting_key, position)
+            CROSS JOIN LATERAL (SELECT * FROM settings.setting
+              WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1) AS s) AS found`;
 
-const DELETE_SETTING = `
+// Locked in the order of their keys, each looked up by itself.
+const LOCK_REVISIONS = `
+  SELECT k.subsystem_key AS "subsystemKey", k.setting_key AS "settingKey", s.revision
+    FROM (SELECT * FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C") AS k (subsystem_key, setting_key)
+           ORDER BY subsystem_key, setting_key) AS k
+    CROSS JOIN LATERAL (SELECT revision FROM settings.setting
+      WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1 FOR UPDATE) AS s`;
+
+const DELETE_SETTINGS = `
   WITH deleted AS (
-    DELETE FROM settings.setting WHERE subsystem_key = $1 AND setting_key = $2
-    RETURNING subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision
+    DELETE FROM settings.setting AS s
+     USING unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C", $3::bigint[], $4::bigint[], $5::text[], $6::smallint[], $7::text[],
+       $8::bytea[]) AS r (subsystem_key, setting_key, person_id, user_id, person_name, persona, request_id, idempotency_digest)
+     WHERE s.subsystem_key = r.subsystem_key AND s.setting_key = r.setting_key
+    RETURNING s.subsystem_key, s.setting_key, subsystem_name, setting_name, value_text, revision,
+      person_id, user_id, person_name, persona, request_id, idempotency_digest
   )
   INSERT INTO settings.setting_history
-    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation,
-     person_id, user_id, person_name, persona, request_id, idempotency_digest)
-  SELECT deleted.*, 'delete', $3, $4, $5, $6, $7, $8 FROM deleted
+    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision,
+     person_id, user_id, person_name, persona, request_id, idempotency_digest, operation)
+  SELECT deleted.*, 'delete' FROM deleted
   RETURNING ${RECORDED_WRITE_COLUMNS}`;
-
-// Keyset paging: each page is one range of an index, as cheap at the end of the list as at its start. By hand: a page is limited in bytes
-// too. `bytes_before` asks for sizes only, which does not read the values themselves.
-const page = (list: { table: string; columns: string; range: string; order: string }): string => `
-  SELECT ${list.columns}, candidates
-    FROM (SELECT *,
-                 row_number() OVER list AS position,
-                 count(*) OVER () AS candidates,
-                 sum(octet_length(value_text)) OVER list - octet_length(value_text) AS bytes_before
-            FROM (SELECT * FROM ${list.table} WHERE ${list.range} ORDER BY ${list.order} LIMIT $3 + 1) AS candidate
-          WINDOW list AS (ORDER BY ${list.order})) AS measured
-   WHERE position <= $3 AND (position = 1 OR bytes_before + octet_length(value_text) <= $4)
-   ORDER BY ${list.order}`;
 
 const SETTINGS = {
   table: 'settings.setting',
-  columns: `subsystem_key AS "subsystemKey", setting_key AS "settingKey", subsystem_name AS "subsystemName",
-    setting_name AS "settingName", value_text AS "valueText"`,
+  columns: LISTED_SETTING_COLUMNS,
   order: 'subsystem_key, setting_key',
 };
-const LIST_ALL = page({ ...SETTINGS, range: '(subsystem_key, setting_key) > ($1, $2)' });
-const LIST_SUBSYSTEM = page({ ...SETTINGS, range: 'subsystem_key = $1 AND setting_key > $2' });
-const LIST_HISTORY = page({
+const LIST_ALL = pageStatement({ ...SETTINGS, range: '(subsystem_key, setting_key) > ($1, $2)' });
+const LIST_SUBSYSTEM = pageStatement({ ...SETTINGS, range: 'subsystem_key = $1 AND setting_key > $2' });
+const LIST_HISTORY = pageStatement({
   table: 'settings.setting_history',
-  columns: `history_id AS "historyId", operation, value_text AS "valueText", person_id AS "personId", user_id AS "userId",
-    person_name AS "personName", persona, occurred_at AS "occurredAt", request_id AS "requestId"`,
+  columns: LISTED_ENTRY_COLUMNS,
   range: 'subsystem_key = $1 AND setting_key = $2 AND ($5::bigint IS NULL OR history_id < $5)',
   order: 'history_id DESC',
 });
-
-// No name is empty, so this is before every setting.
-const START = '';
 
 /** Settings and their history. What is hot is in `BatchedSettingsRepository`. */
 @Injectable()
@@ -77,7 +83,11 @@ export class SettingsRepository {
 
   /** Settings of all subsystems after `after`, or from the start. */
   listAll(pageSize: number, after: ListPosition | null): Promise<Page<ListedSetting>> {
-    return this.readPage(LIST_ALL, [after?.subsystemKey ?? START, after?.settingKey ?? START, pageSize]);
+    return readPage(this.dataSource, LIST_ALL, [
+      after?.subsystemKey ?? START,
+      after?.settingKey ?? START,
+      pageSize,
+    ]);
   }
 
   /** Settings of one subsystem after `afterSettingKey`, or from the start; empty for a subsystem nobody wrote to. */
@@ -86,29 +96,31 @@ export class SettingsRepository {
     pageSize: number,
     afterSettingKey: string | null,
   ): Promise<Page<ListedSetting>> {
-    return this.readPage(LIST_SUBSYSTEM, [subsystemKey, afterSettingKey ?? START, pageSize]);
+    return readPage(this.dataSource, LIST_SUBSYSTEM, [subsystemKey, afterSettingKey ?? START, pageSize]);
   }
 
   /** Entries of one setting older than `before`, newest first; also after the setting was deleted. */
   listHistory(key: SettingKey, pageSize: number, before: string | null): Promise<Page<ListedEntry>> {
-    return this.readPage(LIST_HISTORY, [key.subsystem.key, key.setting.key, pageSize], [before]);
+    return readPage(this.dataSource, LIST_HISTORY, [key.subsystem.key, key.setting.key, pageSize], [before]);
   }
 
-  private async readPage<Row>(
-    sql: string,
-    range: readonly (string | number)[],
-    others: readonly (string | null)[] = [],
-  ): Promise<Page<Row>> {
-    const parameters = [...range, MAX_PAGE_BYTES, ...others];
-    const rows = await this.dataSource.query<(Row & { candidates: string })[]>(sql, parameters);
-    const last = rows.at(-1);
-    const hasMore = last !== undefined && Number(last.candidates) > rows.length;
-    return { rows, next: hasMore ? last : null };
+  /** These settings as they are at one moment, in their order. */
+  async findMany(keys: readonly SettingKey[]): Promise<FoundSetting[]> {
+    const rows = await this.dataSource.query<(NonNullable<FoundSetting> & { position: string })[]>(
+      FIND_MANY,
+      [keys.map(({ subsystem }) => subsystem.key), keys.map(({ setting }) => setting.key), MAX_PAGE_BYTES],
+    );
+    const found = new Map(rows.map((row) => [Number(row.position), row]));
+    return keys.map((_key, index) => found.get(index + 1) ?? null);
   }
 
-  /** The write that an earlier request with this idempotency digest made. */
-  findWriteByDigest(manager: EntityManager, idempotencyDigest: Buffer): Promise<RecordedWrite | null> {
-    return manager.findOneBy(HistoryEntry, { idempotencyDigest });
+  /** The writes that earlier requests with these idempotency digests made, in their order; null for a digest that is new. */
+  async findWritesByDigests(
+    manager: EntityManager,
+    digests: readonly Buffer[],
+  ): Promise<(RecordedWrite | null)[]> {
+    const entries = await manager.findBy(HistoryEntry, { idempotencyDigest: In([...digests]) });
+    return digests.map((digest) => entries.find((each) => each.idempotencyDigest?.equals(digest)) ?? null);
   }
 
   /** The history entry `historyId` of the setting `key`; null when it does not exist or belongs to another setting. */
@@ -121,23 +133,25 @@ export class SettingsRepository {
   }
 
   /**
-   * The setting's revision, null when there is none. The lock matters although the transaction is REPEATABLE READ: without it a setting
-   * deleted meanwhile would be created again by a write that was allowed only for the deleted revision.
+   * The settings' revisions, null where there is none. The locks matter although the transaction is REPEATABLE READ: without them a
+   * setting deleted meanwhile would be created again by a write that was allowed only for the deleted revision.
    */
-  async lockRevision(manager: EntityManager, key: SettingKey): Promise<Revision | null> {
-    const rows = await manager.query<{ revision: Revision }[]>(LOCK_REVISION, [
-      key.subsystem.key,
-      key.setting.key,
-    ]);
-    return rows[0]?.revision ?? null;
+  async lockRevisions(manager: EntityManager, keys: readonly SettingKey[]): Promise<(Revision | null)[]> {
+    const rows = await manager.query<
+      (Pick<RecordedWrite, 'subsystemKey' | 'settingKey'> & { revision: Revision })[]
+    >(LOCK_REVISIONS, [keys.map(({ subsystem }) => subsystem.key), keys.map(({ setting }) => setting.key)]);
+    return keys.map((key) => rows.find((row) => isWriteOf(row, key))?.revision ?? null);
   }
 
-  /** Deletes the setting and records what it held, in one statement; null, and no history entry, when there is none. */
-  async delete(manager: EntityManager, key: SettingKey, trail: AuditTrail): Promise<RecordedWrite | null> {
-    const rows = await manager.query<RecordedWrite[]>(DELETE_SETTING, [
-      ...[key.subsystem.key, key.setting.key],
-      ...auditColumns(trail),
-    ]);
-    return rows[0] ?? null;
+  /** Deletes the settings that there are and records what they held, in one statement; in the order of `deletions`, null for the others. */
+  async deleteAll(
+    manager: EntityManager,
+    deletions: readonly SettingDeletion[],
+  ): Promise<(RecordedWrite | null)[]> {
+    const columns = columnsOf(
+      deletions.map(({ key, trail }) => [key.subsystem.key, key.setting.key, ...auditColumns(trail)]),
+    );
+    const recorded = await manager.query<RecordedWrite[]>(DELETE_SETTINGS, columns);
+    return deletions.map(({ key }) => recorded.find((each) => isWriteOf(each, key)) ?? null);
   }
 }

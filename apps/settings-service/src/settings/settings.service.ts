@@ -25,10 +25,9 @@ interface WriteOperation {
   isRepeatOf(earlier: RecordedWrite, manager: EntityManager): boolean | Promise<boolean>;
 }
 
-/** Waiting and repeating together; then the caller gets 503 with Retry-After. */
-const DEADLINE_MS = 5_000;
-const MAX_ATTEMPTS = 10;
-const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
+/** How often and how long writes are repeated; then the caller gets 503 with Retry-After. */
+export const WRITE_LIMITS = { maxAttempts: 10, deadlineMs: 5_000 };
+export const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
 
 /**
  * Writes of settings: each in one REPEATABLE READ transaction, repeated as a whole when PostgreSQL refuses to serialise it.
@@ -91,8 +90,10 @@ export class SettingsService {
     { key, conditions, trail }: WriteRequest,
     value: JsonText,
   ): Promise<RecordedWrite> {
-    if (isConditional(conditions) && !mayWrite(conditions, await this.settings.lockRevision(manager, key)))
-      throw new SettingError('precondition-failed');
+    if (isConditional(conditions)) {
+      const [revision = null] = await this.settings.lockRevisions(manager, [key]);
+      if (!mayWrite(conditions, revision)) throw new SettingError('precondition-failed');
+    }
     const [written] = await this.batch.writeAll([{ key, value, trail }], manager);
     return written!;
   }
@@ -102,12 +103,12 @@ export class SettingsService {
     { key, conditions, trail }: WriteRequest,
   ): Promise<RecordedWrite> {
     if (isConditional(conditions)) {
-      const revision = await this.settings.lockRevision(manager, key);
+      const [revision = null] = await this.settings.lockRevisions(manager, [key]);
       // RFC 9110, 13.2.1: conditions do not count where the response without them would be an error.
       if (revision !== null && !mayWrite(conditions, revision)) throw new SettingError('precondition-failed');
     }
-    const deleted = await this.settings.delete(manager, key, trail);
-    if (deleted === null) throw new SettingError('setting-not-found');
+    const [deleted] = await this.settings.deleteAll(manager, [{ key, trail }]);
+    if (!deleted) throw new SettingError('setting-not-found');
     return deleted;
   }
 
@@ -130,8 +131,8 @@ export class SettingsService {
   private async inWriteTransaction(request: WriteRequest, operation: WriteOperation): Promise<RecordedWrite> {
     const digest = idempotencyDigest(request.trail);
     const attempt = async (manager: EntityManager): Promise<RecordedWrite> => {
-      const earlier = digest === null ? null : await this.settings.findWriteByDigest(manager, digest);
-      if (earlier === null) return operation.perform(manager);
+      const [earlier] = digest === null ? [] : await this.settings.findWritesByDigests(manager, [digest]);
+      if (!earlier) return operation.perform(manager);
       if (isWriteOf(earlier, request.key) && (await operation.isRepeatOf(earlier, manager))) return earlier;
       throw new SettingError('idempotency-key-reused');
     };
@@ -147,8 +148,7 @@ export class SettingsService {
 
   private inTurn({ key }: WriteRequest): TransactionOptions {
     return {
-      maxAttempts: MAX_ATTEMPTS,
-      deadlineMs: DEADLINE_MS,
+      ...WRITE_LIMITS,
       clock: this.clock,
       // Writes of one setting collide for certain: in turn, they collide with other replicas only.
       serializeOn: settingKeyText(key),

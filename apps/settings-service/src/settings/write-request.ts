@@ -19,6 +19,8 @@ export interface AuditTrail {
   readonly requestId: string;
   /** The caller's Idempotency-Key; null when none was sent. */
   readonly idempotencyKey: string | null;
+  /** Which of the writes of one request this is, from 0; 0 unless given. */
+  readonly part?: number;
 }
 
 /** What the headers of a write say. */
@@ -37,20 +39,22 @@ export interface WriteRequest {
 
 /** A write of `key` as its caller asked for it. */
 export function writeRequest(key: SettingKey, headers: WriteHeaders, caller: Author): WriteRequest {
-  const { subject, personId, userId, name, personas } = caller;
-  const { conditions, idempotencyKey, requestId } = headers;
-  return {
-    key,
-    conditions,
-    trail: { author: { subject, personId, userId, name, personas }, requestId, idempotencyKey },
-  };
+  return { key, conditions: headers.conditions, trail: auditTrail(headers, caller) };
 }
 
-/** One fixed-size digest for an author's idempotency key; null without one. */
+/** What the history keeps of a request of `caller`. */
+export function auditTrail(headers: Omit<WriteHeaders, 'conditions'>, caller: Author): AuditTrail {
+  const { subject, personId, userId, name, personas } = caller;
+  const { idempotencyKey, requestId } = headers;
+  return { author: { subject, personId, userId, name, personas }, requestId, idempotencyKey };
+}
+
+/** One fixed-size digest for an author's idempotency key and the part of the request; null without a key. */
 export function idempotencyDigest(trail: AuditTrail): Buffer | null {
-  if (trail.idempotencyKey === null) return null;
+  const { author, idempotencyKey, part = 0 } = trail;
+  if (idempotencyKey === null) return null;
   return createHash('sha256')
-    .update(JSON.stringify([trail.author.subject, trail.idempotencyKey]))
+    .update(JSON.stringify([author.subject, idempotencyKey, ...(part === 0 ? [] : [part])]))
     .digest();
 }
 
@@ -60,4 +64,9 @@ export function auditColumns(trail: AuditTrail): readonly unknown[] {
   // PostgreSQL stores no U+0000; a token's name must not be able to fail a write.
   const storableName = name?.replaceAll('\u0000', '\ufffd') ?? null;
   return [personId, userId, storableName, personas, trail.requestId, idempotencyDigest(trail)];
+}
+
+/** A list for each column of rows, as `unnest` takes them. */
+export function columnsOf(rows: readonly (readonly unknown[])[]): unknown[][] {
+  return (rows[0] ?? []).map((_value, column) => rows.map((row) => row[column]));
 }

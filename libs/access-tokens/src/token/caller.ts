@@ -89,7 +89,7 @@ export const legacyTokenClaims = registeredClaims
 export interface Caller {
   /** The access token itself, for calls on the caller's behalf. Never log it. */
   readonly token: string;
-  /** `personid:<n>`, `userid:<n>` or `technician:<provider>:<name>`. */
+  /** `personid:<n>`, `userid:<n>` or `technician:<provider>:<account id or name>`. */
   readonly subject: string;
   readonly tokenId: string;
   /** The session that the token belongs to (claim `sid`); null for tokens from before there were sessions. */

@@ -41,6 +41,7 @@ function answerFrameworkError(error: FastifyError, request: FastifyRequest, repl
   void reply
     .code(problem.status)
     .header('content-type', PROBLEM_JSON)
+    .header('x-content-type-options', 'nosniff')
     .send(renderProblem(problem, pathOf(request.raw.url ?? '/'), request.id));
 }
 
@@ -60,6 +61,7 @@ function answerClientError(error: Error & { code?: string }, socket: Socket): vo
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Bad Request'}`,
     `Content-Type: ${PROBLEM_JSON}; charset=utf-8`,
+    'X-Content-Type-Options: nosniff',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
   ];

@@ -43,11 +43,7 @@ export function addRequestHooks(
   instance.addHook('onRequest', (request, reply, done) => {
     withTrace(requestTrace(request, reply), done);
   });
-  instance.addHook('onSend', (_request, reply, payload, done) => {
-    // The client then takes its next request elsewhere instead of to a connection about to close.
-    if (health.isShuttingDown) reply.header('connection', 'close');
-    done(null, payload);
-  });
+  addResponseHeaders(instance, health);
   instance.addHook('onRoute', (route) => {
     const hook = answered(String(route.method), route.url, !route.url.startsWith('/health/'));
     // A HEAD route is derived from its GET route, hooks included.
@@ -57,6 +53,20 @@ export function addRequestHooks(
   instance.addHook('onResponse', (request, reply, done) => {
     if (request.is404) unrouted(request, reply, done);
     else done();
+  });
+}
+
+/** What every response says of itself. */
+function addResponseHeaders(instance: FastifyInstance, health: HealthRegistry): void {
+  instance.addHook('onSend', (request, reply, payload, done) => {
+    // No browser may take JSON for a page or a script.
+    reply.header('x-content-type-options', 'nosniff');
+    // What cannot be asked for again by its ETag is not kept, unless the route says otherwise.
+    if (request.method === 'GET' && !reply.hasHeader('etag') && !reply.hasHeader('cache-control'))
+      reply.header('cache-control', 'no-store');
+    // The client then takes its next request elsewhere instead of to a connection about to close.
+    if (health.isShuttingDown) reply.header('connection', 'close');
+    done(null, payload);
   });
 }
 

@@ -64,16 +64,9 @@ seconds it gets the same successor. Later it counts as stolen, and every token o
   }
 
   /** The user as the stores know them now; null for a technician without an account, whom no store can find again. */
-  private resolve(subject: Subject | null): Promise<Resolution | null> {
-    switch (subject?.kind) {
-      case 'person':
-        return this.identities.resolve({ by: 'person', personId: subject.personId });
-      case 'user':
-        return this.identities.resolve({ by: 'user', userId: subject.userId });
-      case 'technician':
-      case undefined:
-        return Promise.resolve(null);
-    }
+  private async resolve(subject: Subject | null): Promise<Resolution | null> {
+    if (subject === null || subject.kind === 'technician-name') return null;
+    return this.identities.resolveSubject(subject);
   }
 }
 

@@ -1,0 +1,87 @@
+import { Persona, hasAnyPersona } from '@platform/personas';
+import type { PersonaName, Personas } from '@platform/personas';
+
+/** What a token says its bearer may act on: claims `roles`, `facilities` and `groups`. */
+export interface Authority {
+  roles: string[];
+  facilities: number[];
+  groups: string[];
+}
+
+/** A role, facility or group of a store's record, and the persona to which it belongs there; null where the store does not say. */
+export type StoredAuthority<T> = readonly [value: T, persona: Personas | null];
+
+/** A role, facility or group, and the personas of which any one grants it. */
+interface Held<T> {
+  value: T;
+  personas: Personas;
+}
+
+/** Everything that somebody may act on, in order, each once. */
+export interface HeldAuthority {
+  roles: Held<string>[];
+  facilities: Held<number>[];
+  groups: Held<string>[];
+}
+
+/** Unites what several records hold. What belongs to no persona in particular, any persona of its record grants; but a role that is called
+ *  after a persona (`CustomerGlobalAdministrator`) belongs to that one. */
+export function uniteAuthority(
+  records: readonly ({ personas: Personas } & {
+    [claim in keyof Authority]: readonly StoredAuthority<Authority[claim][number]>[];
+  })[],
+): HeldAuthority {
+  return {
+    roles: unite(
+      records.flatMap(({ roles, personas }) =>
+        roles.map(([role, persona]) => ({ value: role, personas: persona ?? personaOf(role) ?? personas })),
+      ),
+    ),
+    facilities: unite(records.flatMap(({ facilities, personas }) => held(facilities, personas))),
+    groups: unite(records.flatMap(({ groups, personas }) => held(groups, personas))),
+  };
+}
+
+function held<T>(stored: readonly StoredAuthority<T>[], ofRecord: Personas): Held<T>[] {
+  return stored.map(([value, persona]) => ({ value, personas: persona ?? ofRecord }));
+}
+
+function personaOf(role: string): Personas | null {
+  const name = (Object.keys(Persona) as PersonaName[]).find((each) => role.startsWith(each));
+  return name === undefined ? null : Persona[name];
+}
+
+function unite<T extends string | number>(all: readonly Held<T>[]): Held<T>[] {
+  const byValue = new Map<T, Personas>();
+  for (const { value, personas } of all) byValue.set(value, (byValue.get(value) ?? Persona.None) | personas);
+  return [...byValue]
+    .map(([value, personas]) => ({ value, personas }))
+    .sort((one, other) => (one.value < other.value ? -1 : 1));
+}
+
+/** What a token that grants `personas` may say: what belongs to another persona stays out.
+ *  @param limit a presented token, of whose authority nothing is exceeded. Claims that did not fit into it (`overflow`) are no limit */
+export function authorityOf(
+  identity: HeldAuthority,
+  personas: Personas,
+  limit: AuthorityLimit | null = null,
+): Authority {
+  const granted = <T>(claim: keyof Authority, all: readonly Held<T>[], presented?: readonly T[]): T[] => {
+    const isLimited = presented !== undefined && limit?.overflow.includes(claim) === false;
+    return all
+      .filter((each) => hasAnyPersona(each.personas, personas))
+      .map(({ value }) => value)
+      .filter((value) => !isLimited || presented.includes(value));
+  };
+  return {
+    roles: granted('roles', identity.roles, limit?.roles),
+    facilities: granted('facilities', identity.facilities, limit?.facilities),
+    groups: granted('groups', identity.groups, limit?.groups),
+  };
+}
+
+/** The claims of a token that is exchanged. */
+interface AuthorityLimit extends Readonly<Record<'roles' | 'groups', readonly string[]>> {
+  readonly facilities: readonly number[];
+  readonly overflow: readonly string[];
+}

@@ -1,0 +1,31 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** The person directory says to which persona a role or facility belongs, where it knows. Nullable: the last release does not write it. */
+export class AddPersonaOfAuthority1796200000000 implements MigrationInterface {
+  readonly name = 'AddPersonaOfAuthority1796200000000';
+
+  async up(runner: QueryRunner): Promise<void> {
+    for (const table of ['person_role', 'person_facility'])
+      await runner.query(`ALTER TABLE person_directory.${table} ADD COLUMN persona integer`);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    for (const table of ['person_role', 'person_facility'])
+      await runner.query(`ALTER TABLE person_directory.${table} DROP COLUMN persona`);
+  }
+}
+
+/** A technician is looked for by provider and name. */
+export class IndexTechnicianNames1796200000100 implements MigrationInterface {
+  readonly name = 'IndexTechnicianNames1796200000100';
+
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(
+      `CREATE INDEX technician_provider_name ON service_providers.technician (provider_id, display_name)`,
+    );
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query(`DROP INDEX service_providers.technician_provider_name`);
+  }
+}

@@ -1,0 +1,198 @@
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { BACKEND, PASSWORD, bearerOf, claimsOf, startAuthService } from './auth-fixture';
+import type { TokenResponse } from '../src/token/token.dto';
+import type { AuthFixture } from './auth-fixture';
+
+const LEGACY = {
+  issuer: 'https://legacy.platform.test',
+  audience: 'old',
+  kid: 'legacy',
+  secret: randomBytes(32).toString('base64url'),
+};
+
+interface Answer {
+  status: number;
+  reason: number;
+  claims: Record<string, unknown>;
+  accessToken: string;
+  refreshToken: string | null;
+}
+
+/** One human, whatever a request calls them. */
+describe('identity and authority', () => {
+  let service: AuthFixture;
+  beforeAll(async () => {
+    const { issuer, audience, kid, secret } = LEGACY;
+    const keys = [{ kid, secret }];
+    service = await startAuthService({
+      environment: { LEGACY_ISSUERS: JSON.stringify([{ issuer, audience, keys }]) },
+    });
+    for (const statement of RECORDS) await service.database.query(statement);
+  });
+  afterAll(() => service.stop());
+
+  const answer = ({ status, body }: { status: number; body: unknown }): Answer => {
+    const { rejectionReason: reason, accessToken, refreshToken } = body as TokenResponse;
+    const claims = accessToken === null ? {} : claimsOf(accessToken);
+    return { status, reason, accessToken: accessToken ?? '', refreshToken, claims };
+  };
+  const login = async (user: string, query = ''): Promise<Answer> =>
+    answer(await service.post(`/auth/token/user${query}`, { user, password: PASSWORD }));
+  const trust = async (user: object): Promise<Answer> =>
+    answer(await service.post('/auth/token/trust-simple', { ...BACKEND, ...user }));
+  const refresh = async ({ refreshToken }: Answer): Promise<Answer> =>
+    answer(await service.post('/auth/token/refresh', { refreshToken }));
+  const exchange = async (accessToken: string): Promise<Answer> =>
+    answer(await bearerOf(service.post('/auth/token/bearer'), accessToken));
+  const outcome = ({ status, reason }: Answer): string => `${String(status)}/${String(reason)}`;
+
+  async function disabled<T>(table: string, condition: string, work: () => Promise<T>): Promise<T> {
+    const set = (value: boolean): Promise<unknown> =>
+      service.database.query(`UPDATE ${table} SET disabled = ${String(value)} WHERE ${condition}`);
+    await set(true);
+    return work().finally(() => set(false));
+  }
+
+  it('is the same by login, refresh and exchange for a customer with a technician account of another name', async () => {
+    const first = await login('carl.customer');
+    const whole = { sub: 'personid:1001', personas: 6, facilities: [501, 502, 777] };
+    expect(first.claims).toMatchObject(whole);
+    const second = await refresh(first);
+    expect(second.claims).toMatchObject(whole);
+    expect((await exchange(first.accessToken)).claims).toMatchObject(whole);
+    expect((await trust({ persona: 4, userName: 'c.tech' })).claims).toMatchObject({
+      sub: 'personid:1001',
+      facilities: [777],
+    });
+    await disabled('service_providers.technician', `user_name = 'c.tech'`, async () => {
+      expect(outcome(await login('carl.customer'))).toBe('401/1');
+      expect(outcome(await refresh(second))).toBe('401/1');
+      expect(outcome(await exchange(first.accessToken))).toBe('401/1');
+      expect(outcome(await trust({ persona: 2, userName: 'carl.customer' }))).toBe('422/1');
+    });
+  });
+
+  it('is nobody from everywhere where links disagree', async () => {
+    const asked = [
+      { persona: 2, userName: 'one.person' },
+      { persona: 2, userName: 'one.person', personID: 2001 },
+      { persona: 1, userName: 'one.user' },
+      { persona: 2, userName: 'other.person' },
+      { persona: 2, userName: 'other.person', personID: 2002 },
+    ];
+    expect(await Promise.all(asked.map(async (user) => outcome(await trust(user))))).toEqual(
+      asked.map(() => '422/1'),
+    );
+  });
+
+  it('names a technician by the account, so that namesakes are two', async () => {
+    const [first, second] = await Promise.all(
+      ['t.one', 't.two'].map((userName) => trust({ persona: 4, userName })),
+    );
+    expect(first!.claims.sub).toMatch(/^technician:815:\d+$/);
+    expect(second!.claims.sub).toMatch(/^technician:815:\d+$/);
+    expect(first!.claims.sub).not.toBe(second!.claims.sub);
+    expect((await refresh(first!)).claims.sub).toBe(first!.claims.sub);
+    expect((await exchange(first!.accessToken)).claims.sub).toBe(first!.claims.sub);
+  });
+
+  it.each<[string, object, string]>([
+    ['by provider and name', { userName: 'x', name: 'Tess Tech' }, 'personid:1004'],
+    ['by provider and user name', { userName: 'Tess.Tech', name: 'T. Tech' }, 'personid:1004'],
+    ['by the user name among namesakes', { userName: 't.one', name: 'Sam Same' }, 'technician:815:'],
+    ['without an account', { userName: 'x', name: 'Jörg Müller' }, 'technician:815:Jörg Müller'],
+  ])('finds the account of a technician named %s', async (_, user, subject) => {
+    const { claims } = await trust({ persona: 4, serviceProviderID: 815, ...user });
+    expect(claims.sub).toContain(subject);
+  });
+
+  it.each<[string, object]>([
+    ['one of two namesakes', { userName: 'x', name: 'Sam Same' }],
+    ['a name that reads as an account', { userName: 'x', name: '4711' }],
+    ['an account that another identifier contradicts', { userName: 'x', name: 'Tess Tech', personID: 1001 }],
+  ])('is nobody for %s', async (_, user) => {
+    expect(outcome(await trust({ persona: 4, serviceProviderID: 815, ...user }))).toBe('422/1');
+  });
+
+  it('refuses a disabled technician who has an account and no person, however the request comes', async () => {
+    const issued = await trust({ persona: 4, userName: 't.one' });
+    await disabled('service_providers.technician', `user_name = 't.one'`, async () => {
+      expect(outcome(await trust({ persona: 4, userName: 't.one' }))).toBe('422/1');
+      expect(outcome(await exchange(issued.accessToken))).toBe('401/1');
+      expect(outcome(await refresh(issued))).toBe('401/1');
+      const named = { persona: 4, userName: 't.one', serviceProviderID: 815, name: 'Sam Same' };
+      expect(outcome(await trust(named))).toBe('422/1');
+    });
+  });
+
+  it('gives no refresh token to a technician without an account', async () => {
+    const tokens = await trust({ persona: 4, userName: 'x', serviceProviderID: 815, name: 'Jörg Müller' });
+    expect([tokens.status, tokens.refreshToken]).toEqual([200, null]);
+    expect((await exchange(tokens.accessToken)).refreshToken).toBeNull();
+  });
+
+  it('grants roles and facilities with their persona only', async () => {
+    const list = async (token: string): Promise<number> =>
+      (await bearerOf(service.get('/auth/revocations'), token)).status;
+    const me = async (token: string): Promise<unknown> =>
+      (await bearerOf(service.get('/auth/me'), token)).body;
+    const resident = await trust({ persona: 8, userName: 'gina.global' });
+    const nothing = { personas: 8, roles: [], facilities: [600, 602], groups: [] };
+    expect(resident.claims).toMatchObject(nothing);
+    expect(await me(resident.accessToken)).toMatchObject(nothing);
+    expect(await list(resident.accessToken)).toBe(403);
+    expect((await exchange(resident.accessToken)).claims).toMatchObject(nothing);
+    expect((await refresh(resident)).claims).toMatchObject(nothing);
+
+    const customer = await trust({ persona: 2, userName: 'gina.global' });
+    const administrator = { roles: ['CustomerGlobalAdministrator'], facilities: [600, 601], groups: [] };
+    expect(customer.claims).toMatchObject(administrator);
+    expect(await me(customer.accessToken)).toMatchObject(administrator);
+    expect(await list(customer.accessToken)).toBe(200);
+    const both = await login('gina.global', '?grantAsInternalPartner=true');
+    expect(both.claims).toMatchObject({ personas: 11, facilities: [600, 601, 602], groups: ['Desk'] });
+    expect((await login('gina.global')).claims).toMatchObject({ personas: 10, groups: [] });
+  });
+
+  it('adds nothing to a legacy token that it exchanges', async () => {
+    const legacy = (claims: object): string => {
+      const iat = Math.floor(Date.now() / 1_000);
+      const registered = { iss: LEGACY.issuer, aud: LEGACY.audience, sub: 'gina', jti: randomUUID() };
+      const text = [
+        { alg: 'HS256', kid: LEGACY.kid },
+        { ...registered, iat, exp: iat + 600, ...claims },
+      ]
+        .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+        .join('.');
+      const key = Buffer.from(LEGACY.secret, 'base64url');
+      return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
+    };
+    const bare = await exchange(legacy({ personId: 1005, personas: 2 }));
+    expect(bare.claims).toMatchObject({ sub: 'personid:1005', personas: 2, roles: [], facilities: [] });
+    const roles = ['CustomerGlobalAdministrator', 'Invented'];
+    const rich = await exchange(legacy({ personId: 1005, personas: 2, roles, facilities: [601, 999] }));
+    expect(rich.claims).toMatchObject({ roles: ['CustomerGlobalAdministrator'], facilities: [601] });
+    const cut = await exchange(legacy({ personId: 1005, personas: 2, roles, overflow: ['facilities'] }));
+    expect(cut.claims).toMatchObject({ facilities: [600, 601] });
+    expect((await exchange(legacy({ personId: 1005 }))).claims).toMatchObject({ personas: 0, roles: [] });
+  });
+});
+
+const HASHED = `(SELECT password_hash FROM person_directory.person WHERE person_id = 1001)`;
+
+const RECORDS = [
+  `INSERT INTO service_providers.technician (technician_id, provider_id, user_name, user_name_key, display_name, person_id) VALUES
+     (7001, 815, 'c.tech', 'c.tech', 'C. Tech', 1001), (7002, 815, 't.one', 't.one', 'Sam Same', NULL),
+     (7003, 815, 't.two', 't.two', 'Sam Same', NULL)`,
+  `INSERT INTO service_providers.technician_facility VALUES (7001, 777)`,
+  // Links that disagree: the user calls another person theirs.
+  `INSERT INTO person_directory.person (person_id, user_name, user_name_key, display_name, personas, user_id) VALUES
+     (2001, 'one.person', 'one.person', 'One', 2, 9501), (2002, 'other.person', 'other.person', 'Other', 2, NULL)`,
+  `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name, person_id) VALUES
+     (9501, 'one.user', 'one.user', 'One', 2002), (9502, 'g.desk', 'g.desk', 'G.', 1005)`,
+  `INSERT INTO internal_legacy.security_group VALUES ('Desk')`,
+  `INSERT INTO internal_legacy.group_member_user VALUES ('Desk', 9502)`,
+  `UPDATE person_directory.person SET personas = 10, password_hash = ${HASHED} WHERE person_id = 1005`,
+  `INSERT INTO person_directory.person_facility (person_id, facility_id, persona) VALUES
+     (1005, 600, NULL), (1005, 601, 2), (1005, 602, 8)`,
+];

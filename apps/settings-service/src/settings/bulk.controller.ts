@@ -1,0 +1,90 @@
+import { Controller, HttpCode, Post, Res } from '@nestjs/common';
+import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
+import type { Caller } from '@platform/access-tokens';
+import { ApiBody, ApiOkResponse, ApiOperation, ApiTags } from '@platform/open-api';
+import { Persona } from '@platform/personas';
+import { validatedBy } from '@platform/service-defaults';
+import type { FastifyReply } from 'fastify';
+import type { z } from 'zod';
+import { BulkWritesService } from './bulk-writes.service';
+import {
+  BULK_EXAMPLES,
+  ReadSettingsDto,
+  ReadSettingsResponseDto,
+  WriteSettingsDto,
+  WriteSettingsResponseDto,
+  keyOf,
+  writeSettings,
+} from './bulk.dto';
+import { SettingProblemResponse, WriteRefusals } from './setting-problems.filter';
+import {
+  HeadersOfWrite,
+  IdempotencyHeader,
+  InvalidRequestResponse,
+  JsonBody,
+} from './setting-request.decorator';
+import { sendRead, sendWrites } from './setting-response';
+import { SettingsRepository } from './settings.repository';
+import { auditTrail } from './write-request';
+import type { WriteHeaders } from './write-request';
+
+/** Many settings at once; additive to the specification. */
+@Controller('platform/v1/commands')
+@ApiTags('Settings')
+export class BulkController {
+  constructor(
+    private readonly settings: SettingsRepository,
+    private readonly writes: BulkWritesService,
+  ) {}
+
+  @Post('read')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'readSettings',
+    summary: 'Read up to 1,000 settings',
+    description: 'As they are at one moment.',
+  })
+  @ApiBody({ type: ReadSettingsDto, examples: BULK_EXAMPLES.read })
+  @ApiOkResponse({
+    description: 'Those that there are, and the names of the others.',
+    type: ReadSettingsResponseDto.Output,
+    examples: BULK_EXAMPLES.found,
+  })
+  @InvalidRequestResponse()
+  @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+  async read(
+    @JsonBody(validatedBy(ReadSettingsDto.schema)) request: z.output<typeof ReadSettingsDto.schema>,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const keys = request.settings.map(keyOf);
+    sendRead(reply, keys, await this.settings.findMany(keys));
+  }
+
+  @Post('write')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'writeSettings',
+    summary: 'Write or delete up to 100 settings, all or nothing',
+    description:
+      'In one transaction, each under its own conditions, with a history entry each under one request id. The body is limited to 512 KiB.',
+  })
+  @IdempotencyHeader()
+  @ApiBody({ type: WriteSettingsDto, examples: BULK_EXAMPLES.write })
+  @ApiOkResponse({
+    description: 'All done.',
+    type: WriteSettingsResponseDto.Output,
+    examples: BULK_EXAMPLES.written,
+  })
+  @InvalidRequestResponse()
+  @SettingProblemResponse('A setting to delete is not there; `errors` names the first.', 'setting-not-found')
+  @WriteRefusals()
+  @RequirePersona(Persona.InternalPartner)
+  async write(
+    @JsonBody(validatedBy(writeSettings)) { writes }: z.output<typeof writeSettings>,
+    @HeadersOfWrite() headers: WriteHeaders,
+    @CurrentCaller() caller: Caller,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    sendWrites(reply, await this.writes.write(writes, auditTrail(headers, caller)));
+  }
+}

@@ -1,0 +1,97 @@
+import { Controller, Get, HttpCode, Post, Query, Res } from '@nestjs/common';
+import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
+import type { Caller } from '@platform/access-tokens';
+import { ApiBody, ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
+import { Persona } from '@platform/personas';
+import { SignedCursor, sendJsonText, validatedBy } from '@platform/service-defaults';
+import type { SettingName } from '@platform/setting-names';
+import type { FastifyReply } from 'fastify';
+import type { z } from 'zod';
+import { BulkWritesService } from './bulk-writes.service';
+import {
+  ChangesPageDto,
+  HistoryQuery,
+  PAST_EXAMPLES,
+  RestoreSubsystemDto,
+  RestoredSubsystemDto,
+} from './past.dto';
+import { PastSettingsRepository } from './past-settings.repository';
+import {
+  HeadersOfWrite,
+  InvalidRequestResponse,
+  JsonBody,
+  Subsystem,
+  SubsystemPath,
+  ReadResponses,
+} from './setting-request.decorator';
+import { changesPageJson, sendPage } from './setting-response';
+import { READ_HEADERS } from './setting.dto';
+import { auditTrail } from './write-request';
+import type { WriteHeaders } from './write-request';
+
+/** What happened to all settings, and a subsystem as it was; additive to the specification. */
+@Controller('platform/v1')
+@ApiTags('History')
+@RequirePersona(Persona.InternalPartner)
+export class PastController {
+  constructor(
+    private readonly cursors: SignedCursor,
+    private readonly past: PastSettingsRepository,
+    private readonly writes: BulkWritesService,
+  ) {}
+
+  @Get('history')
+  @ApiOperation({
+    operationId: 'listHistory',
+    summary: 'List the changes of all settings, newest first',
+    description: 'By subsystem, by who made them and when; all filters hold together.',
+  })
+  @PagedQuery()
+  @ApiOkResponse({
+    description: 'One page.',
+    type: ChangesPageDto.Output,
+    examples: PAST_EXAMPLES.changes,
+    headers: READ_HEADERS,
+  })
+  @ReadResponses()
+  async list(@Query() query: HistoryQuery, @Res() reply: FastifyReply): Promise<void> {
+    const { pageKey, pageSize, subsystem, ...filter } = query;
+    const list = `history ${JSON.stringify([subsystem?.key, filter])}`;
+    const before = pageKey === undefined ? null : String(this.cursors.decode(list, pageKey)[0]);
+    const { personId, userId, from, to } = filter;
+    const changes = { subsystemKey: subsystem?.key, personId, userId, from, to };
+    const { rows, next } = await this.past.listChanges(changes, pageSize, before);
+    sendPage(reply, changesPageJson(rows, next && this.cursors.encode(list, [next.historyId])));
+  }
+
+  @Post('subsystems/:subsystemName/commands/restore')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'restoreSubsystem',
+    summary: 'Make a subsystem what it was at an instant',
+    description:
+      'In one transaction: settings that are other now are written again, those that were not there are deleted, each with a history entry. \
+Ask with `dryRun` first.',
+  })
+  @SubsystemPath()
+  @ApiBody({ type: RestoreSubsystemDto, examples: PAST_EXAMPLES.restore })
+  @ApiOkResponse({
+    description: 'Done, or what would be done.',
+    type: RestoredSubsystemDto.Output,
+    examples: PAST_EXAMPLES.restored,
+  })
+  @InvalidRequestResponse()
+  async restore(
+    @Subsystem() subsystem: SettingName,
+    @JsonBody(validatedBy(RestoreSubsystemDto.schema))
+    { at, dryRun }: z.output<typeof RestoreSubsystemDto.schema>,
+    @HeadersOfWrite() headers: WriteHeaders,
+    @CurrentCaller() caller: Caller,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const changes = dryRun
+      ? await this.past.compareWithPast(subsystem.key, at)
+      : await this.writes.restoreSubsystem(subsystem.key, at, auditTrail(headers, caller));
+    sendJsonText(reply, JSON.stringify({ at, dryRun, changes }));
+  }
+}

@@ -1,0 +1,54 @@
+/** One page of a list. */
+export interface Page<Row> {
+  readonly rows: readonly Row[];
+  /** The row after which the next page starts; null on the last page. */
+  readonly next: Row | null;
+}
+
+/** Values of one page hold at most this many bytes, one row always goes through: 1,000 of the largest would be 256 MB. */
+export const MAX_PAGE_BYTES = 8 * 1024 * 1024;
+
+/** No name is empty, so this is before every setting. */
+export const START = '';
+
+/** The columns of a ListedSetting. */
+export const LISTED_SETTING_COLUMNS = `subsystem_key AS "subsystemKey", setting_key AS "settingKey",
+    subsystem_name AS "subsystemName", setting_name AS "settingName", value_text AS "valueText"`;
+
+/** The columns of a ListedEntry. */
+export const LISTED_ENTRY_COLUMNS = `history_id AS "historyId", operation, value_text AS "valueText", person_id AS "personId",
+    user_id AS "userId", person_name AS "personName", persona, occurred_at AS "occurredAt", request_id AS "requestId"`;
+
+/**
+ * Keyset paging: each page is one range of an index, as cheap at the end of the list as at its start. By hand: a page is limited in
+ * bytes too. `bytes_before` asks for sizes only, which does not read the values themselves. $3 is the page size, $4 the limit in bytes.
+ */
+export const pageStatement = (list: {
+  table: string;
+  columns: string;
+  range: string;
+  order: string;
+}): string => `
+  SELECT ${list.columns}, candidates
+    FROM (SELECT *,
+                 row_number() OVER list AS position,
+                 count(*) OVER () AS candidates,
+                 sum(octet_length(value_text)) OVER list - octet_length(value_text) AS bytes_before
+            FROM (SELECT * FROM ${list.table} AS list WHERE ${list.range} ORDER BY ${list.order} LIMIT $3 + 1) AS candidate
+          WINDOW list AS (ORDER BY ${list.order})) AS measured
+   WHERE position <= $3 AND (position = 1 OR bytes_before + octet_length(value_text) <= $4)
+   ORDER BY ${list.order}`;
+
+/** Runs a `pageStatement`. @param range $1 to $3. @param others $5 and on */
+export async function readPage<Row>(
+  dataSource: { query<Result>(sql: string, parameters: unknown[]): Promise<Result> },
+  sql: string,
+  range: readonly unknown[],
+  others: readonly unknown[] = [],
+): Promise<Page<Row>> {
+  const parameters = [...range, MAX_PAGE_BYTES, ...others];
+  const rows = await dataSource.query<(Row & { candidates: string })[]>(sql, parameters);
+  const last = rows.at(-1);
+  const hasMore = last !== undefined && Number(last.candidates) > rows.length;
+  return { rows, next: hasMore ? last : null };
+}

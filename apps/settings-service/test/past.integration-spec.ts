@@ -1,0 +1,184 @@
+import { CUSTOMER, PARTNER, settingPath, startSettings } from './settings-fixture';
+import { bearer, eventually } from '@platform/testing';
+import type { SettingsFixture } from './settings-fixture';
+
+const OTHER = bearer({
+  sub: 'userid:9002',
+  identityType: 'internal-legacy',
+  userId: 9002,
+  personId: undefined,
+  name: 'Otto',
+  personas: 1,
+});
+const PERSON = bearer({
+  sub: 'personid:77',
+  identityType: 'svc-personid',
+  personId: 77,
+  userId: undefined,
+  name: 'Paula',
+  personas: 1,
+});
+
+describe('the past', () => {
+  let service: SettingsFixture;
+  beforeEach(async () => {
+    service = await startSettings();
+  });
+  afterEach(() => service.close());
+
+  /** Writes, and gives an instant after which nothing has been written yet. */
+  async function put(subsystem: string, setting: string, text: string, who = PARTNER): Promise<string> {
+    const body = `{"settingValue":${text}}`;
+    await service.api.put(settingPath(subsystem, setting)).set(who).type('json').send(body).expect(200);
+    return settled();
+  }
+
+  async function remove(subsystem: string, setting: string): Promise<string> {
+    await service.api.delete(settingPath(subsystem, setting)).set(PARTNER).expect(200);
+    return settled();
+  }
+
+  /** The millisecond of the last change, once it is over. */
+  async function settled(): Promise<string> {
+    const [row] = await service.database.query<{ at: Date; over: boolean }>(
+      'SELECT max(occurred_at) AS at FROM settings.setting_history',
+    );
+    const at = row!.at.toISOString();
+    await eventually(async () => {
+      const [now] = await service.database.query<{ over: boolean }>(
+        `SELECT clock_timestamp() >= $1::timestamptz + interval '2 ms' AS over`,
+        [at],
+      );
+      expect(now?.over).toBe(true);
+    });
+    return at;
+  }
+
+  const get = (path: string, query: Record<string, string> = {}, who = PARTNER) =>
+    service.api.get(path).query(query).set(who);
+  const changes = async (query: Record<string, string>) => {
+    const { body } = await get('/platform/v1/history', query).expect(200);
+    return (body.history as { settingName: string; operation: string; settingValue: unknown }[]).map(
+      ({ settingName, operation, settingValue }) =>
+        `${operation} ${settingName} ${JSON.stringify(settingValue)}`,
+    );
+  };
+
+  it('a setting is read as it was, byte for byte, with the ETag it had', async () => {
+    const path = settingPath('Past', 'One');
+    const first = await put('Past', 'One', '1.0');
+    const { headers } = await get(path).expect(200);
+    const second = await put('past', 'ONE', '{"b":2,"a":-0}');
+    const deleted = await remove('Past', 'One');
+    await put('Past', 'One', '3');
+    const before = new Date(Date.parse(first) - 1).toISOString();
+    await get(`${path}/value`, { at: before }, CUSTOMER).expect(404);
+    const then = await get(`${path}/value`, { at: first }, CUSTOMER).expect(200);
+    expect([then.text, then.headers['etag']]).toEqual(['1.0', headers['etag']]);
+    expect((await get(`${path}/value`, { at: second }).expect(200)).text).toBe('{"b":2,"a":-0}');
+    await get(path, { at: deleted }).expect(404);
+    const whole = await get(path, { at: second.replace('Z', '+00:00') }, CUSTOMER).expect(200);
+    expect(whole.text).toBe('{"subsystemName":"Past","settingName":"One","settingValue":{"b":2,"a":-0}}');
+    await get(path, { at: first }).set('if-none-match', String(headers['etag'])).expect(304);
+    expect(
+      (await service.api.get(`${path}/value?at=${first.replace('Z', '+00:00')}`).set(PARTNER)).text,
+    ).toBe('1.0');
+    for (const at of ['yesterday', '2026-02-30T00:00:00Z', '0000-01-01T00:00:00Z', '2026-01-01T00:00:00', ''])
+      await get(path, { at }).expect(400);
+  });
+
+  it('a subsystem is listed as it was, page by page', async () => {
+    for (const name of ['a', 'b', 'c', 'd']) await put('Page', name, '1');
+    await put('Other', 'x', '1');
+    const at = await remove('Page', 'b');
+    for (const name of ['a', 'b', 'e']) await put('Page', name, '2');
+    const list = '/platform/v1/subsystems/page/settings';
+    const names = (body: { settings: { settingName: string; settingValue: number }[] }) =>
+      body.settings.map(({ settingName, settingValue }) => `${settingName}${String(settingValue)}`);
+    const first = await get(list, { at, pageSize: '2' }, CUSTOMER).expect(200);
+    expect(names(first.body)).toEqual(['a1', 'c1']);
+    const pageKey = String(first.body.nextPageKey);
+    const second = await get(list, { at, pageSize: '2', pageKey }).expect(200);
+    expect([names(second.body), second.body.nextPageKey]).toEqual([['d1'], null]);
+    await get(list, { pageSize: '2', pageKey }).expect(400);
+    expect(names((await get(list).expect(200)).body)).toEqual(['a2', 'b2', 'c1', 'd1', 'e2']);
+  });
+
+  it('lists have ETags', async () => {
+    await put('Tag', 'a', '1');
+    for (const list of [
+      '/platform/v1/settings',
+      '/platform/v1/subsystems/tag/settings',
+      '/platform/v1/history',
+    ]) {
+      const { headers } = await get(list).expect(200);
+      expect(headers).toMatchObject({
+        'cache-control': 'private, no-cache',
+        etag: expect.stringMatching(/^"\S{43}"$/),
+      });
+      const again = await get(list).set('if-none-match', String(headers['etag'])).expect(304);
+      expect(again.text).toBe('');
+      await get(list).set('if-none-match', 'no tag').expect(400);
+    }
+    const { headers } = await get('/platform/v1/settings').expect(200);
+    await put('Tag', 'a', '2');
+    await get('/platform/v1/settings').set('if-none-match', String(headers['etag'])).expect(200);
+  });
+
+  it('the history of all settings goes by subsystem, person and time', async () => {
+    const start = await put('Ä', 'one', '1');
+    const middle = await put('B', 'two', '2', OTHER);
+    await put('ä', 'three', '3', PERSON);
+    await remove('B', 'two');
+    const all = ['delete two 2', 'write three 3', 'write two 2', 'write one 1'];
+    expect(await changes({})).toEqual(all);
+    expect(await changes({ subsystem: 'ä' })).toEqual([all[1], all[3]]);
+    expect(await changes({ userId: '9002' })).toEqual([all[2]]);
+    expect(await changes({ personId: '77' })).toEqual([all[1]]);
+    expect(await changes({ to: middle })).toEqual(all.slice(2));
+    expect(await changes({ from: middle, subsystem: 'b' })).toEqual([all[0], all[2]]);
+    expect(await changes({ from: start, to: start })).toEqual([all[3]]);
+    const { body } = await get('/platform/v1/history', { pageSize: '3' }).expect(200);
+    expect(body.history[0]).toMatchObject({ subsystemName: 'B', settingName: 'two', userId: 9001 });
+    const pageKey = String(body.nextPageKey);
+    expect(await changes({ pageSize: '3', pageKey })).toEqual([all[3]]);
+    await get('/platform/v1/history', { pageKey, subsystem: 'b' }).expect(400);
+    for (const query of [{ sybsystem: 'b' }, { personId: 'x' }, { from: 'x' }, { subsystem: '..' }])
+      await get('/platform/v1/history', query as unknown as Record<string, string>).expect(400);
+  });
+
+  it('a subsystem is restored to an instant, after a dry run that changes nothing', async () => {
+    for (const name of ['kept', 'changed', 'gone']) await put('Back', name, '1.50');
+    const at = await put('Else', 'x', '1');
+    await put('Back', 'changed', '2');
+    await put('Back', 'new', '2');
+    await put('Else', 'x', '2');
+    await remove('Back', 'gone');
+    const restore = (body: object) =>
+      service.api.post('/platform/v1/subsystems/back/commands/restore').set(PARTNER).send(body);
+    const expected = [
+      { settingName: 'changed', operation: 'write' },
+      { settingName: 'gone', operation: 'write' },
+      { settingName: 'new', operation: 'delete' },
+    ];
+    const before = await changes({});
+    const dry = await restore({ at, dryRun: true }).expect(200);
+    expect(dry.body).toEqual({ at, dryRun: true, changes: expected });
+    expect(await changes({})).toEqual(before);
+    const done = await restore({ at }).expect(200);
+    expect(done.body).toEqual({ at, dryRun: false, changes: expected });
+    const list = await get('/platform/v1/subsystems/Back/settings').expect(200);
+    expect(list.text).toContain('"settingName":"gone","settingValue":1.50}');
+    expect((list.body.settings as { settingName: string }[]).map(({ settingName }) => settingName)).toEqual([
+      'changed',
+      'gone',
+      'kept',
+    ]);
+    expect((await get(`${settingPath('Else', 'x')}/value`).expect(200)).text).toBe('2');
+    const { body } = await get('/platform/v1/history', { pageSize: '3' }).expect(200);
+    const entries = body.history as { requestId: string; userId: number }[];
+    expect(new Set(entries.map(({ requestId, userId }) => `${requestId} ${String(userId)}`)).size).toBe(1);
+    expect((await restore({ at }).expect(200)).body.changes).toEqual([]);
+    for (const wrong of [{}, { at: 'x' }, { at, dryrun: true }]) await restore(wrong).expect(400);
+  });
+});
