@@ -1,5 +1,5 @@
 /**
- * `npm run auth:admin -- …` and `npm run task:admin -- …`: a service's administration command line, on the platform that this checkout
+ * `npm run auth:admin -- …`, `npm run settings:admin -- …` and `npm run task:admin -- …`: a service's administration command line, on the platform that this checkout
  * runs. Elsewhere `node admin.js` in the service's image does the same with the variables of its environment.
  */
 import { spawn } from 'node:child_process';
@@ -46,7 +46,8 @@ function administer(service: AdministeredService, args: readonly string[]): void
 }
 
 function parseService(name: string): AdministeredService {
-  if (!isAdministeredService(name)) throw new InvalidArgumentError('Name the service: auth or task.');
+  if (!isAdministeredService(name))
+    throw new InvalidArgumentError('Name the service: auth, settings or task.');
   return name;
 }
 
@@ -58,7 +59,7 @@ runMain(() => {
     "A service's administration command line.",
   )
     .helpOption(false)
-    .argument('<service>', 'auth or task', parseService)
+    .argument('<service>', 'auth, settings or task', parseService)
     .argument('[arguments...]')
     .passThroughOptions()
     .allowUnknownOption()

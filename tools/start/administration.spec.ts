@@ -13,6 +13,7 @@ describe('what administering a service takes', () => {
 
   it.each([
     ['auth', { DATABASE_URL: 'app', MIGRATION_DATABASE_URL: 'owner', SECRET_ENCRYPTION_KEY: 'key' }],
+    ['settings', { DATABASE_URL: 'app' }],
     ['task', { DATABASE_URL: 'app', RABBITMQ_MAIN_URL: 'main', RABBITMQ_SCHEDULING_URL: 'scheduling' }],
   ] as const)(
     'is told from an environment that its owner alone can read, and nothing else of it: %s',
@@ -28,12 +29,8 @@ describe('what administering a service takes', () => {
   });
 
   it('is known of services with a command line only', () => {
-    expect(['auth', 'task', 'settings', undefined, 'toString'].map(isAdministeredService)).toEqual([
-      true,
-      true,
-      false,
-      false,
-      false,
-    ]);
+    expect(
+      ['auth', 'settings', 'task', 'neighbours', undefined, 'toString'].map(isAdministeredService),
+    ).toEqual([true, true, true, false, false, false]);
   });
 });

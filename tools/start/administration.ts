@@ -3,6 +3,7 @@ import { readServiceEnvironment, type Variables } from '#platform/state-folder.t
 /** The services with an administration command line (`admin.js` in their bundle), and the variables it reads. */
 const VARIABLES = {
   auth: ['DATABASE_URL', 'MIGRATION_DATABASE_URL', 'SECRET_ENCRYPTION_KEY'],
+  settings: ['DATABASE_URL'],
   task: ['DATABASE_URL', 'RABBITMQ_MAIN_URL', 'RABBITMQ_SCHEDULING_URL'],
 } as const;
 

@@ -36,6 +36,7 @@ describe('the documentation', () => {
 
   it.each([
     ['auth:admin', ['applications', 'keys', 'revocations']],
+    ['settings:admin', ['export', 'import', 'compare']],
     ['task:admin', ['outbox', 'errors']],
   ])('promises help on %s', async (script, words) => {
     const { stdout } = await run('npm', 'run', '--silent', script, '--', '--help');

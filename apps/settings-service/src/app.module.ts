@@ -22,6 +22,15 @@ import { SettingsController } from './settings/settings.controller';
 import { SettingsRepository } from './settings/settings.repository';
 import { SettingsService } from './settings/settings.service';
 
+const CONTROLLERS = [
+  SettingsController,
+  BulkController,
+  SettingsHistoryController,
+  PastController,
+  ChangesController,
+  DiagnosticsController,
+];
+
 /** The settings service. */
 @Module({})
 export class AppModule {
@@ -44,14 +53,7 @@ export class AppModule {
           useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
         }),
       ],
-      controllers: [
-        SettingsController,
-        BulkController,
-        SettingsHistoryController,
-        PastController,
-        ChangesController,
-        DiagnosticsController,
-      ],
+      controllers: CONTROLLERS,
       providers: [
         ...[SettingsService, BulkWritesService, ChangeFeedService],
         ...[SettingsRepository, BatchedSettingsRepository, PastSettingsRepository, ChangesRepository],

@@ -22,3 +22,13 @@ export type SettingsServiceConfig = z.output<typeof settingsServiceConfigSchema>
 export function loadSettingsServiceConfig(env?: NodeJS.ProcessEnv): Readonly<SettingsServiceConfig> {
   return loadConfig(settingsServiceConfigSchema, env);
 }
+
+/** Everything the operator's command line reads from its environment. */
+const settingsAdminConfigSchema = z.object({ DATABASE_URL: serviceConfigShape.DATABASE_URL });
+
+/** What the operator's command line reads. @throws {ConfigError} naming the variable if it is missing or wrong */
+export function loadSettingsAdminConfig(
+  env?: NodeJS.ProcessEnv,
+): Readonly<z.output<typeof settingsAdminConfigSchema>> {
+  return loadConfig(settingsAdminConfigSchema, env);
+}

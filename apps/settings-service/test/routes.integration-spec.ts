@@ -48,6 +48,7 @@ describe('settings routes', () => {
       ['GET', `${path}/history`, { PARTNER }, 200],
       ['POST', `${path}/history/999999/restore`, { PARTNER }, 404],
       ['GET', '/platform/v1/history', { PARTNER }, 200],
+      ['GET', '/platform/v1/changes', readers, 200],
       ['POST', '/platform/v1/commands/read', readers, 200],
       ['POST', '/platform/v1/commands/write', { PARTNER }, 200],
       ['POST', '/platform/v1/subsystems/Billing/commands/restore', { PARTNER }, 200],

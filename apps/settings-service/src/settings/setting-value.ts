@@ -6,7 +6,7 @@ export type JsonText = string & { readonly __brand: 'JsonText' };
 /** The longest text of one value, in bytes of UTF-8. */
 export const MAX_VALUE_BYTES = 256 * 1024;
 /** How many arrays and objects may be nested in one value; a scalar has none. */
-const MAX_VALUE_DEPTH = 512;
+export const MAX_VALUE_DEPTH = 512;
 /** The longest body of a write, in bytes. Twice the value's limit leaves room for what is around it. */
 export const MAX_BODY_BYTES = 512 * 1024;
 

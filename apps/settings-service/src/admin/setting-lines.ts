@@ -1,0 +1,87 @@
+import { TextDecoder } from 'node:util';
+import { SETTING_NAME_RULE, parseSettingName } from '@platform/setting-names';
+import type { SettingName } from '@platform/setting-names';
+import { JsonScanner } from '../settings/json-scanner';
+import type { SettingKey } from '../settings/setting-key';
+import { MAX_VALUE_DEPTH, faultOf } from '../settings/setting-value';
+import type { JsonText } from '../settings/setting-value';
+import type { StoredSetting } from '../settings/setting.entity';
+
+/** A setting of a file. */
+export interface MovedSetting {
+  readonly key: SettingKey;
+  readonly value: JsonText;
+}
+
+/** A line of a file is not a setting. The message names the line and repeats nothing of it. */
+export class SettingLineError extends Error {
+  override readonly name = 'SettingLineError';
+}
+
+// The `u` flag matches surrogates only where they stand alone.
+const LONE_SURROGATE = /\p{Cs}/u;
+
+/** The lines of a file, without their ends. Not by node:readline, which ends a line at U+2028 too. @throws {SettingLineError} unless it is UTF-8 */
+export async function* linesOf(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let [rest, number] = ['', 1];
+  for await (const chunk of chunks) {
+    rest += typeof chunk === 'string' ? chunk : decode(decoder, chunk, number);
+    const lines = rest.split('\n');
+    rest = lines.pop() ?? '';
+    number += lines.length;
+    yield* lines;
+  }
+  yield rest;
+}
+
+function decode(decoder: TextDecoder, chunk: Uint8Array, number: number): string {
+  try {
+    return decoder.decode(chunk, { stream: true });
+  } catch (error) {
+    throw new SettingLineError(`line ${String(number)} or after: not UTF-8`, { cause: error });
+  }
+}
+
+/** The line of a setting. The value's text is a string in it, because it may hold line ends and must come back byte for byte. */
+export function lineOf({ subsystemName, settingName, valueText }: StoredSetting): string {
+  return `${JSON.stringify({ subsystemName, settingName, valueText })}\n`;
+}
+
+/** The setting of a line. @throws {SettingLineError} */
+export function settingOf(line: string, number: number): MovedSetting {
+  const { subsystemName, settingName, valueText } = parse(line, number);
+  const name = (text: unknown, member: string): SettingName => {
+    const parsed = typeof text === 'string' ? parseSettingName(text) : null;
+    if (parsed !== null) return parsed;
+    throw new SettingLineError(`line ${String(number)}: ${member} ${SETTING_NAME_RULE}`);
+  };
+  const key = { subsystem: name(subsystemName, 'subsystemName'), setting: name(settingName, 'settingName') };
+  return { key, value: valueOf(valueText, number) };
+}
+
+function parse(line: string, number: number): Record<string, unknown> {
+  try {
+    const parsed: unknown = JSON.parse(line);
+    if (typeof parsed === 'object' && parsed !== null) return parsed as Record<string, unknown>;
+  } catch (error) {
+    throw new SettingLineError(`line ${String(number)}: not JSON`, { cause: error });
+  }
+  throw new SettingLineError(`line ${String(number)}: not an object`);
+}
+
+function valueOf(text: unknown, number: number): JsonText {
+  if (typeof text !== 'string') throw new SettingLineError(`line ${String(number)}: valueText is required`);
+  const scanner = new JsonScanner(text, MAX_VALUE_DEPTH);
+  try {
+    scanner.skipValue();
+    scanner.expectEnd();
+  } catch (error) {
+    throw new SettingLineError(`line ${String(number)}: valueText ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+  const fault = LONE_SURROGATE.test(text) ? 'is not well-formed Unicode' : faultOf(text);
+  if (fault !== null) throw new SettingLineError(`line ${String(number)}: valueText ${fault}`);
+  return text as JsonText;
+}

@@ -1,0 +1,173 @@
+import { inTransaction, postgresOptions } from '@platform/database';
+import { parseSettingName } from '@platform/setting-names';
+import { DataSource } from 'typeorm';
+import { ENTITIES, SCHEMA } from '../database-layout';
+import { BatchedSettingsRepository } from '../settings/batched-settings.repository';
+import { settingKeyText } from '../settings/setting-key';
+import type { SettingKey } from '../settings/setting-key';
+import type { ListedSetting } from '../settings/setting.entity';
+import { SettingsRepository } from '../settings/settings.repository';
+import type { AuditTrail } from '../settings/write-request';
+import { SettingLineError, lineOf, settingOf } from './setting-lines';
+import type { MovedSetting } from './setting-lines';
+
+/** How a setting of a file stands to this environment; `extra` is here and not in the file. */
+export type Difference = 'missing' | 'different' | 'same' | 'extra';
+export type Summary = Record<Difference, number>;
+
+/** Hears how it goes. */
+export interface TransferObserver {
+  /** A setting that is not the same here. */
+  differs(difference: Exclude<Difference, 'same'>, subsystemName: string, settingName: string): void;
+  /** So many settings are done. */
+  progressed(done: number): void;
+}
+
+const PAGE = 1_000;
+/** Settings that are compared, and written in one transaction. */
+const BATCH = 100;
+
+/** Moves settings between environments: lines out of this one's database, and into it. */
+export class TransferService {
+  private readonly settings: SettingsRepository;
+  private readonly batch: BatchedSettingsRepository;
+
+  /** @param url of the service's database, with the service's own role */
+  static async connect(url: string): Promise<TransferService> {
+    const options = postgresOptions({
+      ...{ url, schema: SCHEMA, applicationName: 'settings-service-admin' },
+      ...{ entities: ENTITIES, migrations: [], poolSize: 2, defaultIsolation: 'REPEATABLE READ' },
+    });
+    return new TransferService(await new DataSource(options).initialize());
+  }
+
+  private constructor(private readonly dataSource: DataSource) {
+    this.settings = new SettingsRepository(dataSource);
+    this.batch = new BatchedSettingsRepository(dataSource);
+  }
+
+  close(): Promise<void> {
+    return this.dataSource.destroy();
+  }
+
+  /** The lines of all settings, or of these subsystems', in the order of names. */
+  async *exportLines(subsystems: readonly string[], observer: TransferObserver): AsyncGenerator<string> {
+    let done = 0;
+    for await (const setting of this.list(subsystems)) {
+      yield lineOf(setting);
+      observer.progressed((done += 1));
+    }
+  }
+
+  /**
+   * Compares the file's settings with those here and, unless `trail` is null, writes what is missing or different, a hundred in one
+   * transaction. What is the same is left alone, so that an import that was interrupted goes on when it is run again.
+   * @param note hears of every setting of the file
+   * @throws {SettingLineError} at the first bad line; the hundreds before it are written
+   */
+  async import(
+    lines: AsyncIterable<string>,
+    trail: AuditTrail | null,
+    observer: TransferObserver,
+    note: (key: SettingKey) => void = () => undefined,
+  ): Promise<Summary> {
+    const summary: Summary = { missing: 0, different: 0, same: 0, extra: 0 };
+    let done = 0;
+    for await (const batch of batches(lines)) {
+      for (const { key } of batch) note(key);
+      const changed = await this.changedOf(batch, summary, observer);
+      if (trail !== null && changed.length > 0) {
+        const writes = changed.map((setting) => ({ ...setting, trail }));
+        await inTransaction(this.dataSource, 'REPEATABLE READ', (manager) =>
+          this.batch.writeAll(writes, manager),
+        );
+      }
+      observer.progressed((done += batch.length));
+    }
+    return summary;
+  }
+
+  /** Compares the file's settings with those here, and names those of the subsystems (of the file's, unless given) that the file lacks. */
+  async compare(
+    lines: AsyncIterable<string>,
+    subsystems: readonly string[],
+    observer: TransferObserver,
+  ): Promise<Summary> {
+    const inFile = new Set<string>();
+    const named = new Map<string, string>();
+    const summary = await this.import(lines, null, observer, (key) => {
+      inFile.add(settingKeyText(key));
+      named.set(key.subsystem.key, key.subsystem.name);
+    });
+    const compared = subsystems.length > 0 ? subsystems : [...named.values()];
+    if (compared.length === 0) return summary;
+    for await (const { subsystemKey, settingKey, subsystemName, settingName } of this.list(compared)) {
+      if (inFile.has(`${subsystemKey}\u0000${settingKey}`)) continue;
+      summary.extra += 1;
+      observer.differs('extra', subsystemName, settingName);
+    }
+    return summary;
+  }
+
+  private async changedOf(
+    settings: readonly MovedSetting[],
+    summary: Summary,
+    observer: TransferObserver,
+  ): Promise<MovedSetting[]> {
+    const here = await this.batch.findAll(settings.map(({ key }) => key));
+    return settings.filter(({ key, value }, index) => {
+      const found = here[index] ?? null;
+      const difference = found === null ? 'missing' : found.valueText === value ? 'same' : 'different';
+      summary[difference] += 1;
+      if (difference !== 'same') observer.differs(difference, key.subsystem.name, key.setting.name);
+      return difference !== 'same';
+    });
+  }
+
+  private async *list(subsystems: readonly string[]): AsyncGenerator<ListedSetting> {
+    if (subsystems.length === 0) {
+      yield* pages((after: ListedSetting | null) => this.settings.listAll(PAGE, after));
+      return;
+    }
+    const keys = new Set(subsystems.map((name) => parseSettingName(name)?.key ?? name));
+    for (const key of [...keys].sort())
+      yield* pages((after: ListedSetting | null) =>
+        this.settings.listSubsystem(key, PAGE, after?.settingKey ?? null),
+      );
+  }
+}
+
+type FindPage = (
+  after: ListedSetting | null,
+) => Promise<{ readonly rows: readonly ListedSetting[]; readonly next: ListedSetting | null }>;
+
+async function* pages(find: FindPage): AsyncGenerator<ListedSetting> {
+  for (let after: ListedSetting | null = null; ;) {
+    const { rows, next } = await find(after);
+    yield* rows;
+    if (next === null) return;
+    after = next;
+  }
+}
+
+/** The settings of the lines, a hundred at a time. @throws {SettingLineError} also for a setting that an earlier line has */
+async function* batches(lines: AsyncIterable<string>): AsyncGenerator<MovedSetting[]> {
+  const seen = new Map<string, number>();
+  let batch: MovedSetting[] = [];
+  let number = 0;
+  for await (const line of lines) {
+    number += 1;
+    if (line.trim() === '') continue;
+    const setting = settingOf(line, number);
+    const text = settingKeyText(setting.key);
+    const earlier = seen.get(text);
+    if (earlier !== undefined)
+      throw new SettingLineError(`line ${String(number)}: names the setting of line ${String(earlier)}`);
+    seen.set(text, number);
+    batch.push(setting);
+    if (batch.length < BATCH) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}

@@ -1,0 +1,174 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
+import { runAdmin } from '../src/admin/administration';
+import { PARTNER, settingPath, startSettings } from './settings-fixture';
+import type { SettingsFixture } from './settings-fixture';
+
+describe('the operator’s command line', () => {
+  let from: SettingsFixture;
+  let to: SettingsFixture;
+  let folder: string;
+
+  beforeAll(async () => {
+    [from, to] = [await startSettings(), await startSettings()];
+    folder = mkdtempSync(join(tmpdir(), 'settings-admin-'));
+  });
+  afterAll(async () => {
+    await from.close();
+    await to.close();
+    rmSync(folder, { recursive: true });
+  });
+  beforeEach(async () => {
+    for (const { database } of [from, to])
+      await database.query('TRUNCATE settings.setting, settings.setting_history');
+  });
+
+  const put = (service: SettingsFixture, subsystem: string, setting: string, text: string) =>
+    service.api
+      .put(settingPath(subsystem, setting))
+      .set(PARTNER)
+      .type('json')
+      .send(`{"settingValue":${text}}`)
+      .expect(200);
+  const admin = async (service: SettingsFixture, args: string[], input = '') => {
+    let [output, complaint] = ['', ''];
+    const exitCode = await runAdmin(args, {
+      env: service.environment,
+      input: Readable.from([input]),
+      output: new Writable({
+        write: (chunk: Buffer, _encoding, done) => {
+          output += chunk.toString();
+          done();
+        },
+      }),
+      complain: (text) => (complaint += text),
+    });
+    return { exitCode, output, complaint };
+  };
+  const rowsOf = (service: SettingsFixture) =>
+    service.database.query(
+      'SELECT subsystem_key, setting_key, subsystem_name, setting_name, value_text FROM settings.setting ORDER BY 1, 2',
+    );
+
+  it('moves settings byte for byte, whatever they hold', async () => {
+    const values = [
+      '1.0',
+      '-0',
+      '12345678901234567890.123',
+      '{"b":1,\n  "a":"\\u0000 ü \\ud800"}',
+      '"😀"',
+      '[ ]',
+    ];
+    for (const [index, value] of values.entries()) await put(from, 'Größe', `V${String(index)}`, value);
+    await put(from, 'Other', 'x', '"\u2028"');
+    const exported = await admin(from, ['export']);
+    expect([exported.exitCode, exported.complaint]).toEqual([0, '']);
+    expect(exported.output.split('\n')).toHaveLength(values.length + 2);
+    expect(exported.output.split('\n')[3]).toBe(
+      JSON.stringify({ subsystemName: 'Größe', settingName: 'V3', valueText: values[3] }),
+    );
+    const imported = await admin(to, ['import', '--as', 'release 7'], exported.output);
+    expect(imported).toMatchObject({ exitCode: 0 });
+    expect(imported.output).toMatch(/\+ "Größe" "V0"\n[^]*\n7 created, 0 changed, 0 unchanged\n$/);
+    expect(await rowsOf(to)).toEqual(await rowsOf(from));
+    const history = await to.database.query(
+      "SELECT DISTINCT person_name, persona, person_id, operation, request_id ~ '^[0-9a-f]{32}$' AS traced FROM settings.setting_history",
+    );
+    expect(history).toEqual([
+      { person_name: 'release 7', persona: 0, person_id: null, operation: 'write', traced: true },
+    ]);
+    expect((await admin(to, ['compare'], exported.output)).output).toBe(
+      '0 missing, 0 different, 0 here only, 7 same\n',
+    );
+  });
+
+  it('exports and compares subsystems by name, in files too', async () => {
+    await put(from, 'Billing', 'a', '1');
+    await put(from, 'Billing', 'b', '2');
+    await put(from, 'Mail', 'a', '1');
+    const file = join(folder, 'billing.ndjson');
+    expect((await admin(from, ['export', '--subsystem', 'BILLING', '--', file])).exitCode).toBe(0);
+    expect(readFileSync(file, 'utf8').split('\n').length).toBe(3);
+    await put(to, 'billing', 'B', '3');
+    await put(to, 'billing', 'c', '4');
+    await put(to, 'Mail', 'z', '4');
+    const compared = await admin(to, ['compare', file]);
+    expect(compared).toEqual({
+      exitCode: 1,
+      output:
+        '+ "Billing" "a"\n~ "Billing" "b"\n- "billing" "c"\n1 missing, 1 different, 1 here only, 0 same\n',
+      complaint: '',
+    });
+    const both = await admin(to, ['compare', file, '--quiet', '--subsystem', 'billing', 'mail']);
+    expect(both.output).toBe('1 missing, 1 different, 2 here only, 0 same\n');
+  });
+
+  it('says what it would write and writes nothing; then goes on where it was interrupted', async () => {
+    const lines = Array.from({ length: 250 }, (_, n) =>
+      JSON.stringify({ subsystemName: 'Many', settingName: `n${String(n)}`, valueText: String(n) }),
+    );
+    const dry = await admin(to, ['import', '--dry-run', '--quiet'], lines.join('\n'));
+    expect(dry).toEqual({ exitCode: 0, output: '250 to create, 0 to change, 0 unchanged\n', complaint: '' });
+    expect(await rowsOf(to)).toEqual([]);
+    const broken = await admin(to, ['import', '--quiet'], [...lines.slice(0, 230), 'oops'].join('\r\n'));
+    expect(broken).toEqual({ exitCode: 1, output: '', complaint: 'settings:admin: line 231: not JSON\n' });
+    expect(await rowsOf(to)).toHaveLength(200);
+    const rest = await admin(to, ['import', '--quiet'], lines.join('\n'));
+    expect(rest.output).toBe('50 created, 0 changed, 200 unchanged\n');
+    const [count] = await to.database.query('SELECT count(*)::int AS entries FROM settings.setting_history');
+    expect(count).toEqual({ entries: 250 });
+  });
+
+  const line = (changes: object) =>
+    JSON.stringify({ subsystemName: 'S', settingName: 'n', valueText: '1', ...changes });
+  it.each([
+    ['no object', '1', 'line 1: not an object'],
+    ['a bad name', line({ settingName: '..' }), 'line 1: settingName must have'],
+    ['no value', line({ valueText: 1 }), 'line 1: valueText is required'],
+    ['null', line({ valueText: 'null' }), 'line 1: valueText must not be null'],
+    ['what is no JSON', line({ valueText: '{' }), 'line 1: valueText not valid JSON'],
+    ['a lone surrogate', line({ valueText: '"\ud800"' }), 'line 1: valueText is not well-formed'],
+    [
+      'the same setting twice',
+      `${line({})}\n${line({ settingName: 'N' })}`,
+      'line 2: names the setting of line 1',
+    ],
+  ])('refuses %s and says where', async (_case, input, complaint) => {
+    const answer = await admin(to, ['import'], input);
+    expect(answer).toMatchObject({
+      exitCode: 1,
+      complaint: expect.stringContaining(`settings:admin: ${complaint}`),
+    });
+    expect(await rowsOf(to)).toEqual([]);
+  });
+
+  it('explains itself, and what it cannot do', async () => {
+    for (const action of ['export', 'import', 'compare'])
+      expect(await admin(to, [action, '--help'])).toMatchObject({
+        ...{ exitCode: 0, output: expect.stringContaining(`Usage: settings:admin ${action} `) },
+      });
+    expect((await admin(to, [])).output).toContain('export');
+    expect(await admin(to, ['export', '--dry-run'])).toMatchObject({ exitCode: 2 });
+    expect(await admin(to, ['import', join(folder, 'absent')])).toMatchObject({
+      ...{ exitCode: 1, complaint: `settings:admin: ${join(folder, 'absent')}: ENOENT\n` },
+    });
+    const nowhere = { ...to, environment: { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' } };
+    expect(await admin(nowhere, ['export'])).toMatchObject({
+      ...{ exitCode: 1, complaint: expect.stringContaining('the database cannot be reached') },
+    });
+  });
+
+  it('exports more than it could hold in pages', async () => {
+    await from.database.query(
+      `INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
+       SELECT 'many', 'n' || n, 'Many', 'N' || n, n::text FROM generate_series(1, 10050) AS n`,
+    );
+    const file = join(folder, 'many.ndjson');
+    const { exitCode, complaint } = await admin(from, ['export', file]);
+    expect([exitCode, complaint]).toEqual([0, '10,000 settings\n']);
+    expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toHaveLength(10_050);
+    writeFileSync(file, '');
+  });
+});
