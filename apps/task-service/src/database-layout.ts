@@ -4,6 +4,7 @@ import { TaskInstance } from './instances/instance.entity';
 import { TaskTables1800000000000 } from './migrations/1800000000000-task-tables';
 import { ScheduleLifecycle1800000001000 } from './migrations/1800000001000-schedule-lifecycle';
 import { BusinessUnitFacilities1800000002000 } from './migrations/1800000002000-business-unit-facilities';
+import { OutboxByType1800000002001 } from './migrations/1800000002001-outbox-by-type';
 import { OutboxMessage } from './outbound/outbox-message.entity';
 import { AppliedBusinessUnitChange } from './recurring-generation/business-unit-change.entity';
 import { BusinessUnitFacility } from './recurring-generation/business-unit-facility.entity';
@@ -33,6 +34,7 @@ export const MIGRATIONS = [
   TaskTables1800000000000,
   ScheduleLifecycle1800000001000,
   BusinessUnitFacilities1800000002000,
+  OutboxByType1800000002001,
 ];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only

@@ -26,6 +26,9 @@ export function scaleRowsOfTasks(rows: number): readonly string[] {
     `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
      SELECT n % 15, 1 + n % ${facilities}, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', json_build_object('name', repeat('x', 300))
      FROM generate_series(1, ${n}) AS n`,
+    // The other bus is up, and what goes there waits behind all of that.
+    `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+     SELECT 3, n, gen_random_uuid(), 'ITaskInstanceGenerationRequested', now(), '{}', '{}' FROM generate_series(1, 50) AS n`,
     `INSERT INTO task.inbox (queue, message_id, message_name, applied_at)
      SELECT 'q', gen_random_uuid()::text, 'm', now() - interval '31 days' + n * interval '1 second'
      FROM generate_series(1, ${n}) AS n`,

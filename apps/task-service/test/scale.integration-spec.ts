@@ -8,6 +8,7 @@ import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
 import { TaskInstance } from '../src/instances/instance.entity';
 import { InstancesRepository } from '../src/instances/instances.repository';
 import type { InstanceListing } from '../src/instances/instances.repository';
+import { messageTypesOf } from '../src/outbound/outbound-event';
 import { OutboxMessage } from '../src/outbound/outbox-message.entity';
 import { OutboxRepository } from '../src/outbound/outbox.repository';
 import { Trigger } from '../src/scheduler/trigger.entity';
@@ -92,6 +93,21 @@ const RELAY: readonly HotStatement<DataSource>[] = [
   },
   { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: (d) => outbox(d).readBacklog() },
   { name: 'relay a batch', pages: 500, work: relayBatch },
+  {
+    name: 'select what goes to the other bus behind a backlog',
+    pages: 100,
+    work: inTransaction(async (m, d) => {
+      const batch = await outbox(d).selectBatch(m, 3, messageTypesOf(['scheduling']), 100);
+      expect(batch).toHaveLength(50);
+    }),
+  },
+  {
+    name: 'select nothing for a bus behind a backlog of the other',
+    pages: 100,
+    work: inTransaction(async (m, d) => {
+      expect(await outbox(d).selectBatch(m, 4, messageTypesOf(['scheduling']), 100)).toEqual([]);
+    }),
+  },
   {
     name: 'store an event',
     pages: 100,
