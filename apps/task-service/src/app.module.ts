@@ -8,9 +8,9 @@ import { DatabaseModule } from '@platform/database';
 import { MessagingModule } from '@platform/messaging';
 import { SignedCursor } from '@platform/service-defaults';
 import { CallerScope } from './access/caller-scope.service';
-import { TASK_CONFIG } from './config';
+import { TASK_CONFIG, httpPoolSize } from './config';
 import type { TaskServiceConfig } from './config';
-import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
+import { CONSUMER_POOL, ENTITIES, MIGRATIONS, RELAY_POOL, SCHEMA } from './database-layout';
 import { CalendarsController } from './calendars/calendars.controller';
 import { CalendarsRepository } from './calendars/calendars.repository';
 import { BacklogMetrics } from './diagnostics/backlog-metrics.service';
@@ -20,6 +20,7 @@ import { InstancesRepository } from './instances/instances.repository';
 import { InstancesService } from './instances/instances.service';
 import { AfterCommit } from './outbound/after-commit.service';
 import { OutboundProxy } from './outbound/outbound-proxy.service';
+import { OutboxMessage } from './outbound/outbox-message.entity';
 import { OutboxRepository } from './outbound/outbox.repository';
 import { RelayPass } from './outbound/relay-pass.service';
 import { RelayService } from './outbound/relay.service';
@@ -72,7 +73,7 @@ const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, Gener
 
 /** The task service. */
 @Module({
-  imports: [TypeOrmModule.forFeature(ENTITIES)],
+  imports: [TypeOrmModule.forFeature(ENTITIES), TypeOrmModule.forFeature([OutboxMessage], RELAY_POOL)],
   controllers: [
     SchedulesController,
     ScheduleCommandsController,
@@ -101,19 +102,13 @@ export class AppModule {
         { provide: KeysetPages, useFactory: () => new KeysetPages(new SignedCursor(config.CURSOR_HMAC_KEY)) },
       ],
       imports: [
-        DatabaseModule.forRoot({
-          url: config.DATABASE_URL,
-          schema: SCHEMA,
-          applicationName: 'task-service',
-          entities: ENTITIES,
-          migrations: MIGRATIONS,
-          poolSize: config.DATABASE_POOL_SIZE,
-        }),
+        ...databasePools(config),
         AccessTokensModule.forRootAsync({
           host: ServiceAccessTokenHost,
           useFactory: () => authServiceTokens(config, (identity) => new TokenProvider(identity)),
         }),
         MessagingModule.forRootAsync({
+          dataSource: CONSUMER_POOL,
           useFactory: () => ({
             service: 'task-service',
             version: config.SERVICE_VERSION,
@@ -125,4 +120,17 @@ export class AppModule {
       ],
     };
   }
+}
+
+/** Bulkheads: whoever runs out of connections leaves the others theirs. */
+function databasePools(config: Readonly<TaskServiceConfig>): DynamicModule[] {
+  const { DATABASE_URL: url, DATABASE_POOL_CONSUMERS, DATABASE_POOL_RELAY } = config;
+  const database = { url, schema: SCHEMA, applicationName: 'task-service', entities: ENTITIES };
+  const bulkhead = (name: string, poolSize: number): DynamicModule =>
+    DatabaseModule.forRoot({ ...database, migrations: [], name, poolSize, isBulkhead: true });
+  return [
+    DatabaseModule.forRoot({ ...database, migrations: MIGRATIONS, poolSize: httpPoolSize(config) }),
+    bulkhead(CONSUMER_POOL, DATABASE_POOL_CONSUMERS),
+    bulkhead(RELAY_POOL, DATABASE_POOL_RELAY),
+  ];
 }

@@ -4,9 +4,11 @@ import { z } from 'zod';
 
 const amqpUrl = z.url({ protocol: /^amqps?$/ });
 
-/** Everything this service reads from its environment. */
-export const taskServiceConfigSchema = z.object({
+const shape = z.object({
   ...serviceConfigShape,
+  /** Shares of DATABASE_POOL_SIZE: of the message consumers, and of the relay and the scheduler. HTTP has the rest. */
+  DATABASE_POOL_CONSUMERS: z.coerce.number().int().min(1).max(500).default(5),
+  DATABASE_POOL_RELAY: z.coerce.number().int().min(2).max(500).default(5),
   PORT: serviceConfigShape.PORT.default(3003),
   METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9103),
   ...authServiceConfigShape,
@@ -41,7 +43,18 @@ export const taskServiceConfigSchema = z.object({
   REQUEST_TIMEOUT_MS: z.coerce.number().int().min(100).max(300_000).default(30_000),
 });
 
-export type TaskServiceConfig = z.output<typeof taskServiceConfigSchema>;
+/** Connections that are left for HTTP. */
+export function httpPoolSize(config: TaskServiceConfig): number {
+  return config.DATABASE_POOL_SIZE - config.DATABASE_POOL_CONSUMERS - config.DATABASE_POOL_RELAY;
+}
+
+/** Everything this service reads from its environment. */
+export const taskServiceConfigSchema = shape.refine((config) => httpPoolSize(config) >= 1, {
+  path: ['DATABASE_POOL_SIZE'],
+  message: 'must be more than DATABASE_POOL_CONSUMERS and DATABASE_POOL_RELAY together',
+});
+
+export type TaskServiceConfig = z.output<typeof shape>;
 
 /** Everything the operator’s command line reads from its environment. */
 export const taskAdminConfigSchema = z.object({

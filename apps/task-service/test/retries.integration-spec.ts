@@ -134,12 +134,25 @@ describe('retries', () => {
         misfired: false,
         missedCount: 0,
       });
-    const putAside = () =>
+    const take = (queue: string) =>
       eventually(async () => {
-        const [message] = await service.brokers.scheduling.management.get(errorQueue(QUEUES.generation), 1);
-        if (message === undefined) throw new Error('nothing was put aside');
-        return message.headers;
+        const [message] = await service.brokers.scheduling.management.get(queue, 1);
+        if (message === undefined) throw new Error(`${queue} is empty`);
+        return message;
       });
+    /** Lets a message wait in the broker, but not for so long; gives the waits. */
+    const passOn = async (delayMs: number, meanwhile?: () => Promise<unknown>): Promise<void> => {
+      const { body, properties } = await take(retryQueue(QUEUES.generation, delayMs));
+      waitsMs.push(delayMs);
+      await meanwhile?.();
+      const { management } = service.brokers.scheduling;
+      await management.publish('', { body, properties, routingKey: QUEUES.generation });
+    };
+    const putAside = async () => {
+      await passOn(10_000);
+      await passOn(100_000);
+      return (await take(errorQueue(QUEUES.generation))).headers;
+    };
 
     it('are five, from 10 ms to 100 s, after a failure of the database', async () => {
       await addSchedule(911, '0 6 * * *');
@@ -160,10 +173,27 @@ describe('retries', () => {
     it('end with the first success', async () => {
       await addSchedule(913, '0 6 * * *');
       await breakFacility('instances', 913);
-      during.set(10_000, () => repair('instances'));
       await request(913);
+      await passOn(10_000, () => repair('instances'));
       await eventually(async () => expect((await rowsOf('instances', 913)).length).toBeGreaterThan(0));
       expect(waitsMs).toEqual([10, 100, 1_000, 10_000]);
+    });
+
+    it('hold up nobody else, however many facilities fail', async () => {
+      const failing = Array.from({ length: 30 }, (_, index) => 1_000 + index);
+      for (const facilityId of failing) await addSchedule(facilityId, 'nonsense');
+      await addSchedule(914, '0 6 * * *');
+      for (const facilityId of failing) await request(facilityId);
+      await request(914);
+      await eventually(async () => expect((await rowsOf('instances', 914)).length).toBeGreaterThan(0));
+      await eventually(() => expect(waitsMs.filter((ms) => ms === 1_000)).toHaveLength(failing.length));
+      expect(Math.max(...waitsMs)).toBe(1_000);
+      await eventually(async () => {
+        const state = await service.brokers.scheduling.management.queue(
+          retryQueue(QUEUES.generation, 10_000),
+        );
+        expect(state?.messages).toBe(failing.length);
+      });
     });
   });
 

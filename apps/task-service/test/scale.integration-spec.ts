@@ -69,7 +69,7 @@ const occurrences = (n: number) =>
 
 const SCHEDULER: readonly HotStatement<DataSource>[] = [
   { name: 'fire a batch of ten', pages: 900, prepared: true, work: inTransaction(fireBatch) },
-  { name: 'find the next due trigger', pages: 20, work: (d) => triggers(d).findNextDueDelayMs() },
+  { name: 'find the next due trigger', pages: 20, work: (d) => triggers(d).findNextDueDelayMs(d) },
   { name: 'read how late triggers are', pages: 200, work: (d) => triggers(d).readBacklog() },
   { name: 'list triggers', pages: 60, work: (d) => triggers(d).list({ scope: 'all', ...PAGE }) },
   {

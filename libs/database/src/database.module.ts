@@ -16,9 +16,10 @@ import { observeTransactions } from './transaction';
  *  and outage answers. Starting waits for the database; closing the application closes the pool, last. */
 @Module({})
 export class DatabaseModule {
-  /** @param settings `name` is the data source's name, where an app has more than one */
-  static forRoot(settings: PostgresSettings & { name?: string }): DynamicModule {
-    const { name, schema } = settings;
+  /** @param settings `name` is the data source's name, where an app has more than one. `isBulkhead`: a further pool of a database whose health
+   *  another one watches, for work that must not compete with others for connections; metrics only */
+  static forRoot(settings: PostgresSettings & { name?: string; isBulkhead?: boolean }): DynamicModule {
+    const { name, schema, isBulkhead = false } = settings;
     const named = name === undefined ? {} : { name };
     const typeOrm = TypeOrmModule.forRootAsync({
       ...named,
@@ -42,8 +43,10 @@ export class DatabaseModule {
             mappers: ProblemMappers,
             metrics: Metrics,
           ) => {
-            registerDatabaseHealth(dataSource, schema, health, suffix);
-            registerDatabaseProblems(mappers);
+            if (!isBulkhead) {
+              registerDatabaseHealth(dataSource, schema, health, suffix);
+              registerDatabaseProblems(mappers);
+            }
             registerDatabaseMetrics(dataSource, name ?? schema, metrics);
             return null;
           },

@@ -62,7 +62,7 @@ export class BusRuntime {
   /** Starts to consume an endpoint, now or as soon as there is a connection, and again after every interruption. */
   consume(endpoint: Endpoint): void {
     const { connection, publisher, count } = this;
-    const { queue, prefetch = DEFAULT_PREFETCH, handlers, retryDelaysMs } = endpoint;
+    const { queue, prefetch = DEFAULT_PREFETCH, handlers } = endpoint;
     const pipeline = new DeliveryPipeline(endpoint, {
       connection,
       publisher,
@@ -73,7 +73,7 @@ export class BusRuntime {
     const exchanges = handlers.map(({ contract }) =>
       exchangeName(connection.options.namespace, contract.name),
     );
-    const topology = { queue, exchanges, delaysMs: delaysOf(retryDelaysMs) };
+    const topology = { queue, exchanges, delaysMs: delaysOf(endpoint) };
     const consumer = new QueueConsumer(connection, {
       queue,
       prefetch,

@@ -40,6 +40,14 @@ export class MessageMetrics {
 
   readonly count: CountMessage = (event, labels) => this.add(event, labels, 1);
 
+  /** Shows how many deliveries `read` says wait. */
+  watchWaiting(read: () => number): void {
+    const help = 'Deliveries that wait for one of the connections that handlers share';
+    this.metrics.sampledGauge('messaging_deliveries_waiting', help, [], () => [
+      { labels: {}, value: read() },
+    ]);
+  }
+
   /** Starts a queue's counters at 0: Prometheus does not see the first step of a series that begins with it. */
   startQueue(queue: string, messages: readonly string[]): void {
     for (const reason of ERROR_REASONS) this.add('errored', { queue, reason }, 0);

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import { CONSUMER_POOL, RELAY_POOL } from '../database-layout';
 import type { EntityManager, EntitySubscriberInterface, TransactionCommitEvent } from 'typeorm';
 
 const ACTIONS = Symbol('afterCommitActions');
@@ -20,8 +21,12 @@ export function runAfterCommit(manager: EntityManager, key: string, action: () =
 /** Runs what `runAfterCommit` collected, right after the commit. */
 @Injectable()
 export class AfterCommit implements EntitySubscriberInterface {
-  constructor(@InjectDataSource() dataSource: DataSource) {
-    dataSource.subscribers.push(this);
+  constructor(
+    @InjectDataSource() http: DataSource,
+    @InjectDataSource(CONSUMER_POOL) consumers: DataSource,
+    @InjectDataSource(RELAY_POOL) relay: DataSource,
+  ) {
+    for (const { subscribers } of [http, consumers, relay]) subscribers.push(this);
   }
 
   afterTransactionCommit({ queryRunner }: TransactionCommitEvent): void {

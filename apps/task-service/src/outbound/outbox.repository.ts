@@ -3,6 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { queryPrepared } from '@platform/database';
 import { Any, IsNull, Not, Raw, Repository } from 'typeorm';
 import type { EntityManager, FindOptionsWhere } from 'typeorm';
+import { RELAY_POOL } from '../database-layout';
 import { OutboxMessage } from './outbox-message.entity';
 import type { NewOutboxMessage, StoredMessage } from './outbox-message.entity';
 import { PARTITION_COUNT } from './outbound-event';
@@ -96,7 +97,9 @@ const SELECT_BACKLOG = `
  *  `TriggersRepository.recordFires`. */
 @Injectable()
 export class OutboxRepository {
-  constructor(@InjectRepository(OutboxMessage) private readonly messages: Repository<OutboxMessage>) {}
+  constructor(
+    @InjectRepository(OutboxMessage, RELAY_POOL) private readonly messages: Repository<OutboxMessage>,
+  ) {}
 
   /** Stores the messages in the caller's transaction; a facility's rows are published in the order given here. Prepared: every
    *  event passes here. */

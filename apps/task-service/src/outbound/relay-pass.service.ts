@@ -9,6 +9,7 @@ import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
+import { RELAY_POOL } from '../database-layout';
 import { messageTypesOf, outboundContract } from './outbound-event';
 import type { StoredMessage } from './outbox-message.entity';
 import { OutboxRepository } from './outbox.repository';
@@ -30,7 +31,7 @@ export class RelayPass {
   private readonly counts;
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    @InjectDataSource(RELAY_POOL) private readonly dataSource: DataSource,
     private readonly outbox: OutboxRepository,
     private readonly publisher: MessagePublisher,
     @Inject(CLOCK) private readonly clock: Clock,

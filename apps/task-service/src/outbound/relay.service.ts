@@ -1,12 +1,14 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
 import { ShutdownRegistry, withoutTrace } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
+import { TASK_CONFIG } from '../config';
+import type { TaskServiceConfig } from '../config';
 import { OutboxRepository } from './outbox.repository';
 import { RelayPass } from './relay-pass.service';
 
-/** Each pass holds a database connection; requests need the others. A pass that has to wait must not hold up the rest. */
-const CONCURRENT_PASSES = 4;
+/** Each pass holds a database connection, and one is left for the scheduler and the sweep. */
+const MAX_CONCURRENT_PASSES = 4;
 /** How long an event can wait whose replica ended between commit and publish. */
 const SWEEP_INTERVAL_MS = 5 * SECOND_MS;
 const FAILURE_DELAY_MS = SECOND_MS;
@@ -48,11 +50,15 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   private isPumpDue = false;
   private isRunning = false;
 
+  private readonly concurrentPasses: number;
+
   constructor(
+    @Inject(TASK_CONFIG) { DATABASE_POOL_RELAY }: Pick<TaskServiceConfig, 'DATABASE_POOL_RELAY'>,
     private readonly outbox: OutboxRepository,
     private readonly relayPass: RelayPass,
     shutdown: ShutdownRegistry,
   ) {
+    this.concurrentPasses = Math.min(MAX_CONCURRENT_PASSES, DATABASE_POOL_RELAY - 1);
     shutdown.addDrainHook({ name: 'outbox relay', drain: () => this.stop() });
   }
 
@@ -86,7 +92,7 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private pump(): void {
-    while (this.isRunning && this.passes.size < CONCURRENT_PASSES) {
+    while (this.isRunning && this.passes.size < this.concurrentPasses) {
       const partition = this.queue.take();
       if (partition === null) return;
       // A pass publishes what many requests stored; each event brings its own trace.

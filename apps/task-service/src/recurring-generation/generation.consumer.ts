@@ -6,9 +6,13 @@ import { exponentialRetryDelayMs } from '@platform/time';
 import { InstanceGenerationService } from './instance-generation.service';
 import { QUEUES } from './queues';
 
-/** Waits before the five retries of the generator: 10 ms to 100 s. Source: task messaging spec, Limits. Each retry is a new
- *  transaction, so none is held open meanwhile. */
-const GENERATOR_RETRY_DELAYS_MS = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
+/** Waits before the five retries of the generator, 10 ms to 100 s; the last two in the broker, so that a facility that fails holds no
+ *  delivery of others. Source: task messaging spec, Limits. Each retry is a new transaction, so none is held open meanwhile. */
+const GENERATOR_RETRIES = {
+  immediateRetryDelaysMs: [1, 2, 3].map(exponentialRetryDelayMs),
+  retryDelaysMs: [4, 5].map(exponentialRetryDelayMs),
+  outlastsOutages: true,
+} as const;
 
 /** Generates task instances: for a facility when its trigger fires, for a schedule when it was created. */
 @Injectable()
@@ -17,7 +21,7 @@ export class GenerationConsumer {
 
   @Consume(TaskInstanceGenerationRequested, {
     queue: QUEUES.generation,
-    immediateRetryDelaysMs: GENERATOR_RETRY_DELAYS_MS,
+    ...GENERATOR_RETRIES,
   })
   async onGenerationRequested(
     { facilityId }: TaskInstanceGenerationRequested,
@@ -28,7 +32,7 @@ export class GenerationConsumer {
 
   @Consume(ScheduleCreatedNotification, {
     queue: QUEUES.scheduleCreated,
-    immediateRetryDelaysMs: GENERATOR_RETRY_DELAYS_MS,
+    ...GENERATOR_RETRIES,
   })
   async onScheduleCreated(
     { facilityId, scheduleId }: ScheduleCreatedNotification,

@@ -6,6 +6,7 @@ import type { TraceContext } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
+import { RELAY_POOL } from '../database-layout';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { parseCronExpression } from '../schedules/cron-expression';
 import { timeZone } from '../schedules/time-zone';
@@ -35,10 +36,15 @@ export class FiringService {
   private readonly logger = new Logger(FiringService.name);
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    @InjectDataSource(RELAY_POOL) private readonly dataSource: DataSource,
     private readonly triggers: TriggersRepository,
     private readonly outbound: OutboundProxy,
   ) {}
+
+  /** Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null without any. */
+  findNextDueDelayMs(): Promise<number | null> {
+    return this.triggers.findNextDueDelayMs(this.dataSource);
+  }
 
   fireBatch(): Promise<FiredBatch> {
     return inTransaction(this.dataSource, 'READ COMMITTED', (manager) => this.fireBatchIn(manager));

@@ -3,7 +3,7 @@ import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/comm
 import { Metrics, ShutdownRegistry } from '@platform/service-defaults';
 import { SECOND_MS, sleep } from '@platform/time';
 import { FiringService } from './firing.service';
-import { BATCH_SIZE, TriggersRepository } from './triggers.repository';
+import { BATCH_SIZE } from './triggers.repository';
 
 /** How late a trigger can be that a replica created which then died. */
 const LONGEST_SLEEP_MS = 15 * SECOND_MS;
@@ -22,7 +22,6 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
   private running: Promise<void> | null = null;
 
   constructor(
-    private readonly triggers: TriggersRepository,
     private readonly firing: FiringService,
     metrics: Metrics,
     shutdown: ShutdownRegistry,
@@ -67,7 +66,7 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
   /** Fires what is due and tells how long to rest. */
   private async turn(): Promise<number> {
     try {
-      const nextDueMs = await this.triggers.findNextDueDelayMs();
+      const nextDueMs = await this.firing.findNextDueDelayMs();
       if (nextDueMs === null || nextDueMs > 0)
         return Math.min(nextDueMs ?? LONGEST_SLEEP_MS, LONGEST_SLEEP_MS);
       return (await this.fireAll()) === 0 ? TAKEN_ELSEWHERE_DELAY_MS : 0;

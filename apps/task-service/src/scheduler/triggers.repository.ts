@@ -259,8 +259,8 @@ export class TriggersRepository {
   }
 
   /** Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null without any. */
-  async findNextDueDelayMs(): Promise<number | null> {
-    const rows = await this.triggers.query<{ delayMs: number | null }[]>(NEXT_DUE_DELAY);
+  async findNextDueDelayMs(database: Pick<EntityManager, 'query'>): Promise<number | null> {
+    const rows = await database.query<{ delayMs: number | null }[]>(NEXT_DUE_DELAY);
     return rows[0]?.delayMs ?? null;
   }
 

@@ -133,10 +133,11 @@ export class DeliveryPipeline {
     return 'ack';
   }
 
-  /** Runs the handler, with the policy's waits inside the process. */
+  /** Runs the handler, with the policy's waits inside the process. A message that has waited in the broker has those behind it. */
   private async attempt(recognised: Recognised, message: unknown): Promise<Outcome> {
     const context = contextOf(recognised);
-    const waitsMs = [...(this.endpoint.immediateRetryDelaysMs ?? [])];
+    const isFirst = attemptsOf(recognised.delivery.properties.headers) === 0;
+    const waitsMs = isFirst ? [...(this.endpoint.immediateRetryDelaysMs ?? [])] : [];
     for (;;) {
       try {
         return { kind: 'done', response: await recognised.handler.process(message, context) };
@@ -160,8 +161,9 @@ export class DeliveryPipeline {
   private async retryOrGiveUp(recognised: Recognised, error: unknown): Promise<Settlement> {
     const { delivery } = recognised;
     const attempts = attemptsOf(delivery.properties.headers);
-    const { retryDelaysMs } = this.endpoint;
-    const decision = decideRetry({ attempts, retryDelaysMs, isOutage: this.endpoint.isOutage(error) });
+    const { retryDelaysMs, outlastsOutages } = this.endpoint;
+    const isOutage = this.endpoint.isOutage(error);
+    const decision = decideRetry({ attempts, retryDelaysMs, outlastsOutages, isOutage });
     if (decision.action === 'give-up') {
       this.reportFailure(recognised, error, 'given up');
       await this.fault(recognised, error);

@@ -66,6 +66,15 @@ describe('decideRetry', () => {
     expect(decision).toEqual({ action: 'postpone', delayMs: OUTAGE_DELAY_MS });
   });
 
+  it('outlasts outages after the last wait where the queue is to', () => {
+    const [retryDelaysMs, outlastsOutages] = [[10_000], true];
+    const decide = (attempts: number, isOutage: boolean) =>
+      decideRetry({ attempts, retryDelaysMs, outlastsOutages, isOutage });
+    expect(decide(0, true)).toEqual({ action: 'retry', delayMs: 10_000, attempts: 1 });
+    expect(decide(1, true)).toEqual({ action: 'postpone', delayMs: OUTAGE_DELAY_MS });
+    expect(decide(1, false)).toEqual({ action: 'give-up' });
+  });
+
   it('gives up a message that claims more attempts than the policy has', () => {
     expect(decideRetry({ attempts: 99, retryDelaysMs: POLICY, isOutage: true })).toEqual({
       action: 'give-up',
@@ -75,7 +84,8 @@ describe('decideRetry', () => {
 
 describe('delaysOf', () => {
   it('names each wait once, and always one for outages', () => {
-    expect(delaysOf([5_000, 1_000, 5_000])).toEqual([1_000, 5_000]);
-    expect(delaysOf([])).toEqual([OUTAGE_DELAY_MS]);
+    expect(delaysOf({ retryDelaysMs: [5_000, 1_000, 5_000] })).toEqual([1_000, 5_000]);
+    expect(delaysOf({ retryDelaysMs: [] })).toEqual([OUTAGE_DELAY_MS]);
+    expect(delaysOf({ retryDelaysMs: [100_000], outlastsOutages: true })).toEqual([OUTAGE_DELAY_MS, 100_000]);
   });
 });

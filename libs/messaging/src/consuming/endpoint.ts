@@ -31,9 +31,12 @@ export interface QueueOptions {
   /** Waits between attempts in the broker, in milliseconds, one queue per delay; after the last one the message goes to
    *  `<queue>_error`. None unless given. */
   readonly retryDelaysMs?: readonly number[];
-  /** Waits between attempts inside the process, in milliseconds, before the ones in the broker. Keep them short or few: the
-   *  delivery is held meanwhile. None unless given. */
+  /** Waits between attempts inside the process, in milliseconds, before the ones in the broker; 1,000 each at most, because the delivery
+   *  is held meanwhile. None unless given. */
   readonly immediateRetryDelaysMs?: readonly number[];
+  /** An outage gives no message up: after the last wait it goes on waiting until the shared dependency is back. So it is in any case at a
+   *  queue without `retryDelaysMs`. */
+  readonly outlastsOutages?: boolean;
   /** Deliveries in process at one time; 10 unless given. */
   readonly prefetch?: number;
 }
@@ -74,7 +77,10 @@ export function selectHandler(
   return byExchange ?? (handlers.length === 1 ? (handlers[0] ?? null) : null);
 }
 
-/** Wait of a message that fails only because the database is away, when its policy has no wait of its own. Long enough not to
+/** Longest wait between two attempts inside the process. */
+export const MAX_IMMEDIATE_DELAY_MS = 1_000;
+
+/** Wait of a message that fails only because the database is away, when its policy has no wait left. Long enough not to
  *  hammer a database that is coming up. */
 export const OUTAGE_DELAY_MS = 15_000;
 
@@ -84,24 +90,33 @@ export type RetryDecision =
   | { readonly action: 'postpone'; readonly delayMs: number }
   | { readonly action: 'give-up' };
 
-/** Takes the policy's next wait; when none is left, the message goes to the error queue. A queue without waits of its own does not
- *  give messages up over an outage: nothing is wrong with them, so they are tried again until the database is back.
+/** Takes the policy's next wait; when none is left, the message goes to the error queue. A queue that outlasts outages does not give
+ *  messages up over one: nothing is wrong with them, so they are tried again until the database is back.
  *  Source: task messaging spec, Limits ("applies to all exceptions" where a policy is given).
  *  @param delivery.attempts how often the message has already waited in the broker */
 export function decideRetry(delivery: {
   attempts: number;
   retryDelaysMs?: readonly number[] | undefined;
+  outlastsOutages?: boolean | undefined;
   isOutage: boolean;
 }): RetryDecision {
   const { attempts, retryDelaysMs = [], isOutage } = delivery;
   const delayMs = retryDelaysMs[attempts];
   if (delayMs !== undefined) return { action: 'retry', delayMs, attempts: attempts + 1 };
-  if (isOutage && retryDelaysMs.length === 0) return { action: 'postpone', delayMs: OUTAGE_DELAY_MS };
+  if (isOutage && outlastsOutages(delivery)) return { action: 'postpone', delayMs: OUTAGE_DELAY_MS };
   return { action: 'give-up' };
 }
 
-/** Every wait that a queue with this policy may need, each once, shortest first. */
-export function delaysOf(retryDelaysMs: readonly number[] = []): number[] {
-  const delays = retryDelaysMs.length === 0 ? [OUTAGE_DELAY_MS] : retryDelaysMs;
+/** Every wait that a queue with this policy may need in the broker, each once, shortest first. */
+export function delaysOf(policy: Pick<QueueOptions, 'retryDelaysMs' | 'outlastsOutages'>): number[] {
+  const { retryDelaysMs = [] } = policy;
+  const delays = outlastsOutages(policy) ? [...retryDelaysMs, OUTAGE_DELAY_MS] : retryDelaysMs;
   return [...new Set(delays)].sort((a, b) => a - b);
+}
+
+function outlastsOutages(policy: {
+  retryDelaysMs?: readonly number[] | undefined;
+  outlastsOutages?: boolean | undefined;
+}): boolean {
+  return policy.outlastsOutages ?? (policy.retryDelaysMs ?? []).length === 0;
 }

@@ -3,7 +3,7 @@ import type { Bus, MessageContract, RequestContract } from '@platform/contracts'
 import type { Isolation } from '@platform/database';
 import type { EntityManager } from 'typeorm';
 import type { RequestOutcome } from '../broker/bus-requester';
-import type { DeliveryContext, QueueOptions } from '../consuming/endpoint';
+import { type DeliveryContext, MAX_IMMEDIATE_DELAY_MS, type QueueOptions } from '../consuming/endpoint';
 
 /** What a consumer's handler learns besides the message. */
 export interface ConsumeContext extends DeliveryContext {
@@ -91,7 +91,9 @@ export function planEndpoints(handlers: readonly DiscoveredHandler[]): EndpointP
 
 function settingsOf(
   bus: Bus,
-  { retryDelaysMs = [], immediateRetryDelaysMs = [], prefetch }: QueueOptions,
+  { retryDelaysMs = [], immediateRetryDelaysMs = [], outlastsOutages, prefetch }: QueueOptions,
 ): string {
-  return JSON.stringify([bus, retryDelaysMs, immediateRetryDelaysMs, prefetch ?? null]);
+  if (immediateRetryDelaysMs.some((delayMs) => delayMs > MAX_IMMEDIATE_DELAY_MS))
+    throw new Error('waits longer than a second belong into the broker');
+  return JSON.stringify([bus, retryDelaysMs, immediateRetryDelaysMs, outlastsOutages, prefetch]);
 }

@@ -1,15 +1,15 @@
 import {
+  Inject,
   Injectable,
   Logger,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
-  Optional,
 } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { ContentionError, DatabaseUnavailableError, isConnectionError } from '@platform/database';
 import { HealthRegistry } from '@platform/service-defaults';
 import { HOUR_MS, sleep } from '@platform/time';
-import { DataSource } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import type { RequestOutcome } from '../broker/bus-requester';
 import { type EndpointHandler, responseOf } from '../consuming/endpoint';
 import { MessageMetrics } from '../message-metrics';
@@ -20,6 +20,9 @@ import { InboxRepository } from './inbox.repository';
 const STARTUP_POLL_MS = 250;
 const PURGE_INTERVAL_MS = HOUR_MS;
 const INBOX_DAYS = 30;
+
+/** Injection token of the data source whose connections the handlers share; null without any. */
+export const INBOX_DATA_SOURCE = Symbol('INBOX_DATA_SOURCE');
 
 /** Finds the methods marked with @Consume and @Respond and starts to consume their queues once the service has started: before its
  *  migrations are applied every message would fail. */
@@ -36,17 +39,18 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
     private readonly buses: Buses,
     private readonly health: HealthRegistry,
     private readonly metrics: MessageMetrics,
-    @Optional() private readonly dataSource?: DataSource,
+    @Inject(INBOX_DATA_SOURCE) private readonly dataSource: DataSource | null,
   ) {}
 
   onApplicationBootstrap(): void {
     this.planned = planEndpoints(this.discover());
     if (this.planned.length === 0) return;
-    if (this.dataSource === undefined) throw new Error('message handlers need a DataSource for their inbox');
+    if (this.dataSource === null) throw new Error('message handlers need a DataSource for their inbox');
     this.health.addReadinessCheck({ name: 'message-consumers', check: () => this.requireStarted() });
     const inbox = new InboxRepository(this.dataSource, ({ queue, messageName }) =>
       this.metrics.count('duplicate', { queue, message: messageName }),
     );
+    this.metrics.watchWaiting(() => inbox.waiting);
     void this.start(inbox);
   }
 

@@ -1,4 +1,4 @@
-import { inTransaction, type Isolation } from '@platform/database';
+import { inTransaction, type Isolation, PoolDriver } from '@platform/database';
 import type { DataSource, EntityManager } from 'typeorm';
 import { InboxMessage } from './inbox.entity';
 
@@ -22,6 +22,9 @@ const PURGE = `
 
 /** Which messages were applied: a row per queue and message. */
 export class InboxRepository {
+  private running = 0;
+  private readonly turns: (() => void)[] = [];
+
   /** @param onDuplicate told of a message that was applied before */
   constructor(
     private readonly dataSource: DataSource,
@@ -31,6 +34,33 @@ export class InboxRepository {
   /** Runs `work` in one transaction with the message's row, unless that row exists already. Returns the response of `work`, given
    *  now or when the message first came. */
   apply(
+    message: InboxKey,
+    isolation: Isolation,
+    work: (transaction: EntityManager) => Promise<string | null>,
+  ): Promise<string | null> {
+    return this.inTurn(() => this.applyOnce(message, isolation, work));
+  }
+
+  /** Deliveries that wait for their turn. */
+  get waiting(): number {
+    return this.turns.length;
+  }
+
+  /** As many at a time as there are connections. Whoever waited for a connection of the pool would fail after a while, as in an outage. */
+  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const { max = 1 } = PoolDriver.of(this.dataSource).pool.options;
+    if (this.running < max) this.running += 1;
+    else await new Promise<void>((resolve) => this.turns.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.turns.shift();
+      if (next === undefined) this.running -= 1;
+      else next();
+    }
+  }
+
+  private applyOnce(
     message: InboxKey,
     isolation: Isolation,
     work: (transaction: EntityManager) => Promise<string | null>,
