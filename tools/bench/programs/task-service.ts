@@ -4,7 +4,7 @@ import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
 import { ScheduleCreatedEvent } from '@platform/contracts';
 import { inTransaction } from '@platform/database';
-import { createEnvelope } from '@platform/messaging';
+import { MessagePublisher } from '@platform/messaging';
 import { createServiceApplication, Metrics } from '@platform/service-defaults';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { DataSource } from 'typeorm';
@@ -39,14 +39,6 @@ const MESSAGE = {
   createdAtUtc: new Date().toISOString(),
   createdBy: { personId: 1001, name: 'Carl Customer', persona: 2 },
 };
-
-const event = createEnvelope(ScheduleCreatedEvent, MESSAGE, {
-  namespace: 'Platform.Contracts',
-  messageId: randomUUID(),
-  sentAt: new Date(),
-  source: 'task-service',
-  headers: HEADERS,
-});
 
 /** Rate of `work` that does `count` things, or as many as it returns. */
 async function perSecond(work: () => Promise<number | void>, count = EVENTS): Promise<number> {
@@ -84,6 +76,10 @@ async function main(): Promise<void> {
     const counter = app.get(Metrics).registry.getSingleMetric('task_outbox_sent_total');
     return (await counter!.get()).values[0]?.value ?? 0;
   };
+  // What the relay makes of each of its rows.
+  const event = app.get(MessagePublisher).createEnvelope(ScheduleCreatedEvent, MESSAGE, {
+    ...{ messageId: randomUUID(), sentAt: new Date(), headers: HEADERS },
+  });
   const bare = await openBarePublisher(config.RABBITMQ_MAIN_URL, event);
   serveMeasurements({
     fire: () => fireAll(app.get(FiringService)),
