@@ -16,6 +16,8 @@ export interface Schema {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly items?: Schema;
@@ -202,7 +204,7 @@ class Api {
 async function makeTasks(api: Api): Promise<Pick<Fixtures, 'scheduleIds' | 'instanceIds' | 'cursors'>> {
   const scheduleIds: string[] = [];
   for (const facilityId of [501, 501, 502, 503]) {
-    const body = { facilityId, name: `Round ${scheduleIds.length}`, schedule: '0 */2 * * *' };
+    const body = { facilityId, name: `Round ${scheduleIds.length}`, schedule: '*/20 * * * *' };
     const { scheduleId } = await api.call('task', 'POST', '/Schedules', body);
     scheduleIds.push(scheduleId as string);
   }

@@ -5,6 +5,7 @@ import type { ServiceName } from '#platform/programs.ts';
 export const REQUEST_KINDS = [
   'valid',
   'nearly valid',
+  'boundary',
   'malformed body',
   'random',
   'headers',

@@ -1,6 +1,7 @@
 import { getDataSourceToken } from '@nestjs/typeorm';
 import { eventually } from '@platform/testing';
 import type { DataSource, Logger } from 'typeorm';
+import { RELAY_POOL } from '../src/database-layout';
 import { startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -30,7 +31,7 @@ describe('an idle cluster of three', () => {
           log: ignore,
         },
       } satisfies Logger;
-      app.get<DataSource>(getDataSourceToken()).logger = logger;
+      app.get<DataSource>(getDataSourceToken(RELAY_POOL)).logger = logger;
       return looks;
     });
   }

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { Random } from '#platform/random.ts';
 import type { Fixtures, Operation } from '../fixtures.ts';
 import type { FuzzRequest, RequestKind } from '../http.ts';
+import { toBoundary } from './boundaries.ts';
 import { breakHttp } from './broken-http.ts';
 import { type Draft, requestOf, validDraft } from './draft.ts';
 import { HOSTILE_TOKENS } from './hostile-tokens.ts';
@@ -11,8 +12,9 @@ import { anyJson, hostileText, percentEncode } from './values.ts';
 /** Out of a hundred requests. */
 const SHARES: readonly (readonly [kind: RequestKind, share: number])[] = [
   ['valid', 22],
-  ['nearly valid', 30],
-  ['malformed body', 15],
+  ['nearly valid', 24],
+  ['boundary', 10],
+  ['malformed body', 11],
   ['random', 6],
   ['headers', 9],
   ['framing', 6],
@@ -46,6 +48,11 @@ const MAKERS: Readonly<Record<RequestKind, Maker>> = {
     const draft = anyDraft(fixtures, random);
     const trick = mutate(draft, random);
     return requestOf(draft, 'nearly valid', trick);
+  },
+  boundary: (fixtures, random) => {
+    const draft = anyDraft(fixtures, random);
+    const trick = toBoundary(draft, fixtures.documents[draft.operation.service], random);
+    return requestOf(draft, 'boundary', trick);
   },
   'malformed body': (fixtures, random) => {
     const takers = fixtures.operations.filter(({ method, bodies }) => bodies !== null || method !== 'GET');
