@@ -230,6 +230,122 @@ describe('the operator’s command line', () => {
     });
   });
 
+  describe('on what waits', () => {
+    afterEach(() => service.database.query('DELETE FROM task.outbox'));
+    const wait = async (facilityId: number): Promise<string> => {
+      const [row] = await service.database.query<{ id: string }>(
+        `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts,
+           next_attempt_at, last_error)
+         VALUES (3, $1, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', 1, now() + interval '1 hour', 'NO_ROUTE')
+         RETURNING message_id AS id`,
+        [facilityId],
+      );
+      return row?.id ?? '';
+    };
+
+    it('shows how much there is of everything, since when and why', async () => {
+      await wait(480);
+      await park(481);
+      await publish(randomUUID(), { facilityId: 'not a number' });
+      await listed(1);
+      const status = await rows('status');
+      expect(status).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({
+            where: 'outbox',
+            what: 'ScheduleCreatedEvent',
+            messages: 1,
+            why: 'NO_ROUTE',
+          }),
+          expect.objectContaining({
+            where: 'outbox, parked',
+            messages: 1,
+            since: expect.stringMatching(/Z$/),
+          }),
+          ...Object.values(QUEUES).map((what) => expect.objectContaining({ what, consumers: 1, why: null })),
+          expect.objectContaining({
+            ...{ what: errorQueue(QUEUES.scheduleCreated), messages: 1, since: expect.stringMatching(/Z$/) },
+            why: expect.stringMatching(/^InvalidMessageError/),
+          }),
+        ]),
+      );
+      expect((await admin('status')).output).toMatch(/where +what +messages +consumers +since +why/);
+      await admin('errors', 'discard', '--all', '--yes');
+    });
+
+    it('skips an event that holds others up: it is parked, and can be replayed', async () => {
+      const id = await wait(482);
+      expect(await rows('outbox', 'list', '--waiting')).toMatchObject([
+        { messageId: id, lastError: 'NO_ROUTE' },
+      ]);
+      expect((await admin('outbox', 'skip', id, '--dry-run')).output).toContain('1 would be skipped');
+      expect(await rows('outbox', 'list')).toEqual([]);
+      expect((await admin('outbox', 'skip', id)).output).toContain('1 skipped');
+      expect(await rows('outbox', 'list')).toMatchObject([{ messageId: id }]);
+    });
+
+    it('says how far it is with many, and changes nothing in a dry run', async () => {
+      await service.database.query(
+        `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, parked_at)
+         SELECT 3, n, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', now() FROM generate_series(1, 2500) AS n`,
+      );
+      expect((await admin('outbox', 'discard', '--all', '--yes', '--dry-run')).output).toMatch(
+        /2500 would be discarded/,
+      );
+      const { complaint, output } = await admin('outbox', 'discard', '--all', '--yes');
+      expect([complaint, output.split('\n').at(-2)]).toEqual([
+        '1000 so far\n2000 so far\n',
+        '2500 discarded',
+      ]);
+      expect(await service.database.query('SELECT 1 FROM task.outbox')).toEqual([]);
+    });
+
+    it('lists a message that waits for its next attempt, with the reason, and replays it at once', async () => {
+      const id = randomUUID();
+      const main = service.brokers.main.management;
+      const change = {
+        ...{ eventId: randomUUID(), occurredAtUtc: '2026-01-01T00:00:00Z', businessUnitId: 5 },
+        ...{ facilityIds: [483], changeType: 'Activated' },
+      };
+      await service.database.query('ALTER TABLE task.triggers ADD CONSTRAINT broken CHECK (false) NOT VALID');
+      await main.publish('', {
+        routingKey: QUEUES.businessUnitChange,
+        body: JSON.stringify(change),
+        properties: { content_type: 'application/json', message_id: id },
+      });
+      // Taken from the first wait, it comes to the second.
+      await listed(1, '--waiting');
+      await admin('errors', 'replay', id, '--waiting');
+      const [line] = await listed(1, '--waiting');
+      expect(line).toMatchObject({ messageId: id, error: expect.stringContaining('broken') });
+      await service.database.query('ALTER TABLE task.triggers DROP CONSTRAINT broken');
+      expect((await admin('errors', 'replay', id, '--waiting')).output).toContain('1 replayed');
+      await eventually(async () =>
+        expect(
+          await service.database.query('SELECT 1 FROM task.triggers WHERE facility_id = 483'),
+        ).toHaveLength(1),
+      );
+      await listed(0, '--waiting');
+    });
+
+    it('moves messages to another queue of the service', async () => {
+      const id = randomUUID();
+      await publish(id, { facilityId: 'not a number' });
+      await listed(1);
+      const target = ['--to', QUEUES.scheduleRequest];
+      expect((await admin('errors', 'move', id, ...target, '--dry-run')).output).toContain(
+        '1 would be moved',
+      );
+      expect((await admin('errors', 'move', id, ...target)).output).toContain('1 moved');
+      // There it is of an unknown type.
+      expect(await listed(1, '--skipped')).toMatchObject([
+        { messageId: id, queue: `${QUEUES.scheduleRequest}_skipped` },
+      ]);
+      await admin('errors', 'discard', '--all', '--skipped', '--yes');
+      await listed(0);
+    });
+  });
+
   it('says what is wrong in a sentence, without credentials', async () => {
     env = {
       ...env,

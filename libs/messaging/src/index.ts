@@ -12,7 +12,7 @@ export { errorQueue, retryQueue, skippedQueue } from './broker/queue-topology';
 export { connectBus, type PlainBus } from './connect-bus';
 export type { ConnectBusOptions } from './connect-bus';
 export { ErrorQueues } from './broker/error-queues';
-export type { ErrorQueue, FailedMessage } from './broker/error-queues';
+export type { ErrorQueue, FailedMessage, QueueState } from './broker/error-queues';
 export {
   BusUnavailableError,
   MessageReturnedError,

@@ -11,7 +11,11 @@ describe('boundary values', () => {
       anyOf: [{ type: 'string', format: 'date' }, { type: 'string', format: 'date-time' }, { type: 'null' }],
     });
     expect(startDate).toEqual(
-      expect.arrayContaining(['0000-01-01', '9999-12-31T23:59:59-23:00', '0000-01-01T00:00:00+01:00']),
+      expect.arrayContaining([
+        '0000-01-01',
+        '9999-12-31T23:59:59.999999999-23:00',
+        '0000-01-01T00:00:00+01:00',
+      ]),
     );
     const name = boundariesOf(document, { type: 'string', minLength: 1, maxLength: 200 }) as string[];
     expect(new Set(name.map((text) => [...text].length))).toEqual(new Set([0, 1, 2, 199, 200, 201]));

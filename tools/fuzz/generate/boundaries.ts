@@ -5,7 +5,7 @@ import type { Draft } from './draft.ts';
 import { percentEncode } from './values.ts';
 
 const DATES: readonly string[] = instants.dates;
-const INSTANTS: readonly string[] = DATES.flatMap((date) =>
+const INSTANTS: readonly string[] = instants.daysOfInstants.flatMap((date) =>
   instants.times.flatMap((time) => instants.offsets.map((offset) => `${date}T${time}${offset}`)),
 );
 const UUIDS = ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'];

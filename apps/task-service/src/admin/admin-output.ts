@@ -1,13 +1,48 @@
-import type { FailedMessage } from '@platform/messaging';
+import type { FailedMessage, QueueState } from '@platform/messaging';
 import type { OutboxMessage } from '../outbound/outbox-message.entity';
+import type { OutboxStatus } from '../outbound/outbox.repository';
 
 /** What is shown of a parked message, by name, in order. */
 export type Shown = Readonly<Record<string, unknown>>;
 
 /** A line of a list. */
 export function eventLine(event: OutboxMessage): Shown {
-  const { messageId, facilityId, messageType, attempts, parkedAt, lastError } = event;
-  return { messageId, facilityId, messageType, attempts, parkedAt: parkedAt?.toISOString(), lastError };
+  const { messageId, facilityId, messageType, attempts, parkedAt, nextAttemptAt, lastError } = event;
+  const when = parkedAt
+    ? { parkedAt: parkedAt.toISOString() }
+    : { nextAttemptAt: nextAttemptAt.toISOString() };
+  return { messageId, facilityId, messageType, attempts, ...when, lastError };
+}
+
+/** What waits in the outbox of one message type, as a line of the status. */
+export function outboxStatus({ messageType, isParked, messages, since, lastError }: OutboxStatus): Shown {
+  const why = lastError ?? (isParked ? null : 'not published yet');
+  return {
+    where: isParked ? 'outbox, parked' : 'outbox',
+    what: messageType,
+    messages,
+    consumers: null,
+    since: since.toISOString(),
+    why,
+  };
+}
+
+/** What lies in a queue, as a line of the status. */
+export function queueStatus(
+  what: string,
+  { messages, consumers, first }: QueueState,
+  isConsumed: boolean,
+): Shown {
+  const error = first === null ? null : (errorText(first) ?? first.reason);
+  const why = isConsumed && consumers === 0 ? 'nobody consumes it' : error;
+  return {
+    where: 'queue',
+    what,
+    messages,
+    consumers: isConsumed ? consumers : null,
+    since: first?.parkedAt ?? null,
+    why,
+  };
 }
 
 /** Everything about a parked event. */
@@ -18,9 +53,12 @@ export function eventDetails(event: OutboxMessage): Shown {
 
 /** A line of a list. */
 export function messageLine(message: FailedMessage): Shown {
-  const { id, queue, type, reason, parkedAt, errorType, errorMessage } = message;
-  const error = errorType === null ? null : `${errorType}: ${errorMessage ?? ''}`;
-  return { messageId: id, queue, type, reason, parkedAt, error };
+  const { id, queue, type, reason, parkedAt } = message;
+  return { messageId: id, queue, type, reason, parkedAt, error: errorText(message) };
+}
+
+function errorText({ errorType, errorMessage }: FailedMessage): string | null {
+  return errorType === null ? null : `${errorType}: ${errorMessage ?? ''}`;
 }
 
 /** Everything about a parked message. */

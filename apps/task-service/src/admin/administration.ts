@@ -7,7 +7,7 @@ import { detailsText, tableText } from './admin-output';
 import type { Shown } from './admin-output';
 import { adminProgram } from './command-line';
 import type { AdminCommand } from './command-line';
-import { administerOutbox, administerQueues } from './parked-messages.service';
+import { administerOutbox, administerQueues, readStatus } from './parked-messages.service';
 
 /** Where the command line writes, and what it reads besides its arguments. */
 export interface AdminSurroundings {
@@ -16,7 +16,9 @@ export interface AdminSurroundings {
   readonly complain?: (text: string) => void;
 }
 
-const DONE: Readonly<Record<'replay' | 'discard', string>> = { replay: 'replayed', discard: 'discarded' };
+const DONE = { replay: 'replayed', skip: 'skipped', move: 'moved', discard: 'discarded' } as const;
+/** How often a long command says how far it is. */
+const PROGRESS_STEP = 1_000;
 
 /** The operator's command line. Returns the exit code: 0 done, 1 failed or not found, 2 not understood. */
 export async function runAdmin(
@@ -29,7 +31,9 @@ export async function runAdmin(
 ): Promise<0 | 1 | 2> {
   let missing: string[] = [];
   const execute = async (command: AdminCommand): Promise<void> => {
-    const shown = await carryOut(command, env);
+    const shown = await carryOut(command, env, (done) => {
+      if (done % PROGRESS_STEP === 0) complain(`${String(done)} so far\n`);
+    });
     write(`${outputText(command, shown)}\n`);
     missing = missingIds(command, shown);
   };
@@ -49,21 +53,26 @@ export async function runAdmin(
   return missing.length > 0 ? 1 : 0;
 }
 
-function carryOut(command: AdminCommand, env: NodeJS.ProcessEnv | undefined): Promise<Shown[]> {
-  const config = loadTaskAdminConfig(env);
-  return command.subject === 'outbox'
-    ? administerOutbox(command, config.DATABASE_URL)
-    : administerQueues(command, {
-        main: config.RABBITMQ_MAIN_URL,
-        scheduling: config.RABBITMQ_SCHEDULING_URL,
-      });
+function carryOut(
+  command: AdminCommand,
+  env: NodeJS.ProcessEnv | undefined,
+  progress: (done: number) => void,
+): Promise<Shown[]> {
+  const {
+    DATABASE_URL,
+    RABBITMQ_MAIN_URL: main,
+    RABBITMQ_SCHEDULING_URL: scheduling,
+  } = loadTaskAdminConfig(env);
+  if (command.subject === 'status') return readStatus(DATABASE_URL, { main, scheduling });
+  if (command.subject === 'outbox') return administerOutbox(command, DATABASE_URL, progress);
+  return administerQueues(command, { main, scheduling }, progress);
 }
 
-function outputText({ action, isJson }: AdminCommand, shown: readonly Shown[]): string {
+function outputText({ action, isJson, isDryRun }: AdminCommand, shown: readonly Shown[]): string {
   if (isJson) return JSON.stringify(shown, null, 2);
   if (action === 'show') return shown.map(detailsText).join('\n\n');
   if (action === 'list') return tableText(shown);
-  const summary = `${String(shown.length)} ${DONE[action]}`;
+  const summary = `${String(shown.length)} ${isDryRun ? 'would be ' : ''}${DONE[action]}`;
   return shown.length === 0 ? summary : `${tableText(shown)}\n${summary}`;
 }
 

@@ -4,17 +4,24 @@ import type { QueueName } from '../recurring-generation/queues';
 
 /** What a command is about: events that could not be published, or messages that could not be processed. */
 type Subject = 'outbox' | 'errors';
-type Action = 'list' | 'show' | 'replay' | 'discard';
+type Action = 'list' | 'show' | 'replay' | 'discard' | 'skip' | 'move';
 
 /** A command that was understood. */
 export interface AdminCommand {
-  readonly subject: Subject;
+  /** `status` is about everything and has no action but `list`. */
+  readonly subject: Subject | 'status';
   readonly action: Action;
   /** Null means all. */
   readonly ids: ReadonlySet<string> | null;
   readonly facilityId: number | null;
   readonly queues: readonly QueueName[];
   readonly isSkipped: boolean;
+  /** What waits for its next attempt, rather than what was put aside. */
+  readonly isWaiting: boolean;
+  /** Where `move` puts messages. */
+  readonly to: QueueName | null;
+  /** Shows what would happen, and does nothing. */
+  readonly isDryRun: boolean;
   readonly limit: number;
   readonly isJson: boolean;
 }
@@ -23,6 +30,9 @@ interface Options {
   facility?: number;
   queue?: QueueName;
   skipped?: boolean;
+  waiting?: boolean;
+  to?: QueueName;
+  dryRun?: boolean;
   limit?: number;
   all?: boolean;
   json?: boolean;
@@ -38,12 +48,13 @@ Every action explains itself: task:admin outbox replay --help
 Exit codes: 0 done, 1 failed or not found, 2 the command was not understood.
 Reads DATABASE_URL, RABBITMQ_MAIN_URL and RABBITMQ_SCHEDULING_URL.`;
 
-const DESCRIPTIONS: Readonly<Record<Subject, Readonly<Record<Action, string>>>> = {
+const DESCRIPTIONS: Readonly<Record<Subject, Readonly<Partial<Record<Action, string>>>>> = {
   outbox: {
     list: 'List the events that are parked, one line each, oldest first.',
     show: 'Show everything about a parked event.',
     replay:
       'Give parked events twenty new attempts. A running replica publishes them within five seconds, before the later events of their facility that still wait.',
+    skip: 'Park events that wait, so that the later ones of their facility and type go on. They can be replayed.',
     discard: 'Delete parked events. Nobody will ever receive them.',
   },
   errors: {
@@ -51,6 +62,7 @@ const DESCRIPTIONS: Readonly<Record<Subject, Readonly<Record<Action, string>>>> 
     show: 'Show everything about a message of an error queue, body included.',
     replay:
       'Send messages to their queue again, with the same message id (applied at most once) and without attempts behind them. One that fails again comes back here.',
+    move: 'Send messages to another queue of the service, as replay sends them to their own.',
     discard: 'Delete messages from an error queue. They will never be processed.',
   },
 };
@@ -75,17 +87,58 @@ export function adminProgram(
     .description(
       'messages that the service could not process: they wait in the broker’s error and skipped queues',
     );
-  for (const action of ['list', 'show', 'replay', 'discard'] as const) {
-    addAction(outbox, 'outbox', action, run).option(
+  program
+    .command('status')
+    .description(
+      'Show what waits, since when and why: the outbox, every queue with its consumers, what was put aside.',
+    )
+    .option('--json', 'print JSON')
+    .action((options: Options) => run(commandOf('status', 'list', [], options)));
+  addOutboxActions(outbox, run);
+  addErrorActions(errors, run);
+  return program;
+}
+
+function addOutboxActions(outbox: Command, run: (command: AdminCommand) => Promise<void>): void {
+  for (const action of ['list', 'show', 'replay', 'skip', 'discard'] as const) {
+    const command = addAction(outbox, 'outbox', action, run).option(
       '--facility <id>',
       'only events of this facility',
       integerUpTo(Number.MAX_SAFE_INTEGER),
     );
-    addAction(errors, 'errors', action, run)
-      .option('--queue <name>', 'only messages of this queue, e.g. task-service.schedule-created', queueName)
-      .option('--skipped', 'the skipped queues (messages of an unknown type) instead of the error queues');
+    if (action === 'list') command.option('--waiting', 'the events that wait instead of the parked ones');
   }
-  return program;
+}
+
+function addErrorActions(errors: Command, run: (command: AdminCommand) => Promise<void>): void {
+  for (const action of ['list', 'show', 'replay', 'move', 'discard'] as const) {
+    const command = addAction(errors, 'errors', action, run)
+      .option('--queue <name>', 'only messages of this queue, e.g. task-service.schedule-created', queueName)
+      .option('--skipped', 'the skipped queues (messages of an unknown type) instead of the error queues')
+      .option('--waiting', 'the messages that wait for their next attempt instead; replay does not wait');
+    if (action === 'move') command.requiredOption('--to <name>', 'the queue that is to take them', queueName);
+  }
+}
+
+function commandOf(
+  subject: AdminCommand['subject'],
+  action: Action,
+  ids: readonly string[],
+  options: Options,
+): AdminCommand {
+  return {
+    subject,
+    action,
+    ids: ids.length === 0 ? null : new Set(ids),
+    facilityId: options.facility ?? null,
+    queues: options.queue ? [options.queue] : QUEUE_NAMES,
+    isSkipped: options.skipped ?? false,
+    isWaiting: options.waiting ?? action === 'skip',
+    to: options.to ?? null,
+    isDryRun: options.dryRun ?? false,
+    limit: options.limit ?? DEFAULT_LIMIT,
+    isJson: options.json ?? false,
+  };
 }
 
 function addAction(
@@ -94,31 +147,25 @@ function addAction(
   action: Action,
   run: (command: AdminCommand) => Promise<void>,
 ): Command {
-  const command = group.command(action).description(DESCRIPTIONS[subject][action]);
+  const command = group.command(action).description(DESCRIPTIONS[subject][action] ?? '');
   command.option('--json', 'print JSON');
   if (action === 'list')
     command.option('--limit <n>', 'at most so many', integerUpTo(MAX_LIMIT), DEFAULT_LIMIT);
   if (action === 'show') command.argument('<message-id>');
-  if (action === 'replay' || action === 'discard')
-    command.argument('[message-ids...]').option('--all', 'all that the filters leave');
+  const takesAll = action !== 'list' && action !== 'show';
+  if (takesAll)
+    command
+      .argument('[message-ids...]')
+      .option('--all', 'all that the filters leave')
+      .option('--dry-run', 'show which, and do nothing');
   if (action === 'discard')
     command.requiredOption('--yes', 'required: what is discarded cannot be brought back');
   return command.action(async () => {
     const options = command.opts<Options>();
     const ids = command.args;
-    const takesAll = action === 'replay' || action === 'discard';
     if (takesAll && ids.length > 0 === (options.all ?? false))
       command.error(`error: ${action} takes message ids or --all`);
-    await run({
-      subject,
-      action,
-      ids: ids.length === 0 ? null : new Set(ids),
-      facilityId: options.facility ?? null,
-      queues: options.queue ? [options.queue] : QUEUE_NAMES,
-      isSkipped: options.skipped ?? false,
-      limit: options.limit ?? DEFAULT_LIMIT,
-      isJson: options.json ?? false,
-    });
+    await run(commandOf(subject, action, ids, options));
   });
 }
 

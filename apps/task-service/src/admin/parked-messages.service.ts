@@ -1,19 +1,70 @@
 import type { Bus } from '@platform/contracts';
 import { postgresOptions } from '@platform/database';
-import { ErrorQueues, errorQueue, skippedQueue } from '@platform/messaging';
+import { ErrorQueues, errorQueue, retryQueue, skippedQueue } from '@platform/messaging';
 import type { ErrorQueue, FailedMessage } from '@platform/messaging';
 import { DataSource } from 'typeorm';
 import { SCHEMA } from '../database-layout';
 import { OutboxMessage } from '../outbound/outbox-message.entity';
 import { OutboxRepository } from '../outbound/outbox.repository';
-import { BUS_OF_QUEUE } from '../recurring-generation/queues';
+import { BUS_OF_QUEUE, QUEUES, RETRY_DELAYS_MS } from '../recurring-generation/queues';
 import type { QueueName } from '../recurring-generation/queues';
-import { eventDetails, eventLine, messageDetails, messageLine } from './admin-output';
+import {
+  eventDetails,
+  eventLine,
+  messageDetails,
+  messageLine,
+  outboxStatus,
+  queueStatus,
+} from './admin-output';
 import type { Shown } from './admin-output';
 import type { AdminCommand } from './command-line';
 
+const ALL_QUEUES: readonly QueueName[] = Object.values(QUEUES);
+
+/** Told now and then how many messages are done. */
+type Progress = (done: number) => void;
+
 /** Carries out a command on the outbox; returns what is to be shown. */
-export async function administerOutbox(command: AdminCommand, databaseUrl: string): Promise<Shown[]> {
+export async function administerOutbox(
+  command: AdminCommand,
+  databaseUrl: string,
+  progress: Progress,
+): Promise<Shown[]> {
+  return withOutbox(databaseUrl, async (outbox) => {
+    const { action, ids, facilityId, isWaiting, isDryRun, limit } = command;
+    const choice = { ids, facilityId, isParked: !isWaiting };
+    if (action === 'list') return (await outbox.findEvents(choice, limit)).map(eventLine);
+    if (action === 'show') return (await outbox.findEvents(choice, limit)).map(eventDetails);
+    if (isDryRun) return (await outbox.findEvents(choice)).map(eventLine);
+    if (action === 'replay') return (await outbox.replayParked(choice, progress)).map(eventLine);
+    if (action === 'skip') return (await outbox.skipWaiting(choice, progress)).map(eventLine);
+    return (await outbox.discardParked(choice, progress)).map(eventLine);
+  });
+}
+
+/** What waits, since when and why: in the outbox, then in each queue. */
+export async function readStatus(
+  databaseUrl: string,
+  busUrls: Readonly<Record<Bus, string>>,
+): Promise<Shown[]> {
+  const shown: Shown[] = (await withOutbox(databaseUrl, (outbox) => outbox.readStatus())).map(outboxStatus);
+  for (const bus of BUSES) {
+    await withErrorQueues(bus, busUrls[bus], async (errorQueues) => {
+      for (const source of queuesOf(bus)) {
+        for (const queue of [source, ...asideOf(source)]) {
+          const state = await errorQueues.state(queue, queue !== source);
+          if (queue === source || state.messages > 0) shown.push(queueStatus(queue, state, queue === source));
+        }
+      }
+    });
+  }
+  return shown;
+}
+
+async function withOutbox<T>(
+  databaseUrl: string,
+  work: (outbox: OutboxRepository) => Promise<T>,
+): Promise<T> {
   const dataSource = await new DataSource(
     postgresOptions({
       url: databaseUrl,
@@ -25,65 +76,80 @@ export async function administerOutbox(command: AdminCommand, databaseUrl: strin
     }),
   ).initialize();
   try {
-    return await onOutbox(command, new OutboxRepository(dataSource.getRepository(OutboxMessage)));
+    return await work(new OutboxRepository(dataSource.getRepository(OutboxMessage)));
   } finally {
     await dataSource.destroy();
   }
 }
 
-async function onOutbox(
-  { action, ids, facilityId, limit }: AdminCommand,
-  outbox: OutboxRepository,
-): Promise<Shown[]> {
-  const choice = { ids, facilityId };
-  switch (action) {
-    case 'list':
-      return (await outbox.findParked(choice, limit)).map(eventLine);
-    case 'show':
-      return (await outbox.findParked(choice, limit)).map(eventDetails);
-    case 'replay':
-      return (await outbox.replayParked(choice)).map(eventLine);
-    case 'discard':
-      return (await outbox.discardParked(choice)).map(eventLine);
+const BUSES: readonly Bus[] = ['main', 'scheduling'];
+
+async function withErrorQueues<T>(
+  bus: Bus,
+  url: string,
+  work: (errorQueues: ErrorQueues) => Promise<T>,
+): Promise<T> {
+  const errorQueues = await ErrorQueues.connect(bus, url);
+  try {
+    return await work(errorQueues);
+  } finally {
+    await errorQueues.close();
   }
 }
 
-/** Carries out a command on the error or skipped queues; returns what is to be shown. */
+/** The queues beside a queue: what was put aside, and what waits for another attempt. */
+function asideOf(source: QueueName): string[] {
+  return [errorQueue(source), skippedQueue(source), ...retryQueuesOf(source)];
+}
+
+function retryQueuesOf(source: QueueName): string[] {
+  return RETRY_DELAYS_MS.map((delayMs) => retryQueue(source, delayMs));
+}
+
+function queuesOf(bus: Bus, queues: readonly QueueName[] = ALL_QUEUES): QueueName[] {
+  return queues.filter((queue) => BUS_OF_QUEUE[queue] === bus);
+}
+
+/** Carries out a command on the error, skipped or retry queues; returns what is to be shown. */
 export async function administerQueues(
   command: AdminCommand,
   busUrls: Readonly<Record<Bus, string>>,
+  progress: Progress,
 ): Promise<Shown[]> {
+  const { to } = command;
   const shown: Shown[] = [];
-  for (const bus of ['main', 'scheduling'] as const) {
-    const queues = command.queues.filter((queue) => BUS_OF_QUEUE[queue] === bus);
-    if (queues.length === 0) continue;
-    const errorQueues = await ErrorQueues.connect(bus, busUrls[bus]);
-    try {
-      for (const queue of queues)
-        shown.push(...(await onQueue(command, errorQueues, queue, command.limit - shown.length)));
-    } finally {
-      await errorQueues.close();
-    }
+  for (const bus of BUSES) {
+    const sources = queuesOf(bus, command.queues);
+    // A bus carries messages between its own queues only.
+    if (sources.length === 0 || (to !== null && BUS_OF_QUEUE[to] !== bus)) continue;
+    await withErrorQueues(bus, busUrls[bus], async (errorQueues) => {
+      for (const from of sources.flatMap((source) => visitedQueues(command, source))) {
+        const report: Progress = (done) => progress(shown.length + done);
+        shown.push(
+          ...(await onQueue({ ...command, limit: command.limit - shown.length }, errorQueues, from, report)),
+        );
+      }
+    });
   }
   return shown;
 }
 
+function visitedQueues({ isSkipped, isWaiting, to }: AdminCommand, source: QueueName): ErrorQueue[] {
+  const queues = isWaiting ? retryQueuesOf(source) : [isSkipped ? skippedQueue(source) : errorQueue(source)];
+  return queues.map((queue) => ({ queue, source: to ?? source }));
+}
+
 async function onQueue(
-  { action, ids, isSkipped }: AdminCommand,
+  { action, ids, isDryRun, limit }: AdminCommand,
   errorQueues: ErrorQueues,
-  source: QueueName,
-  limit: number,
+  from: ErrorQueue,
+  progress: Progress,
 ): Promise<Shown[]> {
-  const from: ErrorQueue = { queue: isSkipped ? skippedQueue(source) : errorQueue(source), source };
   const isChosen = ({ id }: FailedMessage): boolean => ids?.has(id) ?? true;
-  switch (action) {
-    case 'list':
-      return (await errorQueues.list(from.queue, isChosen, limit)).map(messageLine);
-    case 'show':
-      return (await errorQueues.list(from.queue, isChosen, limit)).map(messageDetails);
-    case 'replay':
-      return (await errorQueues.replay(from, isChosen)).map(messageLine);
-    case 'discard':
-      return (await errorQueues.discard(from.queue, isChosen)).map(messageLine);
-  }
+  if (action === 'list') return (await errorQueues.list(from.queue, isChosen, limit)).map(messageLine);
+  if (action === 'show') return (await errorQueues.list(from.queue, isChosen, limit)).map(messageDetails);
+  if (isDryRun) return (await errorQueues.list(from.queue, isChosen, Infinity)).map(messageLine);
+  if (action === 'discard')
+    return (await errorQueues.discard(from.queue, isChosen, progress)).map(messageLine);
+  return (await errorQueues.replay(from, isChosen, progress)).map(messageLine);
 }

@@ -15,6 +15,24 @@ export interface ParkedChoice {
   readonly facilityId: number | null;
 }
 
+/** Which events, parked or waiting. */
+interface EventChoice extends ParkedChoice {
+  readonly isParked: boolean;
+}
+
+/** Told after each batch how many are done. */
+type Progress = (done: number) => void;
+
+/** The events of one type that wait, or that are parked. */
+export interface OutboxStatus {
+  readonly messageType: string;
+  readonly isParked: boolean;
+  readonly messages: number;
+  readonly since: Date;
+  /** Why one of them was refused; null when none was. */
+  readonly lastError: string | null;
+}
+
 /** How much waits in the outbox. */
 export interface OutboxBacklog {
   /** Counted up to 10,000. */
@@ -30,6 +48,7 @@ const RELAY_LOCK_CLASS = 0x7461_736b;
  *  publish, and one takes no longer than its confirm. */
 const FROZEN_PASS_LIMIT_MS = 10_000;
 const COUNT_LIMIT = 10_000;
+const CHANGE_BATCH = 1_000;
 const LONGEST_ERROR = 1_000;
 const PARKED_ORDER = { parkedAt: 'ASC', partition: 'ASC', sequence: 'ASC' } as const;
 
@@ -92,6 +111,12 @@ const SELECT_BACKLOG = `
       SELECT (SELECT created_at FROM task.outbox AS event WHERE event.partition = number AND parked_at IS NULL
         ORDER BY sequence LIMIT 1) AS created_at
       FROM generate_series(0, $2 - 1) AS number) AS heads), 0) AS "oldestAgeSeconds"`;
+
+// By hand: aggregates. Reads everything: for operators.
+const SELECT_STATUS = `
+  SELECT message_type AS "messageType", parked_at IS NOT NULL AS "isParked", count(*)::int AS messages,
+    min(coalesce(parked_at, created_at)) AS since, min(last_error) AS "lastError"
+  FROM task.outbox GROUP BY message_type, parked_at IS NOT NULL ORDER BY since`;
 
 /** Every statement on the outbox, except two that store an event together with its cause: `SchedulesRepository.insert` and
  *  `TriggersRepository.recordFires`. */
@@ -164,43 +189,70 @@ export class OutboxRepository {
     return rows[0] ?? { waiting: 0, parked: 0, oldestAgeSeconds: 0 };
   }
 
-  /** The chosen parked events, longest parked first. */
-  findParked(choice: ParkedChoice, limit: number): Promise<OutboxMessage[]> {
-    return this.messages.find({ where: parked(choice), order: PARKED_ORDER, take: limit });
+  /** What waits and what is parked, by message type, oldest first. */
+  readStatus(): Promise<OutboxStatus[]> {
+    return this.messages.query(SELECT_STATUS);
   }
 
-  /** Hands the chosen events back to the relay, with all their attempts before them. */
-  replayParked(choice: ParkedChoice): Promise<OutboxMessage[]> {
-    return this.changeParked(choice, (manager, where) =>
-      manager.update(OutboxMessage, where, { parkedAt: null, attempts: 0, nextAttemptAt: () => 'now()' }),
+  /** The chosen events, longest parked first. */
+  findEvents(choice: EventChoice, limit?: number): Promise<OutboxMessage[]> {
+    return this.messages.find({
+      where: chosen(choice),
+      order: PARKED_ORDER,
+      ...(limit !== undefined && { take: limit }),
+    });
+  }
+
+  /** Hands the chosen parked events back to the relay, with all their attempts before them. */
+  replayParked(choice: ParkedChoice, progress: Progress): Promise<OutboxMessage[]> {
+    const fresh = { parkedAt: null, attempts: 0, nextAttemptAt: () => 'now()' };
+    return this.changeEvents({ ...choice, isParked: true }, progress, (manager, where) =>
+      manager.update(OutboxMessage, where, fresh),
     );
   }
 
-  /** Deletes the chosen events. */
-  discardParked(choice: ParkedChoice): Promise<OutboxMessage[]> {
-    return this.changeParked(choice, (manager, where) => manager.delete(OutboxMessage, where));
+  /** Parks the chosen events that wait: what they hold back goes on. */
+  skipWaiting(choice: ParkedChoice, progress: Progress): Promise<OutboxMessage[]> {
+    return this.changeEvents({ ...choice, isParked: false }, progress, (manager, where) =>
+      manager.update(OutboxMessage, where, { parkedAt: () => 'now()' }),
+    );
   }
 
-  private changeParked(
-    choice: ParkedChoice,
+  /** Deletes the chosen parked events. */
+  discardParked(choice: ParkedChoice, progress: Progress): Promise<OutboxMessage[]> {
+    return this.changeEvents({ ...choice, isParked: true }, progress, (manager, where) =>
+      manager.delete(OutboxMessage, where),
+    );
+  }
+
+  /** Batch by batch; a changed event is no longer among the chosen. */
+  private async changeEvents(
+    choice: EventChoice,
+    progress: Progress,
     change: (manager: EntityManager, where: FindOptionsWhere<OutboxMessage>) => Promise<unknown>,
   ): Promise<OutboxMessage[]> {
-    return this.messages.manager.transaction(async (manager) => {
-      const found = await manager.find(OutboxMessage, {
-        ...{ where: parked(choice), order: PARKED_ORDER },
-        lock: { mode: 'pessimistic_write' },
+    const changed: OutboxMessage[] = [];
+    for (;;) {
+      const batch = await this.messages.manager.transaction(async (manager) => {
+        const found = await manager.find(OutboxMessage, {
+          ...{ where: chosen(choice), order: PARKED_ORDER, take: CHANGE_BATCH },
+          lock: { mode: 'pessimistic_write' },
+        });
+        await change(manager, { sequence: Any(found.map(({ sequence }) => sequence)) });
+        return found;
       });
-      await change(manager, { sequence: Any(found.map(({ sequence }) => sequence)) });
-      return found;
-    });
+      changed.push(...batch);
+      if (batch.length < CHANGE_BATCH) return changed;
+      progress(changed.length);
+    }
   }
 }
 
-// An event that is not parked is the relay's business, whatever id an operator names.
-function parked({ ids, facilityId }: ParkedChoice): FindOptionsWhere<OutboxMessage> {
+// What waits is the relay's business, whatever id an operator names, unless it is to be skipped.
+function chosen({ ids, facilityId, isParked }: EventChoice): FindOptionsWhere<OutboxMessage> {
   const texts = ids === null ? null : [...ids].map((id) => id.toLowerCase());
   return {
-    parkedAt: Not(IsNull()),
+    parkedAt: isParked ? Not(IsNull()) : IsNull(),
     ...(texts && { messageId: Raw((column) => `CAST(${column} AS text) = ANY (:texts)`, { texts }) }),
     ...(facilityId !== null && { facilityId }),
   };

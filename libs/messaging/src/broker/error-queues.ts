@@ -46,6 +46,17 @@ export interface ErrorQueue {
 }
 
 type Choice = (message: FailedMessage) => boolean;
+/** Told after each message how many are done. */
+type Progress = (done: number) => void;
+
+/** How a queue stands. */
+export interface QueueState {
+  /** Messages that nobody has taken yet. */
+  readonly messages: number;
+  readonly consumers: number;
+  /** The message at its head, if that was asked for. */
+  readonly first: FailedMessage | null;
+}
 
 /** Error and skipped queues of one bus, for operators: list what lies there, send it to its queue again, or delete it. A message
  *  that one operator looks at is invisible to another meanwhile; whatever stays, stays in its order. */
@@ -78,11 +89,22 @@ export class ErrorQueues {
     return this.visit(queue, choose, { limit });
   }
 
+  /** How the queue stands; empty when it does not exist. @param looksInside also at its head. Not for a queue that is consumed: each look
+   *  counts there as a delivery */
+  async state(queue: string, looksInside: boolean): Promise<QueueState> {
+    const channel = await this.connection.createChannel();
+    channel.on('error', () => undefined);
+    const { messageCount: messages, consumerCount: consumers } = await checkQueue(channel, queue);
+    await closeQuietly(channel);
+    const [first = null] = looksInside && messages > 0 ? await this.list(queue, () => true, 1) : [];
+    return { messages, consumers, first };
+  }
+
   /** Sends the chosen messages to their queue again, as they first came: same message id, same body, no attempts counted. A
    *  message leaves the error queue once the broker has confirmed the copy, so a crash between the two sends it twice, and the
    *  receiver's inbox applies it once.
    *  @throws {MessageReturnedError} when the source queue does not exist; the message stays where it is */
-  async replay({ queue, source }: ErrorQueue, choose: Choice): Promise<FailedMessage[]> {
+  async replay({ queue, source }: ErrorQueue, choose: Choice, progress?: Progress): Promise<FailedMessage[]> {
     const outgoing = new PublishChannel(this.bus, await this.connection.createConfirmChannel());
     const send = (delivery: Message): Promise<void> => {
       const options = forwardedProperties(delivery, replayHeaders(delivery));
@@ -90,15 +112,15 @@ export class ErrorQueues {
       return confirmedWithin(CONFIRM_TIMEOUT_MS, copy, outgoing.publish(copy));
     };
     try {
-      return await this.visit(queue, choose, { beforeRemoval: send });
+      return await this.visit(queue, choose, { beforeRemoval: send, progress });
     } finally {
       await outgoing.close();
     }
   }
 
   /** Deletes the chosen messages for good; returns them one last time. */
-  discard(queue: string, choose: Choice): Promise<FailedMessage[]> {
-    return this.visit(queue, choose, { beforeRemoval: () => Promise.resolve() });
+  discard(queue: string, choose: Choice, progress?: Progress): Promise<FailedMessage[]> {
+    return this.visit(queue, choose, { beforeRemoval: () => Promise.resolve(), progress });
   }
 
   async close(): Promise<void> {
@@ -113,13 +135,18 @@ export class ErrorQueues {
     {
       limit = Infinity,
       beforeRemoval,
-    }: { limit?: number; beforeRemoval?: (delivery: Message) => Promise<void> },
+      progress,
+    }: {
+      limit?: number;
+      beforeRemoval?: (delivery: Message) => Promise<void>;
+      progress?: Progress | undefined;
+    },
   ): Promise<FailedMessage[]> {
     const chosen: FailedMessage[] = [];
     const channel = await this.connection.createChannel();
     channel.on('error', () => undefined);
     try {
-      let left = await countMessages(channel, queue);
+      let { messageCount: left } = await checkQueue(channel, queue);
       for (; left > 0 && chosen.length < limit; left -= 1) {
         const delivery = await channel.get(queue);
         if (delivery === false) break;
@@ -128,25 +155,33 @@ export class ErrorQueues {
         await beforeRemoval?.(delivery);
         if (beforeRemoval !== undefined) channel.ack(delivery);
         chosen.push(message);
+        progress?.(chosen.length);
       }
     } finally {
       // Whatever was not acknowledged returns to its place.
-      await channel.close().catch((error: unknown) => {
-        if ((error as Error).name !== 'IllegalOperationError') throw error;
-      });
+      await closeQuietly(channel);
     }
     return chosen;
   }
 }
 
-async function countMessages(channel: Channel, queue: string): Promise<number> {
+async function checkQueue(
+  channel: Channel,
+  queue: string,
+): Promise<{ messageCount: number; consumerCount: number }> {
   try {
-    return (await channel.checkQueue(queue)).messageCount;
+    return await channel.checkQueue(queue);
   } catch (error) {
     // The broker closes the channel over a missing queue.
-    if ((error as { code?: unknown }).code === 404) return 0;
+    if ((error as { code?: unknown }).code === 404) return { messageCount: 0, consumerCount: 0 };
     throw error;
   }
+}
+
+async function closeQuietly(channel: Channel): Promise<void> {
+  await channel.close().catch((error: unknown) => {
+    if ((error as Error).name !== 'IllegalOperationError') throw error;
+  });
 }
 
 /** Headers that the receiver added when the message failed: a replayed message starts afresh without them. */

@@ -34,11 +34,15 @@ describe('attemptsOf', () => {
 
 describe('retryHeaders', () => {
   it("keeps the sender's headers, counts, and remembers the first exchange", () => {
-    const first = retryHeaders(delivery({ tenant: 'acme', publishId: '7' }), 1);
+    const failure = { error: new RangeError('m'), at: new Date('2026-01-05T10:00:00Z') };
+    const first = retryHeaders(delivery({ tenant: 'acme', publishId: '7' }), 1, failure);
     expect(first).toEqual({
       tenant: 'acme',
       'x-retry-attempts': 1,
       'x-original-exchange': 'Platform.Contracts:IThing',
+      'MT-Fault-Timestamp': '2026-01-05T10:00:00.000Z',
+      'MT-Fault-ExceptionType': 'RangeError',
+      'MT-Fault-Message': 'm',
     });
     const returned = delivery({
       ...first,
@@ -47,7 +51,7 @@ describe('retryHeaders', () => {
       'x-delivery-count': 2,
     });
     returned.fields.exchange = '';
-    expect(retryHeaders(returned, 2)).toEqual({ ...first, 'x-retry-attempts': 2 });
+    expect(retryHeaders(returned, 2, failure)).toEqual({ ...first, 'x-retry-attempts': 2 });
   });
 });
 

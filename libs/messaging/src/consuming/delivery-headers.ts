@@ -55,12 +55,18 @@ export function forwardedProperties(
   return options;
 }
 
-/** Headers of a message that is forwarded to a retry queue. */
-export function retryHeaders(message: ConsumeMessage, attempts: number): Headers {
+/** Headers of a message that is forwarded to a retry queue; they say why, and since when it waits. */
+export function retryHeaders(
+  message: ConsumeMessage,
+  attempts: number,
+  failure: { error: unknown; at: Date },
+): Headers {
   return {
     ...senderHeaders(message),
     [ATTEMPTS_HEADER]: attempts,
     [EXCHANGE_HEADER]: originalExchange(message),
+    'MT-Fault-Timestamp': failure.at.toISOString(),
+    ...faultHeaders(failure.error),
   };
 }
 

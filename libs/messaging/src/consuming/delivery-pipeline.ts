@@ -170,7 +170,9 @@ export class DeliveryPipeline {
       return this.giveUp(delivery, 'failed', error);
     }
     this.reportRetry(recognised, error, decision.delayMs);
-    const headers = retryHeaders(delivery, decision.action === 'retry' ? decision.attempts : attempts);
+    const at = this.options.connection.options.clock.now();
+    const waited = decision.action === 'retry' ? decision.attempts : attempts;
+    const headers = retryHeaders(delivery, waited, { error, at });
     await this.forward(delivery, retryQueue(this.queue, decision.delayMs), headers);
     return 'ack';
   }
