@@ -86,7 +86,7 @@ export class Narrator {
 }
 
 const TOKEN = /eyJ[\w-]{5,}\.[\w-]+\.[\w-]+/g;
-const SECRET_FIELD = /("(?:password|sharedSecret)":)"[^"]*"/g;
+const SECRET_FIELD = /("(?:password|sharedSecret|code|codeVerifier)":)"[^"]*"/g;
 const FORM_SECRET = /\b((?:password|code)=)[^&\s]*/g;
 const HIDDEN_FIELD = /(<input type="hidden" name="[^"]*" value=)"[^"]*"/g;
 const COOKIES = /^(cookie: ).*/;

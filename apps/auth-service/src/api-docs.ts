@@ -10,6 +10,7 @@ const TITLES: Readonly<Record<TokenFlow, string>> = {
   'trust-simple': 'trust-simple',
   bearer: 'bearer',
   openid: 'openId',
+  code: 'code',
   windows: 'winauth',
 };
 

@@ -33,6 +33,7 @@ const TOKEN_FLOWS = [
 
 /** Beyond the specification, see docs/spec-gaps.md. */
 const ADDITIVE = [
+  'POST /auth/token/code',
   'GET /auth/.well-known/jwks.json',
   'GET /auth/me',
   'POST /auth/logout',

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { signTrustRequest } from '@platform/auth-client';
 import type { Test } from 'supertest';
 import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from '../src/token/token-rejection';
@@ -24,6 +25,7 @@ const ENDPOINTS: Record<TokenFlow, readonly string[]> = {
   'trust-simple': ['/auth/token/trust-simple'],
   bearer: ['/auth/token/bearer', '/auth/token/trustedToken'],
   openid: ['/auth/token/openId', '/auth/token/user/AzureADLogOn'],
+  code: ['/auth/token/code'],
   windows: ['/auth/token/user/winauth'],
 };
 
@@ -87,6 +89,9 @@ describe('the reason → status table, through HTTP', () => {
       provider.issuer,
     ]);
     await database.query(
+      `UPDATE auth.application SET return_urls = '{https://app.example.org/}' WHERE application_key = 'demo-backend'`,
+    );
+    await database.query(
       `UPDATE internal_legacy.internal_user SET windows_account_key = 'ivy@CORP.TEST' WHERE user_id = 9001`,
     );
   });
@@ -121,8 +126,13 @@ describe('the reason → status table, through HTTP', () => {
   }
 
   /** The callback of a sign-in that this browser has begun. */
-  async function callback(path: string, fields: object, headers: object = {}): Promise<Awaited<Test>> {
-    const begun = await service.get('/auth/token/sso/initiate');
+  async function callback(
+    path: string,
+    fields: object,
+    headers: object = {},
+    query = '',
+  ): Promise<Awaited<Test>> {
+    const begun = await service.get(`/auth/token/sso/initiate${query}`);
     const parameters = new URL(begun.headers.location!).searchParams;
     provider.nonce = parameters.get('nonce')!;
     const [cookie = ''] = begun.headers['set-cookie'] as unknown as string[];
@@ -131,6 +141,19 @@ describe('the reason → status table, through HTTP', () => {
       .set({ Cookie: cookie.split(';')[0]!, ...headers })
       .type('form')
       .send({ state: parameters.get('state')!, iss: provider.issuer, ...fields });
+  }
+
+  const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
+  const RETURN = { applicationKey: 'demo-backend', returnUrl: 'https://app.example.org/' };
+
+  /** Asks for the tokens of a sign-in that has returned to its application. */
+  async function exchange(path: string, change: object = {}): Promise<Awaited<Test>> {
+    const codeChallenge = createHash('sha256').update(VERIFIER).digest('base64url');
+    const query = new URLSearchParams({ ...RETURN, codeChallenge }).toString();
+    const { headers } = await callback('/auth/token/openId', { code: 'a-code' }, {}, `?${query}`);
+    const code = new URL(headers['location']!).searchParams.get('code');
+    const { applicationKey } = RETURN;
+    return service.post(path, { applicationKey, code, codeVerifier: VERIFIER, ...change });
   }
 
   const refresh = (path: string, refreshToken: string): Test => service.post(path, { refreshToken });
@@ -215,6 +238,11 @@ describe('the reason → status table, through HTTP', () => {
     'openid InvalidRequest 400': (path) => callback(path, { state: 'unknown-state', code: 'a-code' }),
     'openid InvalidGrant 401': (path) =>
       callback(path, { code: 'a-code' }, { 'X-Application-Key': 'nobody' }),
+
+    'code Successful 200': (path) => exchange(path),
+    'code AuthenticationFailed 401': (path) => exchange(path, { code: 'unknown' }),
+    'code InvalidRequest 400': (path) => exchange(path, { codeVerifier: 'short' }),
+    'code InvalidGrant 401': (path) => exchange(path, { applicationKey: 'nobody' }),
 
     'windows Successful 200': (path) => byProxy(path),
     'windows AuthenticationFailed 401': (path) => byProxy(path, { 'X-Proxy-Secret': 'not-the-secret' }),

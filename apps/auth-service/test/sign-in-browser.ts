@@ -12,8 +12,8 @@ export class SignInBrowser {
   private readonly jars = new Map<string, Map<string, string>>();
 
   /** Begins at a replica. @returns where it sends the browser */
-  async initiate(replicaUrl: string, headers: Record<string, string> = {}): Promise<URL> {
-    const response = await this.send(`${replicaUrl}/auth/token/sso/initiate`, { headers });
+  async initiate(replicaUrl: string, headers: Record<string, string> = {}, query = ''): Promise<URL> {
+    const response = await this.send(`${replicaUrl}/auth/token/sso/initiate?${query}`, { headers });
     if (response.status !== 302) throw new Error(`initiate answered ${String(response.status)}`);
     return new URL(response.headers.get('location')!);
   }
@@ -40,6 +40,16 @@ export class SignInBrowser {
       headers: response.headers,
       body: (await response.json()) as Answer['body'],
     };
+  }
+
+  /** Posts the provider's form of a sign-in that ends at an application. @returns where the browser is sent */
+  async completeElsewhere(replicaUrl: string, fields: Record<string, string>): Promise<URL> {
+    const body = new URLSearchParams(fields);
+    const response = await this.send(`${replicaUrl}/auth/token/openId`, { method: 'POST', body });
+    if (response.status !== 303)
+      throw new Error(`answered ${String(response.status)}: ${await response.text()}`);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    return new URL(response.headers.get('location')!);
   }
 
   /** The cookies for an address; ports do not keep them apart. */

@@ -20,6 +20,11 @@ export const CALLING_BY_SHELL: Record<string, string[]> = {
   'Calling auth-service': [],
   ...FLOWS,
   'Single sign-on (OpenID Connect)': ['GET /auth/token/sso/initiate 302', token('openId')],
+  'Back to your application': [
+    'GET /auth/token/sso/initiate 302',
+    'POST /auth/token/openId 303',
+    token('code'),
+  ],
   'Obsolete endpoints': [token('trustedToken'), token('user/AzureADLogOn', '400, reason 7'), WINDOWS_IS_OFF],
   'Validating access tokens': [JWKS, 'GET /auth/me 200'],
   'Check access': ['GET /auth/roles/SecurityEditor~~GroupName~~Operations/members 200', HAS_ACCESS],
@@ -29,7 +34,7 @@ export const CALLING_BY_SHELL: Record<string, string[]> = {
 export const CALLING_BY_TYPESCRIPT: Record<string, string[]> = {
   'A function for the examples': [],
   ...FLOWS,
-  'Single sign-on (OpenID Connect)': ['GET /auth/token/sso/initiate 302'],
+  'Naming your application': ['GET /auth/token/sso/initiate 302'],
   'Obsolete endpoints': [token('trustedToken'), WINDOWS_IS_OFF],
   'Validating access tokens': [REVOCATIONS],
   'Check access': [HAS_ACCESS],
@@ -49,7 +54,7 @@ const revocation = {
 /** Bodies of successful answers, by method and path. */
 export const BODIES: readonly (readonly [RegExp, unknown])[] = [
   [
-    /^POST \/auth\/token\/(user|trust|trust-simple|refresh|bearer|openId|trustedToken)$/,
+    /^POST \/auth\/token\/(user|trust|trust-simple|refresh|bearer|openId|code|trustedToken)$/,
     expect.objectContaining({
       accessToken: jwt,
       rejectionReason: 0,
@@ -58,7 +63,7 @@ export const BODIES: readonly (readonly [RegExp, unknown])[] = [
     }),
   ],
   [
-    /^POST \/auth\/token\/(user|trust|refresh|openId)$/,
+    /^POST \/auth\/token\/(user|trust|refresh|openId|code)$/,
     expect.objectContaining({ refreshToken: expect.anything() }),
   ],
   [/\/jwks\.json$/, { keys: expect.any(Array) as unknown }],

@@ -6,6 +6,7 @@ const SECRET_MEMBERS: ReadonlySet<string> = new Set([
   'password',
   'sharedSecret',
   'authenticationCode',
+  'codeVerifier',
   'accessToken',
   'refreshToken',
   'token',

@@ -1,3 +1,4 @@
+import { createHash, randomBytes } from 'node:crypto';
 import {
   Difference,
   grantedTokens,
@@ -10,7 +11,9 @@ import { CookieJar, readForm, type PageForm } from '../browser.ts';
 import type { TourSettings } from '../addresses.ts';
 import type { Verify, Walk, WalkRequest } from '../walk.ts';
 
-const INVALID_REQUEST = 7;
+const [AUTHENTICATION_FAILED, INVALID_REQUEST] = [1, 7];
+/** An address of the development application; nobody listens there. */
+const RETURN_URL = 'http://127.0.0.1:4200/signed-in';
 
 /** As much of a browser as a sign-in needs: it keeps cookies; redirects are steps of the walk. */
 class Browser {
@@ -50,10 +53,56 @@ export async function singleSignOnChapter(walk: Walk, settings: TourSettings): P
     refusedWith(response, 400, INVALID_REQUEST);
     return 'Reason 7, InvalidRequest: a sign-in is completed once.';
   });
+  await returnToApplication(walk, browser, settings);
 }
 
-async function initiate(browser: Browser, settings: TourSettings): Promise<string> {
-  const request = { method: 'GET', url: `${settings.auth}/auth/token/sso/initiate` } as const;
+/** The same for an application: its page in the browser gets a code, and it fetches the tokens itself. */
+async function returnToApplication(walk: Walk, browser: Browser, settings: TourSettings): Promise<void> {
+  const [codeVerifier, state] = [randomBytes(32).toString('base64url'), randomBytes(8).toString('hex')];
+  const codeChallenge = createHash('sha256').update(codeVerifier).digest('base64url');
+  const parameters = { applicationKey: 'demo-backend', returnUrl: RETURN_URL, codeChallenge, state };
+  const authorizationUrl = await initiate(
+    browser,
+    settings,
+    `?${new URLSearchParams(parameters).toString()}`,
+  );
+  const again = { method: 'GET', url: authorizationUrl } as const;
+  const known = await browser.step('The provider knows Carl still', again, (response) => {
+    same('the status', response.status, 200);
+    return 'No password is asked for: the form with the code comes at once.';
+  });
+  const { action, hidden } = readForm(known.text, authorizationUrl);
+  const callback: WalkRequest = { method: 'POST', url: action, body: new URLSearchParams(hidden) };
+  const back = await browser.step(
+    'His browser posts it, and goes back to the application',
+    callback,
+    (response) => {
+      same('the status', response.status, 303);
+      const location = new URL(locationOf(response, action));
+      same('where to', location.origin + location.pathname, RETURN_URL);
+      same('the state', location.searchParams.get('state'), state);
+      return 'To one of the addresses that the application has registered, with a code for 60 seconds.';
+    },
+  );
+  const code = new URL(locationOf(back, action)).searchParams.get('code');
+  await exchangeCode(walk, settings, { applicationKey: 'demo-backend', code, codeVerifier });
+}
+
+async function exchangeCode(walk: Walk, settings: TourSettings, body: object): Promise<void> {
+  const url = `${settings.auth}/auth/token/code`;
+  const exchange: WalkRequest = { method: 'POST', url, body };
+  await walk.step('The application exchanges the code', exchange, (response) => {
+    same('the claim personId', readClaims(grantedTokens(response).accessToken).personId, 1001);
+    return 'Only with the verifier of its challenge: whoever overhears the code can do nothing with it.';
+  });
+  await walk.step('The code is sent again', exchange, (response) => {
+    refusedWith(response, 401, AUTHENTICATION_FAILED);
+    return 'Reason 1, AuthenticationFailed: a code works once.';
+  });
+}
+
+async function initiate(browser: Browser, settings: TourSettings, query = ''): Promise<string> {
+  const request = { method: 'GET', url: `${settings.auth}/auth/token/sso/initiate${query}` } as const;
   const response = await browser.step('Carl wants to sign in without a password of ours', request, (sent) => {
     same('the status', sent.status, 302);
     const url = new URL(locationOf(sent, request.url));

@@ -4,6 +4,7 @@ import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import { ApplicationsRepository } from '../applications/applications.repository';
 import type { ListedApplication } from '../applications/applications.repository';
+import { isReturnUrl } from '../openid/application-return';
 import { expireSecret, newSharedSecret, rotateSecret } from './application-secrets';
 import { RefusedError, columns, countUpTo, parseDuration, parseFlows, parsePersonas } from './command';
 import type { RunCommand } from './command';
@@ -20,6 +21,7 @@ export function addApplicationCommands(program: Command, run: RunCommand): void 
   addCreate(group, run);
   addRotateSecret(group, run);
   addExpireSecret(group, run);
+  addReturnAddresses(group, run);
   addSwitch(group, run, 'disable', 'Refuse an application from now on');
   addSwitch(group, run, 'enable', 'Accept a disabled application again');
 }
@@ -147,6 +149,36 @@ function addExpireSecret(group: Command, run: RunCommand): void {
         };
       }),
     );
+}
+
+function addReturnAddresses(group: Command, run: RunCommand): void {
+  group
+    .command('set-return-addresses')
+    .summary('Say where a single sign-on may end for an application')
+    .description(
+      'Say where a single sign-on may end for an application, instead of the addresses there were; without any, nowhere. It also ' +
+        'needs the flow code.',
+    )
+    .argument(...APPLICATION_KEY)
+    .argument('[addresses...]', 'https, or http on the loopback; compared letter by letter', collectReturnUrl)
+    .action((applicationKey: string, returnUrls: readonly string[] = []) =>
+      run(async ({ dataSource }) => {
+        if (!(await new ApplicationsRepository(dataSource).setReturnUrls(applicationKey, returnUrls)))
+          throw new RefusedError(`there is no application "${applicationKey}"`);
+        const where = returnUrls.length === 0 ? 'nowhere' : `at ${returnUrls.join(', ')}`;
+        return {
+          json: { applicationKey, returnUrls },
+          text: `A single sign-on may end ${where} for ${applicationKey}.`,
+        };
+      }),
+    );
+}
+
+function collectReturnUrl(text: string, before: readonly string[] = []): string[] {
+  if (isReturnUrl(text)) return [...before, text];
+  throw new InvalidArgumentError(
+    `"${text}" is no return address: write it as browsers do, with https (or http on the loopback) and without a fragment`,
+  );
 }
 
 function addSwitch(group: Command, run: RunCommand, name: 'enable' | 'disable', description: string): void {

@@ -33,6 +33,7 @@ describe('the administration command line', () => {
       'applications create',
       'applications rotate-secret',
       'applications expire-secret',
+      'applications set-return-addresses',
       'applications disable',
       'applications enable',
       'keys list',

@@ -26,6 +26,10 @@ export class ApplicationEntity {
   @Column({ type: 'boolean', default: true })
   enabled!: boolean;
 
+  /** Where a single sign-on may end for it; compared letter by letter. */
+  @Column({ name: 'return_urls', type: 'text', array: true, default: [] })
+  returnUrls!: string[];
+
   @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
   createdAt!: Date;
 }

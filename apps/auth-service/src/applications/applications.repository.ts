@@ -15,6 +15,7 @@ export interface EnabledApplication extends Application {
 
 /** An application as administrators see it; the secrets themselves stay sealed. */
 export interface ListedApplication extends Application {
+  returnUrls: readonly string[];
   enabled: boolean;
   createdAt: Date;
   secrets: ListedSecret[];
@@ -126,6 +127,14 @@ export class ApplicationsRepository {
     return affected === 1;
   }
 
+  /** Replaces the addresses where a single sign-on may end for an application. @returns false when there is none with this key */
+  async setReturnUrls(applicationKey: string, returnUrls: readonly string[]): Promise<boolean> {
+    const { affected } = await this.dataSource
+      .getRepository(ApplicationEntity)
+      .update({ applicationKey }, { returnUrls: [...returnUrls] });
+    return affected === 1;
+  }
+
   /** Changes an application's secrets in one transaction, while nobody else can change them.
    *  @param decide gets the unexpired versions, newest first, or null when there is no such application; what it throws undoes everything */
   changeSecrets(
@@ -148,10 +157,14 @@ export class ApplicationsRepository {
   }
 
   /** Registers the application as given, with this as its only secret, whatever was there before. For development. */
-  replace(application: Application, sealedSecret: Buffer): Promise<void> {
-    const { applicationKey, allowedFlows } = application;
+  replace(
+    application: Application & Pick<ListedApplication, 'returnUrls'>,
+    sealedSecret: Buffer,
+  ): Promise<void> {
+    const { applicationKey, allowedFlows, returnUrls } = application;
     return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
-      const row = { ...application, allowedFlows: [...allowedFlows], enabled: true };
+      const lists = { allowedFlows: [...allowedFlows], returnUrls: [...returnUrls] };
+      const row = { ...application, ...lists, enabled: true };
       await manager.upsert(ApplicationEntity, row, ['applicationKey']);
       await manager.delete(ApplicationSecretEntity, { applicationKey });
       await insertSecret(manager, applicationKey, 1, sealedSecret);

@@ -16,7 +16,7 @@ import type { TokenAuditRow } from './token-audit.repository';
 
 /** The flows whose bodies name an application or a user. A callback of an identity provider may have members of the same names that mean
  *  something else. */
-const NAMING_FLOWS: ReadonlySet<string | null> = new Set(['password', 'trust', 'trust-simple']);
+const NAMING_FLOWS: ReadonlySet<string | null> = new Set(['password', 'trust', 'trust-simple', 'code']);
 
 const BATCH_ROWS = 500;
 /** What is kept through an outage of the database; some 5 MB. */

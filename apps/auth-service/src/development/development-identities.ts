@@ -96,6 +96,8 @@ export interface DevelopmentApplication {
   sharedSecret: string;
   allowedPersonas: Personas;
   allowRefresh: boolean;
+  /** Where a single sign-on may end. */
+  returnUrls: readonly string[];
 }
 
 /** @param serviceSecret what the services of the platform prove themselves with when they read revocations */
@@ -106,18 +108,21 @@ export function developmentApplications(serviceSecret: string): readonly Develop
       sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
       allowedPersonas: ALL_PERSONAS,
       allowRefresh: true,
+      returnUrls: ['http://127.0.0.1:4200/signed-in'],
     },
     {
       applicationKey: 'demo-reports',
       sharedSecret: 'demo-reports-secret-for-local-use-only-000002',
       allowedPersonas: Persona.Customer,
       allowRefresh: false,
+      returnUrls: [],
     },
     {
       applicationKey: 'platform-services',
       sharedSecret: serviceSecret,
       allowedPersonas: Persona.InternalPartner,
       allowRefresh: false,
+      returnUrls: [],
     },
   ];
 }

@@ -12,6 +12,7 @@ import {
 import { PasswordLockout } from '../identity/passwords/password-lockout.entity';
 import { SigningKeyEntity } from '../keys/signing-key.entity';
 import { OpenIdSignIn } from '../openid/openid-sign-in.entity';
+import { SignOnCode } from '../openid/sign-on-code.entity';
 import { RateLimitBucket } from '../rate-limits/rate-limit.entity';
 import { RevocationEntity } from '../revocations/revocation.entity';
 import { RefreshFamily, RefreshToken } from '../token/refresh-session.entity';
@@ -28,6 +29,7 @@ import {
   AddPersonaOfAuthority1796200000000,
   IndexTechnicianNames1796200000100,
 } from './1796200000000-persona-of-authority';
+import { ReturnToApplications1796300000000 } from './1796300000000-return-to-applications';
 
 /** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
 export interface ServiceSchema {
@@ -71,14 +73,15 @@ export const AUTH_SCHEMA = schema(
       RefreshToken,
       RevocationEntity,
       SigningKeyEntity,
+      SignOnCode,
       TrustReplay,
       WindowsTicket,
     ],
-    migrations: [CreateAuthTables1764000000000, Sessions1796100000000],
+    migrations: [CreateAuthTables1764000000000, Sessions1796100000000, ReturnToApplications1796300000000],
   },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
-    `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in TO ${role}`,
+    `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in, auth.sign_on_code TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
     `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
     // Insert-only: not even to be read by the service.

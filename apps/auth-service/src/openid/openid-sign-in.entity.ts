@@ -11,7 +11,7 @@ export class OpenIdSignIn {
   @Column({ type: 'bytea', name: 'browser_hash' })
   browserHash!: Buffer;
 
-  /** Sealed nonce and code verifier. */
+  /** Sealed nonce, code verifier and where the sign-in ends. */
   @Column({ type: 'bytea', name: 'sealed_secrets' })
   sealedSecrets!: Buffer;
 

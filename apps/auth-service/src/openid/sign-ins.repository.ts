@@ -3,14 +3,21 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { SecretBox } from '../keys/secret-box';
+import type { ApplicationReturn } from './application-return';
 import type { SignInSecrets } from './identity-provider.client';
 import { OpenIdSignIn } from './openid-sign-in.entity';
 import { SIGN_IN_LIFETIME_SECONDS } from './sign-in-cookie';
 
-/** A sign-in that its own browser has come back with. */
-export interface ResumedSignIn extends SignInSecrets {
+/** Whom a sign-in is for. */
+export interface SignInPurpose {
+  /** The application that asked for it by name. */
   applicationKey: string | null;
+  /** Where it ends; null: here. */
+  returnTo: ApplicationReturn | null;
 }
+
+/** A sign-in that its own browser has come back with. */
+export type ResumedSignIn = SignInSecrets & SignInPurpose;
 
 // By hand: one statement, so that of several callbacks with one state, on whichever replicas, exactly one gets the row. The wrong browser takes
 // nothing: knowing somebody's state must not be enough to spoil their sign-in.
@@ -32,10 +39,14 @@ export class SignInsRepository {
   ) {}
 
   /** It expires by the database's clock, which all replicas share. */
-  async store(secrets: SignInSecrets, browserSecret: string, applicationKey: string | null): Promise<void> {
+  async store(
+    secrets: SignInSecrets,
+    browserSecret: string,
+    { applicationKey, returnTo }: SignInPurpose,
+  ): Promise<void> {
     const { state, nonce, codeVerifier } = secrets;
     const stateHash = sha256(state);
-    const plain = Buffer.from(JSON.stringify([nonce, codeVerifier]));
+    const plain = Buffer.from(JSON.stringify([nonce, codeVerifier, returnTo]));
     const signIns = this.dataSource.createQueryBuilder().insert().into(OpenIdSignIn);
     const row = {
       stateHash,
@@ -56,8 +67,9 @@ export class SignInsRepository {
     );
     if (taken === undefined) return null;
     const plain = this.secretBox.open(purposeOf(stateHash), taken.sealedSecrets).toString();
-    const [nonce, codeVerifier] = JSON.parse(plain) as [string, string];
-    return { state, nonce, codeVerifier, applicationKey: taken.applicationKey };
+    // A replica of the version before stores no address.
+    const [nonce, codeVerifier, returnTo = null] = JSON.parse(plain) as [string, string, ApplicationReturn?];
+    return { state, nonce, codeVerifier, applicationKey: taken.applicationKey, returnTo };
   }
 }
 

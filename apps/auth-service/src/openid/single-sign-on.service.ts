@@ -5,7 +5,7 @@ import { TokenRejected, TokenRejectionReason } from '../token/token-rejection';
 import type { SignedInSubject } from './identity-provider.client';
 import { IdentityProvider } from './identity-provider.client';
 import { formatSignInCookie, readSignInCookie } from './sign-in-cookie';
-import type { ResumedSignIn } from './sign-ins.repository';
+import type { ResumedSignIn, SignInPurpose } from './sign-ins.repository';
 import { SignInsRepository, newSignInSecrets, randomSecret } from './sign-ins.repository';
 
 /** What the identity provider has the browser post: strings by name, `state` and `code` or `error` among them. */
@@ -35,14 +35,14 @@ export class SingleSignOn {
    *  @param cookies the Cookie header
    *  @throws {TokenRejected} InvalidRequest when single sign-on is not configured
    *  @throws {IdentityProviderUnavailableError} */
-  async start(cookies: string | undefined, applicationKey: string | null): Promise<StartedSignIn> {
+  async start(cookies: string | undefined, purpose: SignInPurpose): Promise<StartedSignIn> {
     const provider = this.provider();
     const { OPENID_HTTP_ALLOWED: httpAllowed } = this.config;
     const secrets = newSignInSecrets();
     // The provider comes first: nothing is stored for a sign-in that cannot begin.
     const authorizationUrl = await provider.authorizationUrl(secrets);
     const browserSecret = readSignInCookie(cookies, httpAllowed) ?? randomSecret();
-    await this.signIns.store(secrets, browserSecret, applicationKey);
+    await this.signIns.store(secrets, browserSecret, purpose);
     return { authorizationUrl, cookie: formatSignInCookie(browserSecret, httpAllowed) };
   }
 

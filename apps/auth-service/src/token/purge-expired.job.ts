@@ -8,6 +8,7 @@ import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { PURGE_PASSWORD_LOCKOUTS } from '../identity/passwords/password-lockouts.repository';
 import { PURGE_SIGN_INS } from '../openid/sign-ins.repository';
+import { PURGE_SIGN_ON_CODES } from '../openid/sign-on-codes.repository';
 import { PURGE_RATE_LIMITS } from '../rate-limits/rate-limits.repository';
 import { PURGE_WINDOWS_TICKETS } from '../windows/windows-tickets.repository';
 import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
@@ -25,6 +26,7 @@ const PURGES = [
   PURGE_WINDOWS_TICKETS,
   PURGE_PASSWORD_LOCKOUTS,
   PURGE_SIGN_INS,
+  PURGE_SIGN_ON_CODES,
   PURGE_REFRESH_SESSIONS,
   PURGE_RATE_LIMITS,
   purgeRevocations('jti'),

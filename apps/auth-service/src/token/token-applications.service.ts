@@ -48,12 +48,16 @@ export class TokenApplicationsService {
 
   /** The application that knows `sharedSecret`.
    *  @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow */
-  async authenticateSecret(applicationKey: string, sharedSecret: string): Promise<Application> {
+  async authenticateSecret(
+    applicationKey: string,
+    sharedSecret: string,
+    flow: TokenFlow,
+  ): Promise<Application> {
     const application = await this.applications.findEnabled(applicationKey);
     const proven = matchesAny(Buffer.from(sharedSecret), this.secretsToCompare(application));
     if (application === null || !proven)
       throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
-    return permitted(application, 'trust-simple');
+    return permitted(application, flow);
   }
 
   /** The application that signed `request`. The order of the checks is fixed: an unproven caller learns nothing of age or replay, and only

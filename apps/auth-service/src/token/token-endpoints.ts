@@ -14,6 +14,7 @@ const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
   ['GET /auth/token/user/winauth', 'windows'],
   ['GET /auth/token/sso/initiate', 'openid'],
   ['POST /auth/token/openid', 'openid'],
+  ['POST /auth/token/code', 'code'],
   ['POST /auth/token/user/azureadlogon', 'openid'],
 ]);
 

@@ -206,7 +206,7 @@ function auditOf({ flow, tokenId }: Grant): TokenAuditRow {
 }
 
 /** Absent, disabled and ambiguous read the same to the caller. */
-function notResolved(outcome: Exclude<Resolution['outcome'], 'resolved'>): TokenRejected {
+export function notResolved(outcome: Exclude<Resolution['outcome'], 'resolved'>): TokenRejected {
   return new TokenRejected(TokenRejectionReason.AuthenticationFailed, 'Authentication failed.', {
     stage: 'resolution',
     privateDetail: outcome,

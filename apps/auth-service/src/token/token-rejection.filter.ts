@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { auditedDetail } from '../audit/token-attempt';
 import { TokenAuditService } from '../audit/token-audit.service';
 import { TooMuchWorkError } from '../bounded-work';
+import { redirect, rejectionError, returnAddressOf, returnLocation } from '../openid/application-return';
 import { IdentityProviderUnavailableError } from '../openid/provider-metadata.client';
 import { TokenRateExceeded } from '../rate-limits/rate-limit';
 import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
@@ -16,6 +17,8 @@ import type { TokenFlow } from './token-rejection';
 import { rejectedTokenResponse } from './token.dto';
 
 const TOO_MANY_REQUESTS = 429;
+/** Statuses that may be others in a moment. */
+const OUTAGES: ReadonlySet<number> = new Set([TOO_MANY_REQUESTS, 503]);
 
 /** Answers errors: on token endpoints every refusal is a TokenResponse, unreadable bodies included; outages there, and everything
  *  elsewhere, are problems. */
@@ -59,7 +62,12 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
     }
     // An outage, or an error of ours: no verdict, but an attempt all the same.
     if (flow !== null) this.record(request, { flow, status: problem.status, reason: null, detail: null });
-    super.send(problem, request, reply);
+    const address = flow === null ? null : returnAddressOf(request);
+    if (address === null) super.send(problem, request, reply);
+    else {
+      const error = OUTAGES.has(problem.status) ? 'temporarily_unavailable' : 'server_error';
+      void redirect(reply, 303, returnLocation(address, { error })).send();
+    }
   }
 
   private reject(
@@ -81,7 +89,9 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
       stage,
       detail: privateDetail,
     });
-    sendRejection(reply, status, rejection);
+    const address = returnAddressOf(request);
+    if (address === null) sendRejection(reply, status, rejection);
+    else void redirect(reply, 303, returnLocation(address, { error: rejectionError(reason) })).send();
   }
 
   /** Not the credentials but the frequency was wrong: InvalidRequest, which no client takes for "ask for the password again". */

@@ -83,6 +83,8 @@ export const REJECTION_STATUS = {
     [TokenRejectionReason.InvalidGrant]: 401,
   },
   openid: singleSignOn,
+  // The second half of a single sign-on.
+  code: singleSignOn,
   // As the flow that replaces it: the specification names 400 and 401 for OpenID Connect.
   windows: singleSignOn,
 } as const satisfies Record<string, Record<Rejection, Cell>>;

@@ -5,14 +5,17 @@ import type { Clock } from '@platform/time';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { IdentityProvider } from '../openid/identity-provider.client';
+import { ApplicationReturns } from '../openid/application-returns.service';
 import { ProviderMetadata, openIdSettingsOf } from '../openid/provider-metadata.client';
 import { SignInsRepository } from '../openid/sign-ins.repository';
+import { SignOnCodesRepository } from '../openid/sign-on-codes.repository';
 import { SingleSignOn } from '../openid/single-sign-on.service';
 import { RateLimitsRepository } from '../rate-limits/rate-limits.repository';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
 import { WindowsSignIn, chooseSignIn } from '../windows/windows-sign-in';
 import { WindowsTicketsRepository } from '../windows/windows-tickets.repository';
 import { BearerFlow } from './flows/bearer.flow';
+import { CodeFlow } from './flows/code.flow';
 import { OpenIdFlow } from './flows/openid.flow';
 import { PasswordFlow } from './flows/password.flow';
 import { RefreshFlow } from './flows/refresh.flow';
@@ -41,6 +44,7 @@ export class TokenModule {
         TrustSimpleFlow,
         BearerFlow,
         OpenIdFlow,
+        CodeFlow,
         WindowsFlow,
       ],
       providers: [
@@ -56,6 +60,8 @@ export class TokenModule {
         PurgeExpiredJob,
         SignInsRepository,
         SingleSignOn,
+        SignOnCodesRepository,
+        ApplicationReturns,
         { provide: IdentityProvider, inject: [AUTH_CONFIG, CLOCK], useFactory: identityProvider },
         WindowsTicketsRepository,
         { provide: WindowsSignIn, inject: [AUTH_CONFIG, WindowsTicketsRepository], useFactory: chooseSignIn },

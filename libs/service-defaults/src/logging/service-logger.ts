@@ -24,6 +24,7 @@ const SECRET_MEMBERS = [
   'client_secret',
   'id_token',
   'code_verifier',
+  'codeVerifier',
   'parameters',
 ];
 

@@ -1,12 +1,14 @@
-import { Body, Headers, Inject, Redirect, Res, applyDecorators } from '@nestjs/common';
-import { ApiBody, ApiConsumes, ApiHeaders, ApiOperation } from '@platform/open-api';
-import type { FastifyReply } from 'fastify';
+import { Body, Headers, Inject, Query, Req, Res, applyDecorators } from '@nestjs/common';
+import { ApiBody, ApiConsumes, ApiHeaders, ApiOperation, ApiQuery, ApiResponse } from '@platform/open-api';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentitiesService } from '../../identity/identities.service';
 import { signInCookieName } from '../../openid/sign-in-cookie';
+import { redirect, returnTo } from '../../openid/application-return';
+import { ApplicationReturns } from '../../openid/application-returns.service';
 import { SingleSignOn } from '../../openid/single-sign-on.service';
 import type { Callback } from '../../openid/single-sign-on.service';
 import type { ResumedSignIn } from '../../openid/sign-ins.repository';
@@ -60,6 +62,21 @@ function CallbackBody(): MethodDecorator {
   );
 }
 
+/** Parameters of a sign-in that ends at an application. */
+function ReturnQuery(): MethodDecorator {
+  const parameters = {
+    applicationKey: 'The application that the browser goes back to. With `returnUrl` only.',
+    returnUrl: 'Where: exactly one of the addresses that the application has registered.',
+    codeChallenge: 'PKCE, S256: base64url of the SHA-256 of a verifier that the application keeps.',
+    state: 'Comes back unchanged; at most 1,024 characters.',
+  };
+  return applyDecorators(
+    ...Object.entries(parameters).map(([name, description]) =>
+      ApiQuery({ name, description, required: false, schema: { type: 'string' } }),
+    ),
+  );
+}
+
 const text = { schema: { type: 'string' }, required: true } as const;
 const TO_PROVIDER = {
   status: 302,
@@ -80,6 +97,22 @@ const TO_PROVIDER = {
   },
 };
 
+const TO_APPLICATION = {
+  status: 303,
+  description:
+    'To the application’s `returnUrl`, with `code` (for POST /auth/token/code) or `error` (RFC 6749, 4.1.2.1), and `state` as it was sent. ' +
+    'Only for sign-ins that began with `returnUrl`.',
+  headers: {
+    ...TO_PROVIDER.headers,
+    Location: {
+      description: 'The registered address, with parameters added.',
+      ...text,
+      example: 'https://app.example.org/signed-in?code=b0xQ…&state=af0ifjsldkj',
+    },
+    'Set-Cookie': { ...TO_PROVIDER.headers['Set-Cookie'], required: false },
+  },
+};
+
 /** Single sign-on: the way to the identity provider, and the way back with its callback for tokens. */
 @TokenFlowController()
 export class OpenIdFlow {
@@ -88,6 +121,7 @@ export class OpenIdFlow {
     private readonly identities: IdentitiesService,
     private readonly applications: TokenApplicationsService,
     private readonly tokens: TokenIssuer,
+    private readonly returns: ApplicationReturns,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
 
@@ -97,27 +131,27 @@ export class OpenIdFlow {
     operationId: 'startSingleSignOn',
     summary: 'Start a single sign-on',
     description:
-      'To be opened in the browser that signs in: it gets a cookie, and a redirect to the identity provider.',
+      'To be opened in the browser that signs in: it gets a cookie, and a redirect to the identity provider. With `returnUrl` it ends ' +
+      'at an application, else with tokens for the browser. A HEAD starts nothing.',
   })
+  @ReturnQuery()
   @ApiHeaders(BROWSER_HEADERS)
-  @Redirect()
+  @ApiResponse(TO_APPLICATION)
   async initiate(
     @Headers('cookie') cookies: string | undefined,
     @Headers('x-application-key') applicationKey: string | undefined,
+    @Query() query: Record<string, unknown>,
+    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<{ url: string }> {
+  ): Promise<void> {
+    // Link previews ask so.
+    if (request.method === 'HEAD') return;
     this.signOn.assertConfigured();
-    const application = await this.applications.find('openid', applicationKey);
-    const { authorizationUrl, cookie } = await this.signOn.start(
-      cookies,
-      application?.applicationKey ?? null,
-    );
-    void reply.headers({
-      'set-cookie': cookie,
-      'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
-    });
-    return { url: authorizationUrl };
+    const target = await this.returns.read(request, query);
+    const application = target ?? (await this.applications.find('openid', applicationKey));
+    const purpose = { applicationKey: application?.applicationKey ?? null, returnTo: target };
+    const { authorizationUrl, cookie } = await this.signOn.start(cookies, purpose);
+    void redirect(reply, 302, authorizationUrl).header('set-cookie', cookie);
   }
 
   @TokenPost('openId', { flow: 'openid', outage: OUTAGE })
@@ -128,19 +162,31 @@ export class OpenIdFlow {
 callback, in the browser that began it.`,
   })
   @CallbackBody()
+  @ApiResponse(TO_APPLICATION)
   async issue(
     @Body() callback: OpenIdCallbackDto,
-    @Headers('cookie') cookies: string | undefined,
     @Headers('x-application-key') applicationKey: string | undefined,
-  ): Promise<TokenResponse> {
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<TokenResponse | undefined> {
     const fields = callback as unknown as Callback;
-    const signIn = await this.signOn.resume(fields, cookies);
-    const application = await this.applications.find('openid', this.applicationKey(signIn, applicationKey));
+    const signIn = await this.signOn.resume(fields, request.headers.cookie);
+    const target = signIn.returnTo;
+    if (target !== null) returnTo(request, target);
+    const application = await this.applications.find(
+      target === null ? 'openid' : 'code',
+      this.applicationKey(signIn, applicationKey),
+    );
     const external = await this.signOn.identify(fields, signIn);
+    const resolution = await this.identities.resolveExternal(external.issuer, external.subject);
+    if (target !== null) {
+      void redirect(reply, 303, await this.returns.complete(target, external, resolution));
+      return undefined;
+    }
     return this.tokens.issue({
       flow: 'openid',
       application,
-      resolution: await this.identities.resolveExternal(external.issuer, external.subject),
+      resolution,
       personas: { kind: 'login', grantAsInternalPartner: false },
       authTime: external.authTime,
     });
@@ -154,12 +200,14 @@ callback, in the browser that began it.`,
     deprecated: true,
   })
   @CallbackBody()
+  @ApiResponse(TO_APPLICATION)
   issueObsolete(
     @Body() callback: OpenIdCallbackDto,
-    @Headers('cookie') cookies: string | undefined,
     @Headers('x-application-key') applicationKey: string | undefined,
-  ): Promise<TokenResponse> {
-    return this.issue(callback, cookies, applicationKey);
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<TokenResponse | undefined> {
+    return this.issue(callback, applicationKey, request, reply);
   }
 
   /** The application that was named at the start, at the end, or in the configuration. */

@@ -51,6 +51,7 @@ export class TrustSimpleFlow {
     const application = await this.applications.authenticateSecret(
       request.applicationKey,
       request.sharedSecret,
+      'trust-simple',
     );
     authorisePersonas(application, request.persona);
     return this.tokens.issue({

@@ -1,0 +1,29 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/** A code with which an application fetches the tokens of a sign-in, once. Nothing in it is of use to somebody who reads the table. */
+@Entity({ schema: 'auth', name: 'sign_on_code' })
+@Index('sign_on_code_expires_at', ['expiresAt'])
+export class SignOnCode {
+  @PrimaryColumn({ type: 'bytea', name: 'code_hash' })
+  codeHash!: Buffer;
+
+  @Column({ type: 'text', name: 'application_key', collation: 'C' })
+  applicationKey!: string;
+
+  /** SHA-256 of the PKCE verifier. */
+  @Column({ type: 'bytea', name: 'code_challenge' })
+  codeChallenge!: Buffer;
+
+  /** Whom the provider has signed in; they are resolved anew when the code is exchanged. */
+  @Column({ type: 'text', collation: 'C' })
+  issuer!: string;
+
+  @Column({ type: 'text', collation: 'C' })
+  subject!: string;
+
+  @Column({ type: 'timestamptz', name: 'auth_time' })
+  authTime!: Date;
+
+  @Column({ type: 'timestamptz', name: 'expires_at' })
+  expiresAt!: Date;
+}

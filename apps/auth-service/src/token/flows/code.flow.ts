@@ -1,0 +1,80 @@
+import { Body } from '@nestjs/common';
+import { ApiBody, ApiOperation } from '@platform/open-api';
+import { createZodDto } from 'nestjs-zod/dto';
+import { z } from 'zod';
+import { IdentitiesService } from '../../identity/identities.service';
+import { codeVerifier } from '../../openid/application-return';
+import { SignOnCodesRepository } from '../../openid/sign-on-codes.repository';
+import { TokenApplicationsService } from '../token-applications.service';
+import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
+import { TokenRejected, TokenRejectionReason } from '../token-rejection';
+import { plainText } from '../token.dto';
+import type { TokenResponse } from '../token.dto';
+
+export class CodeRequestDto extends createZodDto(
+  z.object({
+    applicationKey: plainText(200),
+    code: z.string().min(1).max(200).meta({ description: 'From the return address; works once, for 60 s.' }),
+    codeVerifier: codeVerifier.meta({ description: 'Whose S256 challenge the sign-in began with.' }),
+    sharedSecret: z.string().min(1).max(1_024).nullish().meta({
+      description: 'For applications that can keep one: a backend, not a page.',
+    }),
+  }),
+) {}
+
+/** The end of a single sign-on that returned to an application: it exchanges its code for tokens. */
+@TokenFlowController()
+export class CodeFlow {
+  constructor(
+    private readonly applications: TokenApplicationsService,
+    private readonly codes: SignOnCodesRepository,
+    private readonly identities: IdentitiesService,
+    private readonly tokens: TokenIssuer,
+  ) {}
+
+  @TokenPost('code', { flow: 'code' })
+  @ApiOperation({
+    operationId: 'exchangeSignOnCode',
+    summary: 'Exchange the code of a single sign-on',
+    description:
+      'For a sign-in that began with `returnUrl`. The code is good for 60 seconds and once, and only with the verifier of its challenge.',
+  })
+  @ApiBody({
+    type: CodeRequestDto,
+    examples: {
+      code: {
+        summary: 'An application without a secret of its own',
+        value: {
+          applicationKey: 'demo-backend',
+          code: 'b0xQ…',
+          codeVerifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk',
+        },
+      },
+    },
+  })
+  async issue(
+    @Body() { applicationKey, code, codeVerifier, sharedSecret }: CodeRequestDto,
+  ): Promise<TokenResponse> {
+    const application =
+      sharedSecret === null || sharedSecret === undefined
+        ? await this.applications.find('code', applicationKey)
+        : await this.applications.authenticateSecret(applicationKey, sharedSecret, 'code');
+    const signedIn = await this.codes.take(applicationKey, code, codeVerifier);
+    if (signedIn === null) throw noSuchCode();
+    return this.tokens.issue({
+      flow: 'code',
+      application,
+      resolution: await this.identities.resolveExternal(signedIn.issuer, signedIn.subject),
+      personas: { kind: 'login', grantAsInternalPartner: false },
+      authTime: signedIn.authTime,
+    });
+  }
+}
+
+/** One response for all, so that nobody learns which codes exist. */
+function noSuchCode(): TokenRejected {
+  const privateDetail = 'code unknown, expired, used, of another application or for another verifier';
+  const detail = 'This code is not valid. Start again.';
+  return new TokenRejected(TokenRejectionReason.AuthenticationFailed, detail, { privateDetail });
+}

@@ -1,0 +1,64 @@
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
+
+const PICTURES = join(__dirname, '../../../test-results/browser');
+
+/** The installed browser; null where there is none. */
+export function chromiumPath(): string | null {
+  try {
+    return execFileSync('sh', ['-c', 'command -v chromium || command -v chromium-browser'], {
+      encoding: 'utf8',
+    }).trim();
+  } catch (error) {
+    if (error instanceof Error && 'status' in error) return null;
+    throw error;
+  }
+}
+
+/** A headless Chromium with a profile of its own. What a failed walk last saw is kept in `test-results/browser`. */
+export class TestBrowser {
+  private constructor(
+    private readonly context: BrowserContext,
+    private readonly profile: string,
+  ) {}
+
+  static async start(executablePath: string): Promise<TestBrowser> {
+    const profile = await mkdtemp(join(tmpdir(), 'chromium-'));
+    const context = await chromium.launchPersistentContext(profile, {
+      executablePath,
+      args: [
+        // As root there is no sandbox. Everything it visits is the test's own.
+        ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
+        ...['--disable-background-networking', '--disable-component-update'],
+      ],
+    });
+    return new TestBrowser(context, profile);
+  }
+
+  /** Walks in a new page, with the cookies of the pages before. */
+  async walk<T>(name: string, steps: (page: Page) => Promise<T>): Promise<T> {
+    const page = await this.context.newPage();
+    try {
+      return await steps(page);
+    } catch (error) {
+      await mkdir(PICTURES, { recursive: true });
+      await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+      throw error;
+    } finally {
+      await page.close();
+    }
+  }
+
+  forgetCookies(): Promise<void> {
+    return this.context.clearCookies();
+  }
+
+  async stop(): Promise<void> {
+    await this.context.close();
+    await rm(this.profile, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,193 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Response } from 'supertest';
+import { administrator } from './admin-fixture';
+import { BACKEND, agentOf, claimsOf, expectOutcome, postTo } from './auth-fixture';
+import { SignInBrowser } from './sign-in-browser';
+import { SignOnFixture } from './sign-on-fixture';
+
+const RETURN_URL = 'https://app.example.org/signed-in?tenant=7';
+const verifier = randomBytes(48).toString('base64url');
+const STATE = 'the application’s own & secret?';
+const PARAMETERS = {
+  applicationKey: 'demo-backend',
+  returnUrl: RETURN_URL,
+  codeChallenge: createHash('sha256').update(verifier).digest('base64url'),
+  state: STATE,
+};
+
+describe('single sign-on that returns to an application, from the first replica to the second', () => {
+  let fixture: SignOnFixture;
+  beforeAll(async () => {
+    fixture = await SignOnFixture.start();
+    const admin = administrator(fixture.database.url);
+    expect(await admin.json(`applications set-return-addresses demo-backend ${RETURN_URL}`)).toEqual({
+      applicationKey: 'demo-backend',
+      returnUrls: [RETURN_URL],
+    });
+    expect(await admin.refusal('applications set-return-addresses nobody')).toContain('no application');
+    const { exitCode } = await admin.run('applications set-return-addresses demo-backend http://app.test/');
+    expect(exitCode).toBe(2);
+  }, 90_000);
+  afterAll(() => fixture.stop());
+
+  const initiate = (change: Record<string, string | string[] | undefined> = {}): Promise<Response> =>
+    agentOf(fixture.first)
+      .get('/auth/token/sso/initiate')
+      .query({ ...PARAMETERS, ...change })
+      .then((response) => response);
+
+  /** Signs in, up to where the browser goes with the provider's form. */
+  async function signIn(login: string, change: Record<string, string> = {}): Promise<URL> {
+    const browser = new SignInBrowser();
+    const query = new URLSearchParams({ ...PARAMETERS, ...change }).toString();
+    const fields = await browser.signIn(await browser.initiate(fixture.first, {}, query), login);
+    return browser.completeElsewhere(fixture.second, fields);
+  }
+
+  const codeOf = async (login = 'carl.customer'): Promise<string> =>
+    (await signIn(login)).searchParams.get('code')!;
+
+  const exchange = (code: string, change: object = {}, replica = fixture.first): ReturnType<typeof postTo> =>
+    postTo(replica, '/auth/token/code', {
+      applicationKey: 'demo-backend',
+      code,
+      codeVerifier: verifier,
+      ...change,
+    });
+
+  const NO_SUCH_CODE = { status: 401, reason: 1 };
+
+  it('brings a code and the state, which are good for tokens once', async () => {
+    const location = await signIn('carl.customer');
+    expect([...location.searchParams.keys()]).toEqual(['tenant', 'code', 'state']);
+    expect(location.searchParams.get('state')).toBe(STATE);
+    const code = location.searchParams.get('code')!;
+    const [stored] = await fixture.database.query<{ all: string }>(
+      `SELECT c::text AS all FROM auth.sign_on_code c`,
+    );
+    expect(stored!.all).not.toContain(code);
+    const tokens = await exchange(code);
+    expect(tokens.body).toMatchObject({ wasSuccessful: true, refreshToken: expect.any(String) });
+    expect(claimsOf(tokens.body.accessToken)).toMatchObject({ client_id: 'demo-backend', personId: 1001 });
+    await expectOutcome(exchange(code), NO_SUCH_CODE);
+  });
+
+  it('gives one of many requests the tokens, whichever replica they ask', async () => {
+    const code = await codeOf();
+    const replicas = [fixture.first, fixture.second];
+    const statuses = await Promise.all(
+      Array.from({ length: 10 }, async (_, index) => (await exchange(code, {}, replicas[index % 2])).status),
+    );
+    expect(statuses.sort()).toEqual([200, ...Array.from({ length: 9 }, () => 401)]);
+  });
+
+  it('is of no use to whoever lacks the verifier, and stays good for its owner', async () => {
+    const code = await codeOf();
+    const other = { codeVerifier: randomBytes(48).toString('base64url') };
+    await expectOutcome(exchange(code, other), NO_SUCH_CODE);
+    await expectOutcome(exchange(code, { applicationKey: 'demo-reports' }), NO_SUCH_CODE);
+    await expectOutcome(exchange(code, { sharedSecret: 'not-the-secret' }), NO_SUCH_CODE);
+    const { sharedSecret } = BACKEND;
+    await expectOutcome(exchange(code, { sharedSecret, unknown: 1 }), { status: 200, reason: 0 });
+  });
+
+  it('expires', async () => {
+    const code = await codeOf();
+    await fixture.database.query(`UPDATE auth.sign_on_code SET expires_at = now()`);
+    await expectOutcome(exchange(code, { sharedSecret: null }), NO_SUCH_CODE);
+  });
+
+  it('resolves the user anew when the code is exchanged', async () => {
+    const code = await codeOf();
+    const disable = (disabled: boolean): Promise<unknown> =>
+      fixture.database.query(`UPDATE person_directory.person SET disabled = $1 WHERE person_id = 1001`, [
+        disabled,
+      ]);
+    await disable(true);
+    await expectOutcome(exchange(code), NO_SUCH_CODE);
+    await disable(false);
+  });
+
+  it.each([
+    ['nora.nobody', 'access_denied'],
+    ['dora.disabled', 'access_denied'],
+  ])('returns with an error when %s signs in', async (login, error) => {
+    const location = await signIn(login);
+    expect(Object.fromEntries(location.searchParams)).toEqual({ tenant: '7', error, state: STATE });
+  });
+
+  it('returns with what the provider refuses, and with what the application may no longer do', async () => {
+    const browser = new SignInBrowser();
+    const begin = async (): Promise<string> => {
+      const query = new URLSearchParams(PARAMETERS).toString();
+      return (await browser.initiate(fixture.first, {}, query)).searchParams.get('state')!;
+    };
+    const refused = await browser.completeElsewhere(fixture.second, {
+      state: await begin(),
+      error: 'access_denied',
+    });
+    expect(refused.searchParams.get('error')).toBe('access_denied');
+    const state = await begin();
+    const allow = (flows: string): Promise<unknown> =>
+      fixture.database.query(
+        `UPDATE auth.application SET allowed_flows = array_${flows}(allowed_flows, 'code') WHERE application_key = 'demo-backend'`,
+      );
+    await allow('remove');
+    const forbidden = await browser.completeElsewhere(fixture.second, { state, code: 'a-code' });
+    await allow('append');
+    expect(forbidden.searchParams.get('error')).toBe('unauthorized_client');
+  });
+
+  it.each([
+    ['a challenge that is none', { codeChallenge: 'short' }],
+    ['no challenge', { codeChallenge: undefined }],
+    ['two challenges', { codeChallenge: [PARAMETERS.codeChallenge, PARAMETERS.codeChallenge] }],
+    ['a state that is too long', { state: 'x'.repeat(1_025) }],
+  ])('returns at once with invalid_request for %s', async (_, change) => {
+    const { status, headers } = await initiate(change);
+    expect([status, headers['set-cookie'], headers['cache-control']]).toEqual([303, undefined, 'no-store']);
+    const location = new URL(headers['location']!);
+    expect(location.origin).toBe('https://app.example.org');
+    expect(location.searchParams.get('error')).toBe('invalid_request');
+  });
+
+  it.each([
+    ['another address', { returnUrl: 'https://app.example.org/signed-in?tenant=8' }, 400, 7],
+    ['an address below it', { returnUrl: `${RETURN_URL}0` }, 400, 7],
+    ['two addresses', { returnUrl: [RETURN_URL, RETURN_URL] }, 400, 7],
+    ['no application', { applicationKey: undefined }, 400, 7],
+    ['an application that does not exist', { applicationKey: 'nobody' }, 401, 8],
+    ['an application without addresses', { applicationKey: 'demo-reports' }, 400, 7],
+  ])('never redirects to %s', async (_, change, status, reason) => {
+    await expectOutcome(initiate(change), { status, reason });
+  });
+
+  it('returns while the provider is away', async () => {
+    const browser = new SignInBrowser();
+    const query = new URLSearchParams(PARAMETERS).toString();
+    const fields = await browser.signIn(await browser.initiate(fixture.first, {}, query), 'carl.customer');
+    await fixture.provider.down();
+    const location = await browser.completeElsewhere(fixture.second, fields);
+    await fixture.provider.up();
+    expect(location.searchParams.get('error')).toBe('temporarily_unavailable');
+  });
+
+  it('starts nothing for a HEAD', async () => {
+    const rows = (): Promise<unknown[]> => fixture.database.query(`SELECT 1 FROM auth.openid_sign_in`);
+    const before = (await rows()).length;
+    const response = await agentOf(fixture.first).head('/auth/token/sso/initiate').query(PARAMETERS);
+    expect([response.headers['set-cookie'], response.headers['location']]).toEqual([undefined, undefined]);
+    expect((await rows()).length).toBe(before);
+  });
+
+  it('leaves a trail', async () => {
+    const rows = await fixture.database.query<{ flow: string; subject: string; detail: string | null }>(
+      `SELECT DISTINCT flow, subject, detail FROM auth.token_audit
+       WHERE application_key = 'demo-backend' AND status = 200 ORDER BY flow`,
+    );
+    expect(rows).toEqual([
+      { flow: 'code', subject: 'personid:1001', detail: null },
+      { flow: 'openid', subject: 'personid:1001', detail: 'returned to the application' },
+    ]);
+  });
+});
