@@ -1,5 +1,6 @@
 export { AccessTokensModule } from './nest/access-tokens.module';
 export { ServiceAccessTokenHost, accessProblem } from './nest/service-access-token-host';
+export { AccessTokenValidator, trustAuthService } from './access-token-validator';
 export type { AccessTokensOptions } from './access-token-validator';
 export {
   CurrentCaller,
