@@ -104,6 +104,12 @@ describe('the audit trail', () => {
       '{"userName":',
       { flow: 'trust', status: 400, reason: 7, user_name: null },
     ],
+    [
+      'a code that is none',
+      'code',
+      { applicationKey: 'demo-backend', code: 'x', codeVerifier: 'v'.repeat(43) },
+      { flow: 'code', status: 401, reason: 1, application_key: 'demo-backend' },
+    ],
     ['a refresh token that is none', 'refresh', { refreshToken: 'x' }, { status: 401, reason: 4 }],
   ])('holds %s', async (_, path, body, expected) => {
     const { row } = await attempt(`/auth/token/${path}`, body);

@@ -100,6 +100,7 @@ describe('rate limits of the token endpoints', () => {
       ['refresh', { refreshToken: 'x' }],
       ['trust', {}],
       ['trust-simple', {}],
+      ['code', {}],
       ['bearer', {}],
       ['trustedToken', {}],
     ];

@@ -153,6 +153,7 @@ describe('user and bearer: every outcome, and unreadable requests', () => {
     ['user', 400],
     ['trust', 400],
     ['trust-simple', 400],
+    ['code', 400],
     ['bearer', 401],
   ])('%s answers an unreadable request as a TokenResponse with %i', async (path, status) => {
     const outcome = { status, reason: 7 };

@@ -163,6 +163,9 @@ const KNOWN: Readonly<Record<string, (fixtures: Fixtures) => fc.Arbitrary<unknow
   'If-None-Match': () => fc.oneof(oneOfTexts(['*', 'W/"1"']), entityTag),
   'Idempotency-Key': () => numberIn(1, 500).map((number) => `key-${number}`),
   code: () => canaryWord(20),
+  codeVerifier: () => canaryWord(50),
+  codeChallenge: () => oneOfTexts(['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM', 'short']),
+  returnUrl: () => oneOfTexts(['http://127.0.0.1:4200/signed-in', 'https://app.example.org/']),
   bearerTokenOverride: internalToken,
 };
 
