@@ -143,7 +143,12 @@ const TASK_PANELS: Panel[] = [
     ['sum by (queue) (rate(messaging_retried_total[5m]))', '{{queue}} repeated'],
     ['sum by (queue, reason) (rate(messaging_errored_total[5m]))', '{{queue}} {{reason}}'],
     ['sum by (queue) (rate(messaging_duplicates_total[5m]))', '{{queue}} duplicates'],
+    ['sum by (queue) (rate(messaging_expired_total[5m]))', '{{queue}} expired'],
   ),
+  panel('Deliveries waiting for a connection', 'short', [
+    'max by (instance) (messaging_deliveries_waiting)',
+    '{{instance}}',
+  ]),
   panel(
     'Messages published',
     'ops',
