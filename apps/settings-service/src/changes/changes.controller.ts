@@ -9,11 +9,10 @@ import {
   RESPONSE_HEADERS,
 } from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { CLOCK, SignedCursor, problems } from '@platform/service-defaults';
+import { CLOCK, SignedCursor, entityTag, problems } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { entityTag } from '../settings/entity-tag';
 import { parseSettingName } from '@platform/setting-names';
 import { SettingError, SettingProblemResponse } from '../settings/setting-problems.filter';
 import type { Change, ChangePage, Position } from './change-log';

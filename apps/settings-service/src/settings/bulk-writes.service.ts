@@ -1,13 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { inTransaction, isUniqueViolation } from '@platform/database';
-import { CLOCK } from '@platform/service-defaults';
+import { CLOCK, mayWrite } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { BatchedSettingsRepository } from './batched-settings.repository';
 import type { BulkWrite } from './bulk.dto';
-import { mayWrite } from './entity-tag';
 import { isWriteOf } from './history-entry.entity';
 import type { RecordedWrite } from './history-entry.entity';
 import { PastSettingsRepository } from './past-settings.repository';

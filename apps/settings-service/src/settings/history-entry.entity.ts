@@ -1,5 +1,5 @@
 import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
-import type { Revision } from './entity-tag';
+import type { Revision } from '@platform/service-defaults';
 import type { SettingKey } from './setting-key';
 import type { JsonText } from './setting-value';
 

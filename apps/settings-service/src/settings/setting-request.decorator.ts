@@ -2,12 +2,11 @@ import { applyDecorators, createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ApiHeader, ApiHeaders, ApiParam, ApiQuery, ApiResponse, ProblemResponse } from '@platform/open-api';
-import { ProblemException, problems } from '@platform/service-defaults';
+import { ProblemException, entityTagsOf, problems } from '@platform/service-defaults';
 import { MAX_NAME_CODE_POINTS, SETTING_NAME_RULE, parseSettingName } from '@platform/setting-names';
 import type { SettingName } from '@platform/setting-names';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { parseEntityTags } from './entity-tag';
-import type { EntityTags, Preconditions } from './entity-tag';
+import type { Preconditions } from '@platform/service-defaults';
 import { instant } from './instant';
 import { JsonSyntaxError } from './json-scanner';
 import type { SettingKey } from './setting-key';
@@ -108,13 +107,6 @@ export function conditionsOf({ headers }: FastifyRequest): Preconditions {
     ifMatch: entityTagsOf('If-Match', headers['if-match']),
     ifNoneMatch: entityTagsOf('If-None-Match', headers['if-none-match']),
   };
-}
-
-function entityTagsOf(header: string, text: string | undefined): EntityTags | null {
-  if (text === undefined) return null;
-  const tags = parseEntityTags(text);
-  if (tags === null) throw problems.badRequest(`${header} must be * or a list of entity tags in quotes.`);
-  return tags;
 }
 
 /** Leaves JSON bodies as the bytes that were sent: a parsed value could not be stored as it was written. */

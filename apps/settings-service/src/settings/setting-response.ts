@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
 import { ApiOkResponse } from '@platform/open-api';
-import { sendJsonText } from '@platform/service-defaults';
+import { entityTag, isNotModified, sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
-import { entityTag, isNotModified } from './entity-tag';
-import type { Preconditions, Revision } from './entity-tag';
+import type { Preconditions, Revision } from '@platform/service-defaults';
 import type { ListedChange, ListedEntry, RecordedWrite } from './history-entry.entity';
 import type { SettingKey } from './setting-key';
 import { conditionsOf } from './setting-request.decorator';

@@ -1,5 +1,5 @@
 import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
-import type { Revision } from './entity-tag';
+import type { Revision } from '@platform/service-defaults';
 import type { JsonText } from './setting-value';
 
 /** The current value of a setting. A deleted setting has no row. */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, In } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import type { Revision } from './entity-tag';
+import type { Revision } from '@platform/service-defaults';
 import { HistoryEntry, isWriteOf } from './history-entry.entity';
 import type { ListedEntry, RecordedWrite } from './history-entry.entity';
 import type { SettingKey } from './setting-key';

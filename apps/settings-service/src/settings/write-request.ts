@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Preconditions } from './entity-tag';
+import type { Preconditions } from '@platform/service-defaults';
 import type { SettingKey } from './setting-key';
 
 /** Who wrote, as far as the token says. Source: settings spec, "using the caller's person identifier, name and persona". */
