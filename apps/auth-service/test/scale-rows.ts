@@ -72,3 +72,34 @@ const records = (rows: number): readonly string[] => [
    SELECT n::text, 1, 0, now() FROM generate_series(1, ${String(rows)}) AS n`,
   `INSERT INTO auth.external_identity (issuer, subject, person_id) SELECT 'https://i', n::text, n FROM generate_series(1, ${String(rows)}) AS n`,
 ];
+
+/** The tables whose rows expire, but for the audit trails. */
+export const EXPIRING_TABLES = [
+  ...['trust_replay', 'windows_ticket', 'password_lockout', 'openid_sign_in', 'sign_on_code', 'rate_limit', 'revocation'],
+  ...['refresh_token', 'refresh_family'],
+] as const;
+
+/** Statements that add as many expired rows of each kind; half of the revocations are of tokens, half of sessions. */
+export const expiredRowsOfAuth = (rows: number): readonly string[] => {
+  const series = `generate_series(1, ${String(rows)}) AS n`;
+  const ago = `now() - interval '400 days'`;
+  return [
+    `INSERT INTO auth.trust_replay SELECT 'expired', sha256(n::text::bytea), ${ago} FROM ${series}`,
+    `INSERT INTO auth.windows_ticket SELECT sha256(n::text::bytea), ${ago} FROM ${series}`,
+    `INSERT INTO auth.password_lockout SELECT 'expired-' || n, 1, 0, NULL, ${ago} FROM ${series}`,
+    `INSERT INTO auth.openid_sign_in SELECT sha256(n::text::bytea), '', '', NULL, ${ago} FROM ${series}`,
+    `INSERT INTO auth.sign_on_code SELECT sha256(n::text::bytea), 'a', '', 'i', 's', ${ago}, ${ago} FROM ${series}`,
+    `INSERT INTO auth.rate_limit SELECT 'expired-' || n, ${ago} FROM ${series}`,
+    `INSERT INTO auth.revocation SELECT CASE WHEN n % 2 = 0 THEN 'jti' ELSE 'sid' END, 'expired-' || n, ${ago}, 's', NULL FROM ${series}`,
+    `INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time, created_at)
+     SELECT ${expiredUuid('n')}, 'expired', 'demo-backend', 'user', 31, ${ago}, ${ago}
+     FROM generate_series(1, (${String(rows)} + 1) / 2) AS n`,
+    // Two of a session, which expire together.
+    `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
+     SELECT ${expiredUuid('n')}, ${expiredUuid('(n + 1) / 2')}, ${ago}, ${ago} + interval '365 days' + n / 2 * interval '1 millisecond'
+     FROM ${series}`,
+  ];
+};
+
+const expiredUuid = (n: string): string =>
+  `('00000000-0000-4000-9000-' || lpad((${n})::text, 12, '0'))::uuid`;

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { postgresOptions } from '@platform/database';
+import { Metrics } from '@platform/service-defaults';
 import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
 import { DataSource } from 'typeorm';
@@ -20,6 +21,7 @@ import {
 import { AUTH_SCHEMA } from '../src/migrations/schemas';
 import { RateLimitsRepository } from '../src/rate-limits/rate-limits.repository';
 import { RevocationsRepository } from '../src/revocations/revocations.repository';
+import { SessionsRepository } from '../src/sessions/sessions.repository';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
 import { RefreshSessionsRepository } from '../src/token/refresh-sessions.repository';
 import { TrustSignaturesRepository } from '../src/token/trust-signatures.repository';
@@ -215,13 +217,37 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
     work: (d) =>
       revocations(d).put({ domain: 'svc-personid', identifier: '5' }, { subject: 's', clientId: null }),
   },
+  {
+    name: 'revoke by sid',
+    pages: 250,
+    work: (d) =>
+      revocations(d).put({ domain: 'sid', identifier: jtiOf(7) }, { subject: 's', clientId: null }),
+  },
+  {
+    name: 'list the sessions of a subject',
+    pages: 60,
+    work: async (d) =>
+      expect(
+        await new SessionsRepository(d).list({ subject: `personid:${String(ROWS)}` }, 31_536_000 * 2, 100),
+      ).toHaveLength(1),
+  },
+  {
+    name: 'list the sessions of a user',
+    pages: 60,
+    work: (d) => new SessionsRepository(d).list({ userId: 5 }, 31_536_000, 100),
+  },
   { name: 'poll the feed', pages: 200, work: (d) => revocations(d).list(RECENT, 10_000) },
   { name: 'list a page from the start', pages: 1_100, work: (d) => revocations(d).list(EPOCH, 1_000) },
   { name: 'list a page far on', pages: 100, work: (d) => revocations(d).list(EPOCH, 1_000, afterDays(60)) },
 ];
 
 const purge = (d: DataSource, AUDIT_RETENTION_DAYS: number): Promise<void> =>
-  new PurgeExpiredJob(d, new TokenAuditRepository(d), { AUDIT_RETENTION_DAYS } as AuthConfig).run();
+  new PurgeExpiredJob(
+    d,
+    new TokenAuditRepository(d),
+    { AUDIT_RETENTION_DAYS } as AuthConfig,
+    new Metrics(),
+  ).run();
 
 const PURGES: readonly HotStatement<DataSource>[] = [
   { name: 'purge when nothing has expired', pages: 1_500, work: (d) => purge(d, 400) },

@@ -63,7 +63,11 @@ export function describeStatementsAtScale<D extends PlannedConnections>(scale: S
       await dataSource.initialize();
       const plans = await StatementPlans.attach(dataSource);
       for (const { work } of early) await work(dataSource);
+      // Held meanwhile: the pool closes a connection that is idle for long, and its plans go with it.
+      const connection = dataSource.createQueryRunner();
+      await connection.connect();
       await fill(0, -1);
+      await connection.release();
       for (const { name, work } of early) earlyPlans.set(name, await plans.of(() => work(dataSource)));
       await dataSource.destroy();
       await fill(-1);

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { SecretBox } from '../keys/secret-box';
+import { purgeBatch } from '../purge-batch';
 import type { ApplicationReturn } from './application-return';
 import type { SignInSecrets } from './identity-provider.client';
 import { OpenIdSignIn } from './openid-sign-in.entity';
@@ -28,7 +29,7 @@ const TAKE = `
   )
   SELECT sealed_secrets AS "sealedSecrets", application_key AS "applicationKey" FROM taken`;
 
-export const PURGE_SIGN_INS = `DELETE FROM auth.openid_sign_in WHERE expires_at < now()`;
+export const PURGE_SIGN_INS = purgeBatch('openid_sign_in', 'expires_at < now()', 'expires_at');
 
 /** Sign-ins under way: started on one replica, completed on any, once, by the browser that started them. */
 @Injectable()

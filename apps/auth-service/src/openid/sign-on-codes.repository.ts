@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
+import { purgeBatch } from '../purge-batch';
 import type { ApplicationReturn } from './application-return';
 import type { SignedInSubject } from './identity-provider.client';
 import { SignOnCode } from './sign-on-code.entity';
@@ -20,7 +21,7 @@ const TAKE = `
   )
   SELECT issuer, subject, auth_time AS "authTime" FROM taken`;
 
-export const PURGE_SIGN_ON_CODES = `DELETE FROM auth.sign_on_code WHERE expires_at < now()`;
+export const PURGE_SIGN_ON_CODES = purgeBatch('sign_on_code', 'expires_at < now()', 'expires_at');
 
 /** Codes of completed sign-ins: made on one replica, exchanged on any, once. */
 @Injectable()

@@ -3,6 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
+import { purgeBatch } from '../purge-batch';
 import type { RateLimit } from './rate-limit';
 
 /** SQL that takes one request from the bucket $1 while `condition` holds, and returns a row if it could. $2 is the cost and $3 the tolerance in
@@ -29,7 +30,7 @@ const TAKE: PreparedStatement = {
 };
 
 /** Buckets that are full again. */
-export const PURGE_RATE_LIMITS = `DELETE FROM auth.rate_limit WHERE free_at < now()`;
+export const PURGE_RATE_LIMITS = purgeBatch('rate_limit', 'free_at < now()', 'free_at');
 
 /** The buckets of all rate limits, shared by all replicas. */
 @Injectable()

@@ -1,6 +1,7 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { RecurringJob } from '@platform/service-defaults';
+import { isConnectionError } from '@platform/database';
+import { Metrics, RecurringJob } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
 import type { DataSource } from 'typeorm';
 import { TokenAuditRepository } from '../audit/token-audit.repository';
@@ -9,51 +10,82 @@ import type { AuthConfig } from '../config';
 import { PURGE_PASSWORD_LOCKOUTS } from '../identity/passwords/password-lockouts.repository';
 import { PURGE_SIGN_INS } from '../openid/sign-ins.repository';
 import { PURGE_SIGN_ON_CODES } from '../openid/sign-on-codes.repository';
+import { PURGE_BATCH, purgeBatch } from '../purge-batch';
 import { PURGE_RATE_LIMITS } from '../rate-limits/rate-limits.repository';
 import { PURGE_WINDOWS_TICKETS } from '../windows/windows-tickets.repository';
 import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
 import { PURGE_TRUST_SIGNATURES } from './trust-signatures.repository';
 
-/** No token lives longer than 365 days. A limit, so that the index is read whatever the statistics say of other revocations. */
-const purgeRevocations = (domain: 'jti' | 'sid'): string => `
-  DELETE FROM auth.revocation WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM auth.revocation WHERE domain = '${domain}' AND revocation_date < now() - interval '366 days'
-    ORDER BY revocation_date LIMIT 10000 FOR UPDATE SKIP LOCKED))`;
+/** No token lives longer than 365 days. */
+const purgeRevocations = (domain: 'jti' | 'sid'): string =>
+  purgeBatch(
+    'revocation',
+    `domain = '${domain}' AND revocation_date < now() - interval '366 days'`,
+    'revocation_date',
+  );
 
-/** Remove rows that can no longer decide anything. Every statement is safe to run on all replicas at once. */
-const PURGES = [
-  PURGE_TRUST_SIGNATURES,
-  PURGE_WINDOWS_TICKETS,
-  PURGE_PASSWORD_LOCKOUTS,
-  PURGE_SIGN_INS,
-  PURGE_SIGN_ON_CODES,
-  PURGE_REFRESH_SESSIONS,
-  PURGE_RATE_LIMITS,
-  purgeRevocations('jti'),
-  purgeRevocations('sid'),
-] as const;
+/** Remove a batch of rows that can no longer decide anything. Every statement is safe to run on all replicas at once. */
+const PURGES: Readonly<Record<string, string>> = {
+  'trust-signatures': PURGE_TRUST_SIGNATURES,
+  'windows-tickets': PURGE_WINDOWS_TICKETS,
+  'password-lockouts': PURGE_PASSWORD_LOCKOUTS,
+  'sign-ins': PURGE_SIGN_INS,
+  'sign-on-codes': PURGE_SIGN_ON_CODES,
+  'refresh-tokens': PURGE_REFRESH_SESSIONS,
+  'rate-limits': PURGE_RATE_LIMITS,
+  'revocations-of-tokens': purgeRevocations('jti'),
+  'revocations-of-sessions': purgeRevocations('sid'),
+};
 
-/** Each removes up to 10,000 rows of either audit trail; what is left has to wait for the next minute. */
-const MAX_AUDIT_PURGES = 50;
+/** A million rows of each kind; what is left has to wait for the next minute. */
+const MAX_BATCHES = 100;
 
 /** Keeps the tables from growing for ever. */
 @Injectable()
 export class PurgeExpiredJob extends RecurringJob {
+  private readonly rows;
+  private readonly failures;
+  private readonly log = new Logger('Purge');
+
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly audits: TokenAuditRepository,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    metrics: Metrics,
   ) {
     super(MINUTE_MS);
+    this.rows = metrics.counter('auth_purged_rows_total', 'Expired rows removed', ['kind']);
+    this.failures = metrics.counter('auth_purge_failures_total', 'Purges that failed', ['kind']);
+    for (const kind of [...Object.keys(PURGES), 'audit']) this.failures.inc({ kind }, 0);
   }
 
   /** Starts no further statement once the service stops: a long backlog must not hold it up. */
   async run(): Promise<void> {
-    for (const purge of PURGES) {
-      if (this.stopping) return;
-      await this.dataSource.query(purge);
+    for (const [kind, statement] of Object.entries(PURGES))
+      await this.purge(kind, () => this.removeBatch(statement));
+    await this.purge('audit', () => this.audits.purge(this.config.AUDIT_RETENTION_DAYS));
+  }
+
+  /** What one kind fails of is in no other's way, unless the database is out of reach. */
+  private async purge(kind: string, removeBatch: () => Promise<number>): Promise<void> {
+    let total = 0;
+    try {
+      for (let batch = 0; batch < MAX_BATCHES && !this.stopping; batch += 1) {
+        const removed = await removeBatch();
+        if (removed === 0) break;
+        total += removed;
+        this.rows.inc({ kind }, removed);
+      }
+    } catch (error) {
+      if (isConnectionError(error)) throw error;
+      this.failures.inc({ kind });
+      this.log.warn('a purge failed, and will run again', { kind, err: error });
     }
-    for (let purge = 0; purge < MAX_AUDIT_PURGES && !this.stopping; purge += 1)
-      if ((await this.audits.purge(this.config.AUDIT_RETENTION_DAYS)) === 0) return;
+    if (total > PURGE_BATCH) this.log.log('a backlog was purged', { kind, rows: total });
+  }
+
+  private async removeBatch(statement: string): Promise<number> {
+    const [row] = await this.dataSource.query<{ removed: number }[]>(statement);
+    return row?.removed ?? 0;
   }
 }

@@ -7,6 +7,7 @@ import type { Application } from '../applications/application';
 import { insertTokenAuditsOf } from '../audit/token-audit.repository';
 import type { TokenAuditRow } from '../audit/token-audit.repository';
 import type { Identity } from '../identity/identity';
+import { PURGE_BATCH } from '../purge-batch';
 import { REVOKED_NOW, insertRevocations, newestRevocation } from '../revocations/revocations.repository';
 import type { RefreshState } from './refresh-state';
 
@@ -191,16 +192,23 @@ const REVOKE_FAMILY = `
     (domain, identifier, because, revoked_by_subject, revoked_by_client, address, trace_id)
   SELECT 'refresh-family', family_id::text, $2, subject, application_key, $3::inet, $4 FROM family`;
 
-/** A day after expiry, so that a token is still known while any clock could accept it. Its family goes with its last token: looked for by age,
- *  every session that lives long would be looked at every time. */
+/** A batch of tokens a day after expiry, so that one is still known while any clock could accept it. A family goes with its last token: looked
+ *  for by age, every session that lives long would be looked at every time. By one replica at a time: two could wait for tokens of one family
+ *  crosswise. Arrays have the rows looked up one by one, whatever the statistics say. */
 export const PURGE_REFRESH_SESSIONS = `
-  WITH expired AS (
-    DELETE FROM auth.refresh_token WHERE expires_at < now() - interval '1 day' RETURNING family_id
+  WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtext('auth.refresh_token'), hashtext('purge')) AS mine
+  ), batch AS MATERIALIZED (
+    SELECT ctid, family_id FROM auth.refresh_token
+    WHERE (SELECT mine FROM turn) AND expires_at < now() - interval '1 day' ORDER BY expires_at LIMIT ${String(PURGE_BATCH)}
+  ), removed AS (
+    DELETE FROM auth.refresh_token WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch)) RETURNING 1
+  ), ended AS (
+    DELETE FROM auth.refresh_family f WHERE family_id = ANY (ARRAY(SELECT DISTINCT family_id FROM batch))
+      AND (SELECT count(*) FROM auth.refresh_token t
+        WHERE t.family_id = f.family_id AND t.expires_at >= now() - interval '1 day') = 0
   )
-  DELETE FROM auth.refresh_family f USING (SELECT DISTINCT family_id FROM expired) ended
-  WHERE f.family_id = ended.family_id AND NOT EXISTS (
-    SELECT 1 FROM auth.refresh_token t
-    WHERE t.family_id = f.family_id AND t.expires_at >= now() - interval '1 day')`;
+  SELECT count(*)::int AS removed FROM removed`;
 
 /** Refresh tokens and the families they form. Calls that come at the same moment share a statement. */
 @Injectable()

@@ -3,6 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
+import { purgeBatch } from '../purge-batch';
 import type { RateLimit } from '../rate-limits/rate-limit';
 import { WAIT_SECONDS, takeFromBucket } from '../rate-limits/rate-limits.repository';
 
@@ -32,7 +33,11 @@ const TAKE_AND_RECORD: PreparedStatement = {
 };
 
 /** A signature is refused by its timestamp once that is older than 300 s; a minute more covers clocks that differ. */
-export const PURGE_TRUST_SIGNATURES = `DELETE FROM auth.trust_replay WHERE seen_at < now() - interval '360 seconds'`;
+export const PURGE_TRUST_SIGNATURES = purgeBatch(
+  'trust_replay',
+  `seen_at < now() - interval '360 seconds'`,
+  'seen_at',
+);
 
 /** The authentication code of a signed trust request, and the application that signed it. */
 export interface TrustSignature {

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { DataSource } from 'typeorm';
+import { purgeBatch } from '../purge-batch';
 
 /** A Kerberos ticket that was used. All replicas see it; Kerberos's own replay cache is a local file. */
 @Entity({ schema: 'auth', name: 'windows_ticket' })
@@ -18,7 +19,11 @@ export class WindowsTicket {
 }
 
 /** Tickets are good for 300 s of clock skew on either side; a minute more covers clocks that differ. */
-export const PURGE_WINDOWS_TICKETS = `DELETE FROM auth.windows_ticket WHERE seen_at < now() - interval '660 seconds'`;
+export const PURGE_WINDOWS_TICKETS = purgeBatch(
+  'windows_ticket',
+  `seen_at < now() - interval '660 seconds'`,
+  'seen_at',
+);
 
 /** The Kerberos tickets that were used, on whichever replica. */
 @Injectable()

@@ -3,6 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
+import { purgeBatch } from '../../purge-batch';
 
 /** Wrong passwords in a row before an account is locked. */
 const FAILURES_BEFORE_LOCKOUT = 5;
@@ -38,9 +39,11 @@ const CLEAR_FAILURES: PreparedStatement = {
 };
 
 /** Failures that no longer count. */
-export const PURGE_PASSWORD_LOCKOUTS = `
-  DELETE FROM auth.password_lockout
-  WHERE last_failure_at < now() - interval '1 day' AND (locked_until IS NULL OR locked_until < now())`;
+export const PURGE_PASSWORD_LOCKOUTS = purgeBatch(
+  'password_lockout',
+  `last_failure_at < now() - interval '1 day' AND (locked_until IS NULL OR locked_until < now())`,
+  'last_failure_at',
+);
 
 /** What became of a login attempt: it may go on, it may not, or it may not and has locked the account. */
 type PasswordAttemptOutcome = 'admitted' | 'refused' | 'locked-out';
