@@ -35,6 +35,7 @@ export function holds(what: string, condition: boolean, expected: string, actual
 /** The parts of an access token that the tour looks at. */
 export interface Claims {
   jti: string;
+  sid: string;
   iat: number;
   exp: number;
   personas: number;

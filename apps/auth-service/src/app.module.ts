@@ -22,6 +22,7 @@ import { IdentityModule } from './identity/identity.module';
 import { JwksController } from './keys/jwks.controller';
 import { secretBoxOf } from './keys/sealing-keys';
 import { SecretBox } from './keys/secret-box';
+import { MetadataController } from './keys/metadata.controller';
 import { SigningKeysRepository } from './keys/signing-keys.repository';
 import { SigningKeys } from './keys/signing-keys.service';
 import { AUTH_SCHEMA, SCHEMAS } from './migrations/schemas';
@@ -88,6 +89,7 @@ export class AppModule {
       controllers: [
         DiagnosticsController,
         JwksController,
+        MetadataController,
         RevocationsController,
         SessionsController,
         AccessControlController,

@@ -12,8 +12,7 @@ describe('administering revocations', () => {
   });
   afterAll(() => service.stop());
 
-  const signIn = async () => {
-    const user = { persona: 2, userName: 'carl.customer' };
+  const signIn = async (user = { persona: 2, userName: 'carl.customer' }) => {
     const { body } = await service.post('/auth/token/trust-simple', { ...BACKEND, ...user });
     return body as { accessToken: string; refreshToken: string };
   };
@@ -39,6 +38,34 @@ describe('administering revocations', () => {
     await admin.json(`revocations set jti ${String(claimsOf(refreshToken).jti)}`);
     const { status, body } = await service.post('/auth/token/refresh', { refreshToken });
     expect([status, body.rejectionReason]).toEqual([401, 6]);
+  });
+
+  it('lists the sessions of somebody, and ends one', async () => {
+    const [kept, ended] = [await signIn(), await signIn()];
+    const sidOf = ({ accessToken }: { accessToken: string }): string => String(claimsOf(accessToken).sid);
+    const sids = async (owner: string): Promise<string[]> =>
+      (await admin.json(`sessions list ${owner}`)).map(({ sid }: { sid: string }) => sid);
+    for (const owner of ['svc-personid 1001', 'sub personid:1001'])
+      expect(await sids(owner)).toEqual(expect.arrayContaining([sidOf(kept), sidOf(ended)]));
+    expect(await admin.json(`sessions end ${sidOf(ended)} --by ops`)).toEqual({ sid: sidOf(ended) });
+    expect(await sids('svc-personid 1001')).not.toContain(sidOf(ended));
+    expect((await admin.run('sessions list sub personid:1001')).out).toMatch(
+      /^SESSION +FLOW +APPLICATION +SINCE/,
+    );
+    const { refreshToken } = ended;
+    expect((await service.post('/auth/token/refresh', { refreshToken })).body.rejectionReason).toBe(6);
+    expect(await admin.refusal('sessions end no-uuid')).toContain('is no session');
+  });
+
+  it.each([
+    ['a subject', 'sub personid:1001', { persona: 2, userName: 'carl.customer' }],
+    // Somebody else: who signs in right after a revocation gets a token dated a second later.
+    ['an application', 'client_id demo-backend', { persona: 16, userName: 'olga.owner' }],
+  ])('revokes the tokens of %s', async (_, key, user) => {
+    const { refreshToken } = await signIn(user);
+    await admin.json(`revocations set ${key}`);
+    const { body } = await service.post('/auth/token/refresh', { refreshToken });
+    expect(body.rejectionReason).toBe(6);
   });
 
   it('lists what was set after a date', async () => {

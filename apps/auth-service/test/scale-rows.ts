@@ -75,7 +75,15 @@ const records = (rows: number): readonly string[] => [
 
 /** The tables whose rows expire, but for the audit trails. */
 export const EXPIRING_TABLES = [
-  ...['trust_replay', 'windows_ticket', 'password_lockout', 'openid_sign_in', 'sign_on_code', 'rate_limit', 'revocation'],
+  ...[
+    'trust_replay',
+    'windows_ticket',
+    'password_lockout',
+    'openid_sign_in',
+    'sign_on_code',
+    'rate_limit',
+    'revocation',
+  ],
   ...['refresh_token', 'refresh_family'],
 ] as const;
 

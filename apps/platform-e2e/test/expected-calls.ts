@@ -14,6 +14,8 @@ const HAS_ACCESS = 'GET /auth/accessPoints/SecurityEditor~~AccessPointName~~Sche
 /** Read behind the verifier's back, too. */
 export const JWKS = 'GET /auth/.well-known/jwks.json 200';
 const REVOCATIONS = 'GET /auth/revocations 200';
+const SESSIONS = 'GET /auth/sessions 200';
+const LOGGED_OUT = 'POST /auth/logout 204';
 const REVOKED = 'PUT /auth/revocations/svc-personid/1003 200';
 
 export const CALLING_BY_SHELL: Record<string, string[]> = {
@@ -26,9 +28,13 @@ export const CALLING_BY_SHELL: Record<string, string[]> = {
     token('code'),
   ],
   'Obsolete endpoints': [token('trustedToken'), token('user/AzureADLogOn', '400, reason 7'), WINDOWS_IS_OFF],
-  'Validating access tokens': [JWKS, 'GET /auth/me 200'],
+  'Validating access tokens': [
+    ...[JWKS, 'GET /auth/me 200'],
+    ...['GET /.well-known/openid-configuration 200', 'POST /auth/introspect 200'],
+  ],
   'Check access': ['GET /auth/roles/SecurityEditor~~GroupName~~Operations/members 200', HAS_ACCESS],
   Revocations: [REVOKED, 'GET /auth/revocations/svc-personid/1003 200', REVOCATIONS],
+  Sessions: [token('user'), SESSIONS, SESSIONS, LOGGED_OUT],
 };
 
 export const CALLING_BY_TYPESCRIPT: Record<string, string[]> = {
@@ -39,6 +45,7 @@ export const CALLING_BY_TYPESCRIPT: Record<string, string[]> = {
   'Validating access tokens': [REVOCATIONS],
   'Check access': [HAS_ACCESS],
   Revocations: [REVOKED],
+  Sessions: [SESSIONS, LOGGED_OUT],
 };
 
 /** The code of the test vector that the page has its readers check. */
@@ -66,6 +73,7 @@ export const BODIES: readonly (readonly [RegExp, unknown])[] = [
     /^POST \/auth\/token\/(user|trust|refresh|openId|code)$/,
     expect.objectContaining({ refreshToken: expect.anything() }),
   ],
+  [/\/auth\/introspect$/, expect.objectContaining({ active: true, userId: 9001 })],
   [/\/jwks\.json$/, { keys: expect.any(Array) as unknown }],
   [/\/auth\/me$/, expect.objectContaining({ personas: 1, userId: 9001 })],
   [

@@ -18,6 +18,8 @@ declare module 'passport-jwt' {
     passReqToCallback?: boolean;
   }
 
+  export const ExtractJwt: { fromAuthHeaderAsBearerToken(): (request: unknown) => string | null };
+
   export class Strategy {
     constructor(options: StrategyOptions<never>, verify: (...args: unknown[]) => unknown);
     readonly name: string;

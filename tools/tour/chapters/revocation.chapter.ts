@@ -36,6 +36,28 @@ export async function revocationChapter(
     refusedWith(response, 401, 6);
     return 'Reason 6, TokenRevoked.';
   });
+  await sessionChapter(walk, settings);
+}
+
+/** Carl looks at what is signed in as him, and logs out: his token is refused everywhere. */
+async function sessionChapter(walk: Walk, settings: TourSettings): Promise<void> {
+  walk.chapter('Carl logs out');
+  const token = await issueToken(walk, settings);
+  const { sid } = readClaims(token);
+  const list = { method: 'GET', url: `${settings.auth}/auth/sessions`, token } as const;
+  await walk.step('His sessions', list, (response) => {
+    same('the status', response.status, 200);
+    same('the session is listed', response.text.includes(sid), true);
+    return 'This one is among them.';
+  });
+  const logout = { method: 'POST', url: `${settings.auth}/auth/logout`, token } as const;
+  await walk.step('He logs out', logout, (response) => {
+    same('the status', response.status, 204);
+    return `Session ${sid} has ended.`;
+  });
+  const endedAtMs = performance.now();
+  const places = placesThatTake(settings, token, `${settings.auth}/auth/revocations/jti/none`);
+  for (const { service, request } of places) await refusedSoon(walk, service, request, endedAtMs);
 }
 
 /** Per service a route that any valid token opens, and its response while the token is good. */

@@ -10,6 +10,7 @@ import { RefusedError, columns } from './command';
 import type { CommandContext, CommandResult, RunCommand } from './command';
 import { addKeyCommands } from './key-commands';
 import { addRevocationCommands } from './revocation-commands';
+import { addSessionCommands } from './session-commands';
 import { addSecretCommands } from './secret-commands';
 
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
@@ -80,6 +81,7 @@ export function administrationProgram({ out }: Pick<AdminOutput, 'out'>, run: Ru
   addApplicationCommands(program, run);
   addKeyCommands(program, run);
   addRevocationCommands(program, run);
+  addSessionCommands(program, run);
   addSecretCommands(program, run);
   return program.addHelpText('after', `\nAll commands:\n${columns(overview(program))}\n${EPILOGUE}`);
 }

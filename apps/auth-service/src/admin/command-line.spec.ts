@@ -43,6 +43,8 @@ describe('the administration command line', () => {
       'keys remove',
       'revocations list',
       'revocations set',
+      'sessions list',
+      'sessions end',
       'secrets re-encrypt',
     ]);
   });

@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import {
   DEFAULT_MIN_DATE,
+  DOMAIN_CHOICE,
   isRevocationIdentifier,
   revocationDomain,
   toWire,
@@ -41,13 +42,13 @@ function addList(group: Command, run: RunCommand): void {
 function addSet(group: Command, run: RunCommand): void {
   group
     .command('set')
-    .summary('Revoke the tokens of a person or user, or one token, from now on')
+    .summary('Revoke tokens: of a person, user, subject, application or session, or one, from now on')
     .description(
-      'Revoke the tokens of a person or user, or one token, from now on. Every service refuses the tokens within two seconds. ' +
-        'Revoking a refresh token’s id ends its whole family.',
+      'Revoke the tokens of a person, user, subject, application or session, or one token, from now on. Every service refuses the tokens within two seconds. ' +
+        'Revoking a refresh token’s id ends its whole session.',
     )
-    .argument('<domain>', 'svc-personid, internal-legacy or jti (also: token)', parseDomain)
-    .argument('<identifier>', 'person id, user id or token id')
+    .argument('<domain>', DOMAIN_CHOICE, parseDomain)
+    .argument('<identifier>', 'person id, user id, or the claim’s value')
     .option('--by <name>', 'who revokes, for the record', 'administrator')
     .action((domain: RevocationDomain, identifier: string, { by: subject }: { by: string }) => {
       if (!isRevocationIdentifier(domain, identifier))
@@ -67,5 +68,5 @@ function addSet(group: Command, run: RunCommand): void {
 function parseDomain(text: string): RevocationDomain {
   const domain = revocationDomain(text);
   if (domain !== null) return domain;
-  throw new InvalidArgumentError('choose of svc-personid, internal-legacy, jti, token');
+  throw new InvalidArgumentError(`choose of ${DOMAIN_CHOICE}`);
 }

@@ -1,12 +1,8 @@
 import { NEXT_PAGE_KEY_DESCRIPTION, pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { formatSubject } from '../identity/identity';
-import { isRevocationIdentifier } from '../revocations/revocation';
-import type { SessionOwner } from './sessions.repository';
-
-/** The domains of revocations by whose owner sessions can be listed. */
-const OWNER_DOMAINS = ['svc-personid', 'internal-legacy', 'sub'] as const;
+import { OWNER_DOMAINS, sessionOwner } from './session-owner';
+import type { SessionOwner } from './session-owner';
 
 export const BAD_OWNER =
   'domain and identifier go together, and the domain must be able to hold the identifier';
@@ -29,12 +25,7 @@ export class SessionListQueryDto extends createZodDto(
 /** Whose sessions a query names; null: the caller's; undefined: it names nobody properly. */
 export function ownerInQuery({ domain, identifier }: SessionListQueryDto): SessionOwner | null | undefined {
   if (domain === undefined || identifier === undefined) return domain === identifier ? null : undefined;
-  if (!isRevocationIdentifier(domain, identifier)) return undefined;
-  if (domain === 'sub') return { subject: identifier };
-  const id = Number(identifier);
-  return domain === 'internal-legacy'
-    ? { userId: id }
-    : { subject: formatSubject({ kind: 'person', personId: id }) };
+  return sessionOwner(domain, identifier) ?? undefined;
 }
 
 const instant = z.string().meta({ format: 'date-time' });

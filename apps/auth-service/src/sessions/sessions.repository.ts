@@ -3,9 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { newestRevocation } from '../revocations/revocations.repository';
 import { RefreshFamily } from '../token/refresh-session.entity';
-
-/** Whose sessions: a subject's, or an internal user's, whatever subject their tokens name. */
-export type SessionOwner = { subject: string } | { userId: number };
+import type { SessionOwner } from './session-owner';
 
 /** A session as it is listed. */
 export interface SessionRow {

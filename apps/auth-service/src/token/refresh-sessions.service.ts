@@ -56,6 +56,12 @@ export class RefreshSessionsService {
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'no such row');
   }
 
+  /** True for a refresh token that could be used now. Looks, and does nothing about reuse. */
+  async isUsable(jti: string): Promise<boolean> {
+    const session = await this.repository.find(jti);
+    return session !== null && decideRefresh(session, this.policy).action === 'rotate';
+  }
+
   /** Refuses a token that may not be refreshed. A reused one ends its family: of thief and owner, nobody knows which this is.
    *  @throws {TokenRejected} TokenRevoked, RefreshTokenIsNotValid or RefreshThresholdExceeded */
   async admit(session: RefreshSession): Promise<'rotate' | 'repeat-successor'> {

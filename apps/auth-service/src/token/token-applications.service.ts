@@ -53,11 +53,15 @@ export class TokenApplicationsService {
     sharedSecret: string,
     flow: TokenFlow,
   ): Promise<Application> {
+    return permitted(await this.prove(applicationKey, sharedSecret), flow);
+  }
+
+  /** The application that knows `sharedSecret`, whatever it may do with it. @throws {TokenRejected} AuthenticationFailed */
+  async prove(applicationKey: string, sharedSecret: string): Promise<Application> {
     const application = await this.applications.findEnabled(applicationKey);
     const proven = matchesAny(Buffer.from(sharedSecret), this.secretsToCompare(application));
-    if (application === null || !proven)
-      throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
-    return permitted(application, flow);
+    if (application !== null && proven) return application;
+    throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
   }
 
   /** The application that signed `request`. The order of the checks is fixed: an unproven caller learns nothing of age or replay, and only

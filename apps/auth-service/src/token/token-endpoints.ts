@@ -19,7 +19,11 @@ const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
 ]);
 
 /** Endpoints, in lower case, that take forms; all others take JSON only. */
-const FORM_ENDPOINTS: ReadonlySet<string> = new Set(['/auth/token/openid', '/auth/token/user/azureadlogon']);
+const FORM_ENDPOINTS: ReadonlySet<string> = new Set([
+  '/auth/token/openid',
+  '/auth/token/user/azureadlogon',
+  '/auth/introspect',
+]);
 
 /** The flow behind a request, or null when it is not for a token endpoint. Needed because a body that cannot be
  *  parsed fails before any controller is known. Matches like the router: any case, one trailing slash ignored. */

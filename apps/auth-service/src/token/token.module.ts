@@ -4,6 +4,7 @@ import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
+import { IntrospectionController } from '../introspection/introspection.controller';
 import { IdentityProvider } from '../openid/identity-provider.client';
 import { ApplicationReturns } from '../openid/application-returns.service';
 import { ProviderMetadata, openIdSettingsOf } from '../openid/provider-metadata.client';
@@ -46,6 +47,7 @@ export class TokenModule {
         OpenIdFlow,
         CodeFlow,
         WindowsFlow,
+        IntrospectionController,
       ],
       providers: [
         TokenIssuer,

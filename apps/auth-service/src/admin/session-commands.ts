@@ -1,0 +1,65 @@
+import { InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { isUuid } from '../revocations/revocation';
+import { RevocationsRepository } from '../revocations/revocations.repository';
+import { OWNER_DOMAINS, sessionOwner } from '../sessions/session-owner';
+import { SessionsRepository } from '../sessions/sessions.repository';
+import { RefusedError, columns, countUpTo } from './command';
+import type { RunCommand } from './command';
+
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 100_000;
+/** What a session may last is in its tokens; only those of before 0.3.0 can be listed for longer than they last. */
+const MAX_AGE_SECONDS = 366 * 24 * 60 * 60;
+
+/** Adds the commands on sessions. */
+export function addSessionCommands(program: Command, run: RunCommand): void {
+  const group = program.command('sessions').description('Sessions: sign-ins that can be refreshed.');
+  addList(group, run);
+  addEnd(group, run);
+}
+
+function addList(group: Command, run: RunCommand): void {
+  group
+    .command('list')
+    .description('List the sessions of a person, internal user or subject, newest first')
+    .argument('<domain>', OWNER_DOMAINS.join(', '))
+    .argument('<identifier>', 'person id, user id or subject')
+    .option('--limit <number>', 'list at most this many', countUpTo(MAX_LIMIT), DEFAULT_LIMIT)
+    .action((domain: string, identifier: string, { limit }: { limit: number }) => {
+      const owner = sessionOwner(domain, identifier);
+      if (owner === null)
+        throw new InvalidArgumentError(`"${identifier}" cannot be an identifier of ${domain}`);
+      return run(async ({ dataSource }) => {
+        const rows = await new SessionsRepository(dataSource).list(owner, MAX_AGE_SECONDS, limit);
+        const sessions = rows.map(({ position: _, ...session }) => session);
+        const lines = sessions.map(({ sid, flow, applicationKey, createdAt, lastUsedAt, expiresAt }) => [
+          ...[sid, flow, applicationKey],
+          ...[createdAt, lastUsedAt, expiresAt].map((instant) => instant.toISOString()),
+        ]);
+        const title = ['SESSION', 'FLOW', 'APPLICATION', 'SINCE', 'LAST USED', 'EXPIRES'];
+        return { json: sessions, text: columns([title, ...lines]) };
+      });
+    });
+}
+
+function addEnd(group: Command, run: RunCommand): void {
+  group
+    .command('end')
+    .summary('End a session')
+    .description(
+      'End a session. Every service refuses its tokens within two seconds. All sessions of somebody: revocations set.',
+    )
+    .argument('<session>', 'claim sid, as listed')
+    .option('--by <name>', 'who ends it, for the record', 'administrator')
+    .action((identifier: string, { by: subject }: { by: string }) =>
+      run(async ({ dataSource }) => {
+        if (!isUuid(identifier)) throw new RefusedError(`"${identifier}" is no session`);
+        await new RevocationsRepository(dataSource).put(
+          { domain: 'sid', identifier },
+          { subject, clientId: null },
+        );
+        return { json: { sid: identifier }, text: `Ended session ${identifier}.` };
+      }),
+    );
+}

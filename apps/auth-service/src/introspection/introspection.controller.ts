@@ -1,0 +1,84 @@
+import { Body, Controller, Header, Headers, HttpCode, Post } from '@nestjs/common';
+import { AccessTokenError, AccessTokenVerifier, Public, accessProblem } from '@platform/access-tokens';
+import { ApiTags } from '@platform/open-api';
+import { ProblemException } from '@platform/service-defaults';
+import type { Application } from '../applications/application';
+import { RefreshSessionsService } from '../token/refresh-sessions.service';
+import { TokenApplicationsService } from '../token/token-applications.service';
+import { TokenRejected } from '../token/token-rejection';
+import { TokenSigner } from '../token/token-signer.service';
+import { basicCredentials } from './basic-credentials';
+import {
+  INACTIVE,
+  IntrospectionDto,
+  IntrospectionRequestDto,
+  IntrospectionRoute,
+  UNPROVEN,
+} from './introspection.dto';
+
+/** For validators that would rather ask than check. Source: RFC 7662. Additive to the specification. */
+@Public()
+@Controller('auth/introspect')
+@ApiTags('Identity and keys')
+export class IntrospectionController {
+  constructor(
+    private readonly applications: TokenApplicationsService,
+    private readonly verifier: AccessTokenVerifier,
+    private readonly signer: TokenSigner,
+    private readonly sessions: RefreshSessionsService,
+  ) {}
+
+  @Post()
+  @IntrospectionRoute()
+  @Header('Cache-Control', 'no-store')
+  @HttpCode(200)
+  async introspect(
+    @Headers('authorization') authorization: string | undefined,
+    @Body() { token }: IntrospectionRequestDto,
+  ): Promise<IntrospectionDto> {
+    const application = await this.provenApplication(authorization);
+    if (application === null) {
+      const headers = { 'WWW-Authenticate': 'Basic realm="platform"' };
+      throw new ProblemException({ status: 401, detail: UNPROVEN, headers });
+    }
+    return (await this.accessToken(token)) ?? (await this.refreshToken(token, application)) ?? INACTIVE;
+  }
+
+  private async provenApplication(authorization: string | undefined): Promise<Application | null> {
+    const credentials = basicCredentials(authorization);
+    return credentials && ifNotRejected(() => this.applications.prove(credentials.key, credentials.secret));
+  }
+
+  private async accessToken(token: string): Promise<IntrospectionDto | null> {
+    try {
+      await this.verifier.verify(token);
+    } catch (error) {
+      if (error instanceof AccessTokenError) return null;
+      throw accessProblem(error);
+    }
+    return { ...claimsOf(token), active: true, token_type: 'Bearer' };
+  }
+
+  private async refreshToken(
+    token: string,
+    { applicationKey }: Application,
+  ): Promise<IntrospectionDto | null> {
+    const claims = await ifNotRejected(() => this.signer.readRefreshToken(token));
+    if (claims?.client_id !== applicationKey || !(await this.sessions.isUsable(claims.jti))) return null;
+    return { ...claims, active: true };
+  }
+}
+
+async function ifNotRejected<T>(work: () => T | Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof TokenRejected) return null;
+    throw error;
+  }
+}
+
+/** The claims of a token that has been verified. */
+function claimsOf(token: string): object {
+  return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as object;
+}

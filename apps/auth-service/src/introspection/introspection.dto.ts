@@ -1,0 +1,77 @@
+import { applyDecorators } from '@nestjs/common';
+import {
+  ApiBody,
+  ApiConsumes,
+  ApiHeader,
+  ApiOkResponse,
+  ApiOperation,
+  ProblemResponse,
+  RESPONSE_HEADERS,
+} from '@platform/open-api';
+import { createZodDto } from 'nestjs-zod/dto';
+import { z } from 'zod';
+
+/** Further members (RFC 7662 names `token_type_hint`) are ignored. */
+export class IntrospectionRequestDto extends createZodDto(
+  z.object({ token: z.string().min(1).max(16_384).meta({ description: 'An access or a refresh token.' }) }),
+) {}
+
+export class IntrospectionDto extends createZodDto(
+  z
+    .looseObject({
+      active: z.boolean(),
+      token_type: z.literal('Bearer').optional().meta({ description: 'Of access tokens.' }),
+    })
+    .meta({ id: 'Introspection', description: 'Whether the token is valid now, and then its claims.' }),
+) {}
+
+export const INACTIVE: IntrospectionDto = { active: false };
+export const UNPROVEN = 'The application could not be authenticated.';
+const instance = '/auth/introspect';
+
+const EXAMPLES = {
+  active: {
+    summary: 'Valid',
+    value: {
+      iss: 'https://auth.platform.example',
+      sub: 'personid:1001',
+      active: true,
+      token_type: 'Bearer',
+    },
+  },
+  inactive: { summary: 'Expired, revoked, or no token', value: INACTIVE },
+};
+
+/** What the API document says of the route. */
+export function IntrospectionRoute(): MethodDecorator {
+  return applyDecorators(
+    ApiOperation({
+      operationId: 'introspectToken',
+      summary: 'Say whether a token is valid now',
+      description: 'RFC 7662. A refresh token is told only to the application that it belongs to.',
+    }),
+    ApiHeader({
+      name: 'Authorization',
+      description: '`Basic`, with the application key as user name and its secret as password.',
+      example: 'Basic <CREDENTIALS>',
+    }),
+    ApiConsumes('application/x-www-form-urlencoded'),
+    ApiBody({
+      type: IntrospectionRequestDto,
+      examples: { access: { summary: 'An access token', value: { token: '<ACCESS_TOKEN>' } } },
+    }),
+    ApiOkResponse({
+      description: 'The answer.',
+      type: IntrospectionDto.Output,
+      examples: EXAMPLES,
+      headers: RESPONSE_HEADERS.noStore,
+    }),
+    ProblemResponse(400, 'There is no token.', {
+      none: {
+        ...{ summary: 'No token', detail: 'The request is not valid.', instance },
+        errors: { token: ['Invalid input: expected string, received undefined'] },
+      },
+    }),
+    ProblemResponse(401, UNPROVEN, { unproven: { summary: 'Wrong secret', detail: UNPROVEN, instance } }),
+  );
+}

@@ -1,0 +1,87 @@
+import { Controller, Get, Header, Inject, applyDecorators } from '@nestjs/common';
+import { Public } from '@platform/access-tokens';
+import { ApiOkResponse, ApiOperation, ApiTags, ProblemResponse } from '@platform/open-api';
+import { problems } from '@platform/service-defaults';
+import { createZodDto } from 'nestjs-zod/dto';
+import { z } from 'zod';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
+import { JWKS_HEADERS } from './jwks.dto';
+import { metadataOf } from './metadata';
+import type { Metadata } from './metadata';
+
+const address = z.string().meta({ format: 'uri' });
+const texts = z.array(z.string());
+
+class MetadataDto extends createZodDto(
+  z
+    .object({
+      issuer: z.string(),
+      jwks_uri: address,
+      introspection_endpoint: address,
+      introspection_endpoint_auth_methods_supported: texts,
+      id_token_signing_alg_values_supported: texts,
+      subject_types_supported: texts,
+      response_types_supported: texts,
+      grant_types_supported: texts,
+    })
+    .meta({ id: 'Metadata', description: 'What validators read first.' }) satisfies z.ZodType<Metadata>,
+) {}
+
+const NO_ADDRESS = 'The issuer is called by a name that is no address.';
+
+/** One of the addresses that validators look at. */
+function MetadataRoute(path: string, operationId: string, standard: string): MethodDecorator {
+  return applyDecorators(
+    Get(path),
+    ApiOperation({ operationId, summary: `Get the metadata of the issuer (${standard})` }),
+    ApiOkResponse({
+      description: 'The metadata.',
+      type: MetadataDto.Output,
+      examples: {
+        es256: { summary: 'With ES256', value: metadataOf('https://auth.platform.example', 'ES256') },
+      },
+      headers: JWKS_HEADERS,
+    }),
+    ProblemResponse(404, 'Only where `TOKEN_ISSUER` is no address.', {
+      name: { summary: 'No address', detail: NO_ADDRESS, instance: `/${path}` },
+    }),
+    Header('Cache-Control', 'public, max-age=30'),
+  );
+}
+
+const OPENID = 'OpenID Connect Discovery';
+const OAUTH = 'RFC 8414';
+
+/** The same under the issuer and under `/auth`, for a gateway that passes nothing else on. Additive to the specification. */
+@Public()
+@Controller()
+@ApiTags('Identity and keys')
+export class MetadataController {
+  private readonly metadata: Metadata | null;
+
+  constructor(@Inject(AUTH_CONFIG) config: AuthConfig) {
+    this.metadata = metadataOf(config.TOKEN_ISSUER, config.ASYMMETRIC_SIGNING_ALGORITHM);
+  }
+
+  @MetadataRoute('.well-known/openid-configuration', 'getOpenIdConfiguration', OPENID)
+  openId(): Metadata {
+    if (this.metadata === null) throw problems.notFound(NO_ADDRESS);
+    return this.metadata;
+  }
+
+  @MetadataRoute('auth/.well-known/openid-configuration', 'getOpenIdConfigurationOfRoutes', OPENID)
+  openIdOfRoutes(): Metadata {
+    return this.openId();
+  }
+
+  @MetadataRoute('.well-known/oauth-authorization-server', 'getAuthorizationServer', OAUTH)
+  oauth(): Metadata {
+    return this.openId();
+  }
+
+  @MetadataRoute('auth/.well-known/oauth-authorization-server', 'getAuthorizationServerOfRoutes', OAUTH)
+  oauthOfRoutes(): Metadata {
+    return this.openId();
+  }
+}

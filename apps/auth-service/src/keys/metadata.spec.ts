@@ -1,0 +1,24 @@
+import { metadataOf } from './metadata';
+
+describe('the metadata of the issuer', () => {
+  it.each([
+    ['https://auth.example', 'https://auth.example/auth'],
+    ['https://auth.example/', 'https://auth.example/auth'],
+    ['https://example.org/auth', 'https://example.org/auth'],
+    ['https://example.org/platform', 'https://example.org/platform/auth'],
+  ])('of %s names addresses under %s', (issuer, routes) => {
+    expect(metadataOf(issuer, 'ES256')).toMatchObject({
+      issuer,
+      jwks_uri: `${routes}/.well-known/jwks.json`,
+      introspection_endpoint: `${routes}/introspect`,
+      id_token_signing_alg_values_supported: ['ES256', 'HS256'],
+    });
+  });
+
+  it.each(['platform', 'urn:platform:auth', 'https://auth.example/?a=1', 'https://'])(
+    'is not there for the name %s, which is no address',
+    (issuer) => {
+      expect(metadataOf(issuer, 'ES256')).toBeNull();
+    },
+  );
+});
