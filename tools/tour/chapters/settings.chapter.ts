@@ -37,9 +37,45 @@ export async function settingsChapter(
     same('the content type', response.headers.get('content-type')?.split(';')[0], 'application/problem+json');
     return 'Customers read; only internal partners write.';
   });
-  await walk.step('Ivy deletes it again', { method: 'DELETE', url, token: ivy }, (response) => {
+  const second = { subsystemName: 'Tour', settingName: `${name}-too` };
+  await writeMany(walk, settings, ivy, [
+    { ...second, settingName: name, settingValue: 7 },
+    { ...second, settingValue: 8, ifNoneMatch: '*' },
+  ]);
+  await lookBack(walk, settings, ivy, url);
+  await writeMany(walk, settings, ivy, [{ ...second, delete: true }]);
+}
+
+async function writeMany(walk: Walk, settings: TourSettings, token: string, writes: object[]): Promise<void> {
+  const url = `${settings.settings}/platform/v1/commands/write`;
+  const title = `Ivy writes ${String(writes.length)} at once`;
+  await walk.step(title, { method: 'POST', url, token, body: { writes } }, (response) => {
     same('the status', response.status, 200);
-    return 'Gone from the settings; its history keeps both entries.';
+    return 'All or nothing, each under its own condition, an entry each under one request id.';
+  });
+}
+
+/** A deletion, who changed what, and the setting as it was before. */
+async function lookBack(walk: Walk, settings: TourSettings, token: string, url: string): Promise<void> {
+  await walk.step('Ivy deletes it again', { method: 'DELETE', url, token }, (response) => {
+    same('the status', response.status, 200);
+    return 'Gone from the settings; its history keeps all entries.';
+  });
+  const history = `${settings.settings}/platform/v1/history?subsystem=tour&pageSize=3`;
+  let written = '';
+  await walk.step('Ivy asks who changed what', { method: 'GET', url: history, token }, (response) => {
+    same('the status', response.status, 200);
+    const entries = (JSON.parse(response.text) as { history: { operation: string; occurredAt: string }[] })
+      .history;
+    same('the last change', entries.at(0)?.operation, 'delete');
+    written = entries.at(1)?.occurredAt ?? '';
+    return 'Newest first, over all settings; by subsystem, person and time.';
+  });
+  const past = `${url}/value?at=${written}`;
+  await walk.step('Ivy reads the setting as it was', { method: 'GET', url: past, token }, (response) => {
+    same('the status', response.status, 200);
+    same('the value', response.text, '7');
+    return 'Deleted since, and still to be read; a whole subsystem can be restored.';
   });
 }
 

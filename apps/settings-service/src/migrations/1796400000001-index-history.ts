@@ -7,7 +7,7 @@ const INDEXES = {
   setting_history_by_user: '(user_id, occurred_at, history_id) WHERE user_id IS NOT NULL',
 };
 
-/** For the history of all settings, and for the past. Writes wait while the indexes are made: about two seconds for a million entries. */
+/** For the history of all settings, and for the past. Writes wait while the indexes are made: some seconds for a million entries. */
 export class IndexHistory1796400000001 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const [name, columns] of Object.entries(INDEXES))
