@@ -139,6 +139,8 @@ interface JsonWebKey {
 }
 
 const REFRESH_TOKENS = 30;
+/** Schedules that requests may name. */
+const CHANGED_SCHEDULES = 4;
 
 /** Reads the services' documents and creates data for requests: settings with a history, schedules with instances, sessions. */
 export async function prepare(platform: Platform, services: readonly ServiceName[]): Promise<Fixtures> {
@@ -203,7 +205,7 @@ class Api {
 
 async function makeTasks(api: Api): Promise<Pick<Fixtures, 'scheduleIds' | 'instanceIds' | 'cursors'>> {
   const scheduleIds: string[] = [];
-  for (const facilityId of [501, 501, 502, 503]) {
+  for (const facilityId of [501, 501, 502, 503, 501, 501, 501, 502]) {
     const body = { facilityId, name: `Round ${scheduleIds.length}`, schedule: '*/20 * * * *' };
     const { scheduleId } = await api.call('task', 'POST', '/Schedules', body);
     scheduleIds.push(scheduleId as string);
@@ -212,7 +214,12 @@ async function makeTasks(api: Api): Promise<Pick<Fixtures, 'scheduleIds' | 'inst
   const paged = await Promise.all(
     ['/Schedules', '/Instances'].map((path) => api.call('task', 'GET', `${path}?pageSize=1`)),
   );
-  return { scheduleIds, instanceIds: instances, cursors: paged.map((page) => page['nextPageKey'] as string) };
+  // The others stay as they are: removing a schedule cancels its instances.
+  return {
+    scheduleIds: scheduleIds.slice(0, CHANGED_SCHEDULES),
+    instanceIds: instances,
+    cursors: paged.map((page) => page['nextPageKey'] as string),
+  };
 }
 
 /** The task service generates them once the scheduling service has passed the schedules' events on. */

@@ -49,7 +49,8 @@ type FoundOperation = { readonly operation: ApiOperation; readonly pointer: stri
 
 /** Refusals at any address, before an operation is found. */
 const BEFORE_ROUTING = new Set([400, 404, 405, 408, 413, 414, 415, 417, 431]);
-const NOT_IN_DOCUMENT = /^\/(openapi\.json|docs(\/[^?]*)?)\/?(\?|$)/i;
+/** The document itself, its page, and the root, which leads there. */
+const NOT_IN_DOCUMENT = /^\/((openapi\.json|docs(\/[^?]*)?)\/?)?(\?|$)/i;
 const PROBLEM_TYPE = 'application/problem+json';
 /** Longest path parameter that Fastify reads, in characters. */
 const LONGEST_PARAMETER = 4_096;

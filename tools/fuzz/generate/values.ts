@@ -130,6 +130,13 @@ const KNOWN: Readonly<Record<string, (fixtures: Fixtures) => fc.Arbitrary<unknow
   refreshToken: (fixtures) =>
     fc.oneof({ weight: 30, arbitrary: oneOfTexts(fixtures.refreshTokens) }, internalToken(fixtures)),
   token: internalToken,
+  completedAt: () =>
+    either<unknown>(
+      null,
+      fc.constant(null).map(() => new Date().toISOString()),
+    ),
+  // Some seconds of a long poll are as good as thirty.
+  waitSeconds: () => numberIn(0, 2),
   facilityId: () => fc.constantFrom(501, 502, 503, 9_999, 2_147_483_647),
   schedule: () => either('0 9 * * 1', oneOfTexts(CORPUS.cronTexts)),
   timeZone: () => either('Europe/Berlin', oneOfTexts(CORPUS.timeZones)),
