@@ -1,10 +1,10 @@
 /**
- * Builds a library for publication into `dist/<project root>/`: each entry as ES module and CommonJS, types, package.json, and what else its
- * `files` name that lies in the project (README, data). The workspace's own libraries become part of it; packages from npm stay outside, and
- * package.json has to name them. The entries are the `metadata.entryPoints` of project.json, `src/index.ts` unless given; the first one is
+ * Builds a library for publication into `dist/<project root>/`, or a folder that is named: each entry as ES module and CommonJS, types,
+ * package.json, and what else its `files` name that lies in the project (README, data). The workspace's own libraries become part of it;
+ * packages from npm stay outside, and package.json has to name them. The entries are the `metadata.entryPoints` of project.json, `src/index.ts` unless given; the first one is
  * the package's main one.
  *
- * Usage: node tools/build/library-package.ts <project root>
+ * Usage: node tools/build/library-package.ts <project root> [<folder>]
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -47,7 +47,8 @@ async function declareTypes(entries: readonly string[], outDir: string): Promise
     .map((file) => join(dirname(entries[0]!), file));
   const files = [...entries, ...ambient].map((file) => join(WORKSPACE, file));
   await writeFile(project, JSON.stringify({ extends: join(WORKSPACE, 'tsconfig.base.json'), files }));
-  const roots = ['--rootDir', join(WORKSPACE, 'libs'), '--outDir', outDir];
+  const typeRoots = join(WORKSPACE, 'node_modules/@types');
+  const roots = ['--rootDir', join(WORKSPACE, 'libs'), '--outDir', outDir, '--typeRoots', typeRoots];
   await promisify(execFile)(process.execPath, [TSC, '-p', project, ...options, ...resolution, ...roots]);
   await rm(project);
   await resolveLibraries(outDir);
@@ -69,9 +70,9 @@ async function resolveLibraries(folder: string): Promise<void> {
   }
 }
 
-async function main(projectRoot: string | undefined): Promise<void> {
-  if (projectRoot === undefined) throw new Error('Usage: node tools/build/library-package.ts <project root>');
-  const target = join(WORKSPACE, 'dist', projectRoot);
+async function main([projectRoot, folder]: readonly string[]): Promise<void> {
+  if (projectRoot === undefined) throw new Error('Usage: library-package.ts <project root> [<folder>]');
+  const target = folder ?? join(WORKSPACE, 'dist', projectRoot);
   const project = await readJson<ProjectFile>(join(projectRoot, 'project.json'));
   const sources = Object.values(bundlesOf(projectRoot, project, 'src/index.ts'));
   // The package's main entry is called index, whatever its source is called.
@@ -92,4 +93,4 @@ async function main(projectRoot: string | undefined): Promise<void> {
     await copyFile(join(source, file), join(target, file));
 }
 
-await main(process.argv[2]);
+await main(process.argv.slice(2));

@@ -83,8 +83,9 @@ export class EmptyProject {
 
 /** The path of a library's archive. */
 async function pack(projectRoot: string, folder: string): Promise<string> {
-  await run(WORKSPACE, process.execPath, 'tools/build/library-package.ts', projectRoot);
-  const built = join(WORKSPACE, 'dist', projectRoot);
+  // Not into dist/: tests of other projects build the same libraries at the same time.
+  const built = join(folder, 'built', projectRoot);
+  await run(WORKSPACE, process.execPath, 'tools/build/library-package.ts', projectRoot, built);
   return join(folder, (await run(built, 'npm', 'pack', '--pack-destination', folder, '--silent')).trim());
 }
 
