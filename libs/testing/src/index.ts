@@ -13,6 +13,7 @@ export type { AuthServiceDouble, HttpDouble } from './http-doubles';
 export { findFreePorts } from '#platform/ports.ts';
 export { TcpProxy } from '#platform/tcp-proxy.ts';
 export { EmptyProject } from './empty-project';
+export { describeAuthorisation } from './describe-authorisation';
 export { describeMigrations } from './describe-migrations';
 export { describeSchemaDrift } from './describe-schema-drift';
 export { describeStatementsAtScale, scaleRows } from './describe-statements-at-scale';
