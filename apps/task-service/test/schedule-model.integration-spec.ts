@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { getDataSourceToken } from '@nestjs/typeorm';
 import { eventually } from '@platform/testing';
 import fc from 'fast-check';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
+import { CONSUMER_POOL } from '../src/database-layout';
 import { InstanceGenerationService } from '../src/recurring-generation/instance-generation.service';
 import { ScheduleModel } from './schedule-model';
 import type { Definition, ModelInstance } from './schedule-model';
@@ -63,8 +65,10 @@ describe('random lives of schedules', () => {
 
   /** The database's clock stands still and is set: `now()` of the service's statements is a function of the test's. */
   const useTestClock = () => {
-    const { master } = service.app.get(DataSource).driver as unknown as { master: Pool };
-    master.on('acquire', (client) => void client.query('SET search_path = test_clock, pg_catalog, task'));
+    for (const token of [DataSource, getDataSourceToken(CONSUMER_POOL)]) {
+      const { master } = service.app.get<DataSource>(token).driver as unknown as { master: Pool };
+      master.on('acquire', (client) => void client.query('SET search_path = test_clock, pg_catalog, task'));
+    }
   };
   const setClock = (now: number) =>
     service.database.query('UPDATE test_clock.clock SET at = $1', [new Date(now)]);
