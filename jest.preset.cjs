@@ -15,9 +15,12 @@ module.exports = {
     '^.+\\.[cm]?[jt]s$': ['@swc/jest', { ...swc, swcrc: false, module: { type: 'commonjs' } }],
   },
   // ESM-only packages that tests load in-process go through SWC too.
-  transformIgnorePatterns: ['/node_modules/(?!(@unicode|jose|oidc-provider|openid-client|oauth4webapi)/)'],
+  transformIgnorePatterns: [
+    '/node_modules/(?!(@cucumber|@unicode|jose|oidc-provider|openid-client|oauth4webapi)/)',
+  ],
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json'],
   moduleNameMapper: {
+    '^@platform/settings-client/openfeature$': '<rootDir>/libs/settings-client/src/openfeature.ts',
     '^@platform/([^/]+)$': '<rootDir>/libs/$1/src/index.ts',
     '^#(platform|start)/(.+)$': '<rootDir>/tools/$1/$2',
   },

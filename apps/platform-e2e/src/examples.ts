@@ -91,13 +91,17 @@ export class ExampleFolder {
       join(WORKSPACE, 'node_modules/.bin/esbuild'),
       [
         ...LIBRARIES.map((library) => `libs/${library}/src/index.ts`),
+        'libs/settings-client/src/openfeature.ts',
         ...['--tsconfig=tsconfig.base.json', '--outbase=libs', `--outdir=${scope}`],
         ...options,
       ],
       { cwd: WORKSPACE },
     );
     for (const library of LIBRARIES)
-      await writeFile(join(scope, library, 'package.json'), JSON.stringify({ main: './src/index.js' }));
+      await writeFile(
+        join(scope, library, 'package.json'),
+        JSON.stringify({ exports: { '.': './src/index.js', './*': './src/*.js' } }),
+      );
     return folder;
   }
 

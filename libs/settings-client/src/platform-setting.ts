@@ -119,10 +119,8 @@ export function changesUrl(
   query: { after: string | null; subsystemName: string | undefined; waitSeconds: number },
 ): string {
   const parameters = new URLSearchParams();
-  if (query.after !== null) {
-    parameters.set('after', query.after);
-    parameters.set('waitSeconds', String(query.waitSeconds));
-  }
+  if (query.after !== null) parameters.set('after', query.after);
+  if (query.waitSeconds > 0) parameters.set('waitSeconds', String(query.waitSeconds));
   if (query.subsystemName !== undefined) parameters.set('subsystem', query.subsystemName);
   return `${baseUrl}/platform/v1/changes?${parameters.toString()}`;
 }

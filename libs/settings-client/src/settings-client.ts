@@ -188,7 +188,7 @@ export class SettingsClient {
     const service: WatchedService = {
       readChanges: async (after, waitSeconds, signal) => {
         const url = changesUrl(this.baseUrl, { after, subsystemName, waitSeconds });
-        const waitMs = after === null ? 0 : waitSeconds * 1_000;
+        const waitMs = waitSeconds * 1_000;
         const response = await this.transport.send({ method: 'GET', url, signal, waitMs, maxRetries: 0 });
         return readChanges(response);
       },

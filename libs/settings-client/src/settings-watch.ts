@@ -203,12 +203,14 @@ export class SettingsWatch {
     while (!this.signal.aborted) {
       try {
         const startedAtMs = this.time.now();
-        const page = await this.service.readChanges(after, this.options.waitSeconds, this.signal);
+        // After an interruption at once, so that memory is confirmed soon.
+        const waitSeconds = after === null || failures > 0 ? 0 : this.options.waitSeconds;
+        const page = await this.service.readChanges(after, waitSeconds, this.signal);
         if (after === null) this.beginAnew();
         this.confirm(page, failures > 0 || after === null);
         if (after === null) begin();
         const wasHasty =
-          after !== null && page.changes.length === 0 && this.time.now() - startedAtMs < FIRST_PAUSE_MS;
+          waitSeconds > 0 && page.changes.length === 0 && this.time.now() - startedAtMs < FIRST_PAUSE_MS;
         [after, failures] = [page.next, 0];
         // A replica that stops responds at once.
         if (wasHasty) await this.pause(1);

@@ -53,6 +53,11 @@ describe('the published package, in an empty project', () => {
     await project.typeCheck('typed.mts', 'typed.cts');
   }, 120_000);
 
+  it('has the OpenFeature provider in an entry of its own, which only those who have the SDK load', async () => {
+    await project.write('flags.cjs', "require('@platform/settings-client/openfeature');");
+    await expect(project.run('flags.cjs')).rejects.toThrow(/@openfeature\/server-sdk/);
+  });
+
   it('depends on nothing', async () => {
     expect(await project.installedPackages()).toEqual(['node_modules/@platform/settings-client']);
   });
