@@ -9,7 +9,8 @@ import { PrivateServers } from '#platform/test-platform.ts';
 import { type BenchArguments, parseBenchArguments } from './arguments.ts';
 import { schedulePost } from './benchmarks/schedule-post.ts';
 import { generation, outboxRelay, schedulerFire } from './benchmarks/scheduler.ts';
-import { settingsList, settingsRead, settingsWrite } from './benchmarks/settings.ts';
+import { settingsBulkRead, settingsList, settingsRead, settingsWrite } from './benchmarks/settings.ts';
+import { settingsClientRead, settingsWatchers, settingsWatchLatency } from './benchmarks/settings-feed.ts';
 import { coldStart, coldStartMemory, firstRun } from './benchmarks/start.ts';
 import { tokenPassword, tokenPasswordPing, tokenRefresh, tokenTrust } from './benchmarks/tokens.ts';
 import {
@@ -23,7 +24,8 @@ import { type BenchmarkResult, describeRun, goalText, ratioText, writeReport } f
 
 /** Every benchmark, in the order of the table. */
 const BENCHMARKS: readonly Benchmark[] = [
-  ...[settingsRead, settingsWrite, settingsList],
+  ...[settingsRead, settingsWrite, settingsList, settingsBulkRead],
+  ...[settingsWatchLatency, settingsWatchers, settingsClientRead],
   ...[tokenTrust, tokenRefresh, tokenPassword, tokenPasswordPing],
   ...[tokenVerify, revocationCheck, revocationMemory, revocationEffect],
   ...[schedulerFire, outboxRelay, schedulePost, generation],

@@ -71,7 +71,7 @@ class Scenario {
       String: () => this.client.getStringDetails(this.key, this.default as string, this.context),
       Integer: () => this.client.getNumberDetails(this.key, this.default as number, this.context),
       Float: () => this.client.getNumberDetails(this.key, this.default as number, this.context),
-      Object: () => this.client.getObjectDetails(this.key, this.default as object as JsonValue, this.context),
+      Object: () => this.client.getObjectDetails(this.key, this.default, this.context),
     };
     this.details = await evaluators[this.type]!();
   }

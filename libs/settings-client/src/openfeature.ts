@@ -86,7 +86,7 @@ export class SettingsProvider implements Provider {
     isOfType: (value: JsonValue) => value is T,
   ): Promise<ResolutionDetails<T>> {
     if (this.watch === null) throw new GeneralError('the provider is closed');
-    const value = (await this.watch.getValueOrNull(this.options.subsystemName, flagKey)) as JsonValue;
+    const value = await this.watch.getValueOrNull<JsonValue>(this.options.subsystemName, flagKey);
     if (value === null) throw new FlagNotFoundError(`there is no setting ${flagKey}`);
     if (!isOfType(value)) throw new TypeMismatchError(`the setting ${flagKey} is of another type`);
     return {

@@ -124,6 +124,54 @@ export const settingsWrite: Benchmark = {
   },
 };
 
+const BULK = 100;
+
+/** Many settings of one subsystem, together and one by one. */
+export const settingsBulkRead: Benchmark = {
+  id: 'settings-bulk-read',
+  title: `Reading ${BULK} settings in one request, beside ${BULK} requests`,
+  async prepare(servers) {
+    const platform = await servers.startPlatform(['auth', 'settings']);
+    const { owner } = platform.settings.databases.settings;
+    await runSql(owner, fill(BULK), 'VACUUM ANALYZE settings.setting');
+    const load = new HttpLoad(platform.url('settings'), CONNECTIONS);
+    const headers = headersOf(platform);
+    const names = Array.from({ length: BULK }, (_none, index) => `Key-${String(index + 1).padStart(7, '0')}`);
+    const settings = names.map((settingName) => ({ subsystemName: `Size${BULK}`, settingName }));
+    const path = '/platform/v1/commands/read';
+    const together = {
+      method: 'POST',
+      path,
+      headers,
+      body: JSON.stringify({ settings }),
+      expect: 200,
+    } as const;
+    const single = (connection: number, count: number) => {
+      const name = names[(connection + count) % BULK]!;
+      const value = `/platform/v1/subsystems/Size${BULK}/settings/${name}/value`;
+      const { authorization } = headers;
+      return { method: 'GET', path: value, headers: { authorization }, expect: 200 } as const;
+    };
+    return {
+      unit: 'settings/s',
+      ...firstAgainstSecond('single reads', { atLeast: 5 }, [
+        {
+          name: 'together',
+          does: `POST commands/read with ${BULK} names`,
+          measure: async (seconds) => (await load.rate(together)(seconds)) * BULK,
+        },
+        {
+          name: 'one by one',
+          does: 'GET …/value',
+          measure: async (seconds) => (await load.run(seconds, single)).perSecond,
+        },
+      ]),
+      conditions: [`${CONNECTIONS} connections, values of 7 bytes`],
+      close: closing(load, platform),
+    };
+  },
+};
+
 const SIZES = [1, 100, 10_000, 1_000_000] as const;
 const REFERENCE = 100;
 

@@ -41,7 +41,7 @@ const PAGE_SIZE = 1_000;
 /** Between two looks while somebody waits: what a watcher waits longer than the writer, and ten statements a second. */
 const LOOK_INTERVAL_MS = 100;
 /** A database that does not answer for this long is an outage to watchers, so that no response says that nothing has changed. */
-const LOOK_LIMIT_MS = 3 * SECOND_MS;
+const LOOK_LIMIT_MS = 5 * SECOND_MS;
 /** After this long without a reader the log starts afresh rather than catching up. */
 const IDLE_MS = MINUTE_MS;
 /** Gaps older than this do not close by themselves: some old transaction holds the horizon of the cluster. */
