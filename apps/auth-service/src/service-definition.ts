@@ -3,7 +3,7 @@ import { API_DOCS } from './api-docs';
 import { AppModule } from './app.module';
 import { TokenAuditService } from './audit/token-audit.service';
 import type { AuthConfig } from './config';
-import { refuseForms } from './token/token-endpoints';
+import { requireBodyTypes } from './token/token-endpoints';
 
 /** How the service is booted, in production and in tests alike. */
 export function authService(config: AuthConfig): ServiceDefinition {
@@ -19,7 +19,7 @@ export function authService(config: AuthConfig): ServiceDefinition {
     polledRoutes: ['/auth/revocations'],
     configure: (app) => {
       const instance = app.getHttpAdapter().getInstance();
-      refuseForms(instance);
+      requireBodyTypes(instance);
       app.get(TokenAuditService).track(instance);
     },
   };

@@ -30,6 +30,7 @@ describe('administering applications', () => {
       applicationKey: 'billing.api',
       allowedPersonas: 2,
       allowedFlows: ['trust', 'trust-simple'],
+      allowedSubjects: null,
       allowRefresh: false,
       version: 1,
       sharedSecret: expect.stringMatching(/^[\w-]{43}$/),

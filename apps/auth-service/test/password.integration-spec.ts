@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, pbkdf2Sync } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { hash as argon2 } from '@node-rs/argon2';
 import { hash as bcrypt } from '@node-rs/bcrypt';
@@ -148,6 +148,23 @@ describe('passwords', () => {
     expect(await hashes('gina.global', PASSWORD)).toBe(1);
     expect(await hashes('rita.resident')).toBe(1);
     expect(await hashes('lena.legacy')).toBe(1);
+  });
+
+  it('answers an unknown user no sooner than one whose legacy hash takes long', async () => {
+    const salt = Buffer.alloc(16, 's');
+    const header = Buffer.from([1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 16]);
+    const iterations = 300_000;
+    header.writeUInt32BE(iterations, 5);
+    const slow = Buffer.concat([header, salt, pbkdf2Sync(PASSWORD, salt, iterations, 32, 'sha256')]);
+    await setHash(1006, slow.toString('base64'));
+    const timeOf = async (user: string): Promise<number> => {
+      const begun = performance.now();
+      expect(await login(user, 'wrong')).toBe(401);
+      return performance.now() - begun;
+    };
+    const known = [await timeOf('lena.legacy'), await timeOf('lena.legacy')];
+    const unknown = [await timeOf('nobody.3'), await timeOf('nobody.3'), await timeOf('ivy.internal')];
+    expect(Math.min(...unknown)).toBeGreaterThan(0.5 * Math.min(...known));
   });
 
   it.each<[string, () => Promise<string>]>([

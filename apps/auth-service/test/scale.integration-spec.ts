@@ -38,9 +38,13 @@ const stores = (d: DataSource): IdentityStoresRepository =>
     new InternalLegacyRepository(d),
     new ServiceProvidersRepository(d),
   ]);
+const technicians = (d: DataSource): ServiceProvidersRepository => new ServiceProvidersRepository(d);
 const lockouts = (d: DataSource): PasswordLockoutsRepository => new PasswordLockoutsRepository(d);
 const groups = (d: DataSource): AccessControlRepository => new AccessControlRepository(d);
 const revocations = (d: DataSource): RevocationsRepository => new RevocationsRepository(d);
+
+/** Requests that arrive together are one statement. */
+const twenty = <T>(of: (n: number) => T): T[] => Array.from({ length: 20 }, (_, i) => of(MIDDLE + 997 * i));
 
 const find = (query: IdentityQuery): HotStatement<DataSource> => ({
   name: `find a user by ${query.by} (${'userName' in query ? query.userName : 'number'})`,
@@ -56,6 +60,31 @@ const IDENTITIES: readonly HotStatement<DataSource>[] = [
   find({ by: 'user-name', userName: `Tech.${String(MIDDLE)}` }),
   find({ by: 'person', personId: 10_000 + MIDDLE }),
   find({ by: 'user', userId: 10_000 + MIDDLE }),
+  {
+    name: 'find twenty users by name',
+    pages: 4_000,
+    prepared: true,
+    work: async (d) => {
+      const names = twenty((n) => ({ by: 'user-name', userName: `Tech.${String(n % ROWS)}` }) as const);
+      const all = stores(d);
+      expect((await Promise.all(names.map((query) => all.find(query)))).flat()).toHaveLength(20);
+    },
+  },
+  {
+    name: 'find a technician by account',
+    pages: 100,
+    prepared: true,
+    work: async (d) => {
+      const accounts = await technicians(d).findAccounts(
+        10_001 + (MIDDLE % (ROWS / 10)),
+        'Technician',
+        'nobody',
+      );
+      expect(accounts?.byName).toHaveLength(2);
+      const [technicianId] = accounts!.byName!;
+      expect(await stores(d).find({ by: 'technician', technicianId: technicianId! })).toHaveLength(1);
+    },
+  },
   find({ by: 'windows-account', accountKey: `user.${String(10_000 + MIDDLE)}@REALM` }),
   {
     name: 'find a password',
@@ -126,9 +155,6 @@ const rotationOf = (n: number) => ({
   ...{ lifetimeSeconds: 100, maxAgeSeconds: 31_536_000, audit: AUDIT },
   ...{ sessionId: jtiOf(n), applicationKey: 'demo-backend' },
 });
-/** Requests that arrive together are one statement. */
-const twenty = <T>(of: (n: number) => T): T[] => Array.from({ length: 20 }, (_, i) => of(MIDDLE + 997 * i));
-
 const sessions = (d: DataSource): RefreshSessionsRepository => new RefreshSessionsRepository(d);
 const signatures = (d: DataSource): TrustSignaturesRepository => new TrustSignaturesRepository(d);
 
@@ -260,6 +286,10 @@ const PURGES: readonly HotStatement<DataSource>[] = [
 
 /** The tables that grow by thousands of rows within a minute of a new service. */
 const EARLY: readonly HotStatement<DataSource>[] = [
+  {
+    ...find({ by: 'person', personId: 10_000 + MIDDLE }),
+    work: (d) => stores(d).find({ by: 'person', personId: 10_000 + MIDDLE }),
+  },
   { name: 'find a session', pages: 60, work: (d) => sessions(d).find(jtiOf(MIDDLE)) },
   { name: 'find twenty sessions', pages: 800, work: (d) => Promise.all(twenty(jtiOf).map(sessions(d).find)) },
   { name: 'rotate', pages: 250, work: (d) => sessions(d).rotate(rotationOf(7)) },

@@ -4,22 +4,22 @@ import { Command, CommanderError } from 'commander';
 import { z } from 'zod';
 import { checkSealingKeys, sealingKeyShape, sealingKeys, secretBoxOf } from '../keys/sealing-keys';
 import type { SecretBox } from '../keys/secret-box';
-import { AUTH_SCHEMA, withOwnerConnection } from '../migrations/schemas';
+import { ownerAddressShape, ownerUrl } from '../migrations/migration-settings';
+import { AUTH_SCHEMA, STORE_SCHEMAS, withOwnerConnection } from '../migrations/schemas';
 import { addApplicationCommands } from './application-commands';
 import { RefusedError, columns } from './command';
 import type { CommandContext, CommandResult, RunCommand } from './command';
+import { addExternalIdentityCommands } from './external-identity-commands';
 import { addKeyCommands } from './key-commands';
+import { addPasswordCommands } from './password-commands';
 import { addRevocationCommands } from './revocation-commands';
 import { addSessionCommands } from './session-commands';
 import { addSecretCommands } from './secret-commands';
 
-const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
-
 /** Administration writes as the role that owns the tables: the service's own role may not change applications. */
 export const adminConfigSchema = z
   .object({
-    DATABASE_URL: postgresUrl.optional(),
-    MIGRATION_DATABASE_URL: postgresUrl.optional(),
+    ...ownerAddressShape,
     ...sealingKeyShape,
   })
   .refine((config) => (config.MIGRATION_DATABASE_URL ?? config.DATABASE_URL) !== undefined, {
@@ -83,6 +83,8 @@ export function administrationProgram({ out }: Pick<AdminOutput, 'out'>, run: Ru
   addRevocationCommands(program, run);
   addSessionCommands(program, run);
   addSecretCommands(program, run);
+  addExternalIdentityCommands(program, run);
+  addPasswordCommands(program, run);
   return program.addHelpText('after', `\nAll commands:\n${columns(overview(program))}\n${EPILOGUE}`);
 }
 
@@ -101,9 +103,11 @@ async function connected(
   env?: NodeJS.ProcessEnv,
 ): Promise<CommandResult> {
   const config = loadConfig(adminConfigSchema, env);
-  const url = config.MIGRATION_DATABASE_URL ?? config.DATABASE_URL ?? '';
-  return withOwnerConnection(AUTH_SCHEMA, { url, applicationName: 'auth-service-admin' }, (dataSource) =>
-    work({ dataSource, secretBox: () => requiredBox(config), progress }),
+  const applicationName = 'auth-service-admin';
+  const inStore: CommandContext['inStore'] = (store, inside) =>
+    withOwnerConnection(STORE_SCHEMAS[store], { url: ownerUrl(config, store), applicationName }, inside);
+  return withOwnerConnection(AUTH_SCHEMA, { url: ownerUrl(config), applicationName }, (dataSource) =>
+    work({ dataSource, secretBox: () => requiredBox(config), progress, inStore }),
   );
 }
 

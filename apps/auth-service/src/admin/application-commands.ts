@@ -6,11 +6,24 @@ import { ApplicationsRepository } from '../applications/applications.repository'
 import type { ListedApplication } from '../applications/applications.repository';
 import { isReturnUrl } from '../openid/application-return';
 import { expireSecret, newSharedSecret, rotateSecret } from './application-secrets';
-import { RefusedError, columns, countUpTo, parseDuration, parseFlows, parsePersonas } from './command';
-import type { RunCommand } from './command';
+import {
+  RefusedError,
+  columns,
+  countUpTo,
+  parseDuration,
+  parseFlows,
+  parsePersonas,
+  parseSubjects,
+} from './command';
+import type { RunCommand, Subjects } from './command';
 
 const APPLICATION_KEY = ['<application-key>', 'the key that the application sends'] as const;
 const MAX_VERSION = 1_000_000;
+const SUBJECTS = [
+  '--subjects <names>',
+  'the only users for whom it may get tokens, e.g. svc.platform; or anybody',
+  parseSubjects,
+] as const;
 
 /** Adds the commands on applications, the callers that may ask for tokens. */
 export function addApplicationCommands(program: Command, run: RunCommand): void {
@@ -19,6 +32,7 @@ export function addApplicationCommands(program: Command, run: RunCommand): void 
     .description('Applications: the callers that may ask for tokens.');
   addList(group, run);
   addCreate(group, run);
+  addUpdate(group, run);
   addRotateSecret(group, run);
   addExpireSecret(group, run);
   addReturnAddresses(group, run);
@@ -33,7 +47,7 @@ function addList(group: Command, run: RunCommand): void {
     .action(() =>
       run(async ({ dataSource }) => {
         const applications = await new ApplicationsRepository(dataSource).list();
-        const head = ['APPLICATION KEY', 'STATE', 'PERSONAS', 'REFRESH', 'FLOWS', 'LIVE SECRETS'];
+        const head = ['APPLICATION KEY', 'STATE', 'PERSONAS', 'REFRESH', 'FLOWS', 'SUBJECTS', 'LIVE SECRETS'];
         return { json: applications, text: columns([head, ...applications.map(row)]) };
       }),
     );
@@ -49,6 +63,7 @@ function row(application: ListedApplication): string[] {
     personaNames(application.allowedPersonas).join(',') || '-',
     application.allowRefresh ? 'yes' : 'no',
     application.allowedFlows.join(',') || '-',
+    application.allowedSubjects?.join(',') ?? 'anybody',
     live.join(', ') || '-',
   ];
 }
@@ -57,6 +72,7 @@ interface CreateOptions {
   personas: Personas;
   flows: string[];
   allowRefresh?: true;
+  subjects?: Subjects;
 }
 
 function addCreate(group: Command, run: RunCommand): void {
@@ -71,10 +87,13 @@ function addCreate(group: Command, run: RunCommand): void {
     )
     .requiredOption('--flows <names>', 'flows it may use, e.g. trust,bearer; or all', parseFlows)
     .option('--allow-refresh', 'let it hold refresh tokens; needs the flow refresh too')
+    .option(...SUBJECTS)
     .action((applicationKey: string, options: CreateOptions) =>
       run(async ({ dataSource, secretBox }) => {
-        const { personas, flows, allowRefresh = false } = options;
-        const application = { applicationKey, allowedPersonas: personas, allowedFlows: flows, allowRefresh };
+        const { personas, flows, allowRefresh = false, subjects } = options;
+        const allowedSubjects = subjects?.names ?? null;
+        const permitted = { allowedPersonas: personas, allowedFlows: flows, allowedSubjects };
+        const application = { applicationKey, ...permitted, allowRefresh };
         const { sharedSecret, sealed } = newSharedSecret(applicationKey, secretBox());
         if (!(await new ApplicationsRepository(dataSource).create(application, sealed)))
           throw new RefusedError(`there is an application "${applicationKey}" already`);
@@ -89,6 +108,41 @@ function addCreate(group: Command, run: RunCommand): void {
 function parseApplicationKey(text: string): string {
   if (/^[A-Za-z\d][\w.-]{0,99}$/.test(text)) return text;
   throw new InvalidArgumentError('an application key holds letters, digits, "_", "." and "-", at most 100');
+}
+
+interface UpdateOptions {
+  personas?: Personas;
+  flows?: string[];
+  refresh?: boolean;
+  subjects?: Subjects;
+}
+
+function addUpdate(group: Command, run: RunCommand): void {
+  group
+    .command('update')
+    .summary('Change what an application may do')
+    .description('Change what an application may do, from its next request on. What is not named stays.')
+    .argument(...APPLICATION_KEY)
+    .option('--personas <names>', 'personas it may ask for, e.g. Customer,Owner; or all', parsePersonas)
+    .option('--flows <names>', 'flows it may use, e.g. trust,bearer; or all', parseFlows)
+    .option('--refresh', 'let it hold refresh tokens; needs the flow refresh too')
+    .option('--no-refresh', 'let it hold none; those it has stop working')
+    .option(...SUBJECTS)
+    .action((applicationKey: string, options: UpdateOptions) => {
+      const { personas, flows, refresh, subjects } = options;
+      const change = {
+        ...(personas === undefined ? {} : { allowedPersonas: personas }),
+        ...(flows === undefined ? {} : { allowedFlows: flows }),
+        ...(refresh === undefined ? {} : { allowRefresh: refresh }),
+        ...(subjects === undefined ? {} : { allowedSubjects: subjects.names }),
+      };
+      if (Object.keys(change).length === 0) throw new InvalidArgumentError('name what to change');
+      return run(async ({ dataSource }) => {
+        if (!(await new ApplicationsRepository(dataSource).update(applicationKey, change)))
+          throw new RefusedError(`there is no application "${applicationKey}"`);
+        return { json: { applicationKey, ...change }, text: `${applicationKey} is changed.` };
+      });
+    });
 }
 
 function addRotateSecret(group: Command, run: RunCommand): void {
@@ -163,7 +217,8 @@ function addReturnAddresses(group: Command, run: RunCommand): void {
     .argument('[addresses...]', 'https, or http on the loopback; compared letter by letter', collectReturnUrl)
     .action((applicationKey: string, returnUrls: readonly string[] = []) =>
       run(async ({ dataSource }) => {
-        if (!(await new ApplicationsRepository(dataSource).setReturnUrls(applicationKey, returnUrls)))
+        const change = { returnUrls: [...returnUrls] };
+        if (!(await new ApplicationsRepository(dataSource).update(applicationKey, change)))
           throw new RefusedError(`there is no application "${applicationKey}"`);
         const where = returnUrls.length === 0 ? 'nowhere' : `at ${returnUrls.join(', ')}`;
         return {
@@ -189,7 +244,7 @@ function addSwitch(group: Command, run: RunCommand, name: 'enable' | 'disable', 
     .action((applicationKey: string) =>
       run(async ({ dataSource }) => {
         const enabled = name === 'enable';
-        if (!(await new ApplicationsRepository(dataSource).setEnabled(applicationKey, enabled)))
+        if (!(await new ApplicationsRepository(dataSource).update(applicationKey, { enabled })))
           throw new RefusedError(`there is no application "${applicationKey}"`);
         return { json: { applicationKey, enabled }, text: `${applicationKey} is ${name}d.` };
       }),

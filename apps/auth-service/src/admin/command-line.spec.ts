@@ -31,6 +31,7 @@ describe('the administration command line', () => {
     expect(ALL).toEqual([
       'applications list',
       'applications create',
+      'applications update',
       'applications rotate-secret',
       'applications expire-secret',
       'applications set-return-addresses',
@@ -46,6 +47,10 @@ describe('the administration command line', () => {
       'sessions list',
       'sessions end',
       'secrets re-encrypt',
+      'external-identities list',
+      'external-identities add',
+      'external-identities remove',
+      'passwords import',
     ]);
   });
 

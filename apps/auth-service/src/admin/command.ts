@@ -2,6 +2,8 @@ import { ALL_PERSONAS, Persona, combinePersonas } from '@platform/personas';
 import type { PersonaName, Personas } from '@platform/personas';
 import { InvalidArgumentError } from 'commander';
 import type { DataSource } from 'typeorm';
+import { userNameKey } from '../identity/identity';
+import type { Store } from '../migrations/schemas';
 import { parseMinDate } from '../revocations/revocation';
 import type { SecretBox } from '../keys/secret-box';
 import { TOKEN_FLOWS } from '../token/token-rejection';
@@ -13,6 +15,8 @@ export interface CommandContext {
   secretBox: () => SecretBox;
   /** Tells how far a long command has come, while it runs. */
   progress: (text: string) => void;
+  /** Connects to an identity store, as the role that owns its tables. */
+  inStore: <T>(store: Store, work: (dataSource: DataSource) => Promise<T>) => Promise<T>;
 }
 
 /** What a command says: as data (`--json`) and as text for people. Secrets in it are shown this once. */
@@ -78,6 +82,19 @@ export function parseFlows(text: string): string[] {
   throw new InvalidArgumentError(
     `there is no flow "${unknown}": choose of ${TOKEN_FLOWS.join(', ')}, or all`,
   );
+}
+
+/** Users for whom an application may get tokens: folded names, or null for anybody. An object, because commander takes null for nothing. */
+export interface Subjects {
+  names: string[] | null;
+}
+
+/** User names in `svc.platform,carl`, or `anybody`. @throws {InvalidArgumentError} */
+export function parseSubjects(text: string): Subjects {
+  if (text.toLowerCase() === 'anybody') return { names: null };
+  const names = text.split(',').map((name) => userNameKey(name.trim()));
+  if (names.includes('')) throw new InvalidArgumentError('write user names separated by commas, or anybody');
+  return { names: [...new Set(names)] };
 }
 
 /** A reader of whole numbers from 1 to `max`. */

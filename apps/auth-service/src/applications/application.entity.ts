@@ -23,6 +23,10 @@ export class ApplicationEntity {
   @Column({ name: 'allowed_flows', type: 'text', array: true })
   allowedFlows!: string[];
 
+  /** Folded names of the users for whom it may get tokens; null: anybody. */
+  @Column({ name: 'allowed_subjects', type: 'text', array: true, nullable: true })
+  allowedSubjects!: string[] | null;
+
   @Column({ type: 'boolean', default: true })
   enabled!: boolean;
 

@@ -8,6 +8,8 @@ export interface Application extends Pick<
   'applicationKey' | 'allowedPersonas' | 'allowRefresh'
 > {
   allowedFlows: readonly string[];
+  /** Folded names of the users for whom it may get tokens; null: anybody. */
+  allowedSubjects: readonly string[] | null;
 }
 
 /** How far a request's timestamp may lie in the past or the future. */

@@ -43,6 +43,7 @@ const FIND_ENABLED: PreparedStatement = {
   text: `
   SELECT a.application_key AS "applicationKey", a.allowed_personas AS "allowedPersonas",
     a.allow_refresh AS "allowRefresh", a.allowed_flows AS "allowedFlows",
+    a.allowed_subjects AS "allowedSubjects",
     ARRAY(
       SELECT s.ciphertext FROM auth.application_secret s
       WHERE s.application_key = a.application_key AND (s.expires_at IS NULL OR s.expires_at > now())
@@ -102,13 +103,13 @@ export class ApplicationsRepository {
 
   /** Registers an application with its first secret. @returns false, and nothing changed, when the key is taken */
   create(application: Application, sealedSecret: Buffer): Promise<boolean> {
-    const { applicationKey, allowedFlows } = application;
+    const { applicationKey } = application;
     return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
       const created = await manager
         .createQueryBuilder()
         .insert()
         .into(ApplicationEntity)
-        .values({ ...application, allowedFlows: [...allowedFlows] })
+        .values(rowOf(application))
         .orIgnore()
         .returning('application_key')
         .updateEntity(false)
@@ -119,19 +120,14 @@ export class ApplicationsRepository {
     });
   }
 
-  /** Enables or disables an application. @returns false when there is none with this key */
-  async setEnabled(applicationKey: string, enabled: boolean): Promise<boolean> {
+  /** Changes what an application may do, or whether it is enabled. @returns false when there is none with this key */
+  async update(
+    applicationKey: string,
+    change: Partial<Omit<ApplicationEntity, 'applicationKey' | 'createdAt'>>,
+  ): Promise<boolean> {
     const { affected } = await this.dataSource
       .getRepository(ApplicationEntity)
-      .update({ applicationKey }, { enabled });
-    return affected === 1;
-  }
-
-  /** Replaces the addresses where a single sign-on may end for an application. @returns false when there is none with this key */
-  async setReturnUrls(applicationKey: string, returnUrls: readonly string[]): Promise<boolean> {
-    const { affected } = await this.dataSource
-      .getRepository(ApplicationEntity)
-      .update({ applicationKey }, { returnUrls: [...returnUrls] });
+      .update({ applicationKey }, change);
     return affected === 1;
   }
 
@@ -161,15 +157,23 @@ export class ApplicationsRepository {
     application: Application & Pick<ListedApplication, 'returnUrls'>,
     sealedSecret: Buffer,
   ): Promise<void> {
-    const { applicationKey, allowedFlows, returnUrls } = application;
+    const { applicationKey, returnUrls } = application;
     return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
-      const lists = { allowedFlows: [...allowedFlows], returnUrls: [...returnUrls] };
-      const row = { ...application, ...lists, enabled: true };
+      const row = { ...rowOf(application), returnUrls: [...returnUrls], enabled: true };
       await manager.upsert(ApplicationEntity, row, ['applicationKey']);
       await manager.delete(ApplicationSecretEntity, { applicationKey });
       await insertSecret(manager, applicationKey, 1, sealedSecret);
     });
   }
+}
+
+function rowOf(application: Application): Omit<ApplicationEntity, 'enabled' | 'createdAt' | 'returnUrls'> {
+  const { allowedFlows, allowedSubjects } = application;
+  return {
+    ...application,
+    allowedFlows: [...allowedFlows],
+    allowedSubjects: allowedSubjects && [...allowedSubjects],
+  };
 }
 
 async function unexpiredVersions(manager: EntityManager, applicationKey: string): Promise<number[]> {

@@ -98,6 +98,8 @@ export interface DevelopmentApplication {
   allowRefresh: boolean;
   /** Where a single sign-on may end. */
   returnUrls: readonly string[];
+  /** The only user for whom it may get tokens. */
+  subject?: string;
 }
 
 /** @param serviceSecret what the services of the platform prove themselves with when they read revocations */
@@ -123,6 +125,7 @@ export function developmentApplications(serviceSecret: string): readonly Develop
       allowedPersonas: Persona.InternalPartner,
       allowRefresh: false,
       returnUrls: [],
+      subject: 'svc.platform',
     },
   ];
 }

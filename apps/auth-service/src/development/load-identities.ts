@@ -62,10 +62,13 @@ async function writeOwnTables(dataSource: DataSource, config: DevelopmentConfig)
   const { DEVELOPMENT_SERVICE_SECRET, OPENID_ISSUER: issuer } = config;
   const applications = new ApplicationsRepository(dataSource);
   const secretBox = secretBoxOf(config);
-  for (const { sharedSecret, ...application } of developmentApplications(DEVELOPMENT_SERVICE_SECRET)) {
+  for (const { sharedSecret, subject, ...application } of developmentApplications(
+    DEVELOPMENT_SERVICE_SECRET,
+  )) {
     const purpose = applicationSecretPurpose(application.applicationKey);
     const sealed = secretBox.seal(purpose, Buffer.from(sharedSecret));
-    await applications.replace({ ...application, allowedFlows: TOKEN_FLOWS }, sealed);
+    const allowedSubjects = subject === undefined ? null : [subject];
+    await applications.replace({ ...application, allowedFlows: TOKEN_FLOWS, allowedSubjects }, sealed);
   }
   if (issuer !== undefined)
     await new DevelopmentIdentitiesRepository(dataSource).writeExternalIdentities(issuer);

@@ -29,6 +29,7 @@ import {
   AddPersonaOfAuthority1796200000000,
   IndexTechnicianNames1796200000100,
 } from './1796200000000-persona-of-authority';
+import { LimitApplications1796200000200 } from './1796200000200-limit-applications';
 import { ReturnToApplications1796300000000 } from './1796300000000-return-to-applications';
 
 /** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
@@ -77,7 +78,12 @@ export const AUTH_SCHEMA = schema(
       TrustReplay,
       WindowsTicket,
     ],
-    migrations: [CreateAuthTables1764000000000, Sessions1796100000000, ReturnToApplications1796300000000],
+    migrations: [
+      CreateAuthTables1764000000000,
+      Sessions1796100000000,
+      LimitApplications1796200000200,
+      ReturnToApplications1796300000000,
+    ],
   },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,

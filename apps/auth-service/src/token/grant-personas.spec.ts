@@ -1,7 +1,7 @@
 import { Persona } from '@platform/personas';
 import type { Application } from '../applications/application';
 import type { Identity } from '../identity/identity';
-import { authorisePersonas, grantPersonas } from './grant-personas';
+import { authoriseRequest, authoriseSubject, grantPersonas } from './grant-personas';
 import { TokenRejectionReason } from './token-rejection';
 
 const { InternalPartner, Customer, ServiceProvider, Owner } = Persona;
@@ -10,8 +10,8 @@ function holder(personas: number, identityType: Identity['identityType'] = 'svc-
   return { personas, identityType } as Identity;
 }
 
-function application(allowedPersonas: number): Application {
-  return { applicationKey: 'app', allowedPersonas, allowRefresh: true, allowedFlows: [] };
+function application(allowedPersonas: number, allowedSubjects: string[] | null = null): Application {
+  return { applicationKey: 'app', allowedPersonas, allowRefresh: true, allowedFlows: [], allowedSubjects };
 }
 
 const login = (grantAsInternalPartner: boolean) => ({ kind: 'login' as const, grantAsInternalPartner });
@@ -66,11 +66,31 @@ describe('grantPersonas', () => {
   });
 });
 
-describe('authorisePersonas', () => {
+describe('authoriseRequest', () => {
+  const refused = expect.objectContaining({ reason: TokenRejectionReason.InvalidGrant }) as unknown as Error;
+
   it('refuses a request that goes beyond the application in any bit', () => {
-    expect(() => authorisePersonas(application(Customer), Customer)).not.toThrow();
-    expect(() => authorisePersonas(application(Customer), Customer | Owner)).toThrow(
-      expect.objectContaining({ reason: TokenRejectionReason.InvalidGrant }),
-    );
+    const asked = { persona: Customer, userName: 'Ann' };
+    expect(() => {
+      authoriseRequest(application(Customer), asked);
+    }).not.toThrow();
+    expect(() => {
+      authoriseRequest(application(Customer), { ...asked, persona: Customer | Owner });
+    }).toThrow(refused);
+  });
+
+  it('refuses a user who is not among those of the application', () => {
+    expect(() => {
+      authoriseRequest(application(Customer, ['ann']), { persona: Customer, userName: 'Ann' });
+    }).not.toThrow();
+    expect(() => {
+      authoriseRequest(application(Customer, ['ann']), { persona: Customer, userName: 'bob' });
+    }).toThrow(refused);
+    expect(() => {
+      authoriseSubject(application(Customer, []), ['ann']);
+    }).toThrow(refused);
+    expect(() => {
+      authoriseSubject(null, []);
+    }).not.toThrow();
   });
 });

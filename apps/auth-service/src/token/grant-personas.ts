@@ -1,6 +1,7 @@
 import { Persona, hasPersona } from '@platform/personas';
 import type { Personas } from '@platform/personas';
 import type { Application } from '../applications/application';
+import { userNameKey } from '../identity/identity';
 import type { Identity } from '../identity/identity';
 import { TokenRejected, TokenRejectionReason } from './token-rejection';
 
@@ -51,10 +52,25 @@ function withinApplication(personas: Personas, application: Application | null):
   return granted;
 }
 
-/** Refuses personas that the application may not ask for. Checked before the user is looked up, so that the response tells nothing
- *  about the user. @throws {TokenRejected} InvalidGrant */
-export function authorisePersonas(application: Application, personas: Personas): void {
-  if (!hasPersona(application.allowedPersonas, personas)) throw personaNotPermitted();
+/** Refuses personas and users that the application may not ask for. Checked before the user is looked up, so that the response tells
+ *  nothing about the user. @throws {TokenRejected} InvalidGrant */
+export function authoriseRequest(
+  application: Application,
+  { persona, userName }: { persona: Personas; userName: string },
+): void {
+  if (!hasPersona(application.allowedPersonas, persona)) throw personaNotPermitted();
+  authoriseSubject(application, [userNameKey(userName)]);
+}
+
+/** Refuses whoever is not among the users to whom the application is limited. A technician without an account has no user name that a store
+ *  vouches for. @throws {TokenRejected} InvalidGrant */
+export function authoriseSubject(application: Application | null, userNameKeys: readonly string[]): void {
+  const allowed = application?.allowedSubjects ?? null;
+  if (allowed === null || userNameKeys.some((each) => allowed.includes(each))) return;
+  throw new TokenRejected(
+    TokenRejectionReason.InvalidGrant,
+    'Tokens for this user are not permitted to this application.',
+  );
 }
 
 function personaNotPermitted(): TokenRejected {

@@ -145,7 +145,8 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
       AS "familyRevokedAt",
     (${newestRevocation('f.person_id::text', 'f.user_id::text', 'f.subject', 'f.application_key')}) AS "userRevokedAt",
     CASE WHEN a.enabled THEN json_build_object('applicationKey', a.application_key,
-      'allowedPersonas', a.allowed_personas, 'allowRefresh', a.allow_refresh, 'allowedFlows', a.allowed_flows) END AS application
+      'allowedPersonas', a.allowed_personas, 'allowRefresh', a.allow_refresh, 'allowedFlows', a.allowed_flows,
+      'allowedSubjects', a.allowed_subjects) END AS application
   FROM unnest($1::uuid[]) AS asked (jti)
   CROSS JOIN LATERAL (SELECT * FROM auth.refresh_token WHERE jti = asked.jti LIMIT 1) AS t
   CROSS JOIN LATERAL (SELECT * FROM auth.refresh_family WHERE family_id = t.family_id LIMIT 1) AS f

@@ -18,7 +18,7 @@ const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
   ['POST /auth/token/user/azureadlogon', 'openid'],
 ]);
 
-/** Endpoints, in lower case, that take forms; all others take JSON only. */
+/** Endpoints, in lower case, that take forms only; all others take JSON only. */
 const FORM_ENDPOINTS: ReadonlySet<string> = new Set([
   '/auth/token/openid',
   '/auth/token/user/azureadlogon',
@@ -48,19 +48,28 @@ export function tokenFlowOf({ method, url, routeOptions }: RoutedRequest): Token
   return findTokenFlow(method, routeOptions?.url ?? url);
 }
 
-/** Refuses forms wherever the specification wants JSON, which is everywhere but on the OpenID Connect callback. To be called before
+/** Has the OpenID Connect callback take forms only, and everything else, for which the specification wants JSON, none. To be called before
  *  the routes are built. */
-export function refuseForms(instance: FastifyInstance): void {
+export function requireBodyTypes(instance: FastifyInstance): void {
   instance.addHook('onRoute', (route) => {
-    if (FORM_ENDPOINTS.has(route.url.toLowerCase()) || !takesBody(route)) return;
-    route.onRequest = [...[route.onRequest ?? []].flat(), refuseForm] as onRequestHookHandler[];
+    if (!takesBody(route)) return;
+    const check = FORM_ENDPOINTS.has(route.url.toLowerCase()) ? requireForm : refuseForm;
+    route.onRequest = [...[route.onRequest ?? []].flat(), check] as onRequestHookHandler[];
   });
 }
 
+const FORM = /^application\/x-www-form-urlencoded\b/i;
+
+const requireForm: onRequestHookHandler = ({ headers }, _reply, done) => {
+  // Without a type there is no body, or one that is refused later.
+  if (FORM.test(headers['content-type'] ?? 'application/x-www-form-urlencoded')) done();
+  else done(problems.unsupportedMediaType());
+};
+
 const refuseForm: onRequestHookHandler = ({ headers }, _reply, done) => {
-  const isForm = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
   // curl and others send this type with an empty body, which is none.
-  if (isForm && headers['content-length'] !== '0') done(problems.unsupportedMediaType());
+  if (FORM.test(headers['content-type'] ?? '') && headers['content-length'] !== '0')
+    done(problems.unsupportedMediaType());
   else done();
 };
 

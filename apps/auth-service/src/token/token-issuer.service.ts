@@ -12,7 +12,7 @@ import { parseSubject } from '../identity/identity';
 import type { Identity, Resolution } from '../identity/identity';
 import type { SigningKey } from '../keys/compact-jws';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
-import { grantPersonas } from './grant-personas';
+import { authoriseSubject, grantPersonas } from './grant-personas';
 import type { PersonaRequest } from './grant-personas';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import type { NewRefreshFamily, PresentedToken, RefreshSession } from './refresh-sessions.repository';
@@ -137,6 +137,7 @@ export class TokenIssuer {
     if (flow !== 'trust') await this.limits.admitApplication(applicationKey);
     if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
     const { identity } = resolution;
+    authoriseSubject(application, identity.userNameKeys);
     const personas = grantPersonas(identity, signIn.personas, application);
     const authority = authorityOf(identity, personas, limit);
     // Before anything is written: without a key nothing may be used up.

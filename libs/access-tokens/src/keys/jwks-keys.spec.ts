@@ -58,6 +58,9 @@ describe('JwksKeys', () => {
     publish(
       { kty: 'oct', k: 'AAAA', kid: 'oct', alg: 'HS256' },
       { ...ecJwk, kid: 'enc', use: 'enc' },
+      { ...ecJwk, kid: 'ops', key_ops: ['sign'] },
+      { ...ecJwk, kid: 'ops-twice', key_ops: ['verify', 'verify'] },
+      { ...ecJwk, kid: 'ops-text', key_ops: 'verify' },
       { ...ecJwk, kid: 'mixed', alg: 'RS256' },
       { ...ecJwk, kid: 'broken', x: 'AAAA' },
       { ...ecJwk, kid: '../path' },
@@ -66,7 +69,7 @@ describe('JwksKeys', () => {
     );
     const keys = new JwksKeys({ url, clock, cooldownMs: 0 });
     expect(await keys.findKey(es1)).not.toBeNull();
-    for (const kid of ['oct', 'enc', 'mixed', 'broken', '../path']) {
+    for (const kid of ['oct', 'enc', 'ops', 'ops-twice', 'ops-text', 'mixed', 'broken', '../path']) {
       expect(await keys.findKey({ ...es1, kid })).toBeNull();
       expect(await keys.findKey({ ...rs1, kid })).toBeNull();
     }

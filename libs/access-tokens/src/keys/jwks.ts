@@ -14,6 +14,11 @@ const jwk = z.looseObject({
   kid: z.string().regex(KEY_ID_PATTERN),
   alg: z.enum(['RS256', 'ES256']).optional(),
   use: z.literal('sig').optional(),
+  // RFC 7517, section 4.3: nothing named twice.
+  key_ops: z
+    .array(z.string())
+    .refine((operations) => operations.includes('verify') && new Set(operations).size === operations.length)
+    .optional(),
 });
 const jwks = z.object({ keys: z.array(z.unknown()).max(100) });
 

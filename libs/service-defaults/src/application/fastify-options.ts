@@ -24,7 +24,8 @@ export function fastifyOptions(bodyLimitBytes = MEBIBYTE): AdapterOptions {
     requestTimeout: REQUEST_TIMEOUT_MS,
     // Requests that reach a stopping replica are still served; the answer closes their connection.
     return503OnClosing: false,
-    http: { maxHeaderSize: MAX_HEADER_BYTES },
+    // Of two Authorization headers Node would drop one, and nobody could tell that there were two.
+    http: { maxHeaderSize: MAX_HEADER_BYTES, joinDuplicateHeaders: true },
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, maxParamLength: MAX_PARAM_LENGTH },
     rewriteUrl: (request: IncomingMessage) => routableUrl(request.url ?? '/'),
     genReqId: (request: IncomingMessage) => traceIdOf(request.headers.traceparent) ?? newTraceId(),

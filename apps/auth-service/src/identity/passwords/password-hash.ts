@@ -1,12 +1,12 @@
 import { createHash, pbkdf2, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { verify as verifyArgon2 } from '@node-rs/argon2';
+import { hash as argon2, verify as verifyArgon2 } from '@node-rs/argon2';
 import { verify as verifyBcrypt } from '@node-rs/bcrypt';
 
 const pbkdf2Async = promisify(pbkdf2);
 
 /** Digests without a salt, as the oldest stores kept them. */
-type UnsaltedDigest = 'md5' | 'sha1';
+export type UnsaltedDigest = 'md5' | 'sha1';
 
 /** argon2id with 19 MiB, two passes, parallelism 1: what new passwords get. Source: OWASP's first recommendation. */
 export const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
@@ -115,9 +115,30 @@ export async function verifyPassword(hash: PasswordHash, password: string): Prom
   }
 }
 
+/** A bare digest as it may be stored: argon2id goes around it. @param digest lower-case hexadecimal */
+export async function wrapDigest(name: UnsaltedDigest, digest: string): Promise<string> {
+  return `${WRAPPED}${name}${await argon2(digest, ARGON2ID_COST)}`;
+}
+
 /** True when verifying `hash` takes an argon2id computation, which is what every login pays. */
 export function costsArgon2(hash: PasswordHash): boolean {
   return hash.scheme === 'argon2id' || hash.scheme === 'wrapped';
+}
+
+/** What decides how long verifying `hash` takes: hashes that read the same here cost the same. */
+export function costOf(hash: PasswordHash): string {
+  switch (hash.scheme) {
+    case 'pbkdf2':
+      return `${hash.digest} ${String(hash.iterations)}`;
+    case 'bcrypt':
+      return hash.text.slice(0, '$2b$12'.length);
+    case 'argon2id':
+    case 'wrapped':
+      return hash.text.split('$').slice(0, 4).join('$');
+    case 'aspnet-membership':
+    case 'unknown':
+      return hash.scheme;
+  }
 }
 
 /** True when the password should be hashed anew at the next successful login. */

@@ -1,17 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { setPriority } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { hash as argon2 } from '@node-rs/argon2';
-import { Metrics } from '@platform/service-defaults';
+import { CLOCK, Metrics } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
 import { BoundedWork } from '../../bounded-work';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { userNameKey } from '../identity';
 import { IdentityStoresRepository } from '../identity-stores.repository';
-import { ARGON2ID_COST, costsArgon2, needsUpgrade, readPasswordHash, verifyPassword } from './password-hash';
+import {
+  ARGON2ID_COST,
+  costOf,
+  costsArgon2,
+  needsUpgrade,
+  readPasswordHash,
+  verifyPassword,
+} from './password-hash';
+import type { PasswordHash } from './password-hash';
 import { PasswordLockoutsRepository } from './password-lockouts.repository';
+import { SlowestHash } from './slowest-hash';
 
 /** Checks user names and passwords against the stores. It hashes a bounded number of passwords at a time: hashing takes a core for tens of
  *  milliseconds, and a flood of logins must not take the rest of the service with it. */
@@ -19,6 +30,7 @@ import { PasswordLockoutsRepository } from './password-lockouts.repository';
 export class PasswordsService implements OnModuleInit {
   private readonly logger = new Logger('PasswordHasher');
   private readonly work: BoundedWork;
+  private readonly slowest = new SlowestHash();
   private readonly hashes;
   private readonly lockoutsBegun;
   private dummyHash = '';
@@ -27,6 +39,7 @@ export class PasswordsService implements OnModuleInit {
     private readonly stores: IdentityStoresRepository,
     private readonly lockouts: PasswordLockoutsRepository,
     @Inject(AUTH_CONFIG) config: AuthConfig,
+    @Inject(CLOCK) private readonly clock: Clock,
     metrics: Metrics,
   ) {
     this.hashes = metrics.counter('auth_password_hashes_total', 'argon2id computations for logins');
@@ -48,15 +61,18 @@ export class PasswordsService implements OnModuleInit {
   }
 
   /** True for the right password of an account that is not locked. Unknown, passwordless, locked and wrong take the same steps, so neither
-   *  the response nor its time tells them apart. Where two unlinked accounts share a name, the first store's password counts here, and the
+   *  the response nor its time tells them apart: all wait as long as the slowest legacy hash takes (see `SlowestHash`). Where two unlinked accounts share a name, the first store's password counts here, and the
    *  user is refused afterwards, as ambiguous.
    *  @throws {TooMuchWorkError} when too many hashes are waiting already */
   async isRight(userName: string, password: string): Promise<boolean> {
     const stored = await this.stores.findPassword(userName);
-    const { verified, upgradedHash } = await this.work.run(() => this.verify(stored?.hash ?? null, password));
+    const { verified, upgradedHash, tookMs } = await this.work.run(() =>
+      this.verify(stored?.hash ?? null, password),
+    );
     const outcome = await this.lockouts.settleAttempt(userNameKey(userName), verified);
     if (outcome === 'locked-out') this.lockoutsBegun.inc();
     const admitted = outcome === 'admitted';
+    if (!admitted) await sleep(Math.max(0, this.slowest.ms - tookMs));
     if (admitted && stored !== null && upgradedHash !== null)
       await this.stores.upgradePassword(stored, upgradedHash);
     return admitted;
@@ -67,10 +83,21 @@ export class PasswordsService implements OnModuleInit {
   private async verify(
     stored: string | null,
     password: string,
-  ): Promise<{ verified: boolean; upgradedHash: string | null }> {
+  ): Promise<{ verified: boolean; upgradedHash: string | null; tookMs: number }> {
     const hash = readPasswordHash(stored ?? this.dummyHash);
+    const begunMs = this.clock.monotonicMs();
+    const verdict = await this.verdictOn(hash, { isKnown: stored !== null, password });
+    const tookMs = this.clock.monotonicMs() - begunMs;
+    if (needsUpgrade(hash)) this.slowest.record(costOf(hash), tookMs);
+    return { ...verdict, tookMs };
+  }
+
+  private async verdictOn(
+    hash: PasswordHash,
+    { isKnown, password }: { isKnown: boolean; password: string },
+  ): Promise<{ verified: boolean; upgradedHash: string | null }> {
     if (costsArgon2(hash)) this.hashes.inc();
-    const verified = (await verifyPassword(hash, password)) && stored !== null;
+    const verified = (await verifyPassword(hash, password)) && isKnown;
     if (!needsUpgrade(hash) || (!verified && costsArgon2(hash))) return { verified, upgradedHash: null };
     // A wrong legacy password pays for the hash too, or its quick response would tell that the account exists.
     this.hashes.inc();

@@ -25,7 +25,7 @@ export class BearerQueryDto extends createZodDto(
 ) {}
 
 export class TrustedTokenDto extends createZodDto(
-  z.strictObject({ token: z.string().max(16_384).optional() }).default({}),
+  z.object({ token: z.string().max(16_384).nullish() }).default({}),
 ) {}
 
 /** Not a security scheme: without it the response is a TokenResponse. */
@@ -91,7 +91,8 @@ export class BearerFlow {
     @Query() query: BearerQueryDto,
     @Body() body: TrustedTokenDto,
   ): Promise<TokenResponse> {
-    const fromBody = body.token === undefined ? undefined : `Bearer ${body.token}`;
+    const token = body.token ?? null;
+    const fromBody = token === null ? undefined : `Bearer ${token}`;
     return this.issue(authorization ?? fromBody, query);
   }
 

@@ -57,7 +57,7 @@ function CallbackBody(): MethodDecorator {
   };
   return applyDecorators(
     ApiHeaders(BROWSER_HEADERS),
-    ApiConsumes('application/x-www-form-urlencoded', 'application/json'),
+    ApiConsumes('application/x-www-form-urlencoded'),
     ApiBody({ type: OpenIdCallbackDto, examples }),
   );
 }

@@ -14,7 +14,7 @@ import { plainText } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
 
 export class PasswordRequestDto extends createZodDto(
-  z.strictObject({ user: plainText(256), password: z.string().min(1).max(1_024) }),
+  z.object({ user: plainText(256), password: z.string().min(1).max(1_024) }),
 ) {}
 
 export class PasswordQueryDto extends createZodDto(

@@ -16,7 +16,13 @@ import type { TokenResponse } from '../token.dto';
 import { TokenSigner } from '../token-signer.service';
 
 export class RefreshRequestDto extends createZodDto(
-  z.strictObject({ refreshToken: z.string().min(1).max(16_384), hmacSigning: z.boolean().default(true) }),
+  z
+    .object({
+      refreshToken: z.string().min(1).max(16_384),
+      hmacSigning: z.boolean().nullish().meta({ description: 'Absent and null: true.' }),
+    })
+    // The id keeps "boolean or null", which @nestjs/swagger takes for an array in a schema without one.
+    .meta({ id: 'RefreshRequest' }),
 ) {}
 
 /** A refresh token for the next pair of tokens. */
@@ -60,7 +66,7 @@ seconds it gets the same successor. Later it counts as stolen, and every token o
       );
     }
     const application = refreshableApplication(session);
-    return this.tokens.renew({ application, resolution, session, hmacSigning });
+    return this.tokens.renew({ application, resolution, session, hmacSigning: hmacSigning ?? true });
   }
 
   /** The user as the stores know them now; null for a technician without an account, whom no store can find again. */

@@ -3,7 +3,7 @@ import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { IdentitiesService } from '../../identity/identities.service';
-import { authorisePersonas } from '../grant-personas';
+import { authoriseRequest } from '../grant-personas';
 import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
@@ -11,7 +11,7 @@ import { plainText, trustedUserFields } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
 
 export class TrustSimpleRequestDto extends createZodDto(
-  z.strictObject({
+  z.object({
     applicationKey: plainText(200),
     sharedSecret: z.string().min(1).max(1_024),
     ...trustedUserFields,
@@ -53,7 +53,7 @@ export class TrustSimpleFlow {
       request.sharedSecret,
       'trust-simple',
     );
-    authorisePersonas(application, request.persona);
+    authoriseRequest(application, request);
     return this.tokens.issue({
       flow: 'trust-simple',
       application,

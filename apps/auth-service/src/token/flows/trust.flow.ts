@@ -3,7 +3,7 @@ import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { IdentitiesService } from '../../identity/identities.service';
-import { authorisePersonas } from '../grant-personas';
+import { authoriseRequest } from '../grant-personas';
 import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
@@ -17,7 +17,7 @@ const utcTimestamp = z.iso
   .regex(/(Z|\+00:00)$/, 'must be in UTC');
 
 export class TrustRequestDto extends createZodDto(
-  z.strictObject({
+  z.object({
     requestTimestampUtc: utcTimestamp,
     applicationKey: plainText(200),
     authenticationCode: z.string().min(1).max(200),
@@ -75,7 +75,7 @@ The example is signed with the secret \`kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaY
   @ApiBody({ type: TrustRequestDto, examples: TRUST_EXAMPLES })
   async issue(@Body() request: TrustRequestDto): Promise<TokenResponse> {
     const application = await this.applications.authenticateSigned(request);
-    authorisePersonas(application, request.persona);
+    authoriseRequest(application, request);
     return this.tokens.issue({
       flow: 'trust',
       application,
