@@ -24,6 +24,10 @@ export const SCHEMA_PLACES: Readonly<Record<string, Readonly<Record<string, Sche
       name: 'migrationConfigSchema',
     },
     admin: { file: 'apps/auth-service/src/admin/administration.ts', name: 'adminConfigSchema' },
+    install: {
+      file: 'apps/auth-service/src/installation/platform-services.ts',
+      name: 'installationConfigSchema',
+    },
     'load-development-identities': {
       file: 'apps/auth-service/src/development/load-identities.ts',
       name: 'developmentConfigSchema',

@@ -1,0 +1,105 @@
+import { randomBytes } from 'node:crypto';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { runMigrations } from '@platform/database';
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { decodeJwt } from 'jose';
+import request from 'supertest';
+import { installationConfigSchema, installPlatformServices } from '../src/installation/platform-services';
+import { SCHEMAS } from '../src/migrations/schemas';
+import { administrator } from './admin-fixture';
+import { SECRET_KEY, startReplica } from './auth-fixture';
+
+const newSecret = (): string => randomBytes(32).toString('base64url');
+
+describe('installing the identity of the other services on an empty database', () => {
+  let database: TestDatabase;
+  let app: NestFastifyApplication;
+
+  beforeEach(async () => {
+    database = await createTestDatabase({
+      migrate: async (url) => {
+        for (const { settings } of SCHEMAS) await runMigrations({ ...settings, url });
+      },
+    });
+    app = await startReplica(database.url);
+  });
+
+  afterEach(async () => {
+    await app.close();
+    await database.drop();
+  });
+
+  function install(sharedSecret: string): Promise<string[]> {
+    return installPlatformServices(
+      installationConfigSchema.parse({
+        DATABASE_URL: database.url,
+        SECRET_ENCRYPTION_KEY: SECRET_KEY.toString('base64url'),
+        SERVICE_SHARED_SECRET: sharedSecret,
+      }),
+    );
+  }
+
+  /** As a service does when it wants to read revocations. */
+  async function signIn(sharedSecret: string, userName = 'svc.platform'): Promise<number> {
+    const body = { applicationKey: 'platform-services', sharedSecret, persona: 1, userName };
+    const { status, body: response } = await request(app.getHttpServer())
+      .post('/auth/token/trust-simple')
+      .send(body);
+    if (status === 200) expect(decodeJwt(response.accessToken as string)).toMatchObject({ personas: 1 });
+    return status;
+  }
+
+  it('lets them in, and changes nothing when repeated', async () => {
+    const secret = newSecret();
+    expect(await signIn(secret)).toBe(401);
+    expect(await install(secret)).toEqual([
+      'user svc.platform: made',
+      'application platform-services: registered',
+    ]);
+    expect(await signIn(secret)).toBe(200);
+    expect(await install(secret)).toEqual([
+      'user svc.platform: there already',
+      'application platform-services: there already',
+    ]);
+    expect(await signIn(secret)).toBe(200);
+    expect(await database.query('SELECT version FROM auth.application_secret')).toHaveLength(1);
+  });
+
+  it('lets nobody in but the one user', async () => {
+    const secret = newSecret();
+    await install(secret);
+    await database.query(`INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name)
+      VALUES (77, 'other', 'other', 'Other')`);
+    expect(await signIn(secret, 'other')).toBe(422);
+  });
+
+  it('adds another secret beside the one in use', async () => {
+    const [first, second, third] = [newSecret(), newSecret(), newSecret()] as const;
+    await install(first);
+    expect((await install(second))[1]).toBe('application platform-services: has the new secret too');
+    expect([await signIn(first), await signIn(second)]).toEqual([200, 200]);
+    await install(third);
+    expect([await signIn(first), await signIn(second), await signIn(third)]).toEqual([401, 200, 200]);
+  });
+
+  it('works when several programs do it at the same moment, beside other users', async () => {
+    await database.query(`INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name)
+      VALUES (9001, 'ivy', 'ivy', 'Ivy')`);
+    const secret = newSecret();
+    await Promise.all([install(secret), install(secret), install(secret)]);
+    expect(await signIn(secret)).toBe(200);
+    const users = await database.query(
+      `SELECT user_id::int AS id FROM internal_legacy.internal_user ORDER BY 1`,
+    );
+    expect(users).toEqual([{ id: 9001 }, { id: 9002 }]);
+  });
+
+  it('does not enable what somebody has disabled', async () => {
+    const secret = newSecret();
+    await install(secret);
+    await administrator(database.url).json('applications disable platform-services');
+    await expect(install(secret)).rejects.toThrow('application platform-services is disabled');
+    expect(await signIn(secret)).toBe(401);
+  });
+});
