@@ -29,7 +29,7 @@ export class AccessTokenValidator {
   readonly verifier: AccessTokenVerifier;
   readonly revocations: RevocationFeed;
 
-  /** @param onOutage told of the first failed poll of a series, and (with null) of the first good one after it */
+  /** @param onOutage see `RevocationFeedOptions` */
   constructor(options: AccessTokensOptions & Pick<RevocationFeedOptions, 'onOutage'>) {
     const { revocations: source, revocationFeed, ...rest } = options;
     const { clock, onOutage } = rest;

@@ -117,6 +117,17 @@ describe('RevocationFeed', () => {
     expect(outages).toEqual([down, null]);
   });
 
+  it('tells the present cause when a series of failures has another one', async () => {
+    const { feed, outages, fail } = testFeed();
+    const unknown = new Error('cannot sign in', { cause: new Error('unknown application') });
+    for (const failure of [new Error('ECONNRESET'), new Error('ECONNRESET'), unknown, unknown]) {
+      fail(failure);
+      await expect(feed.refresh()).rejects.toThrow(failure);
+    }
+    expect(outages).toEqual([new Error('ECONNRESET'), unknown]);
+    expect(() => feed.assertFresh()).toThrow(expect.objectContaining({ cause: unknown }));
+  });
+
   it('counts its age from the question, not from the answer', async () => {
     const { feed, clock } = testFeed({
       maxAgeMs: 1_000,

@@ -19,7 +19,8 @@ export interface RevocationFeedOptions {
   overlapMs?: number;
   /** How long one poll may take before it counts as failed. Default 60 s: the first one may bring a million entries. */
   pollTimeoutMs?: number;
-  /** Told of the first failed poll of a series, and (with null) of the first good one after it. */
+  /** Told of a failed poll when it is the first of a series or has another cause than the one before, and (with null) of the first good one
+   *  after it. */
   onOutage?(error: unknown): void;
 }
 
@@ -37,7 +38,7 @@ export class RevocationFeed implements RevocationCheck {
   /** When the newest revocation was seen first, by the monotonic clock. */
   private newestSeenAtMs = 0;
   private loadedAtMs: number | null = null;
-  private failing = false;
+  private failure: Error | null = null;
   private polling: Promise<void> | null = null;
   private loop: Promise<void> | null = null;
 
@@ -87,7 +88,8 @@ export class RevocationFeed implements RevocationCheck {
 
   /** @throws {TokenVerificationUnavailableError} when what is known is too old to decide on, or not loaded yet */
   assertFresh(): void {
-    if (!(this.ageMs <= this.settings.maxAgeMs)) throw new TokenVerificationUnavailableError('revocations');
+    if (this.ageMs <= this.settings.maxAgeMs) return;
+    throw new TokenVerificationUnavailableError('revocations', { cause: this.failure ?? undefined });
   }
 
   /** @throws {TokenVerificationUnavailableError} as `assertFresh` does */
@@ -111,11 +113,13 @@ export class RevocationFeed implements RevocationCheck {
     try {
       await this.load();
       this.loadedAtMs = askedAtMs;
-      if (this.failing) this.settings.onOutage?.(null);
-      this.failing = false;
+      if (this.failure !== null) this.settings.onOutage?.(null);
+      this.failure = null;
     } catch (error) {
-      if (!this.failing && !this.stopping.signal.aborted) this.settings.onOutage?.(error);
-      this.failing = true;
+      const failure = error instanceof Error ? error : new Error(String(error));
+      if (causes(failure) !== causes(this.failure) && !this.stopping.signal.aborted)
+        this.settings.onOutage?.(failure);
+      this.failure = failure;
       throw error;
     }
   }
@@ -143,4 +147,9 @@ export class RevocationFeed implements RevocationCheck {
     this.index.add(entry);
     return Date.parse(entry.revocationDate);
   }
+}
+
+/** What an error and its causes say. */
+function causes(error: unknown): string {
+  return error instanceof Error ? `${error.message}: ${causes(error.cause)}` : '';
 }
