@@ -36,6 +36,7 @@ export const SCHEMA_PLACES: Readonly<Record<string, Readonly<Record<string, Sche
   'settings-service': {
     main: { file: 'apps/settings-service/src/config.ts', name: 'settingsServiceConfigSchema' },
     migrate: MIGRATION,
+    admin: { file: 'apps/settings-service/src/config.ts', name: 'settingsAdminConfigSchema' },
   },
   'task-service': {
     main: { file: 'apps/task-service/src/config.ts', name: 'taskServiceConfigSchema' },

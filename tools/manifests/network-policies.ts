@@ -18,8 +18,8 @@ interface NetworkPolicySpec {
   egress?: Rule[];
 }
 
-/** Pods of this namespace that others bring: a policy may name them. */
-const OTHERS_PODS: readonly string[] = ['customers-service'];
+/** Pods of this namespace that others bring, teams and operators: a policy may name them. */
+const OTHERS_PODS: readonly string[] = ['customers-service', 'rabbitmq'];
 
 /**
  * Network policies that select nobody, name pods or ports that there are not, or open more than they say; and pods that no policy of
@@ -61,7 +61,9 @@ function problemsOf(spec: NetworkPolicySpec, pods: readonly Workload[]): string[
     : pods.filter(({ labels }) => matches(spec.podSelector.matchLabels, labels));
   const { ingress = [], egress = [] } = spec;
   return [
-    ...(selected.length === 0 && !isForAll ? ['the pod selector matches no pod'] : []),
+    ...(selected.length === 0 && !isForAll && !isOthers(spec.podSelector)
+      ? ['the pod selector matches no pod']
+      : []),
     ...[...ingress, ...egress].flatMap((rule) => peerProblems(rule, pods)),
     ...ingress.flatMap((rule) => portProblems(rule, selected)),
     ...egress.flatMap((rule) => portProblems(rule, peersOf(rule, pods))),

@@ -24,7 +24,7 @@ export function loadSettingsServiceConfig(env?: NodeJS.ProcessEnv): Readonly<Set
 }
 
 /** Everything the operator's command line reads from its environment. */
-const settingsAdminConfigSchema = z.object({ DATABASE_URL: serviceConfigShape.DATABASE_URL });
+export const settingsAdminConfigSchema = z.object({ DATABASE_URL: serviceConfigShape.DATABASE_URL });
 
 /** What the operator's command line reads. @throws {ConfigError} naming the variable if it is missing or wrong */
 export function loadSettingsAdminConfig(
