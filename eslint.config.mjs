@@ -106,7 +106,14 @@ export default tseslint.config(
   },
   {
     files: ['apps/*/src/**/*.ts', 'libs/*/src/**/*.ts'],
-    ignores: ['**/config.ts', '**/main.ts', '**/migrate.ts', '**/install.ts', '**/load-development-identities.ts', ...TESTS],
+    ignores: [
+      '**/config.ts',
+      '**/main.ts',
+      '**/migrate.ts',
+      '**/install.ts',
+      '**/load-development-identities.ts',
+      ...TESTS,
+    ],
     rules: { 'no-restricted-syntax': ['error', ...SYNTAX, ENVIRONMENT] },
   },
   {

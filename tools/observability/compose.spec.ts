@@ -30,6 +30,7 @@ function knownVariables(app: string): Set<string> {
     'apps/auth-service/src/load-development-identities.ts',
     'apps/auth-service/src/development/load-identities.ts',
     'apps/auth-service/src/migrations/migration-settings.ts',
+    'apps/auth-service/src/keys/sealing-keys.ts',
   ];
   return new Set(
     files.flatMap((file) => read(file).match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?:HOST|PORT)\b/g) ?? []),

@@ -1,10 +1,10 @@
 import type { Test } from 'supertest';
 
 /** What an identity is answered: a status for each identity, by name. */
-export type Answers = Readonly<Record<string, number>>;
+type Answers = Readonly<Record<string, number>>;
 
 /** One operation: how it is asked for, and what everybody is answered. */
-export interface AuthorisedOperation {
+interface AuthorisedOperation {
   /** The path with its parameters filled in. */
   path: string;
   send?: (request: Test) => Test;

@@ -60,7 +60,9 @@ export class SignedCursor {
     // The decoder skips what it does not know; comparing the round trip keeps one cursor to one spelling.
     const canonical = bytes.length > TAG_BYTES && bytes.toString('base64url') === text;
     if (!canonical || !timingSafeEqual(bytes.subarray(0, TAG_BYTES), this.tag(list, body))) {
-      throw problems.badRequest(`\`${parameter}\` is not one of this list.`, { [parameter]: ['is not valid'] });
+      throw problems.badRequest(`\`${parameter}\` is not one of this list.`, {
+        [parameter]: ['is not valid'],
+      });
     }
     return JSON.parse(body.toString('utf8')) as unknown[];
   }
