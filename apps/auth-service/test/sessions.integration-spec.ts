@@ -192,6 +192,17 @@ describe('sessions', () => {
     expect((await refresh(carl)).rejectionReason).toBe(0);
   });
 
+  it.each(['post /auth/logout', `delete /auth/sessions/${randomUUID()}`])(
+    'are left alone by %s with a body that is no JSON',
+    async (operation) => {
+      const signedIn = await signIn('carl.customer');
+      const [method, path] = operation.split(' ') as ['post' | 'delete', string];
+      const call = request(service.app.getHttpServer())[method](path).set('content-type', 'application/json');
+      expect((await bearerOf(call.send('{'), signedIn.accessToken)).status).toBe(400);
+      expect((await service.get('/auth/me', signedIn.accessToken)).status).toBe(200);
+    },
+  );
+
   it('are told from other revocations: who may write which, and listed only on request', async () => {
     const carl = await signIn('carl.customer');
     const ivy = await signIn('ivy.internal', 1);

@@ -57,6 +57,7 @@ export class SessionsController {
       'Every service refuses its access and refresh tokens within two seconds, those of bearer exchanges included. No body.',
   })
   @ApiNoContentResponse({ description: 'Ended.' })
+  @BodyNotJson('/auth/logout')
   @HttpCode(204)
   async logOut(@CurrentCaller() caller: Caller, @Req() request: FastifyRequest): Promise<void> {
     const { sessionId, tokenId } = caller;
@@ -114,6 +115,7 @@ export class SessionsController {
   })
   @ApiParam({ name: 'sid', description: 'Claim `sid`, as listed.', example: SID })
   @ApiNoContentResponse({ description: 'Ended, or ended before.' })
+  @BodyNotJson(`/auth/sessions/${SID}`)
   @ProblemResponse(404, 'No session, or somebody else’s.', {
     none: { summary: 'Not yours', detail: NOT_FOUND, instance: `/auth/sessions/${SID}` },
   })
@@ -133,6 +135,12 @@ export class SessionsController {
       traceId: request.id,
     });
   }
+}
+
+/** A body is not asked for, but one that comes is read. */
+function BodyNotJson(path: string): MethodDecorator {
+  const body = { summary: 'A body that is no JSON', detail: 'The request body is not valid JSON.', instance: path };
+  return ProblemResponse(400, 'A body was sent that is not valid JSON.', { body });
 }
 
 /** @throws {ProblemException} 400 for half an owner, 403 when the caller may not ask for others */
