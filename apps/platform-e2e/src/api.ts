@@ -17,6 +17,36 @@ export async function logIn(
   return accessToken;
 }
 
+/** An application of the development identities. */
+const BACKEND = {
+  applicationKey: 'demo-backend',
+  sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
+};
+
+/** An access token of a development identity, by the word of an application. */
+export async function signIn(
+  authUrl: string,
+  userName: string,
+  persona: number,
+  application: object = BACKEND,
+): Promise<string> {
+  const response = await fetch(`${authUrl}/auth/token/trust-simple`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ ...application, persona, userName }),
+  });
+  const { accessToken } = (await response.json()) as { accessToken: string | null };
+  if (accessToken === null) throw new Error(`${userName} cannot sign in: ${String(response.status)}`);
+  return accessToken;
+}
+
+/** The status of the response to a request without a body. */
+export async function statusOf(method: string, url: string, token: string): Promise<number> {
+  const response = await fetch(url, { method, headers: { authorization: `Bearer ${token}` } });
+  await response.arrayBuffer();
+  return response.status;
+}
+
 /** A task instance, in as far as journeys look at it. */
 export interface Instance {
   taskInstanceId: string;
