@@ -91,10 +91,16 @@ async function pack(projectRoot: string, folder: string): Promise<string> {
 
 async function run(cwd: string, command: string, ...args: string[]): Promise<string> {
   try {
-    return (await promisify(execFile)(command, args, { cwd })).stdout;
+    return (await promisify(execFile)(command, args, { cwd, env: withoutColours() })).stdout;
   } catch (error) {
     // The compiler says what is wrong on its standard output.
     const { stdout, stderr } = error as { stdout?: string; stderr?: string };
     throw new Error(`${command} ${args.join(' ')} failed:\n${stdout ?? ''}${stderr ?? ''}`, { cause: error });
   }
+}
+
+/** Nx asks the programs of its tasks for colours, which their output must not have here. */
+function withoutColours(): NodeJS.ProcessEnv {
+  const { FORCE_COLOR: _forced, ...environment } = process.env;
+  return environment;
 }
