@@ -39,8 +39,8 @@ function startServers(): Promise<Servers> {
   );
 }
 
-/** Static checks run beside build and unit tests. What needs servers begins when they are done, because it has clocks to keep;
- *  end-to-end tests mostly wait, so they run beside the integration tests. Gives the results in the order of the steps. */
+/** Static checks use one processor each, and nobody waits for them: they run beside build and unit tests. Whatever has clocks to keep
+ *  begins when they are done. Gives the results in the order of the steps. */
 async function runAll(steps: readonly Step[], servers: Promise<Servers> | null): Promise<StepResult[]> {
   const results = new Map<Step, StepResult>();
   const runEach = async (chosen: readonly Step[]): Promise<void> => {
@@ -52,7 +52,7 @@ async function runAll(steps: readonly Step[], servers: Promise<Servers> | null):
     runEach(steps.filter(({ isStatic }) => isStatic)),
     runEach(inOrder.filter((step) => !timed.includes(step))),
   ]);
-  await Promise.all(timed.map((step) => runEach([step])));
+  await runEach(timed);
   return steps.map((step) => results.get(step) as StepResult);
 }
 

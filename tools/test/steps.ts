@@ -54,7 +54,7 @@ export const STEPS: readonly Step[] = [
   {
     name: 'e2e',
     // Whole platforms, which mostly wait: for outages to end, for a replica to come back.
-    command: nx('e2e', '--parallel=3'),
+    command: nx('e2e', '--parallel=2'),
     tests: { target: 'e2e', report: 'e2e' },
     needsServers: true,
     isStatic: false,
