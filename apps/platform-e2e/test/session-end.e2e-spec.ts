@@ -78,6 +78,9 @@ describe('what has ended, with two processes of each service', () => {
         await end(token);
         durations.push(await untilRefused(token, 10_000));
         await expectEverywhere(await enter(), 200);
+        // A token issued in the second of a revocation is dated in the next one: what is revoked again before then does not reach it.
+        const againAtMs = performance.now() + 1_000;
+        await eventually(() => expect(performance.now()).toBeGreaterThan(againAtMs));
       }
       expect(Math.max(...durations)).toBeLessThanOrEqual(EVERYWHERE_MS);
     },

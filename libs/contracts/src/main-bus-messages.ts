@@ -11,6 +11,7 @@ export const BusinessUnitChangeV1 = defineMessage({
   bus: 'main',
   description:
     'Published by the customers service. On activation the task service schedules recurring generation for each facility, on deactivation it removes it.',
+  needsReceiver: true,
   schema: z.object({
     eventId: identifier,
     occurredAtUtc: instant,

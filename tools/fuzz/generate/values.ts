@@ -135,6 +135,13 @@ const KNOWN: Readonly<Record<string, (fixtures: Fixtures) => fc.Arbitrary<unknow
       null,
       fc.constant(null).map(() => new Date().toISOString()),
     ),
+  at: () =>
+    fc.oneof(
+      fc.constant(null).map(() => new Date(Date.now() - 1_000).toISOString()),
+      oneOfTexts(CORPUS.instants),
+    ),
+  ifMatch: () => either('*', entityTag),
+  ifNoneMatch: () => either('"none"', entityTag),
   // Some seconds of a long poll are as good as thirty.
   waitSeconds: () => numberIn(0, 2),
   facilityId: () => fc.constantFrom(501, 502, 503, 9_999, 2_147_483_647),
