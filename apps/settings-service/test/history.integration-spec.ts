@@ -50,6 +50,17 @@ describe('history', () => {
     expect(await history(settingPath('History', 'Never'))).toEqual({ history: [], nextPageKey: null });
   });
 
+  it('is sent again only when it has changed', async () => {
+    const path = settingPath('History', 'Unchanged');
+    await put(path, 1);
+    const { headers } = await service.api.get(`${path}/history`).set(PARTNER).expect(200);
+    const again = () =>
+      service.api.get(`${path}/history`).set(PARTNER).set('if-none-match', String(headers['etag']));
+    await again().expect(304);
+    await put(path, 2);
+    await again().expect(200);
+  });
+
   it('comes in pages', async () => {
     const path = settingPath('History', 'Paged');
     for (let value = 1; value <= 5; value += 1) await put(path, value);

@@ -3,7 +3,8 @@ import { apiDocument } from './workspace-file';
 
 type Operation = OpenApiDocument['paths'][string][string];
 
-const TOO_LARGE = JSON.stringify({ padding: 'x'.repeat(1024 * 1024) });
+const PADDING = 'x'.repeat(1024 * 1024);
+const FORM = 'application/x-www-form-urlencoded';
 
 /** Calls every operation of a service without a token, with a body of another type and with one that is too large.
  *  @returns the refusals that differ from the API document */
@@ -24,13 +25,17 @@ export async function wrongRefusals(service: string, origin: string): Promise<st
 }
 
 function refusalsOf(
-  { security, responses }: Operation,
+  { security, responses, requestBody }: Operation,
   method: string,
 ): { status: number; init: RequestInit }[] {
   const body = (type: string, text: string): RequestInit => ({
     headers: { 'content-type': type },
     body: text,
   });
+  const takesForms = FORM in (requestBody?.content ?? {});
+  const tooLarge = takesForms
+    ? body(FORM, `padding=${PADDING}`)
+    : body('application/json', JSON.stringify({ padding: PADDING }));
   // Bodies are judged before tokens; token endpoints call every unusable body a request that is not valid.
   const refused = (status: 413 | 415): number =>
     status in responses ? status : 400 in responses ? 400 : 401;
@@ -40,7 +45,7 @@ function refusalsOf(
       ? []
       : [
           { status: refused(415), init: body('text/plain', 'text') },
-          { status: refused(413), init: body('application/json', TOO_LARGE) },
+          { status: refused(413), init: tooLarge },
         ]),
   ];
 }
