@@ -106,7 +106,8 @@ const UNUSUAL: Tricks = {
 
 /** Acceptable statuses of each group; null: any below 500. */
 const GROUPS = [
-  { tricks: REFUSED, mustBe: [400], isUnfinished: false },
+  // 415 where the type of the body is judged before its first chunk is read.
+  { tricks: REFUSED, mustBe: [400, 415], isUnfinished: false },
   { tricks: TOO_LARGE, mustBe: [431], isUnfinished: false },
   { tricks: UNFINISHED, mustBe: null, isUnfinished: true },
   { tricks: UNUSUAL, mustBe: null, isUnfinished: false },
