@@ -3,7 +3,7 @@ import { isTestFile, workspacePath } from './paths.ts';
 
 const FRAMEWORK_SUFFIXES =
   /\.(controller|flow|consumer|handler|query|repository|job|entity|module|guard|filter|decorator|dto|store|client|service)\.ts$/;
-const FRAMEWORK_FILES = /\/src\/(main|migrate|load-development-identities)\.ts$|\/migrations\//;
+const FRAMEWORK_FILES = /\/src\/(main|migrate|install|load-development-identities)\.ts$|\/migrations\//;
 const FRAMEWORK_PACKAGES = /^(@nestjs\/|@golevelup\/|typeorm$|nestjs-|fastify$|amqplib$)/;
 
 /** Inside an app the suffix says what a file may import: a plain `name.ts` is pure. Type-only imports are free. */
