@@ -139,7 +139,11 @@ export class SessionsController {
 
 /** A body is not asked for, but one that comes is read. */
 function BodyNotJson(path: string): MethodDecorator {
-  const body = { summary: 'A body that is no JSON', detail: 'The request body is not valid JSON.', instance: path };
+  const body = {
+    summary: 'A body that is no JSON',
+    detail: 'The request body is not valid JSON.',
+    instance: path,
+  };
   return ProblemResponse(400, 'A body was sent that is not valid JSON.', { body });
 }
 
