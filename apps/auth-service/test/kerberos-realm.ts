@@ -164,6 +164,8 @@ export class KerberosRealm {
           else reject(new Error(`${program} ${args.join(' ')}: ${stderr}`, { cause: error }));
         },
       );
+      // A program that needs no input may have ended; its exit code tells whether it did its work.
+      child.stdin?.on('error', () => undefined);
       child.stdin?.end(input);
     });
   }
