@@ -106,14 +106,17 @@ const UNUSUAL: Tricks = {
 
 /** Acceptable statuses of each group; null: any below 500. */
 const GROUPS = [
-  // 415 where the type of the body is judged before its first chunk is read.
-  { tricks: REFUSED, mustBe: [400, 415], isUnfinished: false },
+  { tricks: REFUSED, mustBe: [400], isUnfinished: false },
   { tricks: TOO_LARGE, mustBe: [431], isUnfinished: false },
   { tricks: UNFINISHED, mustBe: null, isUnfinished: true },
   { tricks: UNUSUAL, mustBe: null, isUnfinished: false },
 ];
+/** 415 where the type of a body is judged before its first chunk is read. */
+const OTHERWISE: Readonly<Record<string, { mustBe: readonly number[] }>> = {
+  'huge chunk size': { mustBe: [400, 415] },
+};
 const ALL = GROUPS.flatMap(({ tricks, ...group }) =>
-  Object.entries(tricks).map(([trick, make]) => ({ trick, make, ...group })),
+  Object.entries(tricks).map(([trick, make]) => ({ trick, make, ...group, ...OTHERWISE[trick] })),
 );
 
 /** Bytes that are not quite HTTP. */
