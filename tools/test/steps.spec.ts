@@ -1,8 +1,11 @@
 import { chooseSteps, STEPS } from './steps.ts';
 
 describe('chooseSteps', () => {
-  it('runs everything when nothing is said', () => {
-    expect(chooseSteps([])).toBe(STEPS);
+  it('leaves out the long steps, unless they are asked for', () => {
+    const names = STEPS.map(({ name }) => name);
+    expect(chooseSteps([]).map(({ name }) => name)).toEqual(names.filter((name) => name !== 'long'));
+    expect(chooseSteps(['--all'])).toEqual(STEPS);
+    expect(chooseSteps(['--only', 'long']).map(({ name }) => name)).toEqual(['long']);
   });
 
   it('keeps the usual order, whatever order the names come in', () => {

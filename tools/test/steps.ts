@@ -10,6 +10,8 @@ export interface Step {
   readonly needsServers: boolean;
   /** Reads the sources and runs nothing of them. */
   readonly isStatic: boolean;
+  /** Too slow for every `npm test`: run by the build server, with `--all`. */
+  readonly isLong?: true;
 }
 
 const nx = (target: string, ...flags: string[]): readonly [string, ...string[]] => [
@@ -54,28 +56,36 @@ export const STEPS: readonly Step[] = [
   {
     name: 'e2e',
     // Whole platforms, which mostly wait: for outages to end, for a replica to come back.
-    command: nx('e2e', '--parallel=2'),
+    command: nx('e2e'),
     tests: { target: 'e2e', report: 'e2e' },
     needsServers: true,
     isStatic: false,
+  },
+  {
+    name: 'long',
+    // Short forms of tools that bring up platforms of their own.
+    command: nx('e2e-long', '--parallel=2'),
+    tests: { target: 'e2e-long', report: 'e2e-long' },
+    ...{ needsServers: true, isStatic: false, isLong: true },
   },
 ];
 
 const NAMES = STEPS.map(({ name }) => name);
 
 /**
- * The steps that `npm test -- --only a,b` names, in their usual order; all of them when it names none.
+ * The steps that `npm test -- --only a,b` names, in their usual order; without names all but the long ones, which `--all` adds.
  * @throws {ArgumentsError} when a name is not a step.
  */
 export function chooseSteps(args: readonly string[]): readonly Step[] {
-  const usage = `[-- --only <step>[,<step>…]] with steps of: ${NAMES.join(', ')}`;
-  const { only } = commandLine(
+  const usage = `[-- --all | --only <step>[,<step>…]] with steps of: ${NAMES.join(', ')}`;
+  const { all, only } = commandLine(
     'npm test',
     usage,
     'Runs every check and test of this checkout and counts them at the end.',
   )
     .option('--only <steps>', 'only these', someOf(NAMES))
+    .option('--all', 'the long ones too, as on the build server', false)
     .parse(args, { from: 'user' })
-    .opts<{ only?: string[] }>();
-  return only === undefined ? STEPS : STEPS.filter(({ name }) => only.includes(name));
+    .opts<{ all: boolean; only?: string[] }>();
+  return STEPS.filter(({ name, isLong }) => only?.includes(name) ?? (all || isLong !== true));
 }
