@@ -66,6 +66,7 @@ describe('business units', () => {
     const sent = await service.get('/auth/buid/77/facility-access', token);
     expect([sent.status, sent.type]).toEqual([status, 'application/problem+json']);
     expect(customers.requests).toHaveLength(requests);
+    if (requests === 1) expect((await service.get('/auth/buid?plt=PLT-77', token)).status).toBe(status);
   });
 
   it('stops asking after five failures in a row, and tries again five seconds later', async () => {

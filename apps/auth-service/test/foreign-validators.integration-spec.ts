@@ -2,7 +2,15 @@ import { customFetch, createRemoteJWKSet, jwtVerify } from 'jose';
 import { passportJwtSecret } from 'jwks-rsa';
 import * as openid from 'openid-client';
 import { ExtractJwt, Strategy } from 'passport-jwt';
-import { BACKEND, REPORTS, agentOf, bearerOf, startAuthService, testEnvironment } from './auth-fixture';
+import {
+  BACKEND,
+  REPORTS,
+  agentOf,
+  bearerOf,
+  startAuthService,
+  startReplica,
+  testEnvironment,
+} from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
 interface Tokens {
@@ -52,6 +60,15 @@ describe('foreign validators', () => {
       expect(status).toBe(200);
       expect(body).toMatchObject({ issuer, jwks_uri: `${issuer}/auth/.well-known/jwks.json` });
     }
+  });
+
+  it('find none where the issuer is called by a name that is no address', async () => {
+    const environment = { TOKEN_ISSUER: 'platform-auth' };
+    const named = await startReplica(service.database.url, { environment });
+    for (const path of ['/.well-known', '/auth/.well-known'])
+      for (const name of ['openid-configuration', 'oauth-authorization-server'])
+        expect((await agentOf(named).get(`${path}/${name}`)).status).toBe(404);
+    await named.close();
   });
 
   it('jose verifies with the discovered keys', async () => {

@@ -52,7 +52,11 @@ describe('single sign-on with a provider that misbehaves', () => {
 
   async function signIn(
     behaviour: Behaviour,
-    { callback = {}, replicaUrl = url }: { callback?: Record<string, string>; replicaUrl?: string } = {},
+    {
+      callback = {},
+      replicaUrl = url,
+      path = '/auth/token/openId',
+    }: { callback?: Record<string, string>; replicaUrl?: string; path?: string } = {},
   ): Promise<{ status: number; reason: number | undefined; accessToken: string }> {
     const browser = new SignInBrowser();
     const sentTo = await browser.initiate(replicaUrl);
@@ -60,7 +64,7 @@ describe('single sign-on with a provider that misbehaves', () => {
     provider.behaviour = behaviour;
     const state = sentTo.searchParams.get('state')!;
     const fields = { state, code: 'code-of-the-provider', iss: provider.issuer, ...callback };
-    const { status, body } = await browser.complete(replicaUrl, fields);
+    const { status, body } = await browser.complete(replicaUrl, fields, { path });
     return { status, reason: body.rejectionReason, accessToken: body.accessToken };
   }
 
@@ -121,7 +125,8 @@ describe('single sign-on with a provider that misbehaves', () => {
     ['with an ID token of its own', { id_token: unsigned({ sub: 'external-carl' }) }],
     ['that is a response token', { response: 'x.y.z' }],
   ])('refuses a callback %s', async (_, callback) => {
-    expect(await signIn({}, { callback })).toMatchObject({ status: 401, reason: 1 });
+    for (const path of ['/auth/token/openId', '/auth/token/user/AzureADLogOn'])
+      expect(await signIn({}, { callback, path })).toMatchObject({ status: 401, reason: 1 });
   });
 
   it.each<[string, Behaviour]>([

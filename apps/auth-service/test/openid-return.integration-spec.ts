@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Response } from 'supertest';
 import { administrator } from './admin-fixture';
-import { BACKEND, agentOf, claimsOf, expectOutcome, postTo } from './auth-fixture';
+import { BACKEND, agentOf, claimsOf, expectOutcome, postTo, startReplica } from './auth-fixture';
 import { SignInBrowser } from './sign-in-browser';
 import { SignOnFixture } from './sign-on-fixture';
 
@@ -17,6 +18,8 @@ const PARAMETERS = {
 
 describe('single sign-on that returns to an application, from the first replica to the second', () => {
   let fixture: SignOnFixture;
+  /** A replica in this process, whose responses are held to the API document. */
+  let documented: NestFastifyApplication;
   beforeAll(async () => {
     fixture = await SignOnFixture.start();
     const admin = administrator(fixture.database.url);
@@ -27,21 +30,25 @@ describe('single sign-on that returns to an application, from the first replica 
     expect(await admin.refusal('applications set-return-addresses nobody')).toContain('no application');
     const { exitCode } = await admin.run('applications set-return-addresses demo-backend http://app.test/');
     expect(exitCode).toBe(2);
+    documented = await startReplica(fixture.database.url, { environment: fixture.environment });
   }, 90_000);
-  afterAll(() => fixture.stop());
+  afterAll(async () => {
+    await documented.close();
+    await fixture.stop();
+  });
 
   const initiate = (change: Record<string, string | string[] | undefined> = {}): Promise<Response> =>
-    agentOf(fixture.first)
+    agentOf(documented)
       .get('/auth/token/sso/initiate')
       .query({ ...PARAMETERS, ...change })
       .then((response) => response);
 
   /** Signs in, up to where the browser goes with the provider's form. */
-  async function signIn(login: string, change: Record<string, string> = {}): Promise<URL> {
+  async function signIn(login: string, replica = fixture.second, path?: string): Promise<URL> {
     const browser = new SignInBrowser();
-    const query = new URLSearchParams({ ...PARAMETERS, ...change }).toString();
+    const query = new URLSearchParams(PARAMETERS).toString();
     const fields = await browser.signIn(await browser.initiate(fixture.first, {}, query), login);
-    return browser.completeElsewhere(fixture.second, fields);
+    return browser.completeElsewhere(replica, fields, path);
   }
 
   const codeOf = async (login = 'carl.customer'): Promise<string> =>
@@ -71,6 +78,14 @@ describe('single sign-on that returns to an application, from the first replica 
     expect(claimsOf(tokens.body.accessToken)).toMatchObject({ client_id: 'demo-backend', personId: 1001 });
     await expectOutcome(exchange(code), NO_SUCH_CODE);
   });
+
+  it.each(['/auth/token/openId', '/auth/token/user/AzureADLogOn'])(
+    'goes back from %s as is documented',
+    async (path) => {
+      const location = await signIn('carl.customer', await documented.getUrl(), path);
+      await expectOutcome(exchange(location.searchParams.get('code')!), { status: 200, reason: 0 });
+    },
+  );
 
   it('gives one of many requests the tokens, whichever replica they ask', async () => {
     const code = await codeOf();
@@ -175,8 +190,8 @@ describe('single sign-on that returns to an application, from the first replica 
   it('starts nothing for a HEAD', async () => {
     const rows = (): Promise<unknown[]> => fixture.database.query(`SELECT 1 FROM auth.openid_sign_in`);
     const before = (await rows()).length;
-    const response = await agentOf(fixture.first).head('/auth/token/sso/initiate').query(PARAMETERS);
-    expect([response.headers['set-cookie'], response.headers['location']]).toEqual([undefined, undefined]);
+    const { status, headers } = await agentOf(documented).head('/auth/token/sso/initiate').query(PARAMETERS);
+    expect([status, headers['set-cookie'], headers['location']]).toEqual([204, undefined, undefined]);
     expect((await rows()).length).toBe(before);
   });
 

@@ -2,7 +2,7 @@ import { signTrustRequest } from '@platform/auth-client';
 import { eventually } from '@platform/testing';
 import type { Test } from 'supertest';
 import { administrator } from './admin-fixture';
-import { BACKEND, PASSWORD, REPORTS, expectOutcome, postTo, startReplica } from './auth-fixture';
+import { BACKEND, PASSWORD, REPORTS, agentOf, expectOutcome, postTo, startReplica } from './auth-fixture';
 import { ReplicaPair } from './replica-processes';
 
 // Few a minute, so that none is refilled while a test runs, however slow the machine.
@@ -104,10 +104,15 @@ describe('rate limits of the token endpoints', () => {
       ['bearer', {}],
       ['trustedToken', {}],
     ];
-    for (const [path, body] of requests) {
-      const sent = postTo(third, `/auth/token/${path}`, body).set('X-Forwarded-For', '203.0.113.4');
-      await expectOutcome(sent, { status: 429, reason: 7 });
-    }
+    const sent = [
+      ...requests.map(([path, body]) => postTo(third, `/auth/token/${path}`, body)),
+      ...['openId', 'user/AzureADLogOn'].map((path) =>
+        postTo(third, `/auth/token/${path}`).type('form').send(''),
+      ),
+      ...['sso/initiate', 'user/winauth'].map((path) => agentOf(third).get(`/auth/token/${path}`)),
+    ];
+    for (const request of sent)
+      await expectOutcome(request.set('X-Forwarded-For', '203.0.113.4'), { status: 429, reason: 7 });
     await third.close();
   });
 

@@ -43,9 +43,13 @@ export class SignInBrowser {
   }
 
   /** Posts the provider's form of a sign-in that ends at an application. @returns where the browser is sent */
-  async completeElsewhere(replicaUrl: string, fields: Record<string, string>): Promise<URL> {
+  async completeElsewhere(
+    replicaUrl: string,
+    fields: Record<string, string>,
+    path = '/auth/token/openId',
+  ): Promise<URL> {
     const body = new URLSearchParams(fields);
-    const response = await this.send(`${replicaUrl}/auth/token/openId`, { method: 'POST', body });
+    const response = await this.send(`${replicaUrl}${path}`, { method: 'POST', body });
     if (response.status !== 303)
       throw new Error(`answered ${String(response.status)}: ${await response.text()}`);
     expect(response.headers.get('cache-control')).toBe('no-store');

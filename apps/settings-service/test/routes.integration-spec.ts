@@ -243,6 +243,8 @@ describe('settings routes', () => {
     ]) {
       const answer = await service.api.put(path).set(PARTNER).send({ settingValue: 1 }).expect(400);
       expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+      await service.api.get(`${path}/value`).set(PARTNER).expect(400);
+      await service.api.delete(path).set(PARTNER).expect(400);
     }
   });
 

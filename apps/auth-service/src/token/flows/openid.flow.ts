@@ -132,11 +132,12 @@ export class OpenIdFlow {
     summary: 'Start a single sign-on',
     description:
       'To be opened in the browser that signs in: it gets a cookie, and a redirect to the identity provider. With `returnUrl` it ends ' +
-      'at an application, else with tokens for the browser. A HEAD starts nothing.',
+      'at an application, else with tokens for the browser.',
   })
   @ReturnQuery()
   @ApiHeaders(BROWSER_HEADERS)
   @ApiResponse(TO_APPLICATION)
+  @ApiResponse({ status: 204, description: 'To a HEAD only, which starts nothing.' })
   async initiate(
     @Headers('cookie') cookies: string | undefined,
     @Headers('x-application-key') applicationKey: string | undefined,
@@ -145,7 +146,7 @@ export class OpenIdFlow {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<void> {
     // Link previews ask so.
-    if (request.method === 'HEAD') return;
+    if (request.method === 'HEAD') return void reply.code(204);
     this.signOn.assertConfigured();
     const target = await this.returns.read(request, query);
     const application = target ?? (await this.applications.find('openid', applicationKey));
