@@ -247,6 +247,21 @@ describe('sessions', () => {
     },
   );
 
+  it.each([
+    ['svc-personid/1001', 'sub/personid:1001'],
+    ['sub/personid:1001', 'sub/personid:1001'],
+    ['client_id/demo-backend', 'svc-personid/1001'],
+  ])('are cut by a second revocation in the same second too: %s, a login, %s', async (first, second) => {
+    const { accessToken: admin } = await signIn('gina.global', 2, REPORTS);
+    for (let round = 0; round < 3; round += 1) {
+      expect((await service.put(`/auth/revocations/${first}`, admin)).status).toBe(200);
+      const between = await signIn('carl.customer');
+      expect((await service.put(`/auth/revocations/${second}`, admin)).status).toBe(200);
+      expect((await exchange(between)).rejectionReason).toBe(6);
+      expect((await refresh(between)).rejectionReason).toBe(6);
+    }
+  });
+
   it('live no longer than the greatest age of a sign-in, whatever is exchanged', async () => {
     const short = await startAuthService({ environment: { REFRESH_MAX_AGE: '600' } });
     try {

@@ -47,6 +47,8 @@ export interface IssueRequest {
 export interface Issue {
   issuedAt: Date;
   presentedRevoked: boolean;
+  /** Nothing is issued yet: how long to wait before asking again. */
+  waitMs: number | null;
   /** Of the refresh token; null when there is none: not asked for, or the sign-in is too old. */
   refreshExpiresAt: Date | null;
 }
@@ -85,17 +87,22 @@ export interface Rotated {
 
 const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.subject', 'r."applicationKey"');
 
-/** SQL: the `iat` of a token issued now: one second after the newest revocation of its user or application, `revoked.at`, if that is
- *  later than now, so that a login right after a revocation works at once. The database's clock decides, as it dates the
- *  revocations too. */
-const ISSUE_INSTANT = `
-  greatest(date_trunc('second', now()), date_trunc('second', revoked.at) + interval '1 second')`;
+/** SQL: the `iat` of a token issued now. The database's clock decides, as it dates the revocations too. */
+const ISSUE_INSTANT = `date_trunc('second', now())`;
+
+/** SQL: null, or how long to wait in the second of the newest revocation, `revoked.at`, which covers what is issued in it. Tokens are never dated
+ *  ahead: the next revocation, perhaps in this very second, would miss them. */
+const WAIT_MS = `
+  CASE WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
+    THEN extract(epoch FROM ${ISSUE_INSTANT} + interval '1 second' - now())::double precision * 1000 END`;
 
 // The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
 const PRESENTED_REVOKED = `
   coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
     OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'jti' AND identifier = r."presentedTokenId")
     OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'sid' AND identifier = r."presentedSessionId")`;
+
+const ADMITTED = 'NOT presented_revoked AND wait_ms IS NULL';
 
 const FAMILY_FIELDS = `"familyId" uuid, "tokenId" uuid, subject text, "applicationKey" text, flow text, "personaLimit" integer,
     "authTime" timestamptz, "lifetimeSeconds" double precision, "maxAgeSeconds" double precision`;
@@ -109,7 +116,7 @@ const BEGIN_ISSUES: PreparedStatement = {
   name: 'begin-issues',
   text: `
   WITH verdict AS MATERIALIZED (
-    SELECT r.*, ${ISSUE_INSTANT} AS issued_at, ${PRESENTED_REVOKED} AS presented_revoked
+    SELECT r.*, ${ISSUE_INSTANT} AS issued_at, ${WAIT_MS} AS wait_ms, ${PRESENTED_REVOKED} AS presented_revoked
     FROM jsonb_to_recordset($1::jsonb) AS r(position integer, "personId" text, "userId" text, subject text, "applicationKey" text,
       "presentedTokenId" text, "presentedSessionId" text, "presentedIssuedAt" timestamptz, family jsonb, audit jsonb)
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
@@ -117,7 +124,7 @@ const BEGIN_ISSUES: PreparedStatement = {
     SELECT f.*, verdict.position, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id,
       ${expiresAt('coalesce("authTime", issued_at)')} AS expires_at
     FROM verdict, jsonb_to_record(verdict.family) AS f(${FAMILY_FIELDS})
-    WHERE NOT presented_revoked AND jsonb_typeof(verdict.family) = 'object'
+    WHERE ${ADMITTED} AND jsonb_typeof(verdict.family) = 'object'
       AND ("authTime" IS NULL OR "authTime" + "maxAgeSeconds" * interval '1 second' > issued_at)
   ), family AS (
     INSERT INTO auth.refresh_family (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
@@ -126,8 +133,9 @@ const BEGIN_ISSUES: PreparedStatement = {
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
     SELECT "tokenId", "familyId", issued_at, expires_at FROM opened
-  ), audited AS (${insertTokenAuditsOf('verdict', 'NOT presented_revoked')})
-  SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", expires_at AS "refreshExpiresAt"
+  ), audited AS (${insertTokenAuditsOf('verdict', ADMITTED)})
+  SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", wait_ms AS "waitMs",
+    expires_at AS "refreshExpiresAt"
   FROM verdict LEFT JOIN opened USING (position)`,
 };
 
@@ -214,7 +222,8 @@ export const PURGE_REFRESH_SESSIONS = `
 /** Refresh tokens and the families they form. Calls that come at the same moment share a statement. */
 @Injectable()
 export class RefreshSessionsRepository {
-  /** Dates and audits an issue and opens the refresh family that it wants, in one round trip. A revoked presented token opens nothing. */
+  /** Dates and audits an issue and opens the refresh family that it wants, in one round trip. A revoked presented token opens nothing, nor does
+   *  a request that has to wait. */
   readonly beginIssue: (request: IssueRequest) => Promise<Issue>;
   /** The session behind a refresh token, or null when it is not known (any more). */
   readonly find: (jti: string) => Promise<RefreshSession | null>;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
+import { SECOND_MS } from '@platform/time';
 import { currentAttempt } from '../audit/token-attempt';
 import { TokenAuditRepository } from '../audit/token-audit.repository';
 import type { TokenAuditRow } from '../audit/token-audit.repository';
@@ -10,8 +11,8 @@ import type { Identity } from '../identity/identity';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import type { RefreshSession } from './refresh-sessions.repository';
 import type { RefreshPolicy } from './refresh-state';
-import { decideRefresh, issueInstant } from './refresh-state';
-import { REFRESH_TOKEN_LIFETIME_SECONDS } from './token-claims';
+import { decideRefresh } from './refresh-state';
+import { REFRESH_TOKEN_LIFETIME_SECONDS, epochSecond } from './token-claims';
 import { TokenRejected, TokenRejectionReason } from './token-rejection';
 
 /** What a refresh yields: the next refresh token of the family, and the instant of issue of the access token. */
@@ -126,7 +127,7 @@ function repeatSuccessor(session: RefreshSession): Renewal | null {
   const { successorJti, successorIssuedAt, successorExpiresAt } = session;
   if (successorJti === null || successorIssuedAt === null || successorExpiresAt === null) return null;
   return {
-    issuedAt: issueInstant(session.now, session.userRevokedAt),
+    issuedAt: new Date(epochSecond(session.now) * SECOND_MS),
     refreshToken: { jti: successorJti, issuedAt: successorIssuedAt, expiresAt: successorExpiresAt },
   };
 }

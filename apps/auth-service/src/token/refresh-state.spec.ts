@@ -1,6 +1,6 @@
 import { TokenRejectionReason } from './token-rejection';
 import type { RefreshState } from './refresh-state';
-import { decideRefresh, isRevokedByUser, issueInstant } from './refresh-state';
+import { decideRefresh, isRevokedByUser } from './refresh-state';
 
 const NOW = new Date('2026-06-01T12:00:00Z');
 const POLICY = { maxAgeSeconds: 1_000, idleSeconds: null };
@@ -77,17 +77,5 @@ describe('revocation of a user', () => {
     expect(isRevokedByUser(new Date('2026-06-01T12:00:00Z'), revokedAt)).toBe(true);
     expect(isRevokedByUser(new Date('2026-06-01T12:00:01Z'), revokedAt)).toBe(false);
     expect(isRevokedByUser(new Date('2026-06-01T12:00:00Z'), null)).toBe(false);
-  });
-
-  it('dates a token issued in the same second one second later', () => {
-    expect(issueInstant(new Date('2026-06-01T12:00:00.900Z'), revokedAt)).toEqual(
-      new Date('2026-06-01T12:00:01Z'),
-    );
-    expect(issueInstant(new Date('2026-06-01T12:00:05.900Z'), revokedAt)).toEqual(
-      new Date('2026-06-01T12:00:05Z'),
-    );
-    expect(issueInstant(new Date('2026-06-01T12:00:05.900Z'), null)).toEqual(
-      new Date('2026-06-01T12:00:05Z'),
-    );
   });
 });

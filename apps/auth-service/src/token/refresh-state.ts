@@ -61,14 +61,6 @@ export function isRevokedByUser(issuedAt: Date, userRevokedAt: Date | null): boo
   return userRevokedAt !== null && epochSecond(issuedAt) <= epochSecond(userRevokedAt);
 }
 
-/** The `iat` of a token issued at `now`: one second after the newest revocation of its user if that is later, so that a
- *  login right after a revocation works at once. Whole seconds. */
-export function issueInstant(now: Date, userRevokedAt: Date | null): Date {
-  const nowSecond = epochSecond(now);
-  const second = userRevokedAt === null ? nowSecond : Math.max(nowSecond, epochSecond(userRevokedAt) + 1);
-  return new Date(second * SECOND_MS);
-}
-
 function secondsBetween(earlier: Date, later: Date): number {
   return (later.getTime() - earlier.getTime()) / SECOND_MS;
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import type { Personas } from '@platform/personas';
@@ -6,6 +7,7 @@ import { Metrics } from '@platform/service-defaults';
 import type { Application } from '../applications/application';
 import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
 import type { TokenAuditRow } from '../audit/token-audit.repository';
+import { TooMuchWorkError } from '../bounded-work';
 import { authorityOf } from '../identity/authority';
 import type { Authority } from '../identity/authority';
 import { parseSubject } from '../identity/identity';
@@ -15,7 +17,13 @@ import { RateLimitsService } from '../rate-limits/rate-limits.service';
 import { authoriseSubject, grantPersonas } from './grant-personas';
 import type { PersonaRequest } from './grant-personas';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
-import type { NewRefreshFamily, PresentedToken, RefreshSession } from './refresh-sessions.repository';
+import type {
+  Issue,
+  IssueRequest,
+  NewRefreshFamily,
+  PresentedToken,
+  RefreshSession,
+} from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
 import { REFRESH_TOKEN_LIFETIME_SECONDS } from './token-claims';
 import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejected, TokenRejectionReason } from './token-rejection';
@@ -66,6 +74,9 @@ interface PresentedFor {
   /** Of whose authority nothing is exceeded. */
   limit?: Omit<Caller, 'authTime'>;
 }
+
+/** Somebody who revokes second after second keeps a user out anyway. */
+const MAX_WAITS = 3;
 
 /** Counts the responses of the token endpoints: those with tokens here, rejections where they are sent. */
 @Injectable()
@@ -151,15 +162,25 @@ export class TokenIssuer {
     const family = newFamily(grant, this.sessions.policy.maxAgeSeconds);
     const { identity } = grant;
     const applicationKey = grant.application?.applicationKey ?? null;
-    const issue = await this.repository.beginIssue({
+    const issue = await this.beginIssue({
       ...{ identity, applicationKey, presented, family, audit: auditOf(grant) },
     });
-    if (issue.presentedRevoked)
-      throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
     const { issuedAt, refreshExpiresAt: expiresAt } = issue;
     if (family === null || expiresAt === null) return this.respond(grant, issuedAt, null);
     const { tokenId: jti, subject, applicationKey: clientId, familyId: sessionId } = family;
     return this.respond(grant, issuedAt, { jti, subject, clientId, sessionId, issuedAt, expiresAt });
+  }
+
+  /** Waits while a revocation covers the present second. */
+  private async beginIssue(request: IssueRequest): Promise<Issue> {
+    for (let attempt = 1; attempt <= MAX_WAITS; attempt += 1) {
+      const issue = await this.repository.beginIssue(request);
+      if (issue.presentedRevoked)
+        throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
+      if (issue.waitMs === null) return issue;
+      await sleep(issue.waitMs);
+    }
+    throw new TooMuchWorkError('a revocation covers every second');
   }
 
   private async rotate(grant: Grant, session: RefreshSession): Promise<TokenResponse> {
