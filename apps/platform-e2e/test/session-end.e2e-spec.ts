@@ -8,11 +8,18 @@ const START_TIMEOUT_MS = 120_000;
 /** From the acknowledgement until the last process refuses. Source: decision 0026. */
 const EVERYWHERE_MS = 2_000;
 const FREEZE_MS = 5_000;
-const ROUNDS = 5;
+/** Of eight at a time; 30 for the figures of docs/reliability.md. */
+const ROUNDS = Number(process.env['TEST_ENDINGS'] ?? 4);
 const REPORTS = {
   applicationKey: 'demo-reports',
   sharedSecret: 'demo-reports-secret-for-local-use-only-000002',
 };
+
+/** A way in, and what ends it. */
+interface Lane {
+  enter: () => Promise<string>;
+  end: (token: string) => Promise<void>;
+}
 
 describe('what has ended, with two processes of each service', () => {
   let platform: TestPlatform;
@@ -56,36 +63,48 @@ describe('what has ended, with two processes of each service', () => {
     expect(await statusOf('PUT', `${auth[1].url}/auth/revocations/${path}`, ivy)).toBe(200);
   }
 
-  it.each<[string, () => Promise<string>, (token: string) => Promise<void>]>([
-    [
-      'a session',
-      () => signIn(auth[0].url, 'carl.customer', 2),
-      async (token) => expect(await statusOf('POST', `${auth[1].url}/auth/logout`, token)).toBe(204),
-    ],
-    ['a subject', () => signIn(auth[0].url, 'olga.owner', 16), () => revoke('sub/personid:1002')],
-    [
-      'an application',
-      () => signIn(auth[0].url, 'carl.customer', 2, REPORTS),
-      () => revoke('client_id/demo-reports'),
-    ],
-  ])(
-    '%s is refused by all of them within two seconds, and a fresh sign-in works at once',
-    async (_, enter, end) => {
-      const durations: number[] = [];
-      for (let round = 0; round < ROUNDS; round += 1) {
-        const token = await enter();
-        await expectEverywhere(token, 200);
-        await end(token);
-        durations.push(await untilRefused(token, 10_000));
-        await expectEverywhere(await enter(), 200);
-        // A token issued in the second of a revocation is dated in the next one: what is revoked again before then does not reach it.
-        const againAtMs = performance.now() + 1_000;
-        await eventually(() => expect(performance.now()).toBeGreaterThan(againAtMs));
-      }
-      expect(Math.max(...durations)).toBeLessThanOrEqual(EVERYWHERE_MS);
-    },
-    120_000,
-  );
+  /** Enters and ends again and again. @returns how long each end took to be in force everywhere */
+  async function endAgainAndAgain({ enter, end }: Lane): Promise<number[]> {
+    const durations: number[] = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const token = await enter();
+      await expectEverywhere(token, 200);
+      await end(token);
+      durations.push(await untilRefused(token, 10_000));
+    }
+    await expectEverywhere(await enter(), 200);
+    return durations;
+  }
+
+  it('is refused by all of them within two seconds, and a fresh sign-in works at once', async () => {
+    const session: Lane = {
+      enter: () => signIn(auth[0].url, 'carl.customer', 2),
+      end: async (token) => expect(await statusOf('POST', `${auth[1].url}/auth/logout`, token)).toBe(204),
+    };
+    const subjects = [
+      ['olga.owner', 16, 'personid:1002'],
+      ['gina.global', 2, 'personid:1005'],
+      ['lena.legacy', 2, 'personid:1006'],
+    ] as const;
+    const lanes: Lane[] = [
+      ...[session, session, session, session],
+      ...subjects.map(([user, persona, subject]) => ({
+        enter: () => signIn(auth[0].url, user, persona),
+        end: () => revoke(`sub/${subject}`),
+      })),
+      {
+        enter: () => signIn(auth[0].url, 'carl.customer', 2, REPORTS),
+        end: () => revoke('client_id/demo-reports'),
+      },
+    ];
+    const durations = (await Promise.all(lanes.map(endAgainAndAgain))).flat().sort((a, b) => a - b);
+    const percentile = (part: number): number => durations[Math.ceil(durations.length * part) - 1]!;
+    const figures = `p50 ${percentile(0.5).toFixed(0)} ms, p99 ${percentile(0.99).toFixed(0)} ms`;
+    process.stdout.write(
+      `${String(durations.length)} sessions, subjects and applications ended: ${figures}\n`,
+    );
+    expect(percentile(0.99)).toBeLessThanOrEqual(EVERYWHERE_MS);
+  }, 180_000);
 
   it('is refused soon after the process that the others ask for revocations was frozen for five seconds', async () => {
     const token = await signIn(auth[1].url, 'carl.customer', 2);
