@@ -13,6 +13,7 @@ import { SecretBox } from '../src/keys/secret-box';
 import { SCHEMAS } from '../src/migrations/schemas';
 import { authService } from '../src/service-definition';
 import type { TokenResponse } from '../src/token/token.dto';
+import { refreshTokenClaimsOf, signRefreshToken } from '../src/token/token-claims';
 import { TokenSigner } from '../src/token/token-signer.service';
 
 export const PASSWORD = 'Demo-Passw0rd!';
@@ -175,10 +176,12 @@ export function renamedRefreshToken(
   subject: string,
 ): string {
   const { jti, sid, client_id, iat, exp } = claimsOf(refreshToken) as Record<string, string>;
-  return app.get(TokenSigner).signRefreshToken({
+  const { refresh, issuer } = app.get(TokenSigner).keys();
+  const token = {
     ...{ jti: jti!, sessionId: sid!, clientId: client_id!, subject },
     ...{ issuedAt: new Date(Number(iat) * 1_000), expiresAt: new Date(Number(exp) * 1_000) },
-  });
+  };
+  return signRefreshToken(refresh, refreshTokenClaimsOf(token, issuer));
 }
 
 function part(token: string, index: number): Record<string, unknown> {

@@ -129,8 +129,14 @@ interface Question {
   expected: object | null;
 }
 
+/** The stores, in one database or several. */
+interface Arrangement {
+  stores: IdentityStoresRepository;
+  identities: IdentitiesService;
+}
+
 /** Everything by which somebody of a population can be asked for. */
-function questions(identities: IdentitiesService, all: Population, base: number): Question[] {
+function questions({ stores, identities }: Arrangement, all: Population, base: number): Question[] {
   const resolved = all.map((each) => ({ each, expected: expectedOf(each, all, base) }));
   const whoever = (is: (account: Account) => boolean): object | null => {
     const found = resolved.filter(({ each }) => is(each));
@@ -142,17 +148,17 @@ function questions(identities: IdentitiesService, all: Population, base: number)
   return [
     ...ids.map((personId) => ({
       asked: `person ${String(personId)}`,
-      resolution: identities.resolve({ by: 'person', personId: base + personId }),
+      resolution: stores.resolve({ by: 'person', personId: base + personId }),
       expected: whoever((each) => each.personId === personId),
     })),
     ...ids.map((userId) => ({
       asked: `user ${String(userId)}`,
-      resolution: identities.resolve({ by: 'user', userId: base + userId }),
+      resolution: stores.resolve({ by: 'user', userId: base + userId }),
       expected: whoever((each) => each.userId === userId),
     })),
     ...technicians.map(({ id: technicianId }) => ({
       asked: `technician ${String(technicianId)}`,
-      resolution: identities.resolve({ by: 'technician', technicianId: base + technicianId }),
+      resolution: stores.resolve({ by: 'technician', technicianId: base + technicianId }),
       expected: whoever(({ store, id: account }) => store === 'technician' && account === technicianId),
     })),
     ...technicians.map(({ userName, name }) => ({
@@ -165,7 +171,7 @@ function questions(identities: IdentitiesService, all: Population, base: number)
     })),
     ...all.map(({ userName }) => ({
       asked: `user name ${userName}`,
-      resolution: identities.resolve({ by: 'user-name', userName: `${userName}.${String(base)}` }),
+      resolution: stores.resolve({ by: 'user-name', userName: `${userName}.${String(base)}` }),
       expected: whoever((each) => each.userName === userName),
     })),
   ];
@@ -173,7 +179,7 @@ function questions(identities: IdentitiesService, all: Population, base: number)
 
 /** The tokens of whoever was found find them again. */
 async function again(
-  identities: IdentitiesService,
+  { identities }: Arrangement,
   { asked, expected, resolution }: Question,
 ): Promise<Question[]> {
   const found = await resolution;
@@ -202,16 +208,17 @@ describe(`identities of ${String(POPULATIONS)} populations`, () => {
     await database.drop();
   });
 
-  function identitiesOn(persons: DataSource, users: DataSource, technicians: DataSource): IdentitiesService {
+  function arrange(persons: DataSource, users: DataSource, technicians: DataSource): Arrangement {
     const providers = new ServiceProvidersRepository(technicians);
-    const stores = [new PersonDirectoryRepository(persons), new InternalLegacyRepository(users), providers];
-    return new IdentitiesService(new IdentityStoresRepository(stores), providers, persons);
+    const all = [new PersonDirectoryRepository(persons), new InternalLegacyRepository(users), providers];
+    const stores = new IdentityStoresRepository(all);
+    return { stores, identities: new IdentitiesService(stores, providers, persons) };
   }
 
   /** What is not as it should be, of one population. */
-  async function mistakes(identities: IdentitiesService, all: Population, base: number): Promise<object[]> {
-    const first = questions(identities, all, base);
-    const second = await Promise.all(first.map((question) => again(identities, question)));
+  async function mistakes(arrangement: Arrangement, all: Population, base: number): Promise<object[]> {
+    const first = questions(arrangement, all, base);
+    const second = await Promise.all(first.map((question) => again(arrangement, question)));
     const answers = [...first, ...second.flat()].map(async ({ asked, resolution, expected }) => ({
       ...{ all, asked, expected },
       found: summary(await resolution),
@@ -223,13 +230,13 @@ describe(`identities of ${String(POPULATIONS)} populations`, () => {
 
   it('are the same from every starting point, in one database and in three, or nobody', async () => {
     const [one, two, three] = dataSources as [DataSource, DataSource, DataSource];
-    const arrangements = [identitiesOn(one, one, one), identitiesOn(one, two, three)];
+    const arrangements = [arrange(one, one, one), arrange(one, two, three)];
     for (let done = 0; done < POPULATIONS; done += PER_ROUND) {
       const populations = fc.sample(population, PER_ROUND);
       await store(database, populations);
-      for (const identities of arrangements)
+      for (const arrangement of arrangements)
         for (const [n, all] of populations.entries())
-          expect(await mistakes(identities, all, baseOf(n))).toEqual([]);
+          expect(await mistakes(arrangement, all, baseOf(n))).toEqual([]);
     }
   }, 1_800_000);
 });

@@ -5,6 +5,8 @@ import type { TestDatabase } from '@platform/testing';
 import { DataSource } from 'typeorm';
 import type { IdentityQuery, IdentityRecord } from '../src/identity/identity';
 import { IdentityStoresRepository } from '../src/identity/identity-stores.repository';
+import type { IdentityStoreRepository } from '../src/identity/identity-stores.repository';
+import { StoredPasswordsRepository } from '../src/identity/passwords/stored-passwords.repository';
 import {
   InternalLegacyRepository,
   PersonDirectoryRepository,
@@ -14,7 +16,7 @@ import { AUTH_SCHEMA, SCHEMAS } from '../src/migrations/schemas';
 import { migrateWithIdentities } from './auth-fixture';
 
 interface StoreCase {
-  create: (dataSource: DataSource) => IdentityStoresRepository;
+  create: (dataSource: DataSource) => IdentityStoreRepository;
   /** A user of the store without a password, and the statement that gives one. */
   userName: string;
   setPassword: string;
@@ -25,7 +27,7 @@ interface StoreCase {
 
 const CASES: Record<string, StoreCase> = {
   'person directory': {
-    create: (dataSource) => new IdentityStoresRepository([new PersonDirectoryRepository(dataSource)]),
+    create: (dataSource) => new PersonDirectoryRepository(dataSource),
     userName: 'Carl.Customer',
     setPassword: `UPDATE person_directory.person SET password_hash = $1 WHERE person_id = 1001`,
     disable: `UPDATE person_directory.person SET disabled = true WHERE person_id = 1001`,
@@ -42,7 +44,7 @@ const CASES: Record<string, StoreCase> = {
     byIdentifier: { by: 'person', personId: 1001 },
   },
   'internal legacy': {
-    create: (dataSource) => new IdentityStoresRepository([new InternalLegacyRepository(dataSource)]),
+    create: (dataSource) => new InternalLegacyRepository(dataSource),
     userName: 'IVY.internal',
     setPassword: `UPDATE internal_legacy.internal_user SET password_hash = $1 WHERE user_id = 9001`,
     disable: `UPDATE internal_legacy.internal_user SET disabled = true WHERE user_id = 9001`,
@@ -50,7 +52,7 @@ const CASES: Record<string, StoreCase> = {
     byIdentifier: { by: 'user', userId: 9001 },
   },
   'service providers': {
-    create: (dataSource) => new IdentityStoresRepository([new ServiceProvidersRepository(dataSource)]),
+    create: (dataSource) => new ServiceProvidersRepository(dataSource),
     userName: 'Tess.Tech',
     setPassword: `UPDATE service_providers.technician SET password_hash = $1 WHERE user_name_key = 'tess.tech'`,
     disable: `UPDATE service_providers.provider SET disabled = true WHERE provider_id = 815`,
@@ -70,6 +72,7 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
   let database: TestDatabase;
   let dataSource: DataSource;
   let store: IdentityStoresRepository;
+  let passwords: StoredPasswordsRepository;
 
   beforeAll(async () => {
     database = await createTestDatabase({ migrate: migrateWithIdentities });
@@ -80,7 +83,8 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     const entities = SCHEMAS.flatMap(({ settings }) => settings.entities);
     dataSource = new DataSource(postgresOptions({ ...AUTH_SCHEMA.settings, entities, url, poolSize: 2 }));
     await dataSource.initialize();
-    store = create(dataSource);
+    store = new IdentityStoresRepository([create(dataSource)]);
+    passwords = new StoredPasswordsRepository([create(dataSource)]);
   });
   afterAll(async () => {
     await dataSource.destroy();
@@ -97,7 +101,7 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     expect(await store.find({ by: 'user-name', userName: 'nobody' })).toEqual([]);
     expect(await store.find({ by: 'person', personId: Number.MAX_SAFE_INTEGER })).toEqual([]);
     expect(await store.find({ by: 'user', userId: -1 })).toEqual([]);
-    expect(await store.findPassword('nobody')).toBeNull();
+    expect(await passwords.find('nobody')).toBeNull();
   });
 
   it('takes quotes and wildcards in names as they are', async () => {
@@ -107,12 +111,12 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
 
   it('replaces a password only if it is still the one that was verified', async () => {
     await database.query(expected.setPassword, ['first']);
-    const password = await store.findPassword(expected.userName);
+    const password = await passwords.find(expected.userName);
     expect(password).toMatchObject({ store: expected.record.store, hash: 'first' });
-    await store.upgradePassword({ ...password!, hash: 'changed meanwhile' }, 'second');
-    expect(await store.findPassword(expected.userName)).toMatchObject({ hash: 'first' });
-    await store.upgradePassword(password!, 'second');
-    expect(await store.findPassword(expected.userName)).toMatchObject({ hash: 'second' });
+    await passwords.upgrade({ ...password!, hash: 'changed meanwhile' }, 'second');
+    expect(await passwords.find(expected.userName)).toMatchObject({ hash: 'first' });
+    await passwords.upgrade(password!, 'second');
+    expect(await passwords.find(expected.userName)).toMatchObject({ hash: 'second' });
   });
 
   it('throws in an outage instead of knowing nobody', async () => {
@@ -122,7 +126,10 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     await unreachable.initialize();
     await unreachable.destroy();
     await expect(
-      create(unreachable).find({ by: 'user-name', userName: expected.userName }),
+      new IdentityStoresRepository([create(unreachable)]).find({
+        by: 'user-name',
+        userName: expected.userName,
+      }),
     ).rejects.toThrow();
   });
 

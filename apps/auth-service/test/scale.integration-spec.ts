@@ -12,7 +12,9 @@ import type { AuthConfig } from '../src/config';
 import { ExternalIdentity } from '../src/identity/external-identity.entity';
 import type { Identity, IdentityQuery } from '../src/identity/identity';
 import { IdentityStoresRepository } from '../src/identity/identity-stores.repository';
+import type { IdentityStoreRepository } from '../src/identity/identity-stores.repository';
 import { PasswordLockoutsRepository } from '../src/identity/passwords/password-lockouts.repository';
+import { StoredPasswordsRepository } from '../src/identity/passwords/stored-passwords.repository';
 import {
   InternalLegacyRepository,
   PersonDirectoryRepository,
@@ -32,12 +34,12 @@ const ROWS = scaleRows();
 const MIDDLE = Math.floor(ROWS / 2);
 
 /** Three stores in one database are asked in one statement. */
-const stores = (d: DataSource): IdentityStoresRepository =>
-  new IdentityStoresRepository([
-    new PersonDirectoryRepository(d),
-    new InternalLegacyRepository(d),
-    new ServiceProvidersRepository(d),
-  ]);
+const allStores = (d: DataSource): IdentityStoreRepository[] => [
+  new PersonDirectoryRepository(d),
+  new InternalLegacyRepository(d),
+  new ServiceProvidersRepository(d),
+];
+const stores = (d: DataSource): IdentityStoresRepository => new IdentityStoresRepository(allStores(d));
 const technicians = (d: DataSource): ServiceProvidersRepository => new ServiceProvidersRepository(d);
 const lockouts = (d: DataSource): PasswordLockoutsRepository => new PasswordLockoutsRepository(d);
 const groups = (d: DataSource): AccessControlRepository => new AccessControlRepository(d);
@@ -90,7 +92,7 @@ const IDENTITIES: readonly HotStatement<DataSource>[] = [
     name: 'find a password',
     pages: 30,
     prepared: true,
-    work: (d) => stores(d).findPassword('user.10500'),
+    work: (d) => new StoredPasswordsRepository(allStores(d)).find('user.10500'),
   },
   {
     name: 'find an external identity',

@@ -6,9 +6,8 @@ import type { Personas } from '@platform/personas';
 import type { DataSource } from 'typeorm';
 import { ExternalIdentity } from './external-identity.entity';
 import { formatSubject, parseSubject, technicianSubject } from './identity';
-import type { Identity, IdentityQuery, Resolution, Subject } from './identity';
+import type { Identity, Resolution, Subject } from './identity';
 import { IdentityStoresRepository } from './identity-stores.repository';
-import { mergeIdentities } from './merge-identities';
 import type { ExplicitIdentifiers } from './merge-identities';
 import { ServiceProvidersRepository } from './single-stores.repository';
 
@@ -24,7 +23,7 @@ export interface TrustedUser {
 
 const ABSENT: Resolution = { outcome: 'absent' };
 
-/** Finds out who a user is by asking all stores. An outage of any store throws: half an identity is never issued. */
+/** Finds out whom a token, a trusted application or an identity provider names. */
 @Injectable()
 export class IdentitiesService {
   constructor(
@@ -33,10 +32,6 @@ export class IdentitiesService {
     @InjectDataSource() private readonly dataSource: DataSource,
   ) {}
 
-  async resolve(query: IdentityQuery, explicit: ExplicitIdentifiers = {}): Promise<Resolution> {
-    return mergeIdentities(await this.stores.find(query), explicit);
-  }
-
   /** The caller of a verified access token, as the stores know them now. */
   async resolveCaller(caller: Caller): Promise<Resolution> {
     const subject = parseSubject(caller.subject);
@@ -44,8 +39,8 @@ export class IdentitiesService {
       return this.resolveTechnician(subject.providerId, { name: subject.name, userName: null });
     if (subject?.kind === 'technician') return this.resolveSubject(subject);
     // A legacy issuer names its subjects differently; the identifier claims say the same.
-    if (caller.personId !== null) return this.resolve({ by: 'person', personId: caller.personId });
-    if (caller.userId !== null) return this.resolve({ by: 'user', userId: caller.userId });
+    if (caller.personId !== null) return this.stores.resolve({ by: 'person', personId: caller.personId });
+    if (caller.userId !== null) return this.stores.resolve({ by: 'user', userId: caller.userId });
     return ABSENT;
   }
 
@@ -53,13 +48,13 @@ export class IdentitiesService {
   async resolveSubject(subject: Exclude<Subject, { kind: 'technician-name' }>): Promise<Resolution> {
     switch (subject.kind) {
       case 'person':
-        return this.resolve({ by: 'person', personId: subject.personId });
+        return this.stores.resolve({ by: 'person', personId: subject.personId });
       case 'user':
-        return this.resolve({ by: 'user', userId: subject.userId });
+        return this.stores.resolve({ by: 'user', userId: subject.userId });
       case 'technician':
         return ofProvider(
           subject.providerId,
-          await this.resolve({ by: 'technician', technicianId: subject.technicianId }),
+          await this.stores.resolve({ by: 'technician', technicianId: subject.technicianId }),
         );
     }
   }
@@ -73,7 +68,7 @@ export class IdentitiesService {
     const explicit = { personId: user.personID ?? null, userId: user.userAccountID ?? null };
     if (hasPersona(user.persona, Persona.ServiceProvider) && providerId !== null && name !== null)
       return this.resolveTechnician(providerId, { name, userName }, explicit);
-    const resolution = await this.resolve({ by: 'user-name', userName }, explicit);
+    const resolution = await this.stores.resolve({ by: 'user-name', userName }, explicit);
     return providerId === null ? resolution : ofProvider(providerId, resolution);
   }
 
@@ -83,7 +78,9 @@ export class IdentitiesService {
     const mapping = await this.dataSource.getRepository(ExternalIdentity).findOneBy({ issuer, subject });
     if (mapping === null) return ABSENT;
     const { personId, userId } = mapping;
-    return this.resolve(personId === null ? { by: 'user', userId: userId! } : { by: 'person', personId });
+    return this.stores.resolve(
+      personId === null ? { by: 'user', userId: userId! } : { by: 'person', personId },
+    );
   }
 
   /** A technician named by the provider's application. Whoever has an account there is resolved by it, found by the user name before the
@@ -97,7 +94,7 @@ export class IdentitiesService {
     if (accounts === null) return ABSENT;
     const [technicianId, ...namesakes] = accounts.byUserName ?? accounts.byName ?? [];
     if (namesakes.length > 0) return { outcome: 'ambiguous' };
-    if (technicianId !== undefined) return this.resolve({ by: 'technician', technicianId }, explicit);
+    if (technicianId !== undefined) return this.stores.resolve({ by: 'technician', technicianId }, explicit);
     const subject = technicianSubject(providerId, name);
     if (subject.kind !== 'technician-name') return ABSENT;
     const identity: Identity = {

@@ -1,9 +1,11 @@
 import { batched, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
-import type { IdentityQuery, IdentityRecord, IdentityStoreName, StoredPassword } from './identity';
+import type { IdentityQuery, IdentityRecord, IdentityStoreName, Resolution } from './identity';
 import { userNameKey } from './identity';
 import type { StoreAccount } from './identity-stores.entity';
+import { mergeIdentities } from './merge-identities';
+import type { ExplicitIdentifiers } from './merge-identities';
 
 /** The SQL of one store, so that stores in one database can be asked in one statement. */
 export interface StoreStatements {
@@ -17,8 +19,6 @@ export interface StoreStatements {
   names: 'person' | 'user' | null;
   /** The column by which users are asked for. Null: the store does not know users by this. */
   by: Readonly<Record<IdentityQuery['by'], string | null>>;
-  /** Columns: `password`, a StoredPassword. The parameter is a folded user name. */
-  findPassword: string;
 }
 
 /** One family of legacy identities. An absent user is an empty list; an outage throws, so that it can never be mistaken for "no such
@@ -29,22 +29,13 @@ export abstract class IdentityStoreRepository {
   abstract readonly name: IdentityStoreName;
   abstract readonly statements: StoreStatements;
 
-  /** The table of accounts, and the property that `StoredPassword.accountId` is. */
+  /** The table of accounts, and the property that identifies one. */
   abstract readonly accounts: { entity: new () => StoreAccount; id: string };
-
-  /** Replaces a password hash unless it has changed since it was read. */
-  async upgradePassword({ accountId, hash }: StoredPassword, newHash: string): Promise<void> {
-    const unchanged = { [this.accounts.id]: accountId, passwordHash: hash };
-    await this.dataSource.getRepository(this.accounts.entity).update(unchanged, { passwordHash: newHash });
-  }
 }
 
-/** Stores behind one connection pool. */
-interface StoreGroup {
-  /** Records that match; more than one of a store means that the store itself cannot tell who is meant. */
-  find: (query: IdentityQuery) => Promise<FoundRecord[]>;
-  findPasswords: (userName: string) => Promise<StoredPassword[]>;
-}
+/** Asks the stores behind one connection pool for the records that match; more than one of a store means that the store itself cannot tell who
+ *  is meant. */
+type StoreGroup = (query: IdentityQuery) => Promise<FoundRecord[]>;
 
 /** A record, and whether others of the group name it by its own identifier; null: whoever does was found too. */
 interface FoundRecord {
@@ -59,10 +50,15 @@ export class IdentityStoresRepository {
   private readonly order: readonly IdentityStoreName[];
 
   /** @param stores in the order in which they are asked: the first that knows a name gives it */
-  constructor(private readonly stores: readonly IdentityStoreRepository[]) {
+  constructor(stores: readonly IdentityStoreRepository[]) {
     const dataSources = [...new Set(stores.map((store) => store.dataSource))];
     this.groups = dataSources.map((each) => groupOf(stores.filter(({ dataSource }) => dataSource === each)));
     this.order = stores.map((store) => store.name);
+  }
+
+  /** Who a user is. An outage of any store throws: half an identity is never issued. */
+  async resolve(query: IdentityQuery, explicit: ExplicitIdentifiers = {}): Promise<Resolution> {
+    return mergeIdentities(await this.find(query), explicit);
   }
 
   /** What all stores know of a user, in the order of the stores: the records that match, and all that links lead to from there, so that
@@ -73,7 +69,7 @@ export class IdentityStoresRepository {
     const exhausted = this.groups.map(() => new Set<string>());
     let questions = this.groups.map((_, group) => ({ group, query }));
     while (questions.length > 0) {
-      const answers = await Promise.all(questions.map((each) => this.groups[each.group]!.find(each.query)));
+      const answers = await Promise.all(questions.map((each) => this.groups[each.group]!(each.query)));
       for (const [i, { group, query: asked }] of questions.entries()) {
         exhausted[group]!.add(linkKey(asked));
         for (const { record, isReferred } of answers[i]!) {
@@ -86,23 +82,9 @@ export class IdentityStoresRepository {
         [...links].filter(([key]) => !keys.has(key)).map(([, link]) => ({ group, query: link })),
       );
     }
-    return this.inOrder([...found.values()]);
-  }
-
-  /** The password of the enabled account with this user name in the first store that has one, or null. */
-  async findPassword(userName: string): Promise<StoredPassword | null> {
-    const found = await Promise.all(this.groups.map((group) => group.findPasswords(userName)));
-    return this.inOrder(found.flat())[0] ?? null;
-  }
-
-  /** Replaces a password hash unless it has changed since it was read. */
-  upgradePassword(password: StoredPassword, newHash: string): Promise<void> {
-    return this.stores.find(({ name }) => name === password.store)!.upgradePassword(password, newHash);
-  }
-
-  /** Sorts by the order of the stores. */
-  inOrder<T extends { store: IdentityStoreName }>(found: readonly T[]): T[] {
-    return found.toSorted((one, other) => this.order.indexOf(one.store) - this.order.indexOf(other.store));
+    return [...found.values()].sort(
+      (one, other) => this.order.indexOf(one.store) - this.order.indexOf(other.store),
+    );
   }
 }
 
@@ -117,10 +99,7 @@ function groupOf(stores: readonly IdentityStoreRepository[]): StoreGroup {
     technician: lookUp('technician'),
     'windows-account': lookUp('windows-account'),
   };
-  return {
-    find: (query) => lookUps[query.by](userKeyOf(query)),
-    findPasswords: (userName) => findPasswords(stores, userName),
-  };
+  return (query) => lookUps[query.by](userKeyOf(query));
 }
 
 /** What a column of `StoreStatements.by` holds. */
@@ -177,20 +156,6 @@ function ownLink({ store, accountId }: IdentityRecord): IdentityQuery {
 
 function linkKey(query: IdentityQuery): string {
   return `${query.by}:${String(userKeyOf(query))}`;
-}
-
-async function findPasswords(
-  stores: readonly IdentityStoreRepository[],
-  userName: string,
-): Promise<StoredPassword[]> {
-  const statement = unionAll('find-password', stores, ({ statements }) => statements.findPassword);
-  const parameters = [userNameKey(userName)];
-  const rows = await queryPrepared<{ password: StoredPassword }>(
-    stores[0]!.dataSource,
-    statement,
-    parameters,
-  );
-  return rows.map(({ password }) => password);
 }
 
 /** One statement that asks all of them; the same stores make the same statement. */

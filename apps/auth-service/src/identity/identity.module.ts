@@ -13,6 +13,7 @@ import type { IdentityStoreRepository } from './identity-stores.repository';
 import { MeController } from './me.controller';
 import { PasswordLockoutsRepository } from './passwords/password-lockouts.repository';
 import { PasswordsService } from './passwords/passwords.service';
+import { StoredPasswordsRepository } from './passwords/stored-passwords.repository';
 import {
   InternalLegacyRepository,
   PersonDirectoryRepository,
@@ -42,11 +43,16 @@ export class IdentityModule {
           useFactory: (...stores: IdentityStoreRepository[]) => new IdentityStoresRepository(stores),
         },
         onDataSourceOf('INTERNAL_LEGACY', AccessControlRepository, config),
+        {
+          provide: StoredPasswordsRepository,
+          inject: Object.values(STORES),
+          useFactory: (...stores: IdentityStoreRepository[]) => new StoredPasswordsRepository(stores),
+        },
         IdentitiesService,
         PasswordLockoutsRepository,
         PasswordsService,
       ],
-      exports: [IdentitiesService, PasswordsService, AccessControlRepository],
+      exports: [IdentitiesService, IdentityStoresRepository, PasswordsService, AccessControlRepository],
     };
   }
 }

@@ -56,13 +56,6 @@ export type Resolution =
   | { outcome: 'disabled' }
   | { outcome: 'ambiguous' };
 
-/** A password as a store keeps it. `accountId` identifies the account within its store. */
-export interface StoredPassword {
-  store: IdentityStoreName;
-  accountId: number;
-  hash: string;
-}
-
 /** User names compare without case and in one Unicode form; folded here because SQL's lower() depends on the collation. */
 export function userNameKey(userName: string): string {
   return userName.normalize('NFC').toLowerCase();

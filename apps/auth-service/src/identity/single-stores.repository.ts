@@ -34,10 +34,6 @@ const PERSON_STATEMENTS: StoreStatements = {
     // Windows accounts are internal users; a person is found by the link from there.
     'windows-account': null,
   },
-  findPassword: `
-  SELECT json_build_object('store', 'person-directory', 'accountId', person_id, 'hash', password_hash) AS password
-  FROM person_directory.person
-  WHERE user_name_key = $1 AND password_hash IS NOT NULL AND NOT disabled`,
 };
 
 /** Customers, owners and residents. */
@@ -82,10 +78,6 @@ const INTERNAL_USER_STATEMENTS: StoreStatements = {
     technician: null,
     'windows-account': 'u.windows_account_key',
   },
-  findPassword: `
-  SELECT json_build_object('store', 'internal-legacy', 'accountId', user_id, 'hash', password_hash) AS password
-  FROM internal_legacy.internal_user
-  WHERE user_name_key = $1 AND password_hash IS NOT NULL AND NOT disabled`,
 };
 
 /** Internal users and their security groups, direct and inherited. */
@@ -137,10 +129,6 @@ const TECHNICIAN_STATEMENTS: StoreStatements = {
     technician: 't.technician_id',
     'windows-account': null,
   },
-  findPassword: `
-  SELECT json_build_object('store', 'service-providers', 'accountId', technician_id, 'hash', password_hash) AS password
-  FROM service_providers.technician
-  WHERE user_name_key = $1 AND password_hash IS NOT NULL AND NOT disabled`,
 };
 
 /** Service providers and those of their technicians who have an account. */

@@ -1,9 +1,7 @@
-import { Inject, Injectable } from '@nestjs/common';
-import type { CanActivate } from '@nestjs/common';
+import type { FactoryProvider } from '@nestjs/common';
 import { CLOCK, Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { addressNetwork } from '../audit/client-address';
-import { currentAttempt } from '../audit/token-attempt';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { RefusedBuckets, TokenRateExceeded, perMinute } from './rate-limit';
@@ -13,16 +11,15 @@ import { RateLimitsRepository } from './rate-limits.repository';
 /** Takes one request from a bucket. It returns the seconds to wait where there is nothing to take. */
 type Take<T> = (bucket: string, limit: RateLimit) => Promise<T | number>;
 
-/** The rate limits of the token endpoints, one count for all replicas. Off unless configured. */
-@Injectable()
+/** The rate limits of the token endpoints, one count for all replicas. */
 export class RateLimitsService {
   private readonly refused: RefusedBuckets;
   private readonly refusals;
 
   constructor(
     private readonly repository: RateLimitsRepository,
-    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
-    @Inject(CLOCK) clock: Clock,
+    private readonly config: AuthConfig,
+    clock: Clock,
     metrics: Metrics,
   ) {
     this.refused = new RefusedBuckets(clock);
@@ -86,16 +83,17 @@ export class RateLimitsService {
   }
 }
 
-/** Lets no address ask more often than it may: before anything about the request is looked up. */
-@Injectable()
-export class AddressRateGuard implements CanActivate {
-  constructor(private readonly limits: RateLimitsService) {}
-
-  async canActivate(): Promise<boolean> {
-    await this.limits.admitAddress(currentAttempt().address);
-    return true;
-  }
-}
+/** Null where none is configured. */
+export const RATE_LIMITS: FactoryProvider<RateLimitsService | null> = {
+  provide: RateLimitsService,
+  inject: [RateLimitsRepository, AUTH_CONFIG, CLOCK, Metrics],
+  useFactory: (repository: RateLimitsRepository, config: AuthConfig, clock: Clock, metrics: Metrics) => {
+    const { TOKEN_RATE_LIMIT_PER_ADDRESS, TOKEN_RATE_LIMIT_PER_APPLICATION } = config;
+    const isOff =
+      TOKEN_RATE_LIMIT_PER_ADDRESS === undefined && TOKEN_RATE_LIMIT_PER_APPLICATION === undefined;
+    return isOff ? null : new RateLimitsService(repository, config, clock, metrics);
+  },
+};
 
 function wholeSeconds(waitSeconds: number): number {
   return Math.max(1, Math.ceil(waitSeconds));

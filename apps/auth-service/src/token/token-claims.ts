@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Authority } from '../identity/authority';
 import type { Identity } from '../identity/identity';
 import type { SigningKey } from '../keys/compact-jws';
-import { signCompact } from '../keys/compact-jws';
+import { SIGNATURE_CHARACTERS, signCompact } from '../keys/compact-jws';
 
 /** 24 hours. Source: authentication spec, Limits. */
 const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
@@ -69,6 +69,21 @@ export function accessTokenClaimsOf(grant: AccessGrant, issuer: string, audience
   };
 }
 
+/** What tokens are signed with, and who signs them for whom. */
+export interface TokenKeys {
+  access: SigningKey;
+  refresh: SigningKey;
+  issuer: string;
+  audience: string;
+}
+
+/** The access token that says `grant`. */
+export function signAccessToken({ access: key, issuer, audience }: TokenKeys, grant: AccessGrant): string {
+  const claims = accessTokenClaimsOf(grant, issuer, audience);
+  const fixedCharacters = key.encodedHeader.length + SIGNATURE_CHARACTERS[key.algorithm];
+  return signCompact(key, fitClaims(claims, fixedCharacters));
+}
+
 /** The claims as JSON text that keeps the token within the limit: `groups` are emptied first, then `facilities`, and
  *  `overflow` names what is missing, so that receivers refuse rather than guess.
  *  @param fixedCharacters length of the encoded header and signature */
@@ -111,6 +126,30 @@ const refreshTokenClaims = z.object({
 
 /** What a refresh token says; everything else about it is in its row. Times are seconds since 1970. */
 export type RefreshTokenClaims = z.output<typeof refreshTokenClaims>;
+
+/** A refresh token before it is signed: its row, and whom and which application it names. */
+export interface RefreshTokenToSign {
+  jti: string;
+  subject: string;
+  clientId: string;
+  sessionId: string;
+  issuedAt: Date;
+  expiresAt: Date;
+}
+
+/** The claims of a refresh token. */
+export function refreshTokenClaimsOf(token: RefreshTokenToSign, issuer: string): RefreshTokenClaims {
+  return {
+    iss: issuer,
+    aud: issuer,
+    sub: token.subject,
+    jti: token.jti,
+    sid: token.sessionId,
+    iat: epochSecond(token.issuedAt),
+    exp: epochSecond(token.expiresAt),
+    client_id: token.clientId,
+  };
+}
 
 /** The refresh token for these claims. Deterministic, so that a retry can be given the very same token again. */
 export function signRefreshToken(key: SigningKey, claims: RefreshTokenClaims): string {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import type { Personas } from '@platform/personas';
 import { Metrics } from '@platform/service-defaults';
@@ -12,7 +12,6 @@ import { authorityOf } from '../identity/authority';
 import type { Authority } from '../identity/authority';
 import { parseSubject } from '../identity/identity';
 import type { Identity, Resolution } from '../identity/identity';
-import type { SigningKey } from '../keys/compact-jws';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
 import { authoriseSubject, grantPersonas } from './grant-personas';
 import type { PersonaRequest } from './grant-personas';
@@ -25,13 +24,18 @@ import type {
   RefreshSession,
 } from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
-import { REFRESH_TOKEN_LIFETIME_SECONDS } from './token-claims';
+import {
+  REFRESH_TOKEN_LIFETIME_SECONDS,
+  refreshTokenClaimsOf,
+  signAccessToken,
+  signRefreshToken,
+} from './token-claims';
+import type { RefreshTokenToSign, TokenKeys } from './token-claims';
 import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejected, TokenRejectionReason } from './token-rejection';
 import { successfulTokenResponse } from './token.dto';
 import type { TokenFlow } from './token-rejection';
 import type { TokenResponse } from './token.dto';
 import { TokenSigner } from './token-signer.service';
-import type { RefreshTokenToSign } from './token-signer.service';
 
 /** Who signs in, as a flow has established it. */
 export interface SignIn {
@@ -63,8 +67,8 @@ interface Grant {
   tokenId: string;
   /** The session that the tokens belong to: of the token that is exchanged, else a new one. */
   sessionId: string;
-  /** What the access token will be signed with. */
-  key: SigningKey;
+  /** What they will be signed with. */
+  keys: TokenKeys;
 }
 
 /** What a token that is exchanged adds to a sign-in. */
@@ -104,7 +108,7 @@ export class TokenMetrics {
 @Injectable()
 export class TokenIssuer {
   constructor(
-    private readonly limits: RateLimitsService,
+    @Inject(RateLimitsService) private readonly limits: RateLimitsService | null,
     private readonly signer: TokenSigner,
     private readonly sessions: RefreshSessionsService,
     private readonly repository: RefreshSessionsRepository,
@@ -145,16 +149,16 @@ export class TokenIssuer {
     const applicationKey = application?.applicationKey ?? null;
     noteInAttempt({ applicationKey, subject });
     // A signed trust request was counted together with its signature.
-    if (flow !== 'trust') await this.limits.admitApplication(applicationKey);
+    if (flow !== 'trust') await this.limits?.admitApplication(applicationKey);
     if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
     const { identity } = resolution;
     authoriseSubject(application, identity.userNameKeys);
     const personas = grantPersonas(identity, signIn.personas, application);
     const authority = authorityOf(identity, personas, limit);
     // Before anything is written: without a key nothing may be used up.
-    const key = this.signer.accessTokenKey(hmacSigning);
+    const keys = this.signer.keys(hmacSigning);
     const [tokenId, sessionId] = [randomUUID(), session ?? randomUUID()];
-    return { flow, application, identity, personas, authority, authTime, tokenId, sessionId, key };
+    return { flow, application, identity, personas, authority, authTime, tokenId, sessionId, keys };
   }
 
   /** @param presented the access token that is exchanged */
@@ -192,10 +196,10 @@ export class TokenIssuer {
   private respond(grant: Grant, issuedAt: Date, refreshToken: RefreshTokenToSign | null): TokenResponse {
     const clientId = grant.application?.applicationKey ?? null;
     const authTime = grant.authTime ?? issuedAt;
-    const accessToken = this.signer.signAccessToken({ ...grant, clientId, authTime, issuedAt }, grant.key);
+    const { keys } = grant;
     const response = successfulTokenResponse(
-      accessToken,
-      refreshToken === null ? null : this.signer.signRefreshToken(refreshToken),
+      signAccessToken(keys, { ...grant, clientId, authTime, issuedAt }),
+      refreshToken && signRefreshToken(keys.refresh, refreshTokenClaimsOf(refreshToken, keys.issuer)),
     );
     this.metrics.count(grant.flow, response.rejectionReason);
     return response;

@@ -5,33 +5,14 @@ import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { AUTH_CONFIG, refreshTokenKeys } from '../config';
 import type { AuthConfig } from '../config';
-import { SIGNATURE_CHARACTERS, signCompact, signingKey } from '../keys/compact-jws';
+import { signingKey } from '../keys/compact-jws';
 import type { SigningKey } from '../keys/compact-jws';
 import { SigningKeys } from '../keys/signing-keys.service';
-import {
-  REFRESH_TOKEN_TYP,
-  accessTokenClaimsOf,
-  epochSecond,
-  fitClaims,
-  isCutBySession,
-  isRefreshTokenExpired,
-  readRefreshToken,
-  signRefreshToken,
-} from './token-claims';
-import type { AccessGrant, RefreshTokenClaims } from './token-claims';
+import { REFRESH_TOKEN_TYP, isCutBySession, isRefreshTokenExpired, readRefreshToken } from './token-claims';
+import type { RefreshTokenClaims, TokenKeys } from './token-claims';
 import { TokenRejected, TokenRejectionReason } from './token-rejection';
 
-/** A refresh token before it is signed: its row, and whom and which application it names. */
-export interface RefreshTokenToSign {
-  jti: string;
-  subject: string;
-  clientId: string;
-  sessionId: string;
-  issuedAt: Date;
-  expiresAt: Date;
-}
-
-/** Turns decided grants into signed tokens, and reads refresh tokens back. */
+/** Knows what tokens are signed with, and reads refresh tokens back. */
 @Injectable()
 export class TokenSigner {
   private readonly hmacKey: SigningKey;
@@ -51,32 +32,14 @@ export class TokenSigner {
     this.refreshKeys = [current!, ...others];
   }
 
-  /** The key for an access token. Asked for before anything is written: without one nothing may be used up.
-   *  @param hmacSigning false: the active asymmetric key; undefined: as configured
+  /** What the tokens of a response are signed with. Asked for before anything is written: without a key nothing may be used up.
+   *  @param hmacSigning false: the active asymmetric key signs the access token; undefined: as configured
    *  @throws {ProblemException} 503 while there is no asymmetric key */
-  accessTokenKey(hmacSigning: boolean | undefined): SigningKey {
-    const isHmac = hmacSigning ?? this.config.ACCESS_TOKEN_DEFAULT_SIGNING === 'hmac';
-    return isHmac ? this.hmacKey : this.signingKeys.active(ACCESS_TOKEN_TYP);
-  }
-
-  signAccessToken(grant: AccessGrant, key: SigningKey): string {
-    const { TOKEN_ISSUER, TOKEN_AUDIENCE } = this.config;
-    const claims = accessTokenClaimsOf(grant, TOKEN_ISSUER, TOKEN_AUDIENCE);
-    const fixedCharacters = key.encodedHeader.length + SIGNATURE_CHARACTERS[key.algorithm];
-    return signCompact(key, fitClaims(claims, fixedCharacters));
-  }
-
-  signRefreshToken(token: RefreshTokenToSign): string {
-    return signRefreshToken(this.refreshKeys[0], {
-      iss: this.config.TOKEN_ISSUER,
-      aud: this.config.TOKEN_ISSUER,
-      sub: token.subject,
-      jti: token.jti,
-      sid: token.sessionId,
-      iat: epochSecond(token.issuedAt),
-      exp: epochSecond(token.expiresAt),
-      client_id: token.clientId,
-    });
+  keys(hmacSigning?: boolean): TokenKeys {
+    const { ACCESS_TOKEN_DEFAULT_SIGNING, TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience } = this.config;
+    const isHmac = hmacSigning ?? ACCESS_TOKEN_DEFAULT_SIGNING === 'hmac';
+    const access = isHmac ? this.hmacKey : this.signingKeys.active(ACCESS_TOKEN_TYP);
+    return { access, refresh: this.refreshKeys[0], issuer, audience };
   }
 
   /** @throws {TokenRejected} RefreshTokenIsNotValid for anything but an unexpired refresh token of ours; RefreshThresholdExceeded for one

@@ -12,7 +12,7 @@ import { SignInsRepository } from '../openid/sign-ins.repository';
 import { SignOnCodesRepository } from '../openid/sign-on-codes.repository';
 import { SingleSignOn } from '../openid/single-sign-on.service';
 import { RateLimitsRepository } from '../rate-limits/rate-limits.repository';
-import { RateLimitsService } from '../rate-limits/rate-limits.service';
+import { RATE_LIMITS } from '../rate-limits/rate-limits.service';
 import { WindowsSignIn, chooseSignIn } from '../windows/windows-sign-in';
 import { WindowsTicketsRepository } from '../windows/windows-tickets.repository';
 import { BearerFlow } from './flows/bearer.flow';
@@ -58,7 +58,7 @@ export class TokenModule {
         TokenApplicationsService,
         TrustSignaturesRepository,
         RateLimitsRepository,
-        RateLimitsService,
+        RATE_LIMITS,
         PurgeExpiredJob,
         SignInsRepository,
         SingleSignOn,

@@ -11,7 +11,6 @@ import { BoundedWork } from '../../bounded-work';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { userNameKey } from '../identity';
-import { IdentityStoresRepository } from '../identity-stores.repository';
 import {
   ARGON2ID_COST,
   costOf,
@@ -23,6 +22,7 @@ import {
 import type { PasswordHash } from './password-hash';
 import { PasswordLockoutsRepository } from './password-lockouts.repository';
 import { SlowestHash } from './slowest-hash';
+import { StoredPasswordsRepository } from './stored-passwords.repository';
 
 /** Checks user names and passwords against the stores. It hashes a bounded number of passwords at a time: hashing takes a core for tens of
  *  milliseconds, and a flood of logins must not take the rest of the service with it. */
@@ -36,7 +36,7 @@ export class PasswordsService implements OnModuleInit {
   private dummyHash = '';
 
   constructor(
-    private readonly stores: IdentityStoresRepository,
+    private readonly passwords: StoredPasswordsRepository,
     private readonly lockouts: PasswordLockoutsRepository,
     @Inject(AUTH_CONFIG) config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
@@ -65,7 +65,7 @@ export class PasswordsService implements OnModuleInit {
    *  user is refused afterwards, as ambiguous.
    *  @throws {TooMuchWorkError} when too many hashes are waiting already */
   async isRight(userName: string, password: string): Promise<boolean> {
-    const stored = await this.stores.findPassword(userName);
+    const stored = await this.passwords.find(userName);
     const { verified, upgradedHash, tookMs } = await this.work.run(() =>
       this.verify(stored?.hash ?? null, password),
     );
@@ -74,7 +74,7 @@ export class PasswordsService implements OnModuleInit {
     const admitted = outcome === 'admitted';
     if (!admitted) await sleep(Math.max(0, this.slowest.ms - tookMs));
     if (admitted && stored !== null && upgradedHash !== null)
-      await this.stores.upgradePassword(stored, upgradedHash);
+      await this.passwords.upgrade(stored, upgradedHash);
     return admitted;
   }
 

@@ -4,7 +4,7 @@ import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
-import { IdentitiesService } from '../../identity/identities.service';
+import { IdentityStoresRepository } from '../../identity/identity-stores.repository';
 import { PasswordsService } from '../../identity/passwords/passwords.service';
 import { TokenApplicationsService } from '../token-applications.service';
 import { APPLICATION_KEY, TokenFlowController, TokenPost } from '../token-flow.decorator';
@@ -37,7 +37,7 @@ export class PasswordQueryDto extends createZodDto(
 export class PasswordFlow {
   constructor(
     private readonly passwords: PasswordsService,
-    private readonly identities: IdentitiesService,
+    private readonly stores: IdentityStoresRepository,
     private readonly applications: TokenApplicationsService,
     private readonly tokens: TokenIssuer,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
@@ -72,7 +72,7 @@ each time.`,
     return this.tokens.issue({
       flow: 'password',
       application,
-      resolution: await this.identities.resolve({ by: 'user-name', userName: user }),
+      resolution: await this.stores.resolve({ by: 'user-name', userName: user }),
       personas: { kind: 'login', grantAsInternalPartner: grantAsInternalPartner ?? false },
     });
   }

@@ -3,7 +3,7 @@ import { ApiHeaders, ApiOperation } from '@platform/open-api';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
-import { IdentitiesService } from '../../identity/identities.service';
+import { IdentityStoresRepository } from '../../identity/identity-stores.repository';
 import { WindowsSignIn } from '../../windows/windows-sign-in';
 import { TokenApplicationsService } from '../token-applications.service';
 import { APPLICATION_KEY, TokenFlowController, TokenGet } from '../token-flow.decorator';
@@ -30,7 +30,7 @@ export class WindowsFlow {
   constructor(
     private readonly signIn: WindowsSignIn,
     private readonly applications: TokenApplicationsService,
-    private readonly identities: IdentitiesService,
+    private readonly stores: IdentityStoresRepository,
     private readonly tokens: TokenIssuer,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
@@ -64,7 +64,7 @@ export class WindowsFlow {
     const response = await this.tokens.issue({
       flow: 'windows',
       application,
-      resolution: await this.identities.resolve({ by: 'windows-account', accountKey }),
+      resolution: await this.stores.resolve({ by: 'windows-account', accountKey }),
       // The internal account itself has signed in, so its persona needs no asking for.
       personas: { kind: 'login', grantAsInternalPartner: true },
     });
