@@ -11,6 +11,8 @@ export interface TourSettings {
   password: string;
   /** The shared secret of `demo-backend`. */
   backendSecret: string;
+  /** That of `demo-reports`. */
+  reportsSecret: string;
 }
 
 const DEFAULTS = {
@@ -23,6 +25,7 @@ const DEFAULTS = {
   identityProvider: ['IDENTITY_PROVIDER_URL', 'http://127.0.0.1:3014'],
   password: ['TOUR_PASSWORD', 'Demo-Passw0rd!'],
   backendSecret: ['TOUR_BACKEND_SECRET', 'demo-backend-secret-for-local-use-only-000001'],
+  reportsSecret: ['TOUR_REPORTS_SECRET', 'demo-reports-secret-for-local-use-only-000002'],
 } as const satisfies Record<keyof TourSettings, readonly [variable: string, fallback: string]>;
 
 /** The variable if set, else what the running platform says of itself, else the default of the port table. */

@@ -9,12 +9,13 @@ describe('redact', () => {
     );
   });
 
-  it('shows no password and code of a form, no hidden field and no cookie', () => {
+  it('shows no password and code of a form, no hidden field, no cookie and no Basic credentials', () => {
     expect(redact('login=carl&password=geheim&code=c0de&iss=x')).toBe('login=carl&password=…&code=…&iss=x');
     expect(redact('<input type="hidden" name="code" value="c0de"/>')).toBe(
       '<input type="hidden" name="code" value="…"/>',
     );
     expect(redact('cookie: openid-browser=geheim; b=2')).toBe('cookie: …');
+    expect(redact('authorization: Basic ZGVtbw==')).toBe('authorization: Basic …');
   });
 });
 

@@ -89,16 +89,16 @@ const TOKEN = /eyJ[\w-]{5,}\.[\w-]+\.[\w-]+/g;
 const SECRET_FIELD = /("(?:password|sharedSecret|code|codeVerifier)":)"[^"]*"/g;
 const FORM_SECRET = /\b((?:password|code)=)[^&\s]*/g;
 const HIDDEN_FIELD = /(<input type="hidden" name="[^"]*" value=)"[^"]*"/g;
-const COOKIES = /^(cookie: ).*/;
+const CREDENTIALS = /^(cookie: |authorization: Basic ).*/;
 
-/** `text` as it may be shown: tokens cut down to their beginning; passwords, secrets, codes, hidden fields and cookies gone. */
+/** `text` as it may be shown: tokens cut down to their beginning; passwords, secrets, codes, hidden fields, cookies and Basic credentials gone. */
 export function redact(text: string): string {
   return text
     .replace(TOKEN, (token) => `${token.slice(0, 8)}…(${token.length} characters)`)
     .replace(SECRET_FIELD, '$1"…"')
     .replace(FORM_SECRET, '$1…')
     .replace(HIDDEN_FIELD, '$1"…"')
-    .replace(COOKIES, '$1…');
+    .replace(CREDENTIALS, '$1…');
 }
 
 /** `text` cut to `length` characters, marked where something is missing. */

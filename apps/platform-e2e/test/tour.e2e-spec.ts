@@ -128,6 +128,7 @@ describe('the tour', () => {
       'accessToken',
       'refreshToken',
       'authenticationCode',
+      'client_secret',
       'password',
       'settingValue',
       'code',
