@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { types } from 'node:util';
 import { chromium } from 'playwright-core';
 import type { BrowserContext, Page } from 'playwright-core';
 
@@ -14,7 +15,8 @@ export function chromiumPath(): string | null {
       encoding: 'utf8',
     }).trim();
   } catch (error) {
-    if (error instanceof Error && 'status' in error) return null;
+    // Not of this realm under Jest, so it is no instance of its Error.
+    if (types.isNativeError(error) && 'status' in error) return null;
     throw error;
   }
 }

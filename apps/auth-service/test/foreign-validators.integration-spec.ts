@@ -149,6 +149,9 @@ describe('foreign validators', () => {
       expect([status, type]).toEqual([401, 'application/problem+json']);
       expect(headers['www-authenticate']).toBe('Basic realm="platform"');
     }
+    // Secrets in the body are not looked at, and stand in no log either.
+    const inBody = `token=x&client_id=demo-backend&client_secret=${BACKEND.sharedSecret}`;
+    expect((await ask(null, inBody)).status).toBe(401);
     const right = basic(`${BACKEND.applicationKey}:${BACKEND.sharedSecret}`);
     expect((await ask(right, 'token_type_hint=access_token')).status).toBe(400);
     expect((await ask(right)).headers['cache-control']).toBe('no-store');

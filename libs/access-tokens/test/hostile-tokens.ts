@@ -19,6 +19,7 @@ import {
 } from './token-builder';
 
 const DAY_SECONDS = 24 * 60 * 60;
+const OTHER_SESSION = '6c2f1f0e-9f5c-4f0b-8a55-6f1f2f3f4f5f';
 const GOOD = token();
 const [head, body, signature] = GOOD.split('.') as [string, string, string];
 
@@ -229,6 +230,24 @@ export const HOSTILE_TOKENS: Record<string, [AccessTokenFailure, string]> = {
   ],
   'another identity type': ['invalid-claims', token({ claims: { identityType: 'root' } })],
   'facilities as text': ['invalid-claims', token({ claims: { facilities: '501' } })],
+  'the sid of another session under the old signature': [
+    'bad-signature',
+    `${head}.${encode(JSON.stringify({ ...CLAIMS, sid: OTHER_SESSION }))}.${signature}`,
+  ],
+  ...Object.fromEntries(
+    Object.entries({
+      'as a number': 1,
+      'as a list': [CLAIMS.sid],
+      'as an object': { sid: CLAIMS.sid },
+      'as true': true,
+      empty: '',
+      'that is no UUID': 'session-1',
+      'in upper case': CLAIMS.sid.toUpperCase(),
+      'in braces': `{${CLAIMS.sid}}`,
+      'with a line feed': `${CLAIMS.sid}\n`,
+      'of 10,000 characters': CLAIMS.sid.repeat(278),
+    }).map(([title, sid]) => [`sid ${title}`, ['invalid-claims', token({ claims: { sid } })]]),
+  ),
   ...Object.fromEntries(
     ['exp', 'iat', 'jti', 'sub', 'auth_time', 'identityType', 'personas'].map((name) => [
       `${name} missing`,

@@ -46,6 +46,28 @@ describe('the secrets in an HTTP exchange', () => {
     ).toEqual({ overriding: 'bearerTokenOverride', 'the-state': 'state', 'the+code': 'code' });
   });
 
+  it('are what applications prove themselves with: in the header, in forms, with codes and verifiers', () => {
+    const basic = Buffer.from('demo-backend:the-shared-secret').toString('base64');
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    expect(
+      found({
+        url: '/auth/introspect',
+        headers: { ...form, authorization: `Basic ${basic}` },
+        body: 'token=the.token.itself&client_secret=another-secret',
+      }),
+    ).toEqual({
+      [basic]: 'credentials',
+      'the-shared-secret': 'client_secret',
+      'the.token.itself': 'token',
+      'another-secret': 'client_secret',
+    });
+    const body = JSON.stringify({ applicationKey: 'web', code: 'the-code', codeVerifier: 'the-verifier' });
+    expect(found({ url: '/auth/token/code', headers: JSON_TYPE, body })).toEqual({
+      'the-code': 'code',
+      'the-verifier': 'codeVerifier',
+    });
+  });
+
   it('are bare setting values', () => {
     const url = '/platform/v1/subsystems/Tour/settings/limit/value';
     expect(found({ url, headers: JSON_TYPE, body: '1234567890' })).toEqual({ '1234567890': 'settingValue' });

@@ -48,14 +48,28 @@ export function secretsIn({ url, headers, body }: Half): ReadonlyMap<string, str
   };
   for (const address of [url, ...valuesOf(headers['location'])])
     if (address !== undefined) addFields(new URL(address, 'http://localhost').searchParams);
-  for (const line of valuesOf(headers['authorization'])) add('credentials', line.replace(/^\S+ /, ''));
+  for (const line of valuesOf(headers['authorization'])) {
+    const credentials = line.replace(/^\S+ /, '');
+    add('credentials', credentials);
+    if (/^basic /i.test(line))
+      add(
+        'client_secret',
+        Buffer.from(credentials, 'base64')
+          .toString()
+          .replace(/^[^:]*:/, ''),
+      );
+  }
   for (const line of valuesOf(headers['cookie']))
     for (const pair of line.split('; ')) add('cookie', pair.slice(pair.indexOf('=') + 1));
   for (const line of valuesOf(headers['set-cookie']))
     add('cookie', (line.split(';')[0] ?? '').replace(/^[^=]*=/, ''));
   const [type = ''] = valuesOf(headers['content-type']);
   if (type.startsWith('application/x-www-form-urlencoded')) addFields(new URLSearchParams(body));
-  if (/\bjson\b/.test(type)) for (const [name, value] of membersOf(body)) add(name, value);
+  if (/\bjson\b/.test(type))
+    for (const [name, value] of membersOf(body))
+      // Elsewhere a code is a word.
+      if (SECRET_MEMBERS.has(name) || (name === 'code' && /\/auth\/token\/code\b/i.test(url ?? '')))
+        add(name, value);
   // A bare setting is nothing but its value.
   if (/\/settings\/[^/]+\/value$/i.test(url ?? '') && !type.includes('problem')) add('settingValue', body);
   return found;
@@ -65,13 +79,11 @@ function valuesOf(header: string | readonly string[] | undefined): readonly stri
   return header === undefined ? [] : [header].flat();
 }
 
-/** The secret members of a JSON text, at any depth. Numbers as they are written: parsing would round a long one. */
+/** The members of a JSON text, at any depth. Numbers as they are written: parsing would round a long one. */
 function membersOf(json: string): [name: string, value: string][] {
   const members = json.matchAll(/"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)/g);
-  return [...members]
-    .map(([, name = '', value = '']): [string, string] => [
-      name,
-      value.startsWith('"') ? (JSON.parse(value) as string) : value,
-    ])
-    .filter(([name]) => SECRET_MEMBERS.has(name));
+  return [...members].map(([, name = '', value = '']) => [
+    name,
+    value.startsWith('"') ? (JSON.parse(value) as string) : value,
+  ]);
 }

@@ -59,6 +59,8 @@ describe('JwksKeys', () => {
       { kty: 'oct', k: 'AAAA', kid: 'oct', alg: 'HS256' },
       { ...ecJwk, kid: 'enc', use: 'enc' },
       { ...ecJwk, kid: 'ops', key_ops: ['sign'] },
+      // Wycheproof, JSON Web Signature, cases 355 and 356.
+      { ...ecJwk, kid: 'ops-encrypt', key_ops: ['encrypt'] },
       { ...ecJwk, kid: 'ops-twice', key_ops: ['verify', 'verify'] },
       { ...ecJwk, kid: 'ops-text', key_ops: 'verify' },
       { ...ecJwk, kid: 'mixed', alg: 'RS256' },
@@ -69,7 +71,8 @@ describe('JwksKeys', () => {
     );
     const keys = new JwksKeys({ url, clock, cooldownMs: 0 });
     expect(await keys.findKey(es1)).not.toBeNull();
-    for (const kid of ['oct', 'enc', 'ops', 'ops-twice', 'ops-text', 'mixed', 'broken', '../path']) {
+    const left = ['oct', 'enc', 'ops', 'ops-encrypt', 'ops-twice', 'ops-text', 'mixed', 'broken', '../path'];
+    for (const kid of left) {
       expect(await keys.findKey({ ...es1, kid })).toBeNull();
       expect(await keys.findKey({ ...rs1, kid })).toBeNull();
     }

@@ -12,6 +12,7 @@ import {
 } from '../../test/token-builder';
 import { testKeys, testVerifier } from '../../test/verifier-builder';
 import { createVerificationKey } from '../keys/keys';
+import { RevocationIndex } from '../revocations/revocation-index';
 import type { RevocableToken } from '../revocations/revocation-index';
 import { TokenVerificationUnavailableError } from './access-token-error';
 
@@ -50,6 +51,23 @@ describe('AccessTokenVerifier', () => {
     const { verifier } = testVerifier();
     const claims = { aud: ['other', AUDIENCE], groups: undefined, overflow: ['groups'] };
     expect(await verifier.verify(token({ claims }))).toMatchObject({ groups: [], overflow: ['groups'] });
+  });
+
+  it.each([null, undefined])('takes a token from before there were sessions: sid %s', async (sid) => {
+    const { verifier } = testVerifier();
+    expect(await verifier.verify(token({ claims: { sid } }))).toMatchObject({ sessionId: null });
+  });
+
+  it('refuses the tokens of a session that has ended, and those of no other', async () => {
+    const revocations = new RevocationIndex();
+    const revocationDate = new Date(CLAIMS.iat * 1_000).toISOString();
+    revocations.add({ domain: 'sid', identifier: CLAIMS.sid, revocationDate });
+    const { verifier } = testVerifier({ revocations });
+    await expect(verifier.verify(token())).rejects.toMatchObject({ reason: 'revoked' });
+    const later = token({ claims: { jti: 'another', iat: CLAIMS.iat + 5, nbf: CLAIMS.iat + 5 } });
+    await expect(verifier.verify(later)).rejects.toMatchObject({ reason: 'revoked' });
+    for (const sid of [CLAIMS.sid.replace('5', '6'), null])
+      expect(await verifier.verify(token({ claims: { sid } }))).toMatchObject({ sessionId: sid });
   });
 
   it('ignores key material in the header of a token that is good without it', async () => {

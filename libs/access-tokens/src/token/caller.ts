@@ -59,7 +59,9 @@ export const accessTokenClaims = registeredClaims
     auth_time: instantSeconds,
     /** The session: one for each sign-in, kept by every token that descends from it. */
     sid: z
-      .guid()
+      .string()
+      // Revocations are found by its one spelling.
+      .regex(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
       .nullish()
       .transform((value) => value ?? null),
     identityType: z.enum(IDENTITY_TYPES),
