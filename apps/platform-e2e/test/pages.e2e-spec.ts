@@ -36,7 +36,7 @@ describe('the documentation', () => {
 
   it.each([
     ['auth:admin', ['applications', 'keys', 'revocations']],
-    ['settings:admin', ['export', 'import', 'compare']],
+    ['settings:admin', ['export', 'import', 'compare', 'restore']],
     ['task:admin', ['outbox', 'errors']],
   ])('promises help on %s', async (script, words) => {
     const { stdout } = await run('npm', 'run', '--silent', script, '--', '--help');

@@ -12,7 +12,6 @@ import type { SettingsServiceConfig } from './config';
 import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { BatchedSettingsRepository } from './settings/batched-settings.repository';
-import { BulkWritesService } from './settings/bulk-writes.service';
 import { BulkController } from './settings/bulk.controller';
 import { PastSettingsRepository } from './settings/past-settings.repository';
 import { PastController } from './settings/past.controller';
@@ -55,7 +54,7 @@ export class AppModule {
       ],
       controllers: CONTROLLERS,
       providers: [
-        ...[SettingsService, BulkWritesService, ChangeFeedService],
+        ...[SettingsService, ChangeFeedService],
         ...[SettingsRepository, BatchedSettingsRepository, PastSettingsRepository, ChangesRepository],
         {
           provide: CHANGE_LIMITS,

@@ -145,12 +145,15 @@ describe('the operator’s command line', () => {
   });
 
   it('explains itself, and what it cannot do', async () => {
-    for (const action of ['export', 'import', 'compare'])
+    for (const action of ['export', 'import', 'compare', 'restore'])
       expect(await admin(to, [action, '--help'])).toMatchObject({
         ...{ exitCode: 0, output: expect.stringContaining(`Usage: settings:admin ${action} `) },
       });
     expect((await admin(to, [])).output).toContain('export');
     expect(await admin(to, ['export', '--dry-run'])).toMatchObject({ exitCode: 2 });
+    expect(await admin(to, ['restore', 'Billing', 'yesterday'])).toMatchObject({
+      ...{ exitCode: 2, complaint: expect.stringContaining('must be an instant like') },
+    });
     expect(await admin(to, ['import', join(folder, 'absent')])).toMatchObject({
       ...{ exitCode: 1, complaint: `settings:admin: ${join(folder, 'absent')}: ENOENT\n` },
     });

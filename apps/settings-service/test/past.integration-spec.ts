@@ -1,3 +1,5 @@
+import { Writable } from 'node:stream';
+import { runAdmin } from '../src/admin/administration';
 import { CUSTOMER, PARTNER, settingPath, startSettings } from './settings-fixture';
 import { bearer, eventually } from '@platform/testing';
 import type { SettingsFixture } from './settings-fixture';
@@ -180,5 +182,99 @@ describe('the past', () => {
     expect(new Set(entries.map(({ requestId, userId }) => `${requestId} ${String(userId)}`)).size).toBe(1);
     expect((await restore({ at }).expect(200)).body.changes).toEqual([]);
     for (const wrong of [{}, { at: 'x' }, { at, dryrun: true }]) await restore(wrong).expect(400);
+  });
+
+  it('a restoration of several settings takes an idempotency key', async () => {
+    const at = await put('Key', 'a', '1');
+    for (const name of ['a', 'b', 'c']) await put('Key', name, '2');
+    for (const changed of [3, 0]) {
+      const { body } = await service.api
+        .post('/platform/v1/subsystems/key/commands/restore')
+        .set({ ...PARTNER, 'idempotency-key': 'k' })
+        .send({ at })
+        .expect(200);
+      expect(body.changes).toHaveLength(changed);
+    }
+  });
+
+  describe('of a hundred thousand settings', () => {
+    const AT = '2026-01-15T00:00:00.000Z';
+    const restore = (body: object) =>
+      service.api
+        .post('/platform/v1/subsystems/MANY/commands/restore')
+        .set(PARTNER)
+        .send({ at: AT, ...body });
+    const values = () =>
+      service.database.query(
+        `SELECT value_text AS value, count(*)::int FROM settings.setting GROUP BY 1 ORDER BY 1`,
+      );
+    const entries = () =>
+      service.database.query(
+        `SELECT operation, count(*)::int, count(DISTINCT request_id)::int AS requests FROM settings.setting_history
+          WHERE occurred_at > '2026-03-01Z' GROUP BY 1 ORDER BY 1`,
+      );
+
+    /** 100,000 settings, of which the first `changed` have been written since. */
+    async function fill(changed: number): Promise<void> {
+      const columns = `'many', 'n' || lpad(n::text, 6, '0'), 'Many', 'N' || lpad(n::text, 6, '0')`;
+      const write = (value: string, day: string, size: number) => `
+        INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text,
+          revision, persona, request_id, occurred_at)
+        SELECT ${columns}, 'write', '${value}', n, 1, 'r', '${day}' FROM generate_series(1, ${String(size)}) AS n`;
+      await service.database.query(write('1', '2026-01-01Z', 100_000));
+      await service.database.query(write('2', '2026-02-01Z', changed));
+      await service.database.query(`INSERT INTO settings.setting
+        SELECT ${columns}, CASE WHEN n > ${String(changed)} THEN '1' ELSE '2' END FROM generate_series(1, 100000) AS n`);
+      await service.database.query('ANALYZE settings.setting, settings.setting_history');
+    }
+
+    it('up to ten thousand that changed are restored, all or nothing', async () => {
+      await fill(10_000);
+      const dry = await restore({ dryRun: true }).expect(200);
+      const done = await restore({}).expect(200);
+      expect(done.body.changes).toHaveLength(10_000);
+      expect(done.body.changes).toEqual(dry.body.changes);
+      expect(await values()).toEqual([{ value: '1', count: 100_000 }]);
+      expect(await entries()).toEqual([{ operation: 'write', count: 10_000, requests: 1 }]);
+    }, 120_000);
+
+    it('more are refused and left to the operator’s command line, which has no limit', async () => {
+      await fill(100_000);
+      for (const body of [{ dryRun: true }, {}]) {
+        const refused = await restore(body).expect(422);
+        expect(refused.body).toMatchObject({
+          type: 'urn:platform:problem:restore-too-large',
+          detail: expect.stringContaining('settings:admin restore'),
+        });
+      }
+      expect([await values(), await entries()]).toEqual([[{ value: '2', count: 100_000 }], []]);
+      const [output, complaints]: string[][] = [[], []];
+      const admin = (...args: string[]) =>
+        runAdmin(['restore', 'Many', AT, ...args], {
+          env: service.environment,
+          output: new Writable({
+            write: (chunk: Buffer, _encoding, done) => {
+              output!.push(chunk.toString());
+              done();
+            },
+          }),
+          complain: (text) => complaints!.push(text),
+        });
+      expect(await admin('--dry-run', '--quiet')).toBe(0);
+      expect(await values()).toEqual([{ value: '2', count: 100_000 }]);
+      // As if it had been interrupted.
+      await service.database.query(
+        "UPDATE settings.setting SET value_text = '1' WHERE setting_key < 'n050000'",
+      );
+      expect(await admin()).toBe(0);
+      expect(await values()).toEqual([{ value: '1', count: 100_000 }]);
+      expect(await entries()).toEqual([{ operation: 'write', count: 50_001, requests: 1 }]);
+      expect([output![0], output![1], output!.at(-1)]).toEqual([
+        '100,000 to write, 0 to delete, 0 unchanged\n',
+        '~ "Many" "N050000"\n',
+        '50,001 written, 0 deleted, 49,999 unchanged\n',
+      ]);
+      expect(complaints!.at(-1)).toBe('100,000 settings\n');
+    }, 120_000);
   });
 });

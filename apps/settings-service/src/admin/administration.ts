@@ -83,12 +83,13 @@ async function carryOut(
         : pipeline(lines, createWriteStream(file)));
       return null;
     }
-    const lines = linesOf(file === null ? input : createReadStream(file));
     const trail = command.isDryRun ? null : trailOf(command);
-    const summary =
-      action === 'import'
-        ? await transfer.import(lines, trail, observer)
-        : await transfer.compare(lines, subsystems, observer);
+    const lines = (): AsyncIterable<string> => linesOf(file === null ? input : createReadStream(file));
+    const summary = await {
+      import: () => transfer.import(lines(), trail, observer),
+      compare: () => transfer.compare(lines(), subsystems, observer),
+      restore: () => transfer.restore(subsystems[0]!, command.at, trail, observer),
+    }[action]();
     write(`${summaryText(command, summary)}\n`);
     return summary;
   } finally {
@@ -133,6 +134,12 @@ function summaryText(
       ['different', different],
       ['here only', extra],
       ['same', same],
+    ]);
+  if (action === 'restore')
+    return counts([
+      [isDryRun ? 'to write' : 'written', different],
+      [isDryRun ? 'to delete' : 'deleted', extra],
+      ['unchanged', same],
     ]);
   const words = isDryRun ? ['to create', 'to change'] : ['created', 'changed'];
   return counts([

@@ -1,11 +1,14 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
+import { instant } from '../settings/instant';
 
 /** A command that was understood. */
 export interface AdminCommand {
-  readonly action: 'export' | 'import' | 'compare';
+  readonly action: 'export' | 'import' | 'compare' | 'restore';
   /** Null: standard input or output. */
   readonly file: string | null;
   readonly subsystems: readonly string[];
+  /** Where a restoration goes. */
+  readonly at: Date;
   readonly isDryRun: boolean;
   /** Whom the history names. */
   readonly author: string;
@@ -34,6 +37,8 @@ const DESCRIPTIONS = {
     'Write the settings of a file that are missing here or have another value, with a history entry each. Nothing is deleted. What is the same is left alone: run an import that was interrupted again, and it goes on.',
   compare:
     'Say which settings of a file are missing here (+) or have another value (~), and which are here only (-).',
+  restore:
+    'Make a subsystem what it was at an instant, of any size, a thousand settings in one transaction, with a history entry each: what is other now is written again (~), what was not there is deleted (-). Interrupted, run it again: it goes on.',
 } as const;
 
 /** The whole command line. @param run carries out what was understood
@@ -43,33 +48,21 @@ export function adminProgram(
   output: { readonly write: (text: string) => void; readonly complain: (text: string) => void },
 ): Command {
   const program = new Command('settings:admin')
-    .description('Moves settings between environments.')
+    .description('Moves settings between environments, and back in time.')
     .configureOutput({ writeOut: output.write, writeErr: output.complain })
     .showHelpAfterError('Try settings:admin --help')
     .exitOverride()
     .addHelpText('after', EPILOGUE);
-  for (const action of ['export', 'import', 'compare'] as const) {
-    const command = program.command(action).description(DESCRIPTIONS[action]);
-    command.argument(
-      '[file]',
-      action === 'export' ? 'standard output unless given' : 'standard input unless given',
-    );
-    if (action !== 'import')
-      command.option(
-        '--subsystem <names...>',
-        action === 'export' ? 'only these subsystems' : 'these subsystems, in place of those in the file',
-      );
-    if (action === 'import')
-      command
-        .option('--dry-run', 'only say what would be written')
-        .option('--as <name>', 'whom the history names', DEFAULT_AUTHOR);
-    command.option('--quiet', 'no progress and no names, only the summary');
+  for (const action of ['export', 'import', 'compare', 'restore'] as const) {
+    const command = describe(program.command(action), action);
     command.action(async () => {
       const options = command.opts<Options>();
+      const [first, at] = command.processedArgs as [string?, Date?];
       await run({
         action,
-        file: command.args[0] ?? null,
-        subsystems: options.subsystem ?? [],
+        file: action === 'restore' ? null : (first ?? null),
+        subsystems: options.subsystem ?? (action === 'restore' ? [first!] : []),
+        at: at ?? new Date(NaN),
         isDryRun: options.dryRun ?? false,
         author: options.as ?? DEFAULT_AUTHOR,
         isQuiet: options.quiet ?? false,
@@ -77,4 +70,27 @@ export function adminProgram(
     });
   }
   return program;
+}
+
+function describe(command: Command, action: AdminCommand['action']): Command {
+  command.description(DESCRIPTIONS[action]).option('--quiet', 'no progress and no names, only the summary');
+  if (action === 'restore')
+    command
+      .argument('<subsystem>', 'its name')
+      .argument('<instant>', 'ISO 8601 with an offset: 2026-03-02T09:15:00Z', parseInstant);
+  else command.argument('[file]', `standard ${action === 'export' ? 'output' : 'input'} unless given`);
+  if (action === 'import' || action === 'restore')
+    return command
+      .option('--dry-run', 'only say what would be written')
+      .option('--as <name>', 'whom the history names', DEFAULT_AUTHOR);
+  return command.option(
+    '--subsystem <names...>',
+    action === 'export' ? 'only these subsystems' : 'these subsystems, in place of those in the file',
+  );
+}
+
+function parseInstant(text: string): Date {
+  const parsed = instant.safeParse(text);
+  if (parsed.success) return parsed.data;
+  throw new InvalidArgumentError(`It ${parsed.error.issues[0]!.message}.`);
 }

@@ -1,11 +1,14 @@
 import { inTransaction, postgresOptions } from '@platform/database';
 import { parseSettingName } from '@platform/setting-names';
 import { DataSource } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { ENTITIES, SCHEMA } from '../database-layout';
 import { BatchedSettingsRepository } from '../settings/batched-settings.repository';
+import { PastSettingsRepository } from '../settings/past-settings.repository';
 import { settingKeyText } from '../settings/setting-key';
 import type { SettingKey } from '../settings/setting-key';
 import type { ListedSetting } from '../settings/setting.entity';
+import { START } from '../settings/settings-page';
 import { SettingsRepository } from '../settings/settings.repository';
 import type { AuditTrail } from '../settings/write-request';
 import { SettingLineError, lineOf, settingOf } from './setting-lines';
@@ -31,6 +34,7 @@ const BATCH = 100;
 export class TransferService {
   private readonly settings: SettingsRepository;
   private readonly batch: BatchedSettingsRepository;
+  private readonly past: PastSettingsRepository;
 
   /** @param url of the service's database, with the service's own role */
   static async connect(url: string): Promise<TransferService> {
@@ -44,6 +48,7 @@ export class TransferService {
   private constructor(private readonly dataSource: DataSource) {
     this.settings = new SettingsRepository(dataSource);
     this.batch = new BatchedSettingsRepository(dataSource);
+    this.past = new PastSettingsRepository(dataSource);
   }
 
   close(): Promise<void> {
@@ -109,6 +114,34 @@ export class TransferService {
     return summary;
   }
 
+  /**
+   * Makes a subsystem what it was at `at`, a part in one transaction; run again, it goes on where it was interrupted.
+   * @param trail null: only says what would change
+   */
+  async restore(
+    subsystemName: string,
+    at: Date,
+    trail: AuditTrail | null,
+    observer: TransferObserver,
+  ): Promise<Summary> {
+    const summary: Summary = { missing: 0, different: 0, same: 0, extra: 0 };
+    const restoration = { subsystemKey: keyOf(subsystemName), at, trail };
+    let done = 0;
+    for (let after: string | null = START; after !== null;) {
+      const restorePart = (manager: EntityManager) => this.past.restorePart(manager, restoration, after!);
+      const part = await inTransaction(this.dataSource, 'REPEATABLE READ', restorePart);
+      for (const { settingName, operation } of part.changes) {
+        const difference = operation === 'write' ? 'different' : 'extra';
+        summary[difference] += 1;
+        observer.differs(difference, subsystemName, settingName);
+      }
+      summary.same += part.compared - part.changes.length;
+      observer.progressed((done += part.compared));
+      after = part.last;
+    }
+    return summary;
+  }
+
   private async changedOf(
     settings: readonly MovedSetting[],
     summary: Summary,
@@ -129,12 +162,16 @@ export class TransferService {
       yield* pages((after: ListedSetting | null) => this.settings.listAll(PAGE, after));
       return;
     }
-    const keys = new Set(subsystems.map((name) => parseSettingName(name)?.key ?? name));
+    const keys = new Set(subsystems.map(keyOf));
     for (const key of [...keys].sort())
       yield* pages((after: ListedSetting | null) =>
         this.settings.listSubsystem(key, PAGE, after?.settingKey ?? null),
       );
   }
+}
+
+function keyOf(subsystemName: string): string {
+  return parseSettingName(subsystemName)?.key ?? subsystemName;
 }
 
 type FindPage = (

@@ -6,7 +6,6 @@ import { Persona } from '@platform/personas';
 import { validatedBy } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
-import { BulkWritesService } from './bulk-writes.service';
 import {
   BULK_EXAMPLES,
   ReadSettingsDto,
@@ -25,6 +24,7 @@ import {
 } from './setting-request.decorator';
 import { sendRead, sendWrites } from './setting-response';
 import { SettingsRepository } from './settings.repository';
+import { SettingsService } from './settings.service';
 import { auditTrail } from './write-request';
 import type { WriteHeaders } from './write-request';
 
@@ -34,7 +34,7 @@ import type { WriteHeaders } from './write-request';
 export class BulkController {
   constructor(
     private readonly settings: SettingsRepository,
-    private readonly writes: BulkWritesService,
+    private readonly service: SettingsService,
   ) {}
 
   @Post('read')
@@ -85,6 +85,6 @@ export class BulkController {
     @CurrentCaller() caller: Caller,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    sendWrites(reply, await this.writes.write(writes, auditTrail(headers, caller)));
+    sendWrites(reply, await this.service.writeAll(writes, auditTrail(headers, caller)));
   }
 }

@@ -3,23 +3,16 @@ import type { SettingName } from '@platform/setting-names';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { parseEntityTags } from '@platform/service-defaults';
-import type { EntityTags, Preconditions } from '@platform/service-defaults';
+import type { EntityTags } from '@platform/service-defaults';
 import { settingKeyText } from './setting-key';
 import type { SettingKey } from './setting-key';
 import { faultOf } from './setting-value';
 import type { JsonText } from './setting-value';
 import { INVOICE_DAY, platformSetting, settingValue } from './setting.dto';
+import type { BulkWrite } from './write-request';
 
 const MAX_READS = 1_000;
 const MAX_WRITES = 100;
-
-/** One of the writes of a request, without who asked for it. */
-export interface BulkWrite {
-  readonly key: SettingKey;
-  /** Null: delete. */
-  readonly value: JsonText | null;
-  readonly conditions: Preconditions;
-}
 
 /** A name in a body or a query. */
 export const settingNameText = z.string().transform((text, context): SettingName => {

@@ -32,6 +32,27 @@ export interface RestoredSetting {
   readonly operation: 'write' | 'delete';
 }
 
+/** Which subsystem goes back to which instant. */
+export interface SubsystemRestoration {
+  readonly subsystemKey: string;
+  readonly at: Date;
+  /** For the history; null: it only says what would change. */
+  readonly trail: AuditTrail | null;
+}
+
+/** What a part of a restoration changed; `last` leads to the next part, null after the last one. */
+interface RestoredPart {
+  readonly changes: readonly RestoredSetting[];
+  readonly compared: number;
+  readonly last: string | null;
+}
+
+interface ComparedSetting {
+  readonly settingKey: string;
+  readonly settingName: string;
+  readonly operation: RestoredSetting['operation'] | null;
+}
+
 // Parameters that are null fall out when PostgreSQL plans the statement. The position is compared as a row.
 const LIST_CHANGES = pageStatement({
   table: 'settings.setting_history',
@@ -60,61 +81,63 @@ const FIND_BEFORE = `
     FROM (${newestBefore('subsystem_key = $1 AND setting_key = (SELECT $2)', '$3')}) AS newest
    WHERE operation = 'write'`;
 
-// The settings of a subsystem as they were: its names one after the other from the index, each with its newest entry.
-const past = (instant: string, after: string): string => `
-  WITH RECURSIVE name AS (
+// The names that a subsystem has ever had, one after the other from the index, after `after`.
+const names = (after: string): string => `
+  name AS (
     (SELECT setting_key FROM settings.setting_history WHERE subsystem_key = $1 AND setting_key > ${after}
       ORDER BY setting_key LIMIT 1)
     UNION ALL
     SELECT (SELECT setting_key FROM settings.setting_history
              WHERE subsystem_key = $1 AND setting_key > name.setting_key ORDER BY setting_key LIMIT 1)
       FROM name WHERE name.setting_key IS NOT NULL
-  )
-  SELECT newest.* FROM name CROSS JOIN LATERAL
-    (${newestBefore('subsystem_key = $1 AND setting_key = name.setting_key', instant)}) AS newest
-   WHERE newest.operation = 'write'`;
+  )`;
+
+// What each name held: nothing before its first write and after a delete.
+const held = (key: string, instant: string): string => `LATERAL (
+  SELECT * FROM (${newestBefore(`subsystem_key = $1 AND setting_key = ${key}`, instant)}) AS newest WHERE operation = 'write')`;
 
 const LIST_SUBSYSTEM_BEFORE = pageStatement({
-  table: `(${past('$5', '$2')} LIMIT $3 + 1)`,
+  table: `(WITH RECURSIVE ${names('$2')} SELECT past.* FROM name CROSS JOIN ${held('name.setting_key', '$5')} AS past LIMIT $3 + 1)`,
   columns: LISTED_SETTING_COLUMNS,
   range: 'true',
   order: 'setting_key',
 });
 
-const LOCK_SUBSYSTEM = `
-  SELECT count(*) FROM (SELECT FROM settings.setting WHERE subsystem_key = $1 ORDER BY setting_key FOR UPDATE) AS locked`;
-
-const DIFFERENCE = `
-  difference AS MATERIALIZED (
-    SELECT p.value_text IS NULL AS is_gone, coalesce(p.setting_key, s.setting_key) AS setting_key, p.value_text,
-           coalesce(p.subsystem_name, s.subsystem_name) AS subsystem_name, coalesce(p.setting_name, s.setting_name) AS setting_name
-      FROM (${past('$2', `'${START}'`)}) AS p
-      FULL JOIN (SELECT * FROM settings.setting WHERE subsystem_key = $1) AS s ON s.setting_key = p.setting_key
-     WHERE p.value_text IS DISTINCT FROM s.value_text)`;
-
 const COMPARE_WITH_PAST = `
-  WITH ${DIFFERENCE}
-  SELECT setting_name AS "settingName", CASE WHEN is_gone THEN 'delete' ELSE 'write' END AS operation
-    FROM difference ORDER BY setting_key`;
+  WITH RECURSIVE ${names('$3')}
+  SELECT name.setting_key AS "settingKey", coalesce(past.setting_name, present.setting_name) AS "settingName",
+         CASE WHEN past.value_text IS NOT DISTINCT FROM present.value_text THEN NULL
+              WHEN past.value_text IS NULL THEN 'delete' ELSE 'write' END AS operation
+    FROM (SELECT * FROM name WHERE setting_key IS NOT NULL LIMIT $4) AS name
+    LEFT JOIN ${held('name.setting_key', '$2')} AS past ON true
+    LEFT JOIN LATERAL (SELECT * FROM settings.setting WHERE subsystem_key = $1 AND setting_key = name.setting_key LIMIT 1) AS present ON true
+   ORDER BY name.setting_key`;
 
-// One statement, whatever the number of settings: their values never leave the database.
-const RESTORE_SUBSYSTEM = `
-  WITH ${DIFFERENCE}, deleted AS (
-    DELETE FROM settings.setting WHERE subsystem_key = $1 AND setting_key IN (SELECT setting_key FROM difference WHERE is_gone)
+// The values never leave the database. Rows are locked in the order of their keys, so that no two writers wait for each other.
+const RESTORE_SETTINGS = `
+  WITH locked AS MATERIALIZED (
+    SELECT FROM settings.setting WHERE subsystem_key = $1 AND setting_key = ANY ($3) ORDER BY setting_key FOR UPDATE
+  ), target AS MATERIALIZED (
+    SELECT k.setting_key, past.subsystem_name, past.setting_name, past.value_text
+      FROM unnest($3::text[] COLLATE "C") AS k (setting_key) LEFT JOIN ${held('k.setting_key', '$2')} AS past ON true
+     WHERE (SELECT count(*) FROM locked) IS NOT NULL
+  ), deleted AS (
+    DELETE FROM settings.setting
+     WHERE subsystem_key = $1 AND setting_key = ANY (ARRAY(SELECT setting_key FROM target WHERE value_text IS NULL))
     RETURNING subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, 'delete'
   ), written AS (
     INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
-    SELECT $1, setting_key, subsystem_name, setting_name, value_text FROM difference WHERE NOT is_gone ORDER BY setting_key
+    SELECT $1, setting_key, subsystem_name, setting_name, value_text FROM target WHERE value_text IS NOT NULL ORDER BY setting_key
     ON CONFLICT (subsystem_key, setting_key) DO UPDATE SET value_text = excluded.value_text, revision = excluded.revision
     RETURNING subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, 'write'
-  ), recorded AS (
-    INSERT INTO settings.setting_history
-      (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation,
-       person_id, user_id, person_name, persona, request_id, idempotency_digest)
-    SELECT change.*, $3, $4, $5, $6, $7, $8 FROM (SELECT * FROM deleted UNION ALL SELECT * FROM written) AS change
-    RETURNING setting_key, setting_name, operation
   )
-  SELECT setting_name AS "settingName", operation FROM recorded ORDER BY setting_key`;
+  INSERT INTO settings.setting_history
+    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation,
+     person_id, user_id, person_name, persona, request_id, idempotency_digest)
+  SELECT change.*, $4, $5, $6, $7, $8, $9 FROM (SELECT * FROM deleted UNION ALL SELECT * FROM written) AS change`;
+
+/** Names that are compared, and settings that are restored, in one statement: a part of the time that a statement may take. */
+const COMPARED = 1_000;
 
 /** Settings as they were, and who changed them. Instants count in whole milliseconds, as they are shown: what happened within one counts. */
 @Injectable()
@@ -146,24 +169,39 @@ export class PastSettingsRepository {
     return readPage(this.dataSource, LIST_SUBSYSTEM_BEFORE, range, [endOf(at)]);
   }
 
-  /** What restoring the subsystem to `at` would change now. */
-  compareWithPast(subsystemKey: string, at: Date): Promise<RestoredSetting[]> {
-    return this.dataSource.query(COMPARE_WITH_PAST, [subsystemKey, endOf(at)]);
-  }
-
-  /** Makes the subsystem what it was at `at`, with a history entry for each setting that changes. */
-  async restoreSubsystem(
+  /**
+   * Makes a thousand settings of a subsystem, those after `afterSettingKey`, what they were at `at`, with a history entry for each that
+   * changes. `manager` has a transaction at REPEATABLE READ: what is compared is what is replaced.
+   */
+  async restorePart(
     manager: EntityManager,
-    subsystemKey: string,
-    at: Date,
-    trail: AuditTrail,
-  ): Promise<RestoredSetting[]> {
-    await manager.query(LOCK_SUBSYSTEM, [subsystemKey]);
-    return manager.query(RESTORE_SUBSYSTEM, [subsystemKey, endOf(at), ...auditColumns(trail)]);
+    { subsystemKey, at, trail }: SubsystemRestoration,
+    afterSettingKey: string,
+  ): Promise<RestoredPart> {
+    const position = [subsystemKey, endOf(at)];
+    const compared = await manager.query<ComparedSetting[]>(COMPARE_WITH_PAST, [
+      ...[...position, afterSettingKey, COMPARED],
+    ]);
+    const changes = compared.filter(isChange);
+    if (trail !== null && changes.length > 0) {
+      const keys = changes.map(({ settingKey }) => settingKey);
+      // Restoring again does nothing: it needs no idempotency key, and all these entries could not share one.
+      const columns = auditColumns({ ...trail, idempotencyKey: null });
+      await manager.query(RESTORE_SETTINGS, [...position, keys, ...columns]);
+    }
+    const last = compared.length < COMPARED ? null : compared.at(-1)!.settingKey;
+    return {
+      changes: changes.map(({ settingName, operation }) => ({ settingName, operation })),
+      ...{ compared: compared.length, last },
+    };
   }
 }
 
 /** The first instant after the millisecond. */
 function endOf(millisecond: Date): Date {
   return new Date(millisecond.getTime() + 1);
+}
+
+function isChange(compared: ComparedSetting): compared is ComparedSetting & RestoredSetting {
+  return compared.operation !== null;
 }

@@ -7,7 +7,6 @@ import { SignedCursor, sendJsonText, validatedBy } from '@platform/service-defau
 import type { SettingName } from '@platform/setting-names';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
-import { BulkWritesService } from './bulk-writes.service';
 import {
   ChangesPageDto,
   HistoryQuery,
@@ -25,7 +24,9 @@ import {
   ReadResponses,
 } from './setting-request.decorator';
 import { changesPageJson, sendPage } from './setting-response';
+import { SettingProblemResponse } from './setting-problems.filter';
 import { READ_HEADERS } from './setting.dto';
+import { SettingsService } from './settings.service';
 import { auditTrail } from './write-request';
 import type { WriteHeaders } from './write-request';
 
@@ -37,7 +38,7 @@ export class PastController {
   constructor(
     private readonly cursors: SignedCursor,
     private readonly past: PastSettingsRepository,
-    private readonly writes: BulkWritesService,
+    private readonly service: SettingsService,
   ) {}
 
   @Get('history')
@@ -70,8 +71,8 @@ export class PastController {
     operationId: 'restoreSubsystem',
     summary: 'Make a subsystem what it was at an instant',
     description:
-      'In one transaction: settings that are other now are written again, those that were not there are deleted, each with a history entry. \
-Ask with `dryRun` first.',
+      'All or nothing: settings that are other now are written again, those that were not there are deleted, each with a history entry. \
+Ask with `dryRun` first. For up to 10,000 settings that change.',
   })
   @SubsystemPath()
   @ApiBody({ type: RestoreSubsystemDto, examples: PAST_EXAMPLES.restore })
@@ -81,6 +82,7 @@ Ask with `dryRun` first.',
     examples: PAST_EXAMPLES.restored,
   })
   @InvalidRequestResponse()
+  @SettingProblemResponse('More than 10,000 settings would change: nothing was.', 'restore-too-large')
   async restore(
     @Subsystem() subsystem: SettingName,
     @JsonBody(validatedBy(RestoreSubsystemDto.schema))
@@ -89,9 +91,8 @@ Ask with `dryRun` first.',
     @CurrentCaller() caller: Caller,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const changes = dryRun
-      ? await this.past.compareWithPast(subsystem.key, at)
-      : await this.writes.restoreSubsystem(subsystem.key, at, auditTrail(headers, caller));
+    const trail = dryRun ? null : auditTrail(headers, caller);
+    const changes = await this.service.restoreSubsystem({ subsystemKey: subsystem.key, at, trail });
     sendJsonText(reply, JSON.stringify({ at, dryRun, changes }));
   }
 }

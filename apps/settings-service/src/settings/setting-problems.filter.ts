@@ -3,8 +3,8 @@ import { ProblemResponse } from '@platform/open-api';
 import { ProblemDetailsFilter } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 import { JsonSyntaxError } from './json-scanner';
-import type { SettingKey } from './setting-key';
 import { InvalidSettingValueError } from './setting-value';
+import type { WriteRequest } from './write-request';
 
 /** Every reason for which the state of a setting refuses a request, with the response. The types let a client tell a setting that is not there from a wrong address. */
 const SETTING_PROBLEMS = {
@@ -32,6 +32,13 @@ const SETTING_PROBLEMS = {
     title: 'Idempotency key reused',
     detail: 'The Idempotency-Key belongs to another request.',
   },
+  'restore-too-large': {
+    status: 422,
+    type: 'urn:platform:problem:restore-too-large',
+    title: 'Too much to restore',
+    detail:
+      'More than 10,000 settings differ: nothing was changed. An operator restores them with `settings:admin restore`.',
+  },
   'changes-expired': {
     status: 410,
     type: 'urn:platform:problem:changes-expired',
@@ -50,33 +57,29 @@ const SETTING_PROBLEMS = {
 
 type SettingErrorReason = keyof typeof SETTING_PROBLEMS;
 
-/** One of many writes, by its place in the request. */
-interface WritePart {
-  readonly index: number;
-  readonly key: SettingKey;
-}
+/** The write that is refused; its place in a request for many is told. */
+type RefusedWrite = Pick<WriteRequest, 'key' | 'trail'>;
 
 /** The state of the setting, or of an earlier request, does not allow what was asked. */
 export class SettingError extends Error {
   override readonly name = 'SettingError';
 
-  /** Which of many writes it is about. */
-  readonly part: WritePart | undefined;
+  private readonly write: RefusedWrite | undefined;
 
   constructor(
     readonly reason: SettingErrorReason,
-    { part, ...options }: ErrorOptions & { part?: WritePart } = {},
+    { write, ...options }: ErrorOptions & { write?: RefusedWrite } = {},
   ) {
     super(reason, options);
-    this.part = part;
+    this.write = write;
   }
 
   get problem(): Problem {
     const problem = SETTING_PROBLEMS[this.reason];
-    if (this.part === undefined) return problem;
-    const { index, key } = this.part;
+    const { key, trail } = this.write ?? {};
+    if (key === undefined || trail?.part === undefined) return problem;
     const names = `${key.subsystem.name} / ${key.setting.name}`;
-    return { ...problem, errors: { [`writes.${String(index)}`]: [`${names}: ${problem.detail}`] } };
+    return { ...problem, errors: { [`writes.${String(trail.part)}`]: [`${names}: ${problem.detail}`] } };
   }
 }
 

@@ -119,6 +119,7 @@ export class SettingsRepository {
     manager: EntityManager,
     digests: readonly Buffer[],
   ): Promise<(RecordedWrite | null)[]> {
+    if (digests.length === 0) return [];
     const entries = await manager.findBy(HistoryEntry, { idempotencyDigest: In([...digests]) });
     return digests.map((digest) => entries.find((each) => each.idempotencyDigest?.equals(digest)) ?? null);
   }

@@ -9,28 +9,29 @@ import type { EntityManager } from 'typeorm';
 import { BatchedSettingsRepository } from './batched-settings.repository';
 import { isWriteOf } from './history-entry.entity';
 import type { RecordedWrite } from './history-entry.entity';
+import { PastSettingsRepository } from './past-settings.repository';
+import type { RestoredSetting, SubsystemRestoration } from './past-settings.repository';
 import { settingKeyText } from './setting-key';
+import type { SettingKey } from './setting-key';
 import { SettingError } from './setting-problems.filter';
 import type { JsonText } from './setting-value';
+import { START } from './settings-page';
 import { SettingsRepository } from './settings.repository';
 import { idempotencyDigest } from './write-request';
-import type { WriteRequest } from './write-request';
+import type { AuditTrail, BulkWrite, WriteRequest } from './write-request';
 
-/** One kind of write. */
-interface WriteOperation {
-  /** Does the write and its history entry. Runs again from the start when the transaction is repeated. */
-  perform(manager: EntityManager): Promise<RecordedWrite>;
-  /** True when `earlier`, made under the same idempotency key, is this very write, so that its response may be given again. */
-  isRepeatOf(earlier: RecordedWrite, manager: EntityManager): boolean | Promise<boolean>;
-}
+type Write = BulkWrite & WriteRequest;
 
 /** How often and how long writes are repeated; then the caller gets 503 with Retry-After. */
-export const WRITE_LIMITS = { maxAttempts: 10, deadlineMs: 5_000 };
-export const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
+const LIMITS = { maxAttempts: 10, deadlineMs: 5_000 };
+const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
+/** More would hold up the feed of changes, which waits for identifiers that are drawn and not committed. */
+const MAX_RESTORED = 10_000;
 
 /**
- * Writes of settings: each in one REPEATABLE READ transaction, repeated as a whole when PostgreSQL refuses to serialise it.
- * All throw a ContentionError when time runs out, and a SettingError: `precondition-failed`, `idempotency-key-reused`, and as they say.
+ * Writes of settings: each request in one REPEATABLE READ transaction, all or nothing, repeated as a whole when PostgreSQL refuses to
+ * serialise it. All give what an earlier request did if this one repeats it, by its idempotency key. All throw a ContentionError when
+ * time runs out, and a SettingError: `precondition-failed`, `setting-not-found`, `idempotency-key-reused`, and as they say.
  */
 @Injectable()
 export class SettingsService {
@@ -39,6 +40,7 @@ export class SettingsService {
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly settings: SettingsRepository,
     private readonly batch: BatchedSettingsRepository,
+    private readonly past: PastSettingsRepository,
   ) {}
 
   /** Creates a setting or replaces its value. */
@@ -47,24 +49,18 @@ export class SettingsService {
     if (!isConditional(conditions)) {
       try {
         const write = (): Promise<RecordedWrite> => this.batch.write({ key, value, trail });
-        return await inStatement(this.dataSource, write, this.inTurn(request));
+        return await inStatement(this.dataSource, write, this.inTurn([key]));
       } catch (error) {
         // The idempotency key was used before. Find out what for.
         if (!isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT)) throw error;
       }
     }
-    return this.inWriteTransaction(request, {
-      perform: (manager) => this.writeIfAllowed(manager, request, value),
-      isRepeatOf: (earlier) => earlier.operation === 'write' && earlier.valueText === value,
-    });
+    return this.writeOne(key, () => ({ ...request, value }));
   }
 
-  /** Deletes a setting; its history stays. @throws {SettingError} also `setting-not-found` */
+  /** Deletes a setting; its history stays. */
   delete(request: WriteRequest): Promise<RecordedWrite> {
-    return this.inWriteTransaction(request, {
-      perform: (manager) => this.deleteIfAllowed(manager, request),
-      isRepeatOf: (earlier) => earlier.operation === 'delete',
-    });
+    return this.writeOne(request.key, () => ({ ...request, value: null }));
   }
 
   /**
@@ -73,70 +69,60 @@ export class SettingsService {
    * @throws {SettingError} also `history-entry-not-found`
    */
   restore(request: WriteRequest, historyId: string): Promise<RecordedWrite> {
-    return this.inWriteTransaction(request, {
-      perform: (manager) => this.restoreIfAllowed(manager, request, historyId),
-      // Two entries may hold the same value; restoring either has the same effect.
-      isRepeatOf: async (earlier, manager) => {
-        const entry = await this.settings.findWriteById(manager, request.key, historyId);
-        return earlier.operation === 'write' && earlier.valueText === entry?.valueText;
-      },
+    return this.writeOne(request.key, async (manager) => {
+      const entry = await this.settings.findWriteById(manager, request.key, historyId);
+      if (entry === null) throw new SettingError('history-entry-not-found');
+      // A setting that was deleted comes back with the names that the entry shows.
+      const key = {
+        subsystem: { ...request.key.subsystem, name: entry.subsystemName },
+        setting: { ...request.key.setting, name: entry.settingName },
+      };
+      return { ...request, key, value: entry.valueText };
     });
   }
 
-  /** Writes under the request's conditions; a setting that does not exist counts as having no revision. */
-  private async writeIfAllowed(
-    manager: EntityManager,
-    { key, conditions, trail }: WriteRequest,
-    value: JsonText,
+  /** Writes or deletes different settings, each under its own conditions. @returns what was done, in the order of `writes` */
+  writeAll(writes: readonly BulkWrite[], trail: AuditTrail): Promise<RecordedWrite[]> {
+    const parts = writes.map((write, part) => ({ ...write, trail: { ...trail, part } }));
+    return this.inWriteTransaction(
+      writes.map(({ key }) => key),
+      () => parts,
+    );
+  }
+
+  /** Makes a subsystem what it was at an instant. @throws {SettingError} `restore-too-large`, also when it only says what would change */
+  restoreSubsystem(restoration: SubsystemRestoration): Promise<RestoredSetting[]> {
+    const work = async (manager: EntityManager): Promise<RestoredSetting[]> => {
+      const all: RestoredSetting[] = [];
+      for (let after: string | null = START; after !== null;) {
+        const part = await this.past.restorePart(manager, restoration, after);
+        all.push(...part.changes);
+        if (all.length > MAX_RESTORED) throw new SettingError('restore-too-large');
+        after = part.last;
+      }
+      return all;
+    };
+    return inTransaction(this.dataSource, 'REPEATABLE READ', work, { ...LIMITS, clock: this.clock });
+  }
+
+  private async writeOne(
+    key: SettingKey,
+    prepare: (manager: EntityManager) => Write | Promise<Write>,
   ): Promise<RecordedWrite> {
-    if (isConditional(conditions)) {
-      const [revision = null] = await this.settings.lockRevisions(manager, [key]);
-      if (!mayWrite(conditions, revision)) throw new SettingError('precondition-failed');
-    }
-    const [written] = await this.batch.writeAll([{ key, value, trail }], manager);
+    const [written] = await this.inWriteTransaction([key], async (manager) => [await prepare(manager)]);
     return written!;
   }
 
-  private async deleteIfAllowed(
-    manager: EntityManager,
-    { key, conditions, trail }: WriteRequest,
-  ): Promise<RecordedWrite> {
-    if (isConditional(conditions)) {
-      const [revision = null] = await this.settings.lockRevisions(manager, [key]);
-      // RFC 9110, 13.2.1: conditions do not count where the response without them would be an error.
-      if (revision !== null && !mayWrite(conditions, revision)) throw new SettingError('precondition-failed');
-    }
-    const [deleted] = await this.settings.deleteAll(manager, [{ key, trail }]);
-    if (!deleted) throw new SettingError('setting-not-found');
-    return deleted;
-  }
-
-  private async restoreIfAllowed(
-    manager: EntityManager,
-    request: WriteRequest,
-    historyId: string,
-  ): Promise<RecordedWrite> {
-    const entry = await this.settings.findWriteById(manager, request.key, historyId);
-    if (entry === null) throw new SettingError('history-entry-not-found');
-    // A setting that was deleted comes back with the names that the entry shows.
-    const key = {
-      subsystem: { ...request.key.subsystem, name: entry.subsystemName },
-      setting: { ...request.key.setting, name: entry.settingName },
-    };
-    return this.writeIfAllowed(manager, { ...request, key }, entry.valueText);
-  }
-
-  /** Gives an earlier write's outcome if the request repeats it, else performs the operation. */
-  private async inWriteTransaction(request: WriteRequest, operation: WriteOperation): Promise<RecordedWrite> {
-    const digest = idempotencyDigest(request.trail);
-    const attempt = async (manager: EntityManager): Promise<RecordedWrite> => {
-      const [earlier] = digest === null ? [] : await this.settings.findWritesByDigests(manager, [digest]);
-      if (!earlier) return operation.perform(manager);
-      if (isWriteOf(earlier, request.key) && (await operation.isRepeatOf(earlier, manager))) return earlier;
-      throw new SettingError('idempotency-key-reused');
+  private async inWriteTransaction(
+    keys: readonly SettingKey[],
+    prepare: (manager: EntityManager) => readonly Write[] | Promise<readonly Write[]>,
+  ): Promise<RecordedWrite[]> {
+    const attempt = async (manager: EntityManager): Promise<RecordedWrite[]> => {
+      const writes = await prepare(manager);
+      return (await this.findEarlier(manager, writes)) ?? this.write(manager, writes);
     };
     try {
-      return await inTransaction(this.dataSource, 'REPEATABLE READ', attempt, this.inTurn(request));
+      return await inTransaction(this.dataSource, 'REPEATABLE READ', attempt, this.inTurn(keys));
     } catch (error) {
       // The same key in use for another setting at this moment; for the same setting the row lock came first.
       if (isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT))
@@ -145,12 +131,53 @@ export class SettingsService {
     }
   }
 
-  private inTurn({ key }: WriteRequest): TransactionOptions {
-    return {
-      ...WRITE_LIMITS,
-      clock: this.clock,
-      // Writes of one setting collide for certain: in turn, they collide with other replicas only.
-      serializeOn: settingKeyText(key),
-    };
+  /** What an earlier request with the same idempotency key did; null when there was none. @throws {SettingError} if it was another one */
+  private async findEarlier(
+    manager: EntityManager,
+    writes: readonly Write[],
+  ): Promise<RecordedWrite[] | null> {
+    const trails = writes.map(({ trail }) => trail);
+    // One more than there are: an earlier request with more writes is another one.
+    const digests = [...trails, { ...trails[0]!, part: writes.length }].map(idempotencyDigest);
+    const found = await this.settings.findWritesByDigests(
+      manager,
+      digests.filter((digest) => digest !== null),
+    );
+    const earlier = found.filter((write) => write !== null);
+    if (earlier.length === 0) return null;
+    const isRepeat = writes.every((write, index) => isWrittenAs(write, found[index] ?? null));
+    if (!isRepeat || earlier.length > writes.length) throw new SettingError('idempotency-key-reused');
+    return earlier;
   }
+
+  /** Locks what is there first, in the order of keys, so that no two requests wait for each other. A setting that does not exist counts
+   *  as having no revision; RFC 9110, 13.2.1: conditions do not count where the response without them would be an error. */
+  private async write(manager: EntityManager, writes: readonly Write[]): Promise<RecordedWrite[]> {
+    const keys = writes.map(({ key }) => key);
+    const revisions = await this.settings.lockRevisions(manager, keys);
+    for (const [index, write] of writes.entries()) {
+      const revision = revisions[index] ?? null;
+      if (write.value === null && revision === null) throw new SettingError('setting-not-found', { write });
+      if (!mayWrite(write.conditions, revision)) throw new SettingError('precondition-failed', { write });
+    }
+    const puts = writes.flatMap(({ value, ...write }) => (value === null ? [] : [{ ...write, value }]));
+    const deletions = writes.filter(({ value }) => value === null);
+    const recorded = [
+      ...(puts.length === 0 ? [] : await this.batch.writeAll(puts, manager)),
+      ...(deletions.length === 0 ? [] : await this.settings.deleteAll(manager, deletions)),
+    ];
+    return keys.map((key) => recorded.find((write) => write !== null && isWriteOf(write, key))!);
+  }
+
+  private inTurn(keys: readonly SettingKey[]): TransactionOptions {
+    // Writes of one setting collide for certain: in turn, they collide with other replicas only.
+    return { ...LIMITS, clock: this.clock, serializeOn: keys.map(settingKeyText) };
+  }
+}
+
+function isWrittenAs({ key, value }: Write, earlier: RecordedWrite | null): boolean {
+  if (earlier === null || !isWriteOf(earlier, key)) return false;
+  return value === null
+    ? earlier.operation === 'delete'
+    : earlier.operation === 'write' && earlier.valueText === value;
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Preconditions } from '@platform/service-defaults';
 import type { SettingKey } from './setting-key';
+import type { JsonText } from './setting-value';
 
 /** Who wrote, as far as the token says. Source: settings spec, "using the caller's person identifier, name and persona". */
 export interface Author {
@@ -19,7 +20,7 @@ export interface AuditTrail {
   readonly requestId: string;
   /** The caller's Idempotency-Key; null when none was sent. */
   readonly idempotencyKey: string | null;
-  /** Which of the writes of one request this is, from 0; 0 unless given. */
+  /** Which of the writes of a request for many this is, from 0. */
   readonly part?: number;
 }
 
@@ -35,6 +36,14 @@ export interface WriteRequest {
   readonly key: SettingKey;
   readonly conditions: Preconditions;
   readonly trail: AuditTrail;
+}
+
+/** One of the writes of a request, without who asked for it. */
+export interface BulkWrite {
+  readonly key: SettingKey;
+  /** Null: delete. */
+  readonly value: JsonText | null;
+  readonly conditions: Preconditions;
 }
 
 /** A write of `key` as its caller asked for it. */
