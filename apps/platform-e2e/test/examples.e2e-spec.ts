@@ -135,9 +135,10 @@ describe('the examples of the documentation, run as they stand', () => {
     SETTINGS_CLIENT,
     async () => {
       const examples = await examplesOf(SETTINGS_CLIENT, 'ts');
-      expect(await run('settings-client.ts', examples, '{ currency, limit, setting }')).toEqual({
+      expect(await run('settings-client.ts', examples, '{ currency, limit, setting, invoiceDay }')).toEqual({
         currency: 'EUR',
         limit: 100,
+        invoiceDay: expect.objectContaining({ settingValue: 28, etag: expect.any(String) }),
         setting: {
           subsystemName: 'Billing',
           settingName: 'Currency',

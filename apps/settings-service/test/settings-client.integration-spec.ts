@@ -86,6 +86,39 @@ describe('settings-client on the real service', () => {
     expect(history).toEqual([{ operation: 'write' }, { operation: 'delete' }]);
   });
 
+  it('reads and writes many at once, all or nothing, once although an answer was lost', async () => {
+    let calls = 0;
+    const losesFirstAnswer = (async (...request: Parameters<typeof fetch>) => {
+      const answer = await fetch(...request);
+      if ((calls += 1) === 1) throw new TypeError('connection lost after the service had answered');
+      return answer;
+    }) as typeof fetch;
+    const client = newClient({ fetch: losesFirstAnswer });
+    // Decomposed, as a file name may be: the service composes it.
+    const names = ['A\u0308', 'b', 'c'].map((settingName) => ({ subsystemName: 'Client many', settingName }));
+    const [a, b, c] = names as [(typeof names)[0], (typeof names)[0], (typeof names)[0]];
+    const written = await client.writeSettings([
+      { ...a, settingValue: 1, ifNoneMatch: '*' },
+      { ...b, valueText: '2.0' },
+    ]);
+    expect(await client.getSettings([c, b, a, b])).toEqual([null, written[1], written[0], written[1]]);
+    await expect(
+      client.writeSettings([
+        { ...b, delete: true },
+        { ...a, settingValue: 3, ifMatch: '"1"' },
+      ]),
+    ).rejects.toMatchObject({
+      name: 'SettingChangedError',
+      problem: { errors: { 'writes.1': [expect.any(String)] } },
+    });
+    const [deleted] = await client.writeSettings([{ ...b, delete: true, ifMatch: written[1]!.etag! }]);
+    expect(deleted).toEqual({ ...written[1], etag: null });
+    const history = await service.database.query(
+      "SELECT operation FROM settings.setting_history WHERE subsystem_key = 'client many' ORDER BY history_id",
+    );
+    expect(history.map(({ operation }) => operation)).toEqual(['write', 'write', 'delete']);
+  });
+
   it('lists in pages', async () => {
     const client = newClient();
     await Promise.all(

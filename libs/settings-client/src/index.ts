@@ -1,5 +1,12 @@
 export { SettingsClient } from './settings-client';
-export type { CallOptions, ListOptions, SettingsClientOptions, WriteOptions } from './settings-client';
+export type { SettingAddress, SettingWrite, WrittenSetting } from './bulk';
+export type {
+  CallOptions,
+  ListOptions,
+  SettingsClientOptions,
+  WriteManyOptions,
+  WriteOptions,
+} from './settings-client';
 export type { CacheOptions, SettingChange } from './response-cache';
 export { SettingsWatch } from './settings-watch';
 export type { WatchOptions } from './settings-watch';

@@ -85,7 +85,7 @@ function isChange(value: unknown): value is WatchedChange {
   return typeof change?.subsystemName === 'string' && typeof change.settingName === 'string';
 }
 
-function isSetting(value: unknown): value is PlatformSetting {
+export function isSetting(value: unknown): value is PlatformSetting {
   const setting = value as Partial<PlatformSetting> | null;
   return (
     typeof setting === 'object' &&
@@ -111,6 +111,11 @@ export function normaliseBaseUrl(baseUrl: string): string {
 /** Where all settings are listed. */
 export function allSettingsUrl(baseUrl: string): string {
   return `${baseUrl}/platform/v1/settings`;
+}
+
+/** Where many settings are read or written at once. */
+export function commandUrl(baseUrl: string, command: 'read' | 'write'): string {
+  return `${baseUrl}/platform/v1/commands/${command}`;
 }
 
 /** Where changes are told. */

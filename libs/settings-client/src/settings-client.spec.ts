@@ -159,6 +159,96 @@ describe('SettingsClient', () => {
     });
   });
 
+  describe('many at once', () => {
+    const named = (settingName: string) => ({ subsystemName: 'S', settingName });
+    const of = (settingName: string, etag: string | null = '"1"') => ({
+      ...{ ...named(settingName), settingValue: 1, etag },
+    });
+    const found = (settings: object[], missing: object[] = [], unread: object[] = []) =>
+      ok(JSON.stringify({ settings, missing, unread }));
+
+    it('reads in the order asked, null for what is not there, and asks again for what did not fit', async () => {
+      const { client, requests } = scripted([
+        BROKEN,
+        found([of('B')], [named('c')], [named('a'), named('d')]),
+        found([of('a'), of('D')]),
+      ]);
+      const names = [named('b'), { ...named('c'), other: 1 }, named('a'), named('d')];
+      expect(await client.getSettings(names)).toEqual([of('B'), null, of('a'), of('D')]);
+      expect(requests.map(({ method, url }) => `${method} ${url}`)).toEqual(
+        Array.from({ length: 3 }, () => 'POST http://settings.test/platform/v1/commands/read'),
+      );
+      expect(await requests[1]!.json()).toEqual({ settings: ['b', 'c', 'a', 'd'].map(named) });
+      expect(await requests[2]!.json()).toEqual({ settings: ['a', 'd'].map(named) });
+    });
+
+    it('reads a thousand in one request, and nothing without one', async () => {
+      const echo = async (request: Request) =>
+        found([], ((await request.json()) as { settings: object[] }).settings)(request);
+      const { client, requests } = scripted([echo]);
+      const names = Array.from({ length: 2_500 }, (_, index) => named(String(index)));
+      expect(await client.getSettings(names)).toEqual(names.map(() => null));
+      expect(requests).toHaveLength(3);
+      expect(await client.getSettings([])).toEqual([]);
+      expect(requests).toHaveLength(3);
+    });
+
+    it.each([
+      ['another setting', found([of('x')])],
+      ['one setting less', found([])],
+      ['none at all, so that it would ask for ever', found([], [], [named('a')])],
+      ['something else', ok('{"a":1}')],
+      ['null', ok('null')],
+    ])('refuses %s as an answer', async (_what, step) => {
+      const { client } = scripted([step]);
+      const error = { name: 'SettingsProtocolError' };
+      await expect(client.getSettings([named('a')])).rejects.toMatchObject(error);
+      const write = { ...named('a'), settingValue: 1 };
+      await expect(client.writeSettings([write, { ...write, settingName: 'b' }])).rejects.toMatchObject(
+        error,
+      );
+    });
+
+    it('writes with conditions and exact values, repeated five times under one key', async () => {
+      const { client, requests } = scripted([
+        ...Array.from({ length: 5 }, () => problem(503)),
+        found([of('a', '"2"'), of('b', '"3"'), of('c', null)]),
+      ]);
+      const written = await client.writeSettings([
+        { ...named('a'), settingValue: { x: 1 }, ifMatch: '"1"' },
+        { ...named('b'), valueText: '1.00', ifNoneMatch: '*' },
+        { ...named('c'), delete: true },
+      ]);
+      expect(written.map(({ etag }) => etag)).toEqual(['"2"', '"3"', null]);
+      expect(await requests[5]!.text()).toBe(
+        '{"writes":[{"subsystemName":"S","settingName":"a","ifMatch":"\\"1\\"","settingValue":{"x":1}},' +
+          '{"subsystemName":"S","settingName":"b","ifNoneMatch":"*","settingValue":1.00},' +
+          '{"subsystemName":"S","settingName":"c","delete":true}]}',
+      );
+      expect(new Set(requests.map(({ headers }) => headers.get('idempotency-key'))).size).toBe(1);
+      expect(requests).toHaveLength(6);
+    });
+
+    it('refuses what cannot be stored before it sends anything, and tells of a condition that failed', async () => {
+      const { client, requests } = scripted([problem(412)]);
+      for (const value of [{ settingValue: null }, { settingValue: undefined }, { valueText: '1}' }])
+        await expect(client.writeSettings([{ ...named('a'), ...value } as never])).rejects.toThrow(TypeError);
+      expect(requests).toHaveLength(0);
+      await expect(client.writeSettings([{ ...named('a'), delete: true }])).rejects.toMatchObject({
+        name: 'SettingChangedError',
+      });
+    });
+
+    it('forgets what it cached of the settings that it writes', async () => {
+      const { client } = scripted([setting('1'), found([of('n', '"2"')]), setting('2', '"2"')], {
+        cache: true,
+      });
+      expect(await client.getValue('S', 'n')).toMatchObject({ settingValue: 1 });
+      await client.writeSettings([{ ...named('N'), settingValue: 2 }]);
+      expect(await client.getValue('S', 'n')).toMatchObject({ settingValue: 2 });
+    });
+  });
+
   it.each(['', '.', '..', '\ud800'])('refuses the name %j, which no URL can carry', async (name) => {
     const { client, requests } = scripted([ok('1')]);
     await expect(client.getValue('S', name)).rejects.toThrow(TypeError);

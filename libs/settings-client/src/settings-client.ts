@@ -1,7 +1,10 @@
+import { MAX_READS, readFound, readWritten, requireValueText, valueTextOf, writesText } from './bulk';
+import type { SettingAddress, SettingWrite, WrittenSetting } from './bulk';
 import { SettingNotFoundError } from './errors';
 import {
   allSettingsUrl,
   changesUrl,
+  commandUrl,
   normaliseBaseUrl,
   readChanges,
   readJson,
@@ -48,14 +51,18 @@ export interface ListOptions extends CallOptions {
   readonly pageSize?: number;
 }
 
+/** For many writes at once. */
+export interface WriteManyOptions extends CallOptions {
+  /** Names this call, so that a repetition of it, also by another process, happens once. Random per call unless given. */
+  readonly idempotencyKey?: string;
+}
+
 /** For writes. */
-export interface WriteOptions extends CallOptions {
+export interface WriteOptions extends WriteManyOptions {
   /** Write only if the setting still has this ETag; else SettingChangedError. */
   readonly ifMatch?: string;
   /** `*`: write only if the setting does not exist yet. */
   readonly ifNoneMatch?: string;
-  /** Names this write, so that a repetition of it, also by another process, happens once. Random per call unless given. */
-  readonly idempotencyKey?: string;
 }
 
 /** A client of the platform's settings service. Safe for concurrent use; keep one per service and identity. */
@@ -132,6 +139,30 @@ export class SettingsClient {
     return response.body;
   }
 
+  /** Settings with their ETags, in the order of `names`, null where there is none. A thousand come from one moment and in one request, fewer
+   *  where their values exceed 8 MiB. Asks the service, whatever the cache holds. */
+  async getSettings(
+    names: readonly SettingAddress[],
+    { signal }: CallOptions = {},
+  ): Promise<(StoredPlatformSetting | null)[]> {
+    const found = names.map((): StoredPlatformSetting | null => null);
+    const url = commandUrl(this.baseUrl, 'read');
+    for (let left = [...names.keys()]; left.length > 0;) {
+      const asked = left.slice(0, MAX_READS);
+      const settings = asked.map((index) => addressOf(names[index]!));
+      const response = await this.transport.send({
+        method: 'POST',
+        url,
+        signal,
+        body: JSON.stringify({ settings }),
+      });
+      const read = readFound(response, settings);
+      asked.forEach((index, place) => (found[index] = read[place] ?? null));
+      left = [...asked.filter((_index, place) => read[place] === undefined), ...left.slice(MAX_READS)];
+    }
+    return found;
+  }
+
   /** Every setting of every subsystem, page by page as they are asked for; needs the InternalPartner persona. */
   listSettings(options: ListOptions = {}): AsyncGenerator<PlatformSetting, void, undefined> {
     return this.list(allSettingsUrl(this.baseUrl), options);
@@ -146,14 +177,13 @@ export class SettingsClient {
   }
 
   /** Creates a setting or replaces its value. @throws {TypeError} for null or what JSON cannot hold */
-  putSetting<T extends JsonValue>(
+  async putSetting<T extends JsonValue>(
     subsystemName: string,
     settingName: string,
     value: T,
     options: WriteOptions = {},
   ): Promise<StoredPlatformSetting<T>> {
-    // Undefined for undefined and functions, whatever the types say.
-    return this.putValueText(subsystemName, settingName, JSON.stringify(value) ?? '', options);
+    return this.putValueText(subsystemName, settingName, valueTextOf(value), options);
   }
 
   /** As `putSetting`, with the value given as JSON text, which is stored as it is. @throws {TypeError} unless it is one value, not null */
@@ -180,6 +210,25 @@ export class SettingsClient {
       settingName: deleted.settingName,
       settingValue: deleted.settingValue,
     };
+  }
+
+  /**
+   * Writes or deletes up to 100 settings, all or nothing, each under its own conditions; resolves with what was done, in the order of `writes`.
+   * @throws {SettingChangedError | SettingNotFoundError} whose `problem.errors` names the first that cannot be done
+   * @throws {TypeError} for null or what JSON cannot hold
+   */
+  async writeSettings(
+    writes: readonly SettingWrite[],
+    { signal, idempotencyKey = crypto.randomUUID() }: WriteManyOptions = {},
+  ): Promise<WrittenSetting[]> {
+    const headers = { 'idempotency-key': idempotencyKey };
+    const body = writesText(writes);
+    try {
+      const url = commandUrl(this.baseUrl, 'write');
+      return readWritten(await this.transport.send({ method: 'POST', url, signal, headers, body }), writes);
+    } finally {
+      for (const setting of writes) this.cache?.forget(setting);
+    }
   }
 
   /** Keeps settings in memory, current by the feed of changes. It runs until its signal aborts or it is closed. */
@@ -277,6 +326,10 @@ export class SettingsClient {
   }
 }
 
+function addressOf({ subsystemName, settingName }: SettingAddress): SettingAddress {
+  return { subsystemName, settingName };
+}
+
 async function orNull<T>(found: Promise<T>): Promise<T | null> {
   try {
     return await found;
@@ -284,15 +337,4 @@ async function orNull<T>(found: Promise<T>): Promise<T | null> {
     if (error instanceof SettingNotFoundError) return null;
     throw error;
   }
-}
-
-function requireValueText(text: string): string {
-  let value: unknown = null;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new TypeError('a setting value must be one JSON value', { cause: error });
-  }
-  if (value === null) throw new TypeError('a setting value must not be null');
-  return text;
 }

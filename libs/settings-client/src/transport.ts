@@ -32,7 +32,7 @@ export const REAL_TIME: PassingTime = {
 
 /** A request to the service; the same for every attempt. */
 export interface ServiceRequest {
-  readonly method: 'GET' | 'PUT' | 'DELETE';
+  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
