@@ -6,6 +6,7 @@ import type { TestPlatform } from '#platform/test-platform.ts';
 import { type Benchmark, closing, firstAgainstSecond } from '../contest.ts';
 import { HttpLoad } from '../load.ts';
 import { measuredBy, startMeasuredProgram } from '../measured-program.ts';
+import { NO_ETCD, startEtcd } from '../peers/etcd.ts';
 
 /** Reading from the memory of a client that watches. */
 export const settingsClientRead: Benchmark = {
@@ -37,19 +38,36 @@ export const settingsWatchLatency: Benchmark = {
   title: 'From the response of a PUT to the callback of a watching client',
   async prepare(servers) {
     const platform = await servers.startPlatform(['auth', 'settings']);
+    const etcd = await startEtcd(servers);
     const program = await startMeasuredProgram(servers, 'settings-watch', {
       SETTINGS_URL: platform.url('settings'),
       SETTINGS_TOKEN: makeAccessToken(platform.settings),
+      ...(etcd && { ETCD_URL: etcd.url }),
     });
     return {
       unit: 'ms',
       contestants: [
         measuredBy(program, 'p99', 'writes, waits for the callback, pauses for 0 to 200 ms; 99th percentile'),
         measuredBy(program, 'p50', 'the same; median'),
+        ...(etcd === null
+          ? []
+          : [
+              measuredBy(
+                program,
+                'etcd p99',
+                'put and watch over the JSON gateway, the same pauses; 99th percentile',
+              ),
+              measuredBy(program, 'etcd p50', 'the same; median'),
+            ]),
       ],
       comparisons: [{ title: '250 ms', of: 'p99', against: 250, goal: { atMost: 1 } }],
-      conditions: ['one process; the service looks every 100 ms while somebody waits'],
-      close: closing(program, platform),
+      conditions: [
+        'one process; the service looks every 100 ms while somebody waits',
+        etcd === null
+          ? NO_ETCD
+          : 'etcd keeps a stream open for each watcher and tells of a put before it responds to it',
+      ],
+      close: closing(program, platform, ...(etcd === null ? [] : [etcd])),
     };
   },
 };

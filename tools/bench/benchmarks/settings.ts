@@ -1,6 +1,7 @@
 import { makeAccessToken } from '#platform/environments.ts';
-import type { TestPlatform } from '#platform/test-platform.ts';
-import { type Benchmark, closing, firstAgainstSecond, median } from '../contest.ts';
+import type { PrivateServers, TestPlatform } from '#platform/test-platform.ts';
+import { type Benchmark, closing, type Contest, firstAgainstSecond, median } from '../contest.ts';
+import { base64, NO_ETCD, startEtcd } from '../peers/etcd.ts';
 import { HttpLoad, runSql, SqlLoad, type SqlWork } from '../load.ts';
 
 const CONNECTIONS = 32;
@@ -19,6 +20,7 @@ export const settingsRead: Benchmark = {
     const peer = await servers.startPeer('tools/bench/peers/bare-settings-read.ts', {
       DATABASE_URL: platform.settings.databases.settings.app,
     });
+    const etcd = await etcdRead(servers);
     const ours = new HttpLoad(platform.url('settings'), CONNECTIONS);
     const bare = new HttpLoad(peer.url, CONNECTIONS);
     const headers = headersOf(platform);
@@ -30,27 +32,54 @@ export const settingsRead: Benchmark = {
       headers: { authorization },
       expect: 200,
     } as const;
+    const contest = firstAgainstSecond('bare server', { atLeast: 0.85 }, [
+      {
+        name: 'settings-service',
+        does: 'routes, verifies the HS256 token, checks revocation and persona, reads the row from PostgreSQL, answers',
+        measure: ours.rate(read),
+      },
+      {
+        name: 'bare server',
+        does: '`node:http`; reads the same row with a named query of `pg`; verifies nothing',
+        measure: bare.rate(read),
+      },
+      ...etcd.contestants,
+    ]);
     return {
       unit: 'requests/s',
-      ...firstAgainstSecond('bare server', { atLeast: 0.85 }, [
-        {
-          name: 'settings-service',
-          does: 'routes, verifies the HS256 token, checks revocation and persona, reads the row from PostgreSQL, answers',
-          measure: ours.rate(read),
-        },
-        {
-          name: 'bare server',
-          does: '`node:http`; reads the same row with a named query of `pg`; verifies nothing',
-          measure: bare.rate(read),
-        },
-      ]),
+      ...contest,
+      comparisons: [...contest.comparisons, ...etcd.comparisons],
       conditions: [
         `one process each, ${CONNECTIONS} connections, a pool of 20 database connections each, a value of 240 bytes`,
+        ...etcd.conditions,
       ],
-      close: closing(ours, bare, platform, peer),
+      close: closing(ours, bare, etcd, platform, peer),
     };
   },
 };
+
+/** The same value read through etcd's JSON gateway; nothing where etcd is not installed. */
+async function etcdRead(
+  servers: PrivateServers,
+): Promise<Pick<Contest, 'contestants' | 'comparisons' | 'conditions' | 'close'>> {
+  const etcd = await startEtcd(servers);
+  if (etcd === null) return { contestants: [], comparisons: [], conditions: [NO_ETCD], close: closing() };
+  const load = new HttpLoad(etcd.url, CONNECTIONS);
+  const post = { method: 'POST', headers: { 'content-type': 'application/json' }, expect: 200 } as const;
+  const [key, value] = [base64(SETTING), base64(VALUE_TEXT)];
+  await load.send({ ...post, path: '/v3/kv/put', body: JSON.stringify({ key, value }) });
+  const name = 'etcd';
+  const does =
+    'its JSON gateway: POST /v3/kv/range of one key, in Base64, from memory, linearizable on one node; verifies nothing';
+  const measure = load.rate({ ...post, path: '/v3/kv/range', body: JSON.stringify({ key }) });
+  const title = `value read by HTTP : etcd JSON gateway, ${CONNECTIONS} connections`;
+  return {
+    contestants: [{ name, does, measure }],
+    comparisons: [{ title, of: 'settings-service', against: name, goal: { atLeast: 3 } }],
+    conditions: [],
+    close: closing(load, etcd),
+  };
+}
 
 function headersOf({ settings }: TestPlatform): { authorization: string; 'content-type': string } {
   return { authorization: `Bearer ${makeAccessToken(settings)}`, 'content-type': 'application/json' };

@@ -1,5 +1,5 @@
-/** Reads from the memory of a watching client beside a plain Map; and, with a service at SETTINGS_URL, the time from the response of a
- *  write to the callback of a watcher. */
+/** Reads from the memory of a watching client beside a plain Map; and, with a service at SETTINGS_URL or an etcd at ETCD_URL, the time from
+ *  the response of a write to the callback of a watcher. */
 import { SettingsClient } from '@platform/settings-client';
 import { callsPerSecond, serveMeasurements } from './serve-measurements';
 
@@ -25,25 +25,64 @@ async function watchOfNobody() {
   return watch;
 }
 
-/** A way to measure the wait of a watcher, over and over. */
-function watchLatency(baseUrl: string, token: string): (seconds: number) => Promise<number[]> {
+/** Where writes are watched. A version names what a write made. */
+interface Watched {
+  /** Resolves when the watch has begun. */
+  watch(heard: (version: string | null) => void): Promise<unknown>;
+  write(value: number): Promise<string>;
+}
+
+function ourService(baseUrl: string, token: string): Watched {
   const client = new SettingsClient({ baseUrl, token });
-  let heard = (_etag: string | null): void => undefined;
-  const watch = client.watch({ subsystemName: SUBSYSTEM, onChange: ({ etag }) => heard(etag) });
+  return {
+    watch: (heard) => client.watch({ subsystemName: SUBSYSTEM, onChange: ({ etag }) => heard(etag) }).ready,
+    write: async (value) => (await client.putSetting(SUBSYSTEM, 'latency', value)).etag,
+  };
+}
+
+function etcd(url: string): Watched {
+  const key = btoa(`${SUBSYSTEM}/latency`);
+  const post = (path: string, body: object): Promise<Response> =>
+    fetch(`${url}${path}`, { method: 'POST', body: JSON.stringify(body) });
+  const follow = async (response: Response, heard: (version: string) => void): Promise<void> => {
+    let rest = '';
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + chunk).split('\n');
+      rest = lines.pop()!;
+      for (const line of lines) {
+        const { result } = JSON.parse(line) as { result: { events?: { kv: { mod_revision: string } }[] } };
+        for (const { kv } of result.events ?? []) heard(kv.mod_revision);
+      }
+    }
+  };
+  return {
+    // The response begins when the watch does.
+    watch: async (heard) => void follow(await post('/v3/watch', { create_request: { key } }), heard),
+    write: async (value) => {
+      const response = await post('/v3/kv/put', { key, value: btoa(String(value)) });
+      return ((await response.json()) as { header: { revision: string } }).header.revision;
+    },
+  };
+}
+
+/** A way to measure the wait of a watcher, over and over. */
+function watchLatency(watched: Watched): (seconds: number) => Promise<number[]> {
+  let heard = (_version: string | null): void => undefined;
+  const ready = watched.watch((version) => heard(version));
   const oneMs = async (value: number): Promise<number> => {
     const told = new Map<string | null, number>();
     let wake = (): void => undefined;
-    heard = (etag) => {
-      told.set(etag, performance.now());
+    heard = (version) => {
+      told.set(version, performance.now());
       wake();
     };
-    const { etag } = await client.putSetting(SUBSYSTEM, 'latency', value);
+    const version = await watched.write(value);
     const writtenAtMs = performance.now();
-    while (!told.has(etag)) await new Promise<void>((resolve) => (wake = resolve));
-    return Math.max(0, told.get(etag)! - writtenAtMs);
+    while (!told.has(version)) await new Promise<void>((resolve) => (wake = resolve));
+    return Math.max(0, told.get(version)! - writtenAtMs);
   };
   return async (seconds) => {
-    await watch.ready;
+    await ready;
     const samples: number[] = [];
     for (const endsAtMs = performance.now() + seconds * 1_000; performance.now() < endsAtMs;) {
       samples.push(await oneMs(samples.length));
@@ -59,9 +98,10 @@ async function main(): Promise<void> {
   const expectOne = (value: unknown): void => {
     if (value !== 1) throw new Error('a value is missing');
   };
-  const { SETTINGS_URL, SETTINGS_TOKEN } = process.env;
-  const latency = SETTINGS_URL === undefined ? null : watchLatency(SETTINGS_URL, SETTINGS_TOKEN ?? '');
-  const at = (share: number) => async (seconds: number) => {
+  const { SETTINGS_URL, SETTINGS_TOKEN = '', ETCD_URL } = process.env;
+  const ours = SETTINGS_URL === undefined ? null : watchLatency(ourService(SETTINGS_URL, SETTINGS_TOKEN));
+  const theirs = ETCD_URL === undefined ? null : watchLatency(etcd(ETCD_URL));
+  const at = (share: number, latency: typeof ours) => async (seconds: number) => {
     const samples = await latency!(seconds);
     return samples[Math.ceil(samples.length * share) - 1] ?? NaN;
   };
@@ -72,8 +112,10 @@ async function main(): Promise<void> {
       callsPerSecond(seconds, (count) => expectOne(plain.get(NAMES[count % NAMES.length]!))),
     getValue: (seconds) =>
       callsPerSecond(seconds, (count) => watch.getValueOrNull(SUBSYSTEM, NAMES[count % NAMES.length]!)),
-    p50: at(0.5),
-    p99: at(0.99),
+    p50: at(0.5, ours),
+    p99: at(0.99, ours),
+    'etcd p50': at(0.5, theirs),
+    'etcd p99': at(0.99, theirs),
   });
 }
 
