@@ -128,7 +128,28 @@ const list = (
 
 const LATE = [new Date(Date.now() - 60_000), randomUUID()];
 
+async function createSchedule(d: DataSource): Promise<void> {
+  const scheduleId = randomUUID();
+  const schedule = {
+    ...{
+      scheduleId,
+      facilityId: 9,
+      name: 'Inspect',
+      description: null,
+      schedule: '0 2 * * *',
+      timeZone: 'UTC',
+    },
+    ...{ startDate: null, endDate: null, calendarId: null, startsAt: null, template: null },
+    ...{ createdBySubject: 'personid:1', createdByPersonId: 1, createdByName: null, createdByPersona: 4 },
+    ...{ idempotencyKey: null, requestDigest: 'd' },
+  };
+  expect(await schedules(d).insert({ schedule, event: outboxMessage(9) })).toMatchObject({ scheduleId });
+}
+
+const CREATE = { name: 'create a schedule', pages: 200, prepared: true, work: createSchedule };
+
 const TASKS: readonly HotStatement<DataSource>[] = [
+  CREATE,
   { name: 'read a schedule', pages: 10, work: (d) => schedules(d).find(scheduleIdOf(MIDDLE)) },
   {
     name: 'list schedules',
@@ -217,5 +238,6 @@ describeStatementsAtScale<DataSource>({
   migrate,
   fill: scaleRowsOfTasks(ROWS),
   connect: (url) => new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 })),
+  early: [CREATE],
   statements: [...SCHEDULER, ...RELAY, ...TASKS],
 });
