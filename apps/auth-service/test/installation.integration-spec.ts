@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { createTrustRequest } from '@platform/auth-client';
 import { runMigrations } from '@platform/database';
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
@@ -42,10 +43,10 @@ describe('installing the identity of the other services on an empty database', (
 
   /** As a service does when it wants to read revocations. */
   async function signIn(sharedSecret: string, userName = 'svc.platform'): Promise<number> {
-    const body = { applicationKey: 'platform-services', sharedSecret, persona: 1, userName };
+    const asked = { applicationKey: 'platform-services', persona: 1, userName };
     const { status, body: response } = await request(app.getHttpServer())
-      .post('/auth/token/trust-simple')
-      .send(body);
+      .post('/auth/token/trust')
+      .send(createTrustRequest(asked, sharedSecret, new Date()));
     if (status === 200) expect(decodeJwt(response.accessToken as string)).toMatchObject({ personas: 1 });
     return status;
   }

@@ -70,7 +70,7 @@ async function ensureApplication(dataSource: DataSource, config: InstallationCon
   const secret = Buffer.from(SERVICE_SHARED_SECRET);
   const sealed = box.seal(purpose, secret);
   const application = {
-    ...{ applicationKey, allowedPersonas: Persona.InternalPartner, allowedFlows: ['trust-simple'] },
+    ...{ applicationKey, allowedPersonas: Persona.InternalPartner, allowedFlows: ['trust'] },
     ...{ allowRefresh: false, allowedSubjects: [userNameKey(SERVICE_USER_NAME)] },
   };
   if (await applications.create(application, sealed)) return `application ${applicationKey}: registered`;
