@@ -111,9 +111,11 @@ export class ExampleTraffic {
   }
 }
 
+const UUID = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g;
+
 /** e.g. `POST /auth/token/user 401, reason 1` */
 function summary({ method, path, status, body }: Exchange): string {
-  const [pathname] = path.split('?');
+  const [pathname = ''] = path.split('?');
   const reason = /"rejectionReason":(\d+)/.exec(body)?.[1];
-  return `${method} ${pathname ?? ''} ${String(status)}${reason === undefined ? '' : `, reason ${reason}`}`;
+  return `${method} ${pathname.replace(UUID, '{id}')} ${String(status)}${reason === undefined ? '' : `, reason ${reason}`}`;
 }

@@ -45,7 +45,7 @@ export const CALLING_BY_TYPESCRIPT: Record<string, string[]> = {
   'Validating access tokens': [REVOCATIONS],
   'Check access': [HAS_ACCESS],
   Revocations: [REVOKED],
-  Sessions: [SESSIONS, LOGGED_OUT],
+  Sessions: [SESSIONS, 'DELETE /auth/sessions/{id} 204', LOGGED_OUT],
 };
 
 /** The code of the test vector that the page has its readers check. */
