@@ -140,7 +140,13 @@ const presented = () => ({ tokenId: randomUUID(), issuedAt: new Date(), sessionI
 const BUCKET_LIMIT = { costSeconds: 1, toleranceSeconds: 60 };
 
 const issueOf = (personId: number) => ({
-  ...{ identity: identityOf(personId), presented: presented(), audit: AUDIT, applicationKey: 'demo-backend' },
+  ...{
+    identity: identityOf(personId),
+    presented: presented(),
+    audit: AUDIT,
+    applicationKey: 'demo-backend',
+    waitedFor: null,
+  },
   family: {
     ...{ familyId: randomUUID(), tokenId: randomUUID(), subject: 's', applicationKey: 'demo-backend' },
     ...{

@@ -262,6 +262,29 @@ describe('sessions', () => {
     }
   });
 
+  it('are opened by no sign-in that was under way when its user was revoked once more', async () => {
+    const { accessToken: admin } = await signIn('gina.global', 2, REPORTS);
+    const revoke = async (): Promise<void> => {
+      expect((await service.put('/auth/revocations/sub/personid:1001', admin)).status).toBe(200);
+    };
+    const login = { ...BACKEND, persona: 2, userName: 'carl.customer' };
+    for (let tried = 0; tried < 3;) {
+      // The sign-in begins early in a revoked second, and the last revocation is late in it.
+      do await revoke();
+      while (Date.now() % 1_000 > 300);
+      const second = Math.floor(Date.now() / 1_000);
+      const underWay = service.post('/auth/token/trust-simple', login).then((response) => response);
+      let revocations = 0;
+      for (; Math.floor((Date.now() + 50) / 1_000) === second; revocations += 1) await revoke();
+      const { status, body } = await underWay;
+      // It takes three round trips to begin to wait: with fewer it may have come last.
+      if (revocations < 10) continue;
+      tried += 1;
+      if (status === 200) expect((await exchange(body as Tokens)).rejectionReason).toBe(6);
+      else expect(status).toBe(503);
+    }
+  });
+
   it('live no longer than the greatest age of a sign-in, whatever is exchanged', async () => {
     const short = await startAuthService({ environment: { REFRESH_MAX_AGE: '600' } });
     try {

@@ -38,6 +38,8 @@ export interface IssueRequest {
   identity: Pick<Identity, 'personId' | 'userId' | 'subject'>;
   applicationKey: string | null;
   presented: PresentedToken | null;
+  /** The revocation that was waited for: a newer one may be about what was found out before. */
+  waitedFor: Date | null;
   /** Null: no refresh token. */
   family: NewRefreshFamily | null;
   audit: TokenAuditRow;
@@ -47,8 +49,10 @@ export interface IssueRequest {
 export interface Issue {
   issuedAt: Date;
   presentedRevoked: boolean;
-  /** Nothing is issued yet: how long to wait before asking again. */
+  /** Nothing is issued: how long to wait before asking again. */
   waitMs: number | null;
+  /** The newest revocation of the user or application. */
+  revokedAt: Date | null;
   /** Of the refresh token; null when there is none: not asked for, or the sign-in is too old. */
   refreshExpiresAt: Date | null;
 }
@@ -90,11 +94,12 @@ const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.subj
 /** SQL: the `iat` of a token issued now. The database's clock decides, as it dates the revocations too. */
 const ISSUE_INSTANT = `date_trunc('second', now())`;
 
-/** SQL: null, or how long to wait in the second of the newest revocation, `revoked.at`, which covers what is issued in it. Tokens are never dated
- *  ahead: the next revocation, perhaps in this very second, would miss them. */
+/** SQL: null, or how long to wait until the second of the newest revocation, `revoked.at`, is over: it covers what is issued in it. Tokens are
+ *  never dated ahead: the next revocation, perhaps in this very second, would miss them. Infinite when another one came during the wait. */
 const WAIT_MS = `
-  CASE WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
-    THEN extract(epoch FROM ${ISSUE_INSTANT} + interval '1 second' - now())::double precision * 1000 END`;
+  CASE WHEN r."waitedFor" <> revoked.at THEN 'infinity'
+    WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
+    THEN extract(epoch FROM date_trunc('second', revoked.at) + interval '1 second' - now())::float8 * 1000 END`;
 
 // The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
 const PRESENTED_REVOKED = `
@@ -116,9 +121,9 @@ const BEGIN_ISSUES: PreparedStatement = {
   name: 'begin-issues',
   text: `
   WITH verdict AS MATERIALIZED (
-    SELECT r.*, ${ISSUE_INSTANT} AS issued_at, ${WAIT_MS} AS wait_ms, ${PRESENTED_REVOKED} AS presented_revoked
+    SELECT r.*, ${ISSUE_INSTANT} AS issued_at, revoked.at AS revoked_at, ${WAIT_MS} AS wait_ms, ${PRESENTED_REVOKED} AS presented_revoked
     FROM jsonb_to_recordset($1::jsonb) AS r(position integer, "personId" text, "userId" text, subject text, "applicationKey" text,
-      "presentedTokenId" text, "presentedSessionId" text, "presentedIssuedAt" timestamptz, family jsonb, audit jsonb)
+      "presentedTokenId" text, "presentedSessionId" text, "presentedIssuedAt" timestamptz, "waitedFor" timestamptz, family jsonb, audit jsonb)
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), opened AS MATERIALIZED (
     SELECT f.*, verdict.position, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id,
@@ -135,7 +140,7 @@ const BEGIN_ISSUES: PreparedStatement = {
     SELECT "tokenId", "familyId", issued_at, expires_at FROM opened
   ), audited AS (${insertTokenAuditsOf('verdict', ADMITTED)})
   SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", wait_ms AS "waitMs",
-    expires_at AS "refreshExpiresAt"
+    revoked_at AS "revokedAt", expires_at AS "refreshExpiresAt"
   FROM verdict LEFT JOIN opened USING (position)`,
 };
 
@@ -249,7 +254,7 @@ export class RefreshSessionsRepository {
   private async beginIssues(requests: readonly IssueRequest[]): Promise<Issue[]> {
     const rows = await queryPrepared<Issue & { position: number }>(this.dataSource, BEGIN_ISSUES, [
       JSON.stringify(
-        requests.map(({ identity, applicationKey, presented, family, audit }, position) => ({
+        requests.map(({ identity, applicationKey, presented, waitedFor, family, audit }, position) => ({
           position,
           personId: identity.personId,
           userId: identity.userId,
@@ -258,6 +263,7 @@ export class RefreshSessionsRepository {
           presentedTokenId: presented?.tokenId ?? null,
           presentedSessionId: presented?.sessionId ?? null,
           presentedIssuedAt: presented?.issuedAt ?? null,
+          waitedFor,
           family,
           audit,
         })),

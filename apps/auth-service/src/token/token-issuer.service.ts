@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import type { Personas } from '@platform/personas';
 import { Metrics } from '@platform/service-defaults';
+import { SECOND_MS, sleep } from '@platform/time';
 import type { Application } from '../applications/application';
 import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
 import type { TokenAuditRow } from '../audit/token-audit.repository';
@@ -78,9 +78,6 @@ interface PresentedFor {
   /** Of whose authority nothing is exceeded. */
   limit?: Omit<Caller, 'authTime'>;
 }
-
-/** Somebody who revokes second after second keeps a user out anyway. */
-const MAX_WAITS = 3;
 
 /** Counts the responses of the token endpoints: those with tokens here, rejections where they are sent. */
 @Injectable()
@@ -175,16 +172,17 @@ export class TokenIssuer {
     return this.respond(grant, issuedAt, { jti, subject, clientId, sessionId, issuedAt, expiresAt });
   }
 
-  /** Waits while a revocation covers the present second. */
-  private async beginIssue(request: IssueRequest): Promise<Issue> {
-    for (let attempt = 1; attempt <= MAX_WAITS; attempt += 1) {
-      const issue = await this.repository.beginIssue(request);
+  /** Waits while a revocation covers the present second. Another one meanwhile leaves no verdict: it may be about what the sign-in rests on. */
+  private async beginIssue(request: Omit<IssueRequest, 'waitedFor'>): Promise<Issue> {
+    for (let waitedFor: Date | null = null; ;) {
+      const issue: Issue = await this.repository.beginIssue({ ...request, waitedFor });
       if (issue.presentedRevoked)
         throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
       if (issue.waitMs === null) return issue;
+      if (issue.waitMs > SECOND_MS) throw new TooMuchWorkError('revoked while it waited');
       await sleep(issue.waitMs);
+      waitedFor = issue.revokedAt;
     }
-    throw new TooMuchWorkError('a revocation covers every second');
   }
 
   private async rotate(grant: Grant, session: RefreshSession): Promise<TokenResponse> {
