@@ -40,6 +40,7 @@ const ANY = {
   from: undefined,
   to: undefined,
 };
+const RESTORATION = { subsystemKey: 'many', at: instantOf(ROWS) };
 const MIDDLE = Math.floor(ROWS / 2);
 const PAGE = 100;
 
@@ -180,6 +181,16 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     name: 'list a subsystem of the past',
     pages: 2_000,
     work: (d) => past(d).listSubsystemAt('many', instantOf(ROWS), PAGE, nameOf(MIDDLE)),
+  },
+  {
+    name: 'compare a thousand settings with the past',
+    pages: 20_000,
+    work: (d) => past(d).restorePart(d.manager, { ...RESTORATION, trail: null }, nameOf(MIDDLE)),
+  },
+  {
+    name: 'restore a thousand settings',
+    pages: 60_000,
+    work: (d) => past(d).restorePart(d.manager, { ...RESTORATION, trail: TRAIL }, nameOf(MIDDLE)),
   },
 ];
 

@@ -9,40 +9,15 @@ import {
   RESPONSE_HEADERS,
 } from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { CLOCK, SignedCursor, entityTag, problems } from '@platform/service-defaults';
+import { CLOCK, SignedCursor, entityTag } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { parseSettingName } from '@platform/setting-names';
 import { SettingError, SettingProblemResponse } from '../settings/setting-problems.filter';
 import type { Change, ChangePage, Position } from './change-log';
 import { CHANGE_LIMITS, ChangeFeedService } from './change-feed.service';
 import type { ChangeLimits } from './change-feed.service';
-import { CHANGES, ChangesDto, ChangesQuery, WAIT_SECONDS_SCHEMA } from './changes.dto';
-
-/** Documents the query. */
-function FeedQuery(): MethodDecorator {
-  return applyDecorators(
-    ApiQuery({
-      name: 'after',
-      required: false,
-      description: '`next` of the last response, as it was, for the same subsystem. Without it: from now.',
-    }),
-    ApiQuery({
-      name: 'subsystem',
-      required: false,
-      description: 'Only changes of this subsystem.',
-      example: 'billing',
-    }),
-    ApiQuery({
-      name: 'waitSeconds',
-      required: false,
-      description: 'How long to wait while nothing has changed.',
-      schema: WAIT_SECONDS_SCHEMA,
-      example: 20,
-    }),
-  );
-}
+import { CHANGES, ChangesDto, ChangesQuery, WAIT_SECONDS } from './changes.dto';
 
 /** Documents the one route. */
 function ListChanges(): MethodDecorator {
@@ -55,7 +30,7 @@ function ListChanges(): MethodDecorator {
 
 To keep a copy: ask without \`after\`, then read the settings, then ask again and again, each time with the last \`next\`, and read what changed.`,
     }),
-    FeedQuery(),
+    ApiQuery(WAIT_SECONDS),
     ApiOkResponse({
       description: 'What changed; nothing where the wait was over first.',
       type: ChangesDto.Output,
@@ -100,7 +75,7 @@ export class ChangesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ChangesDto> {
-    const subsystemKey = query.subsystem === undefined ? null : subsystemKeyOf(query.subsystem);
+    const subsystemKey = query.subsystem?.key ?? null;
     const list = subsystemKey === null ? 'changes' : `changes of ${subsystemKey}`;
     const after = query.after === undefined ? null : this.positionOf(list, query.after);
     const gone = new AbortController();
@@ -136,15 +111,6 @@ export class ChangesController {
       throw accessProblem(error);
     }
   }
-}
-
-function subsystemKeyOf(text: string): string {
-  const name = parseSettingName(text);
-  if (name === null)
-    throw problems.badRequest('A name is not valid.', {
-      subsystem: ['is not a name that a subsystem can have'],
-    });
-  return name.key;
 }
 
 function changeJson({

@@ -1,14 +1,19 @@
 import { pageKeyQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import { settingNameText } from '../settings/bulk.dto';
 
 const MAX_WAIT_SECONDS = 30;
 
 /** Query of the feed. */
 export class ChangesQuery extends createZodDto(
   z.object({
-    after: pageKeyQuery,
-    subsystem: z.string().optional(),
+    after: pageKeyQuery.meta({
+      description: '`next` of the last response, as it was, for the same subsystem. Without it: from now.',
+    }),
+    subsystem: settingNameText
+      .optional()
+      .meta({ description: 'Only changes of this subsystem.', example: 'billing' }),
     waitSeconds: z
       .string()
       .regex(/^\d{1,2}$/, `must be an integer from 0 to ${MAX_WAIT_SECONDS}`)
@@ -18,8 +23,13 @@ export class ChangesQuery extends createZodDto(
   }),
 ) {}
 
-/** What API documents say of `waitSeconds`. */
-export const WAIT_SECONDS_SCHEMA = { type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS, default: 0 };
+/** What API documents say of it: zod drops the default of a schema that transforms its input. */
+export const WAIT_SECONDS = {
+  name: 'waitSeconds',
+  required: false,
+  description: 'How long to wait while nothing has changed.',
+  schema: { type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS, default: 0 },
+} as const;
 
 const settingChange = z
   .object({

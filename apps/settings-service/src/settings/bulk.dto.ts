@@ -50,40 +50,36 @@ export class ReadSettingsDto extends createZodDto(
   z.strictObject({ settings: z.array(z.strictObject(address)).min(1).max(MAX_READS) }),
 ) {}
 
-/** What the document says of a request for many writes. */
-export class WriteSettingsDto extends createZodDto(
+const writesOf = <T extends z.ZodType>(write: T) =>
   z.strictObject({
     writes: z
-      .array(z.strictObject({ ...writeShape, settingValue: settingValue.optional() }))
+      .array(write)
       .min(1)
       .max(MAX_WRITES)
       .meta({ description: 'Each with `settingValue` or `"delete": true`; no setting twice.' }),
-  }),
+  });
+
+/** What the document says of a request for many writes. */
+export class WriteSettingsDto extends createZodDto(
+  writesOf(z.strictObject({ ...writeShape, settingValue: settingValue.optional() })),
 ) {}
 
 /** Such a request, its values as their exact texts (`parseKeepingValues`). */
-export const writeSettings = z
-  .strictObject({
-    writes: z
-      .array(
-        z
-          .strictObject({ ...writeShape, settingValue: valueText.optional() })
-          .refine((write) => (write.delete === undefined) !== (write.settingValue === undefined), {
-            ...{ error: 'must have settingValue or "delete": true', abort: true },
-          })
-          .transform((write): BulkWrite => ({
-            key: keyOf(write),
-            value: (write.settingValue as JsonText | undefined) ?? null,
-            conditions: { ifMatch: write.ifMatch ?? null, ifNoneMatch: write.ifNoneMatch ?? null },
-          })),
-      )
-      .min(1)
-      .max(MAX_WRITES),
-  })
-  .refine(({ writes }) => new Set(writes.map(({ key }) => settingKeyText(key))).size === writes.length, {
-    error: 'no setting may be written twice',
-    path: ['writes'],
-  });
+export const writeSettings = writesOf(
+  z
+    .strictObject({ ...writeShape, settingValue: valueText.optional() })
+    .refine((write) => (write.delete === undefined) !== (write.settingValue === undefined), {
+      ...{ error: 'must have settingValue or "delete": true', abort: true },
+    })
+    .transform((write): BulkWrite => ({
+      key: keyOf(write),
+      value: (write.settingValue as JsonText | undefined) ?? null,
+      conditions: { ifMatch: write.ifMatch ?? null, ifNoneMatch: write.ifNoneMatch ?? null },
+    })),
+).refine(({ writes }) => new Set(writes.map(({ key }) => settingKeyText(key))).size === writes.length, {
+  error: 'no setting may be written twice',
+  path: ['writes'],
+});
 
 /** The setting that a request names. */
 export function keyOf({ subsystemName, settingName }: z.output<z.ZodObject<typeof address>>): SettingKey {

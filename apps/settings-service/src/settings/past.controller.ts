@@ -23,7 +23,7 @@ import {
   SubsystemPath,
   ReadResponses,
 } from './setting-request.decorator';
-import { changesPageJson, sendPage } from './setting-response';
+import { historyPageJson, sendPage } from './setting-response';
 import { SettingProblemResponse } from './setting-problems.filter';
 import { READ_HEADERS } from './setting.dto';
 import { SettingsService } from './settings.service';
@@ -62,7 +62,7 @@ export class PastController {
     const { personId, userId, from, to } = filter;
     const changes = { subsystemKey: subsystem?.key, personId, userId, from, to };
     const { rows, next } = await this.past.listChanges(changes, pageSize, before);
-    sendPage(reply, changesPageJson(rows, next && this.cursors.encode(list, [next.historyId])));
+    sendPage(reply, historyPageJson(rows, next && this.cursors.encode(list, [next.historyId])));
   }
 
   @Post('subsystems/:subsystemName/commands/restore')

@@ -1,23 +1,16 @@
-import { NEXT_PAGE_KEY_DESCRIPTION, pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { settingNameText } from './bulk.dto';
 import { instant } from './instant';
-import { ENTRY, historyEntry } from './setting.dto';
-
-const identifier = z
-  .string()
-  .regex(/^[1-9]\d{0,17}$/, 'must be a positive integer')
-  .optional();
+import { ENTRY, PageQuery, historyEntry, identifier, nextPageKey } from './setting.dto';
 
 /** Query of the history of all settings. Strict: a misspelt filter must not widen the list. */
 export class HistoryQuery extends createZodDto(
   z.strictObject({
-    pageKey: pageKeyQuery,
-    pageSize: pageSizeQuery,
+    ...PageQuery.schema.shape,
     subsystem: settingNameText.optional().meta({ description: 'Only this subsystem, in any letter case.' }),
-    personId: identifier.meta({ description: 'Only changes by tokens with this `personId`.' }),
-    userId: identifier.meta({ description: 'Only changes by tokens with this `userId`.' }),
+    personId: identifier.optional().meta({ description: 'Only changes by tokens with this `personId`.' }),
+    userId: identifier.optional().meta({ description: 'Only changes by tokens with this `userId`.' }),
     from: instant
       .optional()
       .meta({ description: 'Not before this instant.', examples: ['2026-03-01T00:00:00Z'] }),
@@ -29,7 +22,7 @@ export class HistoryQuery extends createZodDto(
 
 /** Query of the list of a subsystem. */
 export class PageAtQuery extends createZodDto(
-  z.object({ pageKey: pageKeyQuery, pageSize: pageSizeQuery, at: instant.optional() }),
+  z.object({ ...PageQuery.schema.shape, at: instant.optional() }),
 ) {}
 
 export class RestoreSubsystemDto extends createZodDto(
@@ -55,7 +48,7 @@ export class ChangesPageDto extends createZodDto(
   z
     .object({
       history: z.array(historyEntry.extend({ subsystemName: z.string(), settingName: z.string() })),
-      nextPageKey: z.string().nullable().meta({ description: NEXT_PAGE_KEY_DESCRIPTION }),
+      nextPageKey,
     })
     .meta({
       id: 'PagedHistoryResponse',

@@ -90,43 +90,31 @@ function settingMembers({ subsystemName, settingName, valueText }: StoredSetting
   return `${names},"settingValue":${valueText}`;
 }
 
-/** PagedPlatformSettingsResponse as JSON text. `nextPageKey` is null on the last page. */
+/** A page as JSON text: `member` holds what it lists. `nextPageKey` is null on the last page. */
+function pageJson(member: string, items: readonly string[], nextPageKey: string | null): string {
+  return `{"${member}":[${items.join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
+}
+
+/** PagedPlatformSettingsResponse as JSON text. */
 export function settingsPageJson(settings: readonly StoredSetting[], nextPageKey: string | null): string {
-  const items = settings.map(platformSettingJson).join(',');
-  return `{"settings":[${items}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
+  return pageJson('settings', settings.map(platformSettingJson), nextPageKey);
 }
 
-/** A page of the history of all settings as JSON text. */
-export function changesPageJson(changes: readonly ListedChange[], nextPageKey: string | null): string {
-  const items = changes.map((change) => {
-    const { subsystemName, settingName } = change;
-    return entryJson(change, [
-      ['subsystemName', JSON.stringify(subsystemName)],
-      ['settingName', JSON.stringify(settingName)],
-    ]);
-  });
-  return `{"history":[${items.join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
+/** A page of history as JSON text, of one setting or, with names, of all. */
+export function historyPageJson(
+  entries: readonly (ListedEntry | ListedChange)[],
+  nextPageKey: string | null,
+): string {
+  return pageJson('history', entries.map(entryJson), nextPageKey);
 }
 
-/** A page of history as JSON text. Identifiers are numbers, spliced in as PostgreSQL printed them, like the values. */
-export function historyPageJson(entries: readonly ListedEntry[], nextPageKey: string | null): string {
-  return `{"history":[${entries.map((entry) => entryJson(entry)).join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
-}
-
-type JsonMember = readonly [name: string, text: string];
-
-function entryJson(entry: ListedEntry, names: readonly JsonMember[] = []): string {
-  const members: readonly JsonMember[] = [
-    ['id', entry.historyId],
-    ...names,
-    ['operation', JSON.stringify(entry.operation)],
-    ['settingValue', entry.valueText],
-    ['personId', entry.personId ?? 'null'],
-    ['userId', entry.userId ?? 'null'],
-    ['personName', JSON.stringify(entry.personName)],
-    ['persona', JSON.stringify(entry.persona)],
-    ['occurredAt', JSON.stringify(entry.occurredAt)],
-    ['requestId', JSON.stringify(entry.requestId)],
-  ];
-  return `{${members.map(([name, text]) => `"${name}":${text}`).join(',')}}`;
+/** Identifiers are numbers, spliced in as PostgreSQL printed them, like the value. */
+function entryJson(entry: ListedEntry | ListedChange): string {
+  const { historyId, valueText, personId, userId, operation, personName, persona, requestId } = entry;
+  const names =
+    'subsystemName' in entry ? { subsystemName: entry.subsystemName, settingName: entry.settingName } : {};
+  const head = JSON.stringify({ ...names, operation }).slice(1, -1);
+  const author = `"personId":${personId ?? 'null'},"userId":${userId ?? 'null'}`;
+  const rest = JSON.stringify({ personName, persona, occurredAt: entry.occurredAt, requestId }).slice(1, -1);
+  return `{"id":${historyId},${head},"settingValue":${valueText},${author},${rest}}`;
 }

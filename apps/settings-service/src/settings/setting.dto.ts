@@ -5,13 +5,13 @@ import { z } from 'zod';
 /** Query of the paged lists. */
 export class PageQuery extends createZodDto(z.object({ pageKey: pageKeyQuery, pageSize: pageSizeQuery })) {}
 
-/** Path of one history entry: a PostgreSQL bigint. */
+/** A PostgreSQL bigint. */
+export const identifier = z.string().regex(/^[1-9][0-9]{0,17}$/, 'must be a positive integer');
+
+/** Path of one history entry. */
 export class HistoryEntryParams extends createZodDto(
   z.object({
-    historyId: z
-      .string()
-      .regex(/^[1-9][0-9]{0,17}$/, 'must be a positive integer')
-      .meta({ description: '`id` of an entry of this setting.', example: '1042' }),
+    historyId: identifier.meta({ description: '`id` of an entry of this setting.', example: '1042' }),
   }),
 ) {}
 
@@ -21,7 +21,7 @@ const subsystemName = z.string().meta({ description: 'As the first write spelt i
 const settingName = z
   .string()
   .meta({ description: 'As the first write spelt it.', examples: ['invoice-day'] });
-const nextPageKey = z.string().nullable().meta({ description: NEXT_PAGE_KEY_DESCRIPTION });
+export const nextPageKey = z.string().nullable().meta({ description: NEXT_PAGE_KEY_DESCRIPTION });
 
 export const settingValue = z
   .union([z.string(), z.number(), z.boolean(), z.array(z.unknown()), z.record(z.string(), z.unknown())])
