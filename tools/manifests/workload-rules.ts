@@ -34,9 +34,7 @@ function podRules({ pod, labels }: Workload): Rule[] {
 function containerRules(container: Container): Rule[] {
   const { requests = {}, limits = {} } = container.resources ?? {};
   const { suffix } = splitImage(container.image);
-  const heap = /--max-old-space-size=(\d+)/.exec(
-    container.env?.find(({ name }) => name === 'NODE_OPTIONS')?.value ?? '',
-  );
+  const heap = /--max-old-space-size=(\d+)/.exec(nodeOptions(container));
   return [
     [container.securityContext?.readOnlyRootFilesystem === true, 'readOnlyRootFilesystem must be true'],
     [
@@ -67,6 +65,10 @@ function serviceRules({ object, pod }: Workload): Rule[] {
       'a rollout must start a new pod before it stops an old one',
     ],
     [(pod.topologySpreadConstraints ?? []).length > 0, 'needs a topology spread'],
+    [
+      nodeOptions(container).includes('--max-semi-space-size='),
+      'NODE_OPTIONS must set --max-semi-space-size',
+    ],
     [container?.startupProbe !== undefined, 'needs a startup probe'],
     [container?.readinessProbe !== undefined, 'needs a readiness probe'],
     [container?.livenessProbe !== undefined, 'needs a liveness probe'],
@@ -171,6 +173,9 @@ function contradictions(pod: PodSpec, container: Container, settings: Settings):
 }
 
 function heapBytes(container: Container): number {
-  const options = container.env?.find(({ name }) => name === 'NODE_OPTIONS')?.value ?? '';
-  return Number(/--max-old-space-size=(\d+)/.exec(options)?.[1] ?? 0) * 2 ** 20;
+  return Number(/--max-old-space-size=(\d+)/.exec(nodeOptions(container))?.[1] ?? 0) * 2 ** 20;
+}
+
+function nodeOptions(container: Container | undefined): string {
+  return container?.env?.find(({ name }) => name === 'NODE_OPTIONS')?.value ?? '';
 }

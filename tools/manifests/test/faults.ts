@@ -69,6 +69,7 @@ export const PODS: readonly FaultRow[] = [
   ],
   ['the latest image', AUTH, CONTAINER, (f) => (f.image = 'auth-service:latest'), 'has no fixed version'],
   ['no limit for the heap', AUTH, CONTAINER, (f) => (f.env = []), 'must set --max-old-space-size'],
+  ['no limit for the young', AUTH, CONTAINER, (f) => (f.env = []), 'must set --max-semi-space-size'],
   [
     'a heap as large as the pod',
     AUTH,
