@@ -1,17 +1,8 @@
-import { Client, Pool } from 'pg';
-import type {
-  ClientBase,
-  PoolConfig,
-  QueryArrayConfig,
-  QueryArrayResult,
-  QueryConfig,
-  QueryResult,
-  QueryResultRow,
-  Submittable,
-} from 'pg';
+import { Pool } from 'pg';
+import type { ClientBase, PoolClient, PoolConfig, QueryResult } from 'pg';
 import { EntityManager, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import type { DataSource } from 'typeorm';
-import { DatabaseUnavailableError } from './errors';
+import { DatabaseUnavailableError, isConnectionError } from './errors';
 
 /** Isolation of a transaction, in SQL's words. */
 export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
@@ -22,33 +13,46 @@ export interface PreparedStatement {
   readonly text: string;
 }
 
-type Callback = (error: Error, result: never) => void;
+/** A statement with its parameters, as pg takes it. */
+type Query = PreparedStatement & { values: unknown[]; rowMode?: 'array' };
 
-/** A connection that ends itself when the server does not respond within `query_timeout`. pg only gives up on the statement: the
- *  connection would go back to the pool, and its next user would wait behind a response that may never come. */
-class BoundedClient extends Client {
-  override query<T extends Submittable>(statement: T): T;
-  override query<R extends unknown[]>(
-    statement: QueryArrayConfig,
-    values?: unknown[],
-  ): Promise<QueryArrayResult<R>>;
-  override query<R extends QueryResultRow>(
-    statement: string | QueryConfig,
-    values?: unknown[],
-  ): Promise<QueryResult<R>>;
-  override query(statement: string | QueryConfig | QueryArrayConfig, callback: Callback): void;
-  override query(text: string, values: unknown[], callback: Callback): void;
-  override query(...statement: unknown[]): unknown {
-    const result: unknown = super.query(...(statement as [string]));
-    // The other form, with a callback, is the pool's own: it removes a connection after any error.
-    if (result instanceof Promise) void result.catch((error: Error) => this.endAfterTimeout(error));
-    return result;
+/** Look-ups that come in one turn of the event loop share a connection and a packet: they are sent one behind the other, and none waits for
+ *  another's response. Each stays a transaction by itself. */
+class SharedReads {
+  private waiting: { query: Query; resolve: (result: Promise<QueryResult>) => void }[] = [];
+
+  constructor(private readonly pool: Pool) {}
+
+  run(query: Query): Promise<QueryResult> {
+    if (this.waiting.length === 0) setImmediate(() => void this.send(this.waiting.splice(0)));
+    return new Promise((resolve) => this.waiting.push({ query, resolve }));
   }
 
-  /** With a statement under way, `end` does not say goodbye but closes the socket. */
-  private endAfterTimeout(error: Error): void {
-    if (error.message === 'Query read timeout') void this.end();
+  private async send(reads: typeof this.waiting): Promise<void> {
+    const connected = this.pool.connect();
+    const client = await connected.catch(() => null);
+    if (client === null) {
+      for (const { resolve } of reads) resolve(connected as Promise<never>);
+      return;
+    }
+    client.on('error', ignore);
+    const { stream } = client.connection;
+    stream.cork();
+    const results = reads.map(({ query }) => client.query(query));
+    stream.uncork();
+    for (const [i, { resolve }] of reads.entries()) resolve(results[i]!);
+    await releaseAfter(client, results);
   }
+}
+
+/** A lost connection fails its statements too. */
+const ignore = (): void => undefined;
+
+/** Gives a connection back; one that failed is closed. */
+async function releaseAfter(client: PoolClient, results: readonly Promise<QueryResult>[]): Promise<void> {
+  const settled = await Promise.allSettled(results);
+  client.off('error', ignore);
+  client.release(settled.some((result) => result.status === 'rejected' && isConnectionError(result.reason)));
 }
 
 /** What TypeORM is given as its driver: pg, with a pool that we hold too, for prepared statements and metrics. */
@@ -56,13 +60,19 @@ export class PoolDriver {
   /** The constructor that TypeORM calls when it connects. */
   readonly Pool: new (config: PoolConfig) => Pool;
   private current: Pool | null = null;
+  private reads: SharedReads | null = null;
 
   /** @param defaultIsolation of the pool's transactions that name none */
   constructor(readonly defaultIsolation: Isolation) {
-    const hold = (pool: Pool): void => void (this.current = pool);
+    const hold = (pool: Pool): void => {
+      this.current = pool;
+      this.reads = new SharedReads(pool);
+    };
     this.Pool = class extends Pool {
       constructor(config: PoolConfig) {
-        super({ ...config, Client: BoundedClient });
+        // With `pipeline` pg also closes a connection whose server does not respond within `query_timeout`. Else it would only give up on
+        // the statement, and the connection's next user would wait behind a response that may never come.
+        super({ ...config, pipeline: true });
         hold(this);
       }
     };
@@ -80,6 +90,24 @@ export class PoolDriver {
     if (this.current === null) throw new DatabaseUnavailableError('the data source is not connected');
     return this.current;
   }
+
+  /** Runs a look-up, together with others of this turn. @throws {DatabaseUnavailableError} before the data source has connected */
+  read(query: Query): Promise<QueryResult> {
+    if (this.reads === null) throw new DatabaseUnavailableError('the data source is not connected');
+    return this.reads.run(query);
+  }
+}
+
+/** Rows of a look-up on a hot path: a statement that changes nothing, waits for no lock and reads a bounded number of rows by key. It
+ *  shares a connection with others of its turn.
+ *  @throws as `queryPrepared` */
+export async function readPrepared<Row extends object>(
+  dataSource: DataSource,
+  statement: PreparedStatement,
+  values: readonly unknown[],
+): Promise<Row[]> {
+  const result = await PoolDriver.of(dataSource).read({ ...statement, values: [...values] });
+  return result.rows as Row[];
 }
 
 /** Rows of a statement on a hot path. It goes to the driver directly: TypeORM's query runner, and parsing and planning the statement
@@ -97,16 +125,15 @@ export async function queryPrepared<Row extends object>(
   return (await connection.query<Row>({ name, text, values: [...values] })).rows;
 }
 
-/** As `queryPrepared`, each row an array in the order of the selected columns: the cheapest form.
- *  @throws the driver's error, which `isConnectionError` and its likes understand */
-export async function queryPreparedArrays<Row extends unknown[]>(
+/** As `readPrepared`, each row an array in the order of the selected columns: the cheapest form.
+ *  @throws as `queryPrepared` */
+export async function readPreparedArrays<Row extends unknown[]>(
   dataSource: DataSource,
-  { name, text }: PreparedStatement,
+  statement: PreparedStatement,
   values: readonly unknown[],
 ): Promise<Row[]> {
-  return (
-    await PoolDriver.of(dataSource).pool.query<Row>({ name, text, values: [...values], rowMode: 'array' })
-  ).rows;
+  const query: Query = { ...statement, values: [...values], rowMode: 'array' };
+  return (await PoolDriver.of(dataSource).read(query)).rows as Row[];
 }
 
 /** The connection of the manager's transaction. A manager still knows it when its transaction is over. */

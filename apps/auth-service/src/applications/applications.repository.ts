@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { batched, inTransaction, queryPrepared } from '@platform/database';
+import { batched, inTransaction, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource, In } from 'typeorm';
 import type { EntityManager } from 'typeorm';
@@ -67,7 +67,7 @@ export class ApplicationsRepository {
   }
 
   private async findAllEnabled(applicationKeys: readonly string[]): Promise<(EnabledApplication | null)[]> {
-    const rows = await queryPrepared<EnabledApplication>(this.dataSource, FIND_ENABLED, [applicationKeys]);
+    const rows = await readPrepared<EnabledApplication>(this.dataSource, FIND_ENABLED, [applicationKeys]);
     const byKey = new Map(rows.map((row) => [row.applicationKey, row]));
     return applicationKeys.map((key) => byKey.get(key) ?? null);
   }

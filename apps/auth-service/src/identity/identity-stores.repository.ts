@@ -1,4 +1,4 @@
-import { batched, queryPrepared } from '@platform/database';
+import { batched, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { IdentityQuery, IdentityRecord, IdentityStoreName, Resolution } from './identity';
@@ -121,7 +121,7 @@ async function findRecords(
     return `SELECT ${column}::text AS asked, ${statements.record} AS record, ${isReferred} AS "isReferred"
       FROM ${statements.from} WHERE ${column} ${condition}`;
   });
-  const rows = await queryPrepared<FoundRecord & { asked: string }>(knowing[0].dataSource, statement, [
+  const rows = await readPrepared<FoundRecord & { asked: string }>(knowing[0].dataSource, statement, [
     parameter,
   ]);
   return keys.map((key) => rows.filter(({ asked }) => asked === String(key)));

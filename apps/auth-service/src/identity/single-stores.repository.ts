@@ -1,4 +1,4 @@
-import { queryPrepared } from '@platform/database';
+import { readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { Persona } from '@platform/personas';
 import { userNameKey } from './identity';
@@ -145,7 +145,7 @@ export class ServiceProvidersRepository extends IdentityStoreRepository {
     userName: string | null,
   ): Promise<TechnicianAccounts | null> {
     const parameters = [providerId, name, userName === null ? null : userNameKey(userName)];
-    const [found] = await queryPrepared<TechnicianAccounts>(this.dataSource, FIND_ACCOUNTS, parameters);
+    const [found] = await readPrepared<TechnicianAccounts>(this.dataSource, FIND_ACCOUNTS, parameters);
     return found ?? null;
   }
 }

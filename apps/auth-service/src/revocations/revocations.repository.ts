@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { queryPrepared } from '@platform/database';
+import { readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource } from 'typeorm';
 import { REVOCATION_DOMAINS, isUuid } from './revocation';
@@ -94,7 +94,7 @@ export class RevocationsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   async find(domain: RevocationDomain, identifier: string): Promise<RevocationRow | null> {
-    const rows = await queryPrepared<RevocationRow>(this.dataSource, FIND, [domain, identifier]);
+    const rows = await readPrepared<RevocationRow>(this.dataSource, FIND, [domain, identifier]);
     return rows[0] ?? null;
   }
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { batched, queryPrepared } from '@platform/database';
+import { batched, queryPrepared, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { Application } from '../applications/application';
@@ -273,7 +273,7 @@ export class RefreshSessionsRepository {
   }
 
   private async findAll(jtis: readonly string[]): Promise<(RefreshSession | null)[]> {
-    const rows = await queryPrepared<RefreshSession>(this.dataSource, FIND_REFRESH_SESSIONS, [jtis]);
+    const rows = await readPrepared<RefreshSession>(this.dataSource, FIND_REFRESH_SESSIONS, [jtis]);
     const byJti = new Map(rows.map((row) => [row.jti, row]));
     return jtis.map((jti) => byJti.get(jti.toLowerCase()) ?? null);
   }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { batched, queryPrepared, queryPreparedArrays } from '@platform/database';
+import { batched, queryPrepared, readPreparedArrays } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
@@ -119,8 +119,8 @@ export class BatchedSettingsRepository {
     const subsystemKeys = keys.map(({ subsystem }) => subsystem.key);
     const settingKeys = keys.map(({ setting }) => setting.key);
     return keys.length === 1
-      ? queryPreparedArrays<Row>(this.dataSource, FIND_SETTING, [subsystemKeys[0], settingKeys[0]])
-      : queryPreparedArrays<Row>(this.dataSource, FIND_SETTINGS, [subsystemKeys, settingKeys]);
+      ? readPreparedArrays<Row>(this.dataSource, FIND_SETTING, [subsystemKeys[0], settingKeys[0]])
+      : readPreparedArrays<Row>(this.dataSource, FIND_SETTINGS, [subsystemKeys, settingKeys]);
   }
 
   /** As `writeAll`, but the write of a setting that another transaction holds comes by itself: only its caller waits for it. */

@@ -1,4 +1,4 @@
-import { queryPrepared } from '@platform/database';
+import { readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { userNameKey } from '../identity';
@@ -30,7 +30,7 @@ export class StoredPasswordsRepository {
     const parameters = [userNameKey(userName)];
     const found = await Promise.all(
       this.questions.map(([dataSource, statement]) =>
-        queryPrepared<{ password: StoredPassword }>(dataSource, statement, parameters),
+        readPrepared<{ password: StoredPassword }>(dataSource, statement, parameters),
       ),
     );
     const passwords = new Map(found.flat().map(({ password }) => [password.store, password]));

@@ -48,6 +48,7 @@ export class TrustSimpleFlow {
     },
   })
   async issue(@Body() request: TrustSimpleRequestDto): Promise<TokenResponse> {
+    const resolution = this.identities.resolveTrustedAhead(request);
     const application = await this.applications.authenticateSecret(
       request.applicationKey,
       request.sharedSecret,
@@ -57,7 +58,7 @@ export class TrustSimpleFlow {
     return this.tokens.issue({
       flow: 'trust-simple',
       application,
-      resolution: await this.identities.resolveTrusted(request),
+      resolution: await resolution,
       personas: { kind: 'exactly', personas: request.persona },
     });
   }

@@ -74,12 +74,13 @@ The example is signed with the secret \`kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaY
   })
   @ApiBody({ type: TrustRequestDto, examples: TRUST_EXAMPLES })
   async issue(@Body() request: TrustRequestDto): Promise<TokenResponse> {
+    const resolution = this.identities.resolveTrustedAhead(request);
     const application = await this.applications.authenticateSigned(request);
     authoriseRequest(application, request);
     return this.tokens.issue({
       flow: 'trust',
       application,
-      resolution: await this.identities.resolveTrusted(request),
+      resolution: await resolution,
       personas: { kind: 'exactly', personas: request.persona },
     });
   }
