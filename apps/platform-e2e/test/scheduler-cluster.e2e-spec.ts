@@ -82,12 +82,12 @@ describe('a cluster of task-service processes', () => {
         { timeoutMs: 0.8 * LIMIT_MS, intervalMs: 500 },
       );
       // One fire per facility, at its instant, none of them a misfire by a node's clock, and each message applied.
-      expect(await count('task.trigger_fires')).toBe(triggers);
-      expect(await count('(SELECT DISTINCT facility_id FROM task.trigger_fires) AS f')).toBe(triggers);
-      expect(await count('task.trigger_fires WHERE misfired')).toBe(0);
+      expect(await count('task.fires')).toBe(triggers);
+      expect(await count('(SELECT DISTINCT facility_id FROM task.fires) AS f')).toBe(triggers);
+      expect(await count('task.fires WHERE misfired')).toBe(0);
       expect(
         await count(
-          `task.trigger_fires WHERE NOT EXISTS (SELECT 1 FROM task.inbox WHERE queue = '${QUEUE}' AND message_id = trigger_fires.message_id::text)`,
+          `task.fires WHERE NOT EXISTS (SELECT 1 FROM task.inbox WHERE queue = '${QUEUE}' AND message_id = fires.message_id::text)`,
         ),
       ).toBe(0);
       expect(await count(`task.triggers WHERE state <> 'WAITING' OR next_fire_at <= now()`)).toBe(0);

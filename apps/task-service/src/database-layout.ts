@@ -5,6 +5,7 @@ import { TaskTables1800000000000 } from './migrations/1800000000000-task-tables'
 import { ScheduleLifecycle1800000001000 } from './migrations/1800000001000-schedule-lifecycle';
 import { BusinessUnitFacilities1800000002000 } from './migrations/1800000002000-business-unit-facilities';
 import { OutboxByType1800000002001 } from './migrations/1800000002001-outbox-by-type';
+import { FiresByMonth1800000003000 } from './migrations/1800000003000-fires-by-month';
 import { OutboxMessage } from './outbound/outbox-message.entity';
 import { AppliedBusinessUnitChange } from './recurring-generation/business-unit-change.entity';
 import { BusinessUnitFacility } from './recurring-generation/business-unit-facility.entity';
@@ -40,6 +41,7 @@ export const MIGRATIONS = [
   ScheduleLifecycle1800000001000,
   BusinessUnitFacilities1800000002000,
   OutboxByType1800000002001,
+  FiresByMonth1800000003000,
 ];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only
@@ -49,7 +51,9 @@ export function appRoleGrants(quotedRole: string): string[] {
     `GRANT USAGE ON SCHEMA task TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.outbox, task.inbox, task.triggers TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE ON task.schedules, task.instances, task.business_unit_changes, task.business_unit_facilities TO ${quotedRole}`,
-    `GRANT SELECT, INSERT, DELETE ON task.trigger_fires TO ${quotedRole}`,
+    `GRANT SELECT, INSERT ON task.fires TO ${quotedRole}`,
+    `GRANT SELECT, DELETE ON task.trigger_fires TO ${quotedRole}`,
+    `GRANT EXECUTE ON FUNCTION task.keep_fires(integer) TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.calendars TO ${quotedRole}`,
     // Moves an instance whose instant is released; readers reach both through task.instances.
     `GRANT DELETE ON task.instances TO ${quotedRole}`,

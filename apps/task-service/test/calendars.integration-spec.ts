@@ -164,7 +164,7 @@ describe('looking ahead and back', () => {
 
   it('fires of a trigger are listed, latest first', async () => {
     await service.database.query(
-      `INSERT INTO task.trigger_fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
+      `INSERT INTO task.fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
        SELECT 501, at, at + interval '1.5 s', n = 3, CASE n WHEN 3 THEN 7 ELSE 0 END, gen_random_uuid()
        FROM generate_series(1, 3) AS n, make_timestamptz(2026, 3, n, 2, 0, 0, 'UTC') AS at`,
     );

@@ -224,15 +224,13 @@ describe('generation of instances', () => {
     const [trigger] = await triggers(804);
     expect(Date.parse(trigger.nextFireAtUtc)).toBeGreaterThan(Date.now());
     expect(trigger.previousFireAtUtc).not.toBeNull();
-    const fires = await service.database.query(
-      'SELECT misfired FROM task.trigger_fires WHERE facility_id = 804',
-    );
+    const fires = await service.database.query('SELECT misfired FROM task.fires WHERE facility_id = 804');
     expect(fires).toEqual([{ misfired: false }]);
   });
 
   it('waits while the trigger is paused, and makes up for it when it is resumed', async () => {
     await createSchedule(806);
-    const fires = () => service.database.query('SELECT 1 FROM task.trigger_fires WHERE facility_id = 806');
+    const fires = () => service.database.query('SELECT 1 FROM task.fires WHERE facility_id = 806');
     const command = (name: string, facilityId: number, token = PARTNER) =>
       service.api.post(`/Triggers/${String(facilityId)}/commands/${name}`).set(token);
     await command('pause', 806).expect(404);
@@ -258,9 +256,9 @@ describe('generation of instances', () => {
     await service.database.query(`UPDATE task.triggers SET next_fire_at = now() WHERE facility_id = 807`);
     await command('resume', 807).expect(200);
     await eventually(async () =>
-      expect(
-        await service.database.query('SELECT 1 FROM task.trigger_fires WHERE facility_id = 807'),
-      ).toHaveLength(1),
+      expect(await service.database.query('SELECT 1 FROM task.fires WHERE facility_id = 807')).toHaveLength(
+        1,
+      ),
     );
     expect(await fires()).toHaveLength(0);
     await command('resume', 806, CUSTOMER).expect(403);

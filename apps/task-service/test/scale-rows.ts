@@ -1,9 +1,12 @@
 /** Statements that fill the task service's database with as many rows of each kind.
  *
+ * @param instances of these so many, for schedules as many as `rows`
+ *
  * Facility 7 is as old as the service: a tenth of all instances are its, completed long ago but for the newest. The others have ten
  * schedules each; facility 1,000,001 is the newest. The broker has been away for so long that as many events wait. */
-export function scaleRowsOfTasks(rows: number): readonly string[] {
+export function scaleRowsOfTasks(rows: number, instances = rows): readonly string[] {
   const n = String(rows);
+  const m = String(instances);
   const facilities = String(rows / 10);
   return [
     `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at, state)
@@ -16,13 +19,18 @@ export function scaleRowsOfTasks(rows: number): readonly string[] {
        now() - (${n} - n) * interval '1 second', 'personid:1', 4, n::text, 'd'
      FROM generate_series(1, ${n}) AS n`,
     `INSERT INTO task.instances (schedule_id, facility_id, name, due_at, status, completed_at)
-     SELECT ${uuid('n')}, CASE WHEN n % 10 = 7 THEN 7 WHEN n % 10 = 3 AND n > ${n} * 0.95 THEN 1000001 ELSE 1 + n % ${facilities} END, 'Inspect',
-       now() + (n - ${n} * 0.9) * interval '1 second', CASE WHEN n > ${n} * 0.9 THEN 'Pending' ELSE 'Completed' END,
-       CASE WHEN n > ${n} * 0.9 THEN NULL ELSE now() END
-     FROM generate_series(1, ${n}) AS n`,
-    `INSERT INTO task.trigger_fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
+     SELECT ${uuid(`1 + n % ${n}`)}, CASE WHEN n % 10 = 7 THEN 7 WHEN n % 10 = 3 AND n > ${m} * 0.95 THEN 1000001 ELSE 1 + n % ${facilities} END, 'Inspect',
+       now() + (n - ${m} * 0.9) * interval '1 second', CASE WHEN n > ${m} * 0.9 THEN 'Pending' ELSE 'Completed' END,
+       CASE WHEN n > ${m} * 0.9 THEN NULL ELSE now() END
+     FROM generate_series(1, ${m}) AS n`,
+    `INSERT INTO task.fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
      SELECT 1 + n % ${facilities}, at, at, false, 0, gen_random_uuid()
      FROM generate_series(1, ${n}) AS n, LATERAL (SELECT now() - interval '31 days' + n * interval '1 second' AS at) AS fired`,
+    // A month that is over, and those to come.
+    `CREATE TABLE task.fires_2020_01 PARTITION OF task.fires FOR VALUES FROM ('2020-01-01T00:00Z') TO ('2020-02-01T00:00Z')`,
+    `INSERT INTO task.fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
+     SELECT n, '2020-01-15T00:00Z', '2020-01-15T00:00Z', false, 0, gen_random_uuid() FROM generate_series(1, ${n}) AS n`,
+    'SELECT task.keep_fires(30)',
     `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
      SELECT n % 15, 1 + n % ${facilities}, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', json_build_object('name', repeat('x', 300))
      FROM generate_series(1, ${n}) AS n`,
@@ -32,12 +40,12 @@ export function scaleRowsOfTasks(rows: number): readonly string[] {
     `INSERT INTO task.inbox (queue, message_id, message_name, applied_at)
      SELECT 'q', gen_random_uuid()::text, 'm', now() - interval '31 days' + n * interval '1 second'
      FROM generate_series(1, ${n}) AS n`,
-    'ANALYZE task.triggers, task.schedules, task.instances, task.trigger_fires, task.outbox, task.inbox',
+    'ANALYZE task.triggers, task.schedules, task.instances, task.fires, task.outbox, task.inbox',
   ];
 }
 
 /** The identifier of the nth schedule, in SQL. */
-const uuid = (n: string): string => `('00000000-0000-4000-8000-' || lpad(${n}::text, 12, '0'))::uuid`;
+const uuid = (n: string): string => `('00000000-0000-4000-8000-' || lpad((${n})::text, 12, '0'))::uuid`;
 
 /** The identifier of the nth schedule. */
 export function scheduleIdOf(n: number): string {

@@ -19,6 +19,8 @@ import { scaleRowsOfTasks, scheduleIdOf } from './scale-rows';
 import { migrate } from './task-fixture';
 
 const ROWS = scaleRows();
+/** Of instances there may be more than of the rest: TEST_SCALE_INSTANCES. */
+const INSTANCES = Number(process.env['TEST_SCALE_INSTANCES'] ?? ROWS);
 const MIDDLE = Math.floor(ROWS / 2);
 const PAGE = { after: [], limit: 101 };
 const IN_A_MONTH = new Date(Date.now() + 30 * 86_400_000);
@@ -82,6 +84,12 @@ const SCHEDULER: readonly HotStatement<DataSource>[] = [
     pages: 700,
     work: (d) => triggers(d).list({ scope: MANY_FACILITIES, ...PAGE }),
   },
+  {
+    name: 'drop a month of fires, which reads all triggers once',
+    pages: ROWS / 10,
+    scannedRows: ROWS,
+    work: async (d) => expect(await triggers(d).keepMonths(30)).toBe(1),
+  },
   { name: 'forget old fires', pages: 15_000, work: (d) => triggers(d).deleteOldFires(30, 1_000) },
 ];
 
@@ -144,6 +152,17 @@ async function createSchedule(d: DataSource): Promise<void> {
     ...{ idempotencyKey: null, requestDigest: 'd' },
   };
   expect(await schedules(d).insert({ schedule, event: outboxMessage(9) })).toMatchObject({ scheduleId });
+}
+
+/** Finds one, and locks and completes it. */
+async function completeInstance(d: DataSource): Promise<void> {
+  const [found] = await instances(d).list({ scope: [9], status: 'Pending', after: [], limit: 1 });
+  const by = { completedByPersonId: 1, completedByName: null, completedByPersona: 4 };
+  await d.transaction(async (manager) => {
+    const locked = await instances(d).findAndLock(manager, found!.taskInstanceId);
+    const completion = { ...by, completedAt: locked!.now, notes: null };
+    await instances(d).markCompleted(manager, found!.taskInstanceId, completion);
+  });
 }
 
 const CREATE = { name: 'create a schedule', pages: 200, prepared: true, work: createSchedule };
@@ -211,6 +230,7 @@ const TASKS: readonly HotStatement<DataSource>[] = [
         { scheduleId: scheduleIdOf(MIDDLE), generatedUntil: new Date(), calendarRevision: null },
       ]),
   },
+  { name: 'complete an instance', pages: 100, work: completeInstance },
   { name: 'read an instance', pages: 10, work: (d) => instances(d).find(randomUUID()) },
   {
     name: 'lock an instance',
@@ -229,14 +249,14 @@ const TASKS: readonly HotStatement<DataSource>[] = [
   list('of the oldest facility and another', { scope: [7, 8] }),
   list('of the oldest facility and another that are pending', { scope: [7, 8], status: 'Pending' }),
   list('of the newest facility and another', { scope: [8, 1_000_001] }),
-  { ...list('of 200 facilities', { scope: MANY_FACILITIES }), pages: 5_000 },
+  { ...list('of 200 facilities', { scope: MANY_FACILITIES }), pages: INSTANCES > ROWS ? 25_000 : 5_000 },
   list('of a schedule', { scope: 'all', scheduleId: scheduleIdOf(MIDDLE) }),
   list('due in a span', { scope: 'all', dueFrom: new Date(Date.now() - 60_000).toISOString() }),
 ];
 
 describeStatementsAtScale<DataSource>({
   migrate,
-  fill: scaleRowsOfTasks(ROWS),
+  fill: scaleRowsOfTasks(ROWS, INSTANCES),
   connect: (url) => new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 })),
   early: [CREATE],
   statements: [...SCHEDULER, ...RELAY, ...TASKS],

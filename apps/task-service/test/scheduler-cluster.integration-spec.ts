@@ -65,7 +65,7 @@ describe('schedulers on one trigger store', () => {
       replicas.push(new FiringService(dataSource, triggers, proxy));
     }
   });
-  afterEach(() => database.query('TRUNCATE task.triggers, task.trigger_fires, task.outbox'));
+  afterEach(() => database.query('TRUNCATE task.triggers, task.fires, task.outbox'));
   afterAll(async () => {
     await Promise.all(dataSources.map((dataSource) => dataSource.destroy()));
     await database.drop();
@@ -77,7 +77,7 @@ describe('schedulers on one trigger store', () => {
     expect(Math.max(...batches.map(({ acquired }) => acquired))).toBe(10);
     expect(batches.reduce((sum, { fired }) => sum + fired, 0)).toBe(500);
     const [fires] = await database.query<{ fires: string; facilities: string }>(
-      'SELECT count(*) AS fires, count(DISTINCT facility_id) AS facilities FROM task.trigger_fires',
+      'SELECT count(*) AS fires, count(DISTINCT facility_id) AS facilities FROM task.fires',
     );
     expect(fires).toEqual({ fires: '500', facilities: '500' });
     const facilities = (await messages()).map(({ facilityId }) => facilityId);

@@ -23,7 +23,7 @@ const RECORD = `
     SET next_fire_at = fire.scheduled_at + interval '1 day', previous_fire_at = fire.scheduled_at
     FROM fire WHERE trigger.facility_id = fire.facility_id
   ), recorded AS (
-    INSERT INTO task.trigger_fires (facility_id, scheduled_at, misfired, missed_count, message_id)
+    INSERT INTO task.fires (facility_id, scheduled_at, misfired, missed_count, message_id)
     SELECT facility_id, scheduled_at, false, 0, message_id FROM fire
   )
   INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)

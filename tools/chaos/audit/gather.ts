@@ -62,7 +62,7 @@ const QUERIES = {
     FROM task.schedules LEFT JOIN task.instances USING (schedule_id) GROUP BY schedule_id`,
   completed: `SELECT task_instance_id AS id, facility_id::text AS "group" FROM task.instances WHERE status = 'Completed'`,
   fires: `SELECT facility_id::int AS "facilityId", message_id AS "messageId",
-      (extract(epoch FROM scheduled_at) * 1000)::float8 AS "scheduledAtMs" FROM task.trigger_fires`,
+      (extract(epoch FROM scheduled_at) * 1000)::float8 AS "scheduledAtMs" FROM task.fires`,
   triggers: `SELECT facility_id::int AS "facilityId", (extract(epoch FROM next_fire_at) * 1000)::float8 AS "nextFireAtMs"
     FROM task.triggers`,
   inbox: 'SELECT queue, message_id AS "messageId" FROM task.inbox',

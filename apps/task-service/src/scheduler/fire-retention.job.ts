@@ -9,7 +9,7 @@ import { TriggersRepository } from './triggers.repository';
 const BATCH_SIZE = 1_000;
 const BATCHES_PER_RUN = 100;
 
-/** Forgets old fires once an hour. Events need no such job: a published one is deleted at once, a parked one waits for its operator. */
+/** Forgets old fires once an hour: by the month, and what is in no month of its own one by one. Events need no such job: a published one is deleted at once, a parked one waits for its operator. */
 @Injectable()
 export class FireRetentionJob extends RecurringJob {
   constructor(
@@ -21,6 +21,7 @@ export class FireRetentionJob extends RecurringJob {
 
   /** Deletes in batches until nothing old is left, at most 100,000 fires; gives how many. */
   async run(): Promise<number> {
+    await this.triggers.keepMonths(this.config.FIRE_RETENTION_DAYS);
     let total = 0;
     for (let batch = 0; batch < BATCHES_PER_RUN && !this.stopping; batch += 1) {
       const deleted = await this.triggers.deleteOldFires(this.config.FIRE_RETENTION_DAYS, BATCH_SIZE);

@@ -1,14 +1,15 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/columns';
 
-/** An occurrence of a trigger that has fired. The primary key is what makes it fire once, whatever replicas and restarts do. */
-@Entity('trigger_fires')
-@Index('trigger_fires_age', ['firedAt'])
+/** An occurrence of a trigger that has fired. The primary key is what makes it fire once, whatever replicas and restarts do. One partition
+ *  per month; `task.trigger_fires` is the default one. */
+@Entity('fires')
+@Index('fires_age', ['firedAt'])
 export class TriggerFire {
-  @PrimaryColumn({ name: 'facility_id', ...BIGINT, primaryKeyConstraintName: 'trigger_fires_pkey' })
+  @PrimaryColumn({ name: 'facility_id', ...BIGINT, primaryKeyConstraintName: 'fires_pkey' })
   readonly facilityId!: number;
 
-  @PrimaryColumn({ name: 'scheduled_at', ...INSTANT, primaryKeyConstraintName: 'trigger_fires_pkey' })
+  @PrimaryColumn({ name: 'scheduled_at', ...INSTANT, primaryKeyConstraintName: 'fires_pkey' })
   readonly scheduledAt!: Date;
 
   @Column({ name: 'fired_at', ...INSTANT, default: () => 'now()' })

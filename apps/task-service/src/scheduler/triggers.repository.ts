@@ -81,7 +81,7 @@ const RECORD_FIRES = {
     SET next_fire_at = fire.next_fire_at, previous_fire_at = fire.scheduled_at
     FROM fire WHERE trigger.facility_id = ANY ($1) AND trigger.facility_id = fire.facility_id
   ), recorded AS (
-    INSERT INTO task.trigger_fires (facility_id, scheduled_at, misfired, missed_count, message_id)
+    INSERT INTO task.fires (facility_id, scheduled_at, misfired, missed_count, message_id)
     SELECT facility_id, scheduled_at, misfired, missed_count, message_id FROM fire
     ON CONFLICT DO NOTHING
     RETURNING message_id
@@ -147,7 +147,7 @@ const BACKLOG = `
       WHERE state = 'WAITING'), 0), 0)::float8 AS "lagSeconds",
     (SELECT count(*)::int FROM (SELECT 1 FROM task.triggers WHERE state = 'ERROR' LIMIT $1) AS counted) AS failed`;
 
-// By hand: in batches. A fire is what keeps its occurrence from firing again, so the one that a trigger stands on stays whatever its age: a
+// By hand: in batches, from the partition that is no month. A fire is what keeps its occurrence from firing again, so the one that a trigger stands on stays whatever its age: a
 // trigger paused or in error for longer than the retention must not fire that occurrence a second time.
 // Found by index and deleted where they were found; joined, the planner may rather read the whole table for each batch. Fires are never
 // updated, so a row stays where it is.
@@ -299,7 +299,15 @@ export class TriggersRepository {
     return new Set(rows.map(({ messageId }) => messageId));
   }
 
-  /** Forgets at most `limit` fires older than `days`, oldest first; gives how many. Of replicas that do so at
+  /** Makes the months to come and drops those that ended more than `days` ago; gives how many. One replica at a time does it. */
+  async keepMonths(days: number): Promise<number> {
+    const rows = await this.triggers.query<{ dropped: number }[]>('SELECT task.keep_fires($1) AS dropped', [
+      days,
+    ]);
+    return rows[0]?.dropped ?? 0;
+  }
+
+  /** Forgets at most `limit` fires older than `days` that are in no month of their own, oldest first; gives how many. Of replicas that do so at
    *  the same time one deletes and the others find nothing left. */
   async deleteOldFires(days: number, limit: number): Promise<number> {
     const rows = await this.triggers.query<{ count: number }[]>(DELETE_OLD_FIRES, [days, limit]);
