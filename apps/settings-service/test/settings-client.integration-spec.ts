@@ -11,6 +11,16 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
+/** A fetch whose first answer is lost. */
+function losingFirstAnswer(): typeof fetch {
+  let calls = 0;
+  return async (...request: Parameters<typeof fetch>) => {
+    const answer = await fetch(...request);
+    if ((calls += 1) === 1) throw new TypeError('connection lost after the service had answered');
+    return answer;
+  };
+}
+
 describe('settings-client on the real service', () => {
   let service: SettingsFixture;
   beforeAll(async () => {
@@ -71,15 +81,8 @@ describe('settings-client on the real service', () => {
   });
 
   it('writes once although the answer of the first attempt was lost', async () => {
-    let calls = 0;
-    const losesFirstAnswer = (async (...request: Parameters<typeof fetch>) => {
-      const answer = await fetch(...request);
-      if ((calls += 1) === 1) throw new TypeError('connection lost after the service had answered');
-      return answer;
-    }) as typeof fetch;
-    await newClient({ fetch: losesFirstAnswer }).putSetting('Client', 'once', 1);
-    calls = 0;
-    await newClient({ fetch: losesFirstAnswer }).deleteSetting('Client', 'once');
+    await newClient({ fetch: losingFirstAnswer() }).putSetting('Client', 'once', 1);
+    await newClient({ fetch: losingFirstAnswer() }).deleteSetting('Client', 'once');
     const history = await service.database.query(
       "SELECT operation FROM settings.setting_history WHERE setting_key = 'once' ORDER BY history_id",
     );
@@ -87,13 +90,7 @@ describe('settings-client on the real service', () => {
   });
 
   it('reads and writes many at once, all or nothing, once although an answer was lost', async () => {
-    let calls = 0;
-    const losesFirstAnswer = (async (...request: Parameters<typeof fetch>) => {
-      const answer = await fetch(...request);
-      if ((calls += 1) === 1) throw new TypeError('connection lost after the service had answered');
-      return answer;
-    }) as typeof fetch;
-    const client = newClient({ fetch: losesFirstAnswer });
+    const client = newClient({ fetch: losingFirstAnswer() });
     // Decomposed, as a file name may be: the service composes it.
     const names = ['A\u0308', 'b', 'c'].map((settingName) => ({ subsystemName: 'Client many', settingName }));
     const [a, b, c] = names as [(typeof names)[0], (typeof names)[0], (typeof names)[0]];
