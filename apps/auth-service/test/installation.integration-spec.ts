@@ -6,6 +6,7 @@ import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import { decodeJwt } from 'jose';
 import request from 'supertest';
+import { developmentConfigSchema, loadDevelopmentIdentities } from '../src/development/load-identities';
 import { installationConfigSchema, installPlatformServices } from '../src/installation/platform-services';
 import { SCHEMAS } from '../src/migrations/schemas';
 import { administrator } from './admin-fixture';
@@ -94,6 +95,24 @@ describe('installing the identity of the other services on an empty database', (
       `SELECT user_id::int AS id FROM internal_legacy.internal_user ORDER BY 1`,
     );
     expect(users).toEqual([{ id: 9001 }, { id: 9002 }]);
+  });
+
+  it('lets the development identities be loaded after it, and before', async () => {
+    const secret = newSecret();
+    const load = (): Promise<void> =>
+      loadDevelopmentIdentities(
+        developmentConfigSchema.parse({
+          DATABASE_URL: database.url,
+          SECRET_ENCRYPTION_KEY: SECRET_KEY.toString('base64url'),
+          DEVELOPMENT_SERVICE_SECRET: secret,
+        }),
+      );
+    await install(secret);
+    await load();
+    expect(await signIn(secret)).toBe(200);
+    expect((await install(secret))[0]).toBe('user svc.platform: there already');
+    await load();
+    expect(await signIn(secret)).toBe(200);
   });
 
   it('does not enable what somebody has disabled', async () => {

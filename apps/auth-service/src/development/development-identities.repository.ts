@@ -64,7 +64,8 @@ export class DevelopmentIdentitiesRepository {
       for (const { hasPassword, ...user } of DEVELOPMENT_INTERNAL_USERS) {
         const { userId, userName } = user;
         const row = { ...user, userNameKey: userNameKey(userName), disabled: false };
-        await manager.upsert(InternalUser, row, ['userId']);
+        // By name: an installation has made svc.platform under a number of its own.
+        await manager.upsert(InternalUser, row, ['userNameKey']);
         if (hasPassword)
           await manager.update(InternalUser, { userId, passwordHash: IsNull() }, { passwordHash });
       }
