@@ -184,14 +184,16 @@ export function readCompose(composeFile: string, environmentFile: string): Compo
   return composeContainers(readFileSync(composeFile, 'utf8'), readFileSync(environmentFile, 'utf8'));
 }
 
-function readEnvironmentFile(text: string): Record<string, string> {
+/** The variables of an environment file. */
+export function readEnvironmentFile(text: string): Record<string, string> {
   const lines = text.split('\n').filter((line) => /^[A-Za-z_]\w*=/.test(line));
   return Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
   );
 }
 
-function substitute(value: string, values: Readonly<Record<string, string>>): string {
+/** `${NAME:?}` replaced, as compose does it. @throws {Error} for what is not there */
+export function substitute(value: string, values: Readonly<Record<string, string>>): string {
   return value.replace(/\$\{(\w+)(?::?\?[^}]*)?\}/g, (_, name: string) => {
     const found = values[name];
     if (found === undefined) throw new Error(`the environment file has no ${name}`);

@@ -26,8 +26,10 @@ export interface EnvironmentEntry {
   };
 }
 
-interface Probe {
+export interface Probe {
   readonly httpGet?: { path: string; port: string | number };
+  readonly periodSeconds?: number;
+  readonly failureThreshold?: number;
 }
 
 /** The parts of a container that the checks read. */

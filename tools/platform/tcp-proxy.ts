@@ -22,6 +22,7 @@ export class TcpProxy {
   url = '';
   #server: Server;
   #port = 0;
+  #host = '127.0.0.1';
   #isFrozen = false;
 
   /** @param chooseTarget where a new connection goes; null: it is refused */
@@ -39,9 +40,10 @@ export class TcpProxy {
     return proxy;
   }
 
-  /** Listens on 127.0.0.1. @param port 0 for any free one */
-  async listen(port: number): Promise<void> {
-    this.#server.listen(port, '127.0.0.1');
+  /** @param port 0 for any free one */
+  async listen(port: number, host = this.#host): Promise<void> {
+    this.#host = host;
+    this.#server.listen(port, host);
     await once(this.#server, 'listening');
     this.#port = (this.#server.address() as AddressInfo).port;
   }

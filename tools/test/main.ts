@@ -47,7 +47,7 @@ async function runAll(steps: readonly Step[], servers: Promise<Servers> | null):
     for (const step of chosen) results.set(step, await runStep(step, servers));
   };
   const inOrder = steps.filter(({ isStatic }) => !isStatic);
-  const timed = inOrder.filter(({ needsServers }) => needsServers);
+  const timed = inOrder.filter(({ needsServers, isLong }) => needsServers || isLong === true);
   await Promise.all([
     runEach(steps.filter(({ isStatic }) => isStatic)),
     runEach(inOrder.filter((step) => !timed.includes(step))),

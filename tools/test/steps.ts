@@ -68,6 +68,13 @@ export const STEPS: readonly Step[] = [
     tests: { target: 'e2e-long', report: 'e2e-long' },
     ...{ needsServers: true, isStatic: false, isLong: true },
   },
+  {
+    name: 'ship',
+    // Images, compose and manifests in containers, which it counts itself. It brings its own servers.
+    command: nx('ship'),
+    tests: { target: 'ship', report: 'ship' },
+    ...{ needsServers: false, isStatic: false, isLong: true },
+  },
 ];
 
 const NAMES = STEPS.map(({ name }) => name);

@@ -1,0 +1,20 @@
+import { parseShipArguments } from './arguments.ts';
+
+describe('parseShipArguments', () => {
+  it('tries podman and Docker, and does everything', () => {
+    expect(parseShipArguments([])).toEqual({ engines: ['podman', 'docker'], base: null, isShort: false });
+  });
+
+  it('takes an engine and a base image', () => {
+    const args = ['--engine', 'docker', '--base', 'registry.example/node:24', '--short'];
+    expect(parseShipArguments(args)).toEqual({
+      engines: ['docker'],
+      base: 'registry.example/node:24',
+      isShort: true,
+    });
+  });
+
+  it.each([[['--engine', 'lxc']], [['--quick']], [['now']]])('refuses %j', (args) => {
+    expect(() => parseShipArguments(args)).toThrow(/npm run ship/);
+  });
+});

@@ -1,0 +1,167 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { FriendlyError } from '#platform/errors.ts';
+import { WORKSPACE } from '#platform/state-folder.ts';
+import { PRESENT } from './images.ts';
+import { type Application, Load } from './load.ts';
+import type { Release } from './namespace.ts';
+import { Overlay, readRelease } from './overlay.ts';
+import { seconds } from './report.ts';
+import { randomKey } from './secrets.ts';
+import type { ShipContext, Step } from './steps.ts';
+
+/** Under load means that callers are at it before, during and after. */
+const LOADED_MS = 4_000;
+const IDLE_MS = 3_000;
+const RESIDENT = 'process_resident_memory_bytes';
+/** What the steps of one overlay hand on to the next. */
+interface Play {
+  readonly overlay: Overlay;
+  readonly release: Release;
+  application: Application;
+}
+
+/** From an empty namespace to a rolling replacement under load, in production mode. */
+export function productionSteps(context: ShipContext): Step[] {
+  const play = playOf(context, 'production');
+  return [
+    { name: 'production: migrations and first installation, twice', run: async () => install(await play()) },
+    { name: 'production: two replicas of each service', run: async () => bringUp(await play(), context) },
+    { name: 'production: pods are confined', run: async () => inspectPods(await play(), context) },
+    { name: 'production: a task is completed', run: async () => completeTask(await play()) },
+    { name: 'production: rolling replacement under load', run: async () => replace(await play(), context) },
+    { name: 'production: ends in order', run: async () => end(await play()) },
+  ];
+}
+
+/** The overlay for one machine, with its development identities. */
+export function localSteps(context: ShipContext): Step[] {
+  const play = playOf(context, 'local');
+  return [
+    {
+      name: 'local: development identities sign in',
+      run: async () => {
+        const { overlay, release } = await play();
+        return bringUpDevelopment(overlay, release, context);
+      },
+    },
+    { name: 'local: ends in order', run: async () => end(await play()) },
+  ];
+}
+
+/** Everything of the overlay for one machine. */
+async function bringUpDevelopment(
+  overlay: Overlay,
+  release: Release,
+  { compose }: ShipContext,
+): Promise<string> {
+  await overlay.namespace.runJobs(release, 'migration');
+  await overlay.namespace.runJobs(release, 'development');
+  await overlay.prepare(release, compose);
+  await overlay.rollOut(release);
+  return use(overlay, DEMO_BACKEND);
+}
+
+/** Of the development identities in the README. */
+const DEMO_BACKEND: Application = {
+  applicationKey: 'demo-backend',
+  sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
+  userName: 'ivy.internal',
+};
+
+/** An overlay that is made when its first step runs. */
+function playOf({ engine, servers }: ShipContext, name: string, suffix = `-${name}`): () => Promise<Play> {
+  let play: Promise<Play> | null = null;
+  const make = async (): Promise<Play> => ({
+    overlay: new Overlay(engine, await servers.stage(suffix, randomKey()), WORKSPACE),
+    release: readRelease(WORKSPACE, name, PRESENT),
+    application: DEMO_BACKEND,
+  });
+  return () => (play ??= make());
+}
+
+/** Every Job of the step `database`, and again, as before each release. */
+async function install({ overlay, release }: Play): Promise<string> {
+  const first = await overlay.namespace.runJobs(release, 'migration');
+  const second = await overlay.namespace.runJobs(release, 'migration');
+  const made = (printed: Map<string, string>): boolean =>
+    printed.get('auth-service-migrate')?.includes('application platform-services: registered') ?? false;
+  if (!made(first) || made(second))
+    throw new FriendlyError('The first installation did not register platform-services exactly once.');
+  return `${first.size} Jobs; the second time changed nothing`;
+}
+
+async function bringUp({ overlay, release }: Play, { compose, measured }: ShipContext): Promise<string> {
+  await overlay.prepare(release, compose);
+  await overlay.rollOut(release);
+  await delay(IDLE_MS);
+  for (const one of measured) {
+    const pods = overlay.namespace.pods(one.name);
+    one.readyMs.push(...pods.map(({ readyAfterMs }) => readyAfterMs));
+    one.idleBytes = Math.max(...(await Promise.all(pods.map((pod) => pod.metric(RESIDENT)))));
+  }
+  const slowest = Math.max(...overlay.namespace.allPods.map(({ readyAfterMs }) => readyAfterMs));
+  return `${overlay.namespace.allPods.length} pods, ready after ${seconds(slowest)} at most`;
+}
+
+/** What a process finds that wants more than it should. */
+const ATTEMPT = `
+const { readFileSync, writeFileSync } = require('node:fs');
+const status = readFileSync('/proc/self/status', 'utf8');
+const field = (name) => new RegExp('^' + name + ':\\\\s+(\\\\S+)', 'm').exec(status)[1];
+let written = 'written';
+try { writeFileSync('/app/main.js', ''); } catch (error) { written = error.code; }
+console.log([written, field('CapEff'), field('NoNewPrivs'), field('Seccomp'), process.getuid(), process.constrainedMemory()].join(' '));`;
+
+/** What the manifests promise of a container, seen from within. */
+async function inspectPods({ overlay }: Play, { engine }: ShipContext): Promise<string> {
+  for (const { name, memoryBytes } of overlay.namespace.allPods) {
+    const seen = (await engine.call(['exec', engine.container(name), 'node', '--eval', ATTEMPT])).trim();
+    const promised = `EROFS 0000000000000000 1 2 1000 ${memoryBytes}`;
+    if (seen !== promised) throw new FriendlyError(`${name} is ${seen}, not ${promised}.`);
+  }
+  return 'read-only root, no capabilities, no new privileges, seccomp, user 1000, memory limit';
+}
+
+async function completeTask(play: Play): Promise<string> {
+  play.application = await play.overlay.makeApplication(play.release);
+  return use(play.overlay, play.application);
+}
+
+/** Callers for a moment. */
+async function use(overlay: Overlay, application: Application): Promise<string> {
+  return underLoad(overlay, application, () => Promise.resolve());
+}
+
+async function underLoad(
+  overlay: Overlay,
+  application: Application,
+  work: () => Promise<void>,
+): Promise<string> {
+  const load = new Load(overlay.addresses, application);
+  await load.start();
+  try {
+    await delay(LOADED_MS);
+    await work();
+    await delay(LOADED_MS);
+  } finally {
+    await load.end();
+  }
+  await load.verify();
+  return load.summary();
+}
+
+function replace({ overlay, release, application }: Play, { measured }: ShipContext): Promise<string> {
+  return underLoad(overlay, application, async () => {
+    await overlay.rollOut(release);
+    for (const one of measured) {
+      const pods = overlay.namespace.pods(one.name);
+      one.readyMs.push(...pods.map(({ readyAfterMs }) => readyAfterMs));
+      one.loadedBytes = Math.max(...(await Promise.all(pods.map((pod) => pod.metric(RESIDENT)))));
+    }
+  });
+}
+
+async function end({ overlay }: Play): Promise<string> {
+  await overlay.close();
+  return 'exit code 0 of each';
+}

@@ -1,0 +1,66 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { WORKSPACE } from '#platform/state-folder.ts';
+
+/** What became of one check. */
+export interface Outcome {
+  readonly name: string;
+  readonly durationMs: number;
+  /** What was seen, if it passed. */
+  readonly detail: string;
+  /** Null: it passed. */
+  readonly problem: string | null;
+}
+
+/** What was measured of one service. */
+export interface Measured {
+  readonly name: string;
+  imageBytes: number;
+  user: string;
+  readyMs: number[];
+  idleBytes: number;
+  loadedBytes: number;
+}
+
+const RESULTS = join(WORKSPACE, 'test-results');
+
+/** Writes what happened as JSON, and for the count of `npm test` in the shape of Jest's reports. */
+export function saveOutcomes(outcomes: readonly Outcome[], measured: readonly Measured[]): void {
+  mkdirSync(join(RESULTS, 'ship'), { recursive: true });
+  const failed = outcomes.filter(({ problem }) => problem !== null).length;
+  const counts = { success: failed === 0, numPassedTests: outcomes.length - failed, numFailedTests: failed };
+  const save = (file: string, value: unknown): void =>
+    writeFileSync(join(RESULTS, file), `${JSON.stringify(value, null, 2)}\n`);
+  save('ship.ship.json', { ...counts, numPendingTests: 0, numRuntimeErrorTestSuites: 0 });
+  save('ship/report.json', { outcomes, measured });
+}
+
+/** The table at the end. */
+export function renderMeasured(measured: readonly Measured[]): string {
+  const rows = measured.map(({ name, imageBytes, user, readyMs, idleBytes, loadedBytes }) => {
+    const sorted = readyMs.toSorted((left, right) => left - right);
+    const ready = `${seconds(sorted[0])} – ${seconds(sorted.at(-1))}`;
+    return [name, megabytes(imageBytes), user, ready, megabytes(idleBytes), megabytes(loadedBytes)];
+  });
+  const head = ['service', 'image', 'user', 'start to ready', 'memory idle', 'under load'];
+  const widths = head.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  return [head, ...rows]
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** `52.1 s`. */
+export function seconds(ms?: number): string {
+  return ms === undefined ? '?' : `${(ms / 1_000).toFixed(1)} s`;
+}
+
+function megabytes(bytes: number): string {
+  return bytes === 0 ? '?' : `${(bytes / 1e6).toFixed(0)} MB`;
+}
