@@ -13,8 +13,13 @@ export interface PublishedMessage {
 /** Holds a copy of every event. */
 export const COPIES_QUEUE = 'chaos.copies';
 const NAMESPACE = 'Platform.Contracts';
+/** What changes of a schedule and of its instances are told by. */
+export const CHANGE_EVENTS = [
+  ...['ScheduleUpdatedEvent', 'SchedulePausedEvent', 'ScheduleResumedEvent', 'ScheduleRemovedEvent'],
+  'TaskInstanceCancelledEvent',
+];
 const EVENTS: readonly [BusName, readonly string[]][] = [
-  ['main', ['IBusinessUnitChangeV1', 'ScheduleCreatedEvent', 'TaskInstanceCompletedEvent']],
+  ['main', ['IBusinessUnitChangeV1', 'ScheduleCreatedEvent', 'TaskInstanceCompletedEvent', ...CHANGE_EVENTS]],
   ['scheduling', ['ITaskInstanceGenerationRequested', 'IScheduleCreatedEvent', 'ScheduledMessageEvent']],
 ];
 const IDLE_MS = 1_500;

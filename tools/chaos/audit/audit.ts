@@ -2,6 +2,7 @@ import type { Journal, Operation } from '../load/journal.ts';
 import { FIRST_PLANTED_FACILITY } from '../load/tasks.ts';
 import { type Check, CheckBuilder } from './check.ts';
 import type { Facts } from './gather.ts';
+import { auditLives } from './lives.ts';
 import { auditEvents, auditLastValues, auditReceived, auditWrites, firstPublished } from './messages.ts';
 import { auditBusinessUnits, auditFires } from './scheduler.ts';
 import { auditRevocations, auditSessions } from './sessions.ts';
@@ -18,6 +19,7 @@ export function auditRun(journal: Journal, facts: Facts): Check[] {
     auditSessions(journal.sessions, facts.tokens, facts.families),
     auditRevocations(revoked, facts.revokedJtis),
     ...auditSchedules(journal, facts),
+    auditLives(journal.lives, facts),
     ...auditCompletions(journal, facts),
     ...auditScheduler(journal, facts),
     auditChanges(journal, facts),
@@ -89,8 +91,10 @@ function auditChanges({ businessUnitChanges }: Journal, facts: Facts): Check {
 function auditInstances(facts: Facts): Check {
   const { schedules } = facts;
   const check = new CheckBuilder('schedules: IScheduleCreatedEvent applied once');
-  for (const { scheduleId, instances, due } of schedules) {
-    if (instances === 0) check.lost(`the instances of schedule ${scheduleId}`);
+  for (const { scheduleId, instances, due, status, coming } of schedules) {
+    if (status !== 'Active') {
+      if (coming > 0) check.wrong(`schedule ${scheduleId} is ${status} and has ${coming} instances to come`);
+    } else if (instances === 0) check.lost(`the instances of schedule ${scheduleId}`);
     else if (due !== instances || !INSTANCES.includes(instances))
       check.wrong(`schedule ${scheduleId} has ${instances} instances on ${due} days`);
   }

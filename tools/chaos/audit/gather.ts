@@ -9,12 +9,15 @@ import type { StoredFamily, StoredToken } from './sessions.ts';
 /** What the run left in databases, queues and ledgers. */
 export type Facts = Awaited<ReturnType<typeof gatherFacts>>;
 
-/** A schedule with the numbers of its instances and of their different due times. */
-interface StoredSchedule {
+/** A schedule with the numbers of its instances that were not released, of their different due times, and of those that are still to come. */
+export interface StoredSchedule {
   readonly scheduleId: string;
   readonly key: string;
+  readonly name: string;
+  readonly status: string;
   readonly instances: number;
   readonly due: number;
+  readonly coming: number;
 }
 
 /** Prepares the task database before the load: records every application of a business-unit change, whatever the service remembers. */
@@ -57,9 +60,12 @@ const QUERIES = {
       CASE WHEN revoked_at IS NOT NULL THEN coalesce(revoked_because, 'unknown') END AS "revokedBecause"
     FROM auth.refresh_family`,
   revocations: `SELECT identifier AS id FROM auth.revocation WHERE domain = 'jti'`,
-  schedules: `SELECT schedule_id AS "scheduleId", coalesce(idempotency_key, '') AS key,
-      count(task_instance_id)::int AS instances, count(DISTINCT due_at)::int AS due
-    FROM task.schedules LEFT JOIN task.instances USING (schedule_id) GROUP BY schedule_id`,
+  schedules: `SELECT s.schedule_id AS "scheduleId", coalesce(idempotency_key, '') AS key,
+      s.name, s.status, count(task_instance_id)::int AS instances, count(DISTINCT due_at)::int AS due,
+      count(*) FILTER (WHERE i.status = 'Pending' AND due_at > now())::int AS coming
+    FROM task.schedules AS s LEFT JOIN task.instances AS i
+      ON i.schedule_id = s.schedule_id AND coalesce(cancellation_cause, 'Person') = 'Person'
+    GROUP BY s.schedule_id`,
   completed: `SELECT task_instance_id AS id, facility_id::text AS "group" FROM task.instances WHERE status = 'Completed'`,
   fires: `SELECT facility_id::int AS "facilityId", message_id AS "messageId",
       (extract(epoch FROM scheduled_at) * 1000)::float8 AS "scheduledAtMs" FROM task.fires`,

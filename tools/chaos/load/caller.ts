@@ -58,7 +58,7 @@ export class Traffic {
 /** A request as callers of the platform make it. */
 export interface Call {
   /** The method and a name for the report, which has no identifiers in it. */
-  readonly operation: `${'GET' | 'PUT' | 'POST'} ${string}`;
+  readonly operation: `${'GET' | 'PUT' | 'POST' | 'PATCH'} ${string}`;
   readonly url: string;
   readonly token?: string;
   readonly idempotencyKey?: string;
@@ -78,6 +78,8 @@ export interface CallResponse {
 export interface Outcome {
   /** Null: it gave up, and does not know whether the call had an effect. */
   readonly response: CallResponse | null;
+  /** An attempt got no response: a replica that stood still may carry it out later. */
+  readonly mayComeLate: boolean;
   readonly invokedAtMs: number;
   readonly endedAtMs: number;
 }
@@ -104,14 +106,17 @@ export class Caller {
   /** Repeats a call until it has a final response, for `patienceMs` at most. */
   async persist(call: Call, patienceMs = 90_000): Promise<Outcome> {
     const invokedAtMs = performance.now();
+    let mayComeLate = false;
     for (let attempt = 0; ; attempt += 1) {
       const response = await this.attempt(call);
+      mayComeLate ||= response === null;
       const isLost = response !== null && !this.#stop.aborted && this.#random.chance(LOSS_RATE);
       const endedAtMs = performance.now();
       if (response !== null && isFinal(call, response) && !isLost)
-        return { response, invokedAtMs, endedAtMs };
+        return { response, mayComeLate, invokedAtMs, endedAtMs };
       if (isLost) this.#traffic.lostResponses += 1;
-      if (endedAtMs - invokedAtMs > patienceMs) return { response: null, invokedAtMs, endedAtMs };
+      if (endedAtMs - invokedAtMs > patienceMs)
+        return { response: null, mayComeLate, invokedAtMs, endedAtMs };
       if (!isLost) await delay(this.#pauseMs(attempt));
     }
   }

@@ -17,6 +17,20 @@ export interface Session {
   end: 'alive' | 'revoked' | 'too-late' | 'rejected';
 }
 
+/** What became of a schedule by the commands of its one caller. */
+export interface Life {
+  readonly scheduleId: string;
+  /** As acknowledged last. */
+  name: string;
+  status: 'Active' | 'Paused' | 'Removed';
+  /** Events of the acknowledged changes, in order. */
+  readonly events: string[];
+  /** The event of a change that was never acknowledged. It may have happened. */
+  uncertain: string | null;
+  /** Nothing more is asked for: what may still come late must find the schedule as it left it. */
+  isOver: boolean;
+}
+
 export interface BusinessUnitChange {
   readonly eventId: string;
   readonly businessUnitId: number;
@@ -39,6 +53,7 @@ export class Journal {
   readonly schedules: Operation[] = [];
   /** Completions: id is the instance, group the facility. */
   readonly completions: Operation[] = [];
+  readonly lives: Life[] = [];
   readonly sessions: Session[] = [];
   readonly revokedTokens: { readonly jti: string; readonly token: string }[] = [];
   /** Changes that the customers service acknowledged. */
@@ -55,9 +70,11 @@ export class Journal {
   /** Writes acknowledged so far. */
   get acknowledged(): number {
     const operations = [...this.settings, ...this.schedules, ...this.completions, ...this.generationCommands];
+    const changes = this.lives.reduce((sum, { events }) => sum + events.length, 0);
     const rotations = this.sessions.reduce((sum, { rotations: done }) => sum + done.length, 0);
     return (
       operations.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null).length +
+      changes +
       rotations +
       this.revokedTokens.length +
       this.businessUnitChanges.length

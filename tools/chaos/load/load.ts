@@ -3,6 +3,7 @@ import type { TestPlatform } from '#platform/test-platform.ts';
 import { republishChange } from '../published-messages.ts';
 import { Caller, type LoadContext, Traffic } from './caller.ts';
 import { type BusinessUnitChange, Journal } from './journal.ts';
+import { liveSchedules } from './lives.ts';
 import { holdSessions, revokeTokens, signIn } from './sessions.ts';
 import { writeSettings } from './settings-writer.ts';
 import { changeBusinessUnits, commandGeneration, createAndComplete } from './tasks.ts';
@@ -12,6 +13,7 @@ const WORKERS: readonly [count: number, (context: LoadContext, worker: number) =
   [3, writeSettings],
   [3, holdSessions],
   [3, createAndComplete],
+  [2, liveSchedules],
   [1, commandGeneration],
   [1, revokeTokens],
 ];
