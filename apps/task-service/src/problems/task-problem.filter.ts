@@ -10,13 +10,27 @@ import { ProblemResponse } from '@platform/open-api';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 
-/** 422 of a request that is well-formed and goes beyond a limit, with a type of its own. */
-function limit(name: string, detail: string): { status: 422; type: string; detail: string } {
-  return { status: 422, type: `urn:platform:problem:${name}`, detail };
-}
+/** Limits that a well-formed request goes beyond: 422, each with a type of its own. */
+const LIMITS = {
+  'completed-in-the-future': 'completedAt must not be in the future.',
+  'completed-before-creation': 'completedAt must not be more than 366 days before the instance was made.',
+  'schedule-too-frequent': 'The schedule is due more often than you may have it.',
+  'schedule-limit-reached': 'The facility has as many active schedules as it may have.',
+  'schedule-ends-before-start': 'endDate must not be before startDate.',
+  'calendar-unknown': 'There is no calendar with the identifier calendarId.',
+  'instant-out-of-range': 'Instants must lie between the years 2000 and 2200.',
+} as const;
+const limitProblem = ([name, detail]: [string, string]) => [
+  name,
+  { status: 422, type: `urn:platform:problem:${name}`, detail },
+];
 
 /** Every reason for which the service refuses a request, with the response that says so. */
 const TASK_PROBLEMS = {
+  ...(Object.fromEntries(Object.entries(LIMITS).map(limitProblem)) as Record<
+    keyof typeof LIMITS,
+    { status: 422; type: string; detail: string }
+  >),
   'schedule-not-found': { status: 404, detail: 'There is no schedule with this identifier.' },
   'instance-not-found': { status: 404, detail: 'There is no task instance with this identifier.' },
   'calendar-not-found': { status: 404, detail: 'There is no calendar with this identifier.' },
@@ -26,21 +40,6 @@ const TASK_PROBLEMS = {
     status: 409,
     detail: 'The task instance is cancelled and cannot be completed.',
   },
-  'completed-in-the-future': limit('completed-in-the-future', 'completedAt must not be in the future.'),
-  'completed-before-creation': limit(
-    'completed-before-creation',
-    'completedAt must not be more than 366 days before the instance was made.',
-  ),
-  'schedule-too-frequent': limit(
-    'schedule-too-frequent',
-    'The schedule is due more often than you may have it.',
-  ),
-  'schedule-limit-reached': limit(
-    'schedule-limit-reached',
-    'The facility has as many active schedules as it may have.',
-  ),
-  'schedule-ends-before-start': limit('schedule-ends-before-start', 'endDate must not be before startDate.'),
-  'calendar-unknown': limit('calendar-unknown', 'There is no calendar with the identifier calendarId.'),
   'schedule-removed': { status: 409, detail: 'The schedule is removed, for good.' },
   'schedule-changed': { status: 412, detail: 'The schedule is not in the state that If-Match asks for.' },
   'instance-not-cancellable': {
@@ -48,7 +47,6 @@ const TASK_PROBLEMS = {
     detail: 'The task instance is completed and cannot be cancelled.',
   },
   'calendar-in-use': { status: 409, detail: 'A schedule uses the calendar.' },
-  'instant-out-of-range': limit('instant-out-of-range', 'Instants must lie between the years 2000 and 2200.'),
   'idempotency-key-invalid': {
     status: 400,
     detail: 'Idempotency-Key must be 1 to 200 printable ASCII characters.',

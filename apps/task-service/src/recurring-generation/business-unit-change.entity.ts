@@ -1,9 +1,21 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { BIGINT } from '../fields/columns';
 
+/** A business unit's change as it was applied. */
+export abstract class AppliedChange {
+  @Column({ name: 'event_id', type: 'uuid' })
+  readonly eventId!: string;
+
+  @Column({ name: 'occurred_at', type: 'timestamptz' })
+  readonly occurredAt!: Date;
+
+  @Column({ name: 'applied_at', type: 'timestamptz', default: () => 'now()' })
+  readonly appliedAt!: Date;
+}
+
 /** The last change of each business unit that version 0.2 or earlier applied. Since then `BusinessUnitFacility` knows it for each facility. */
 @Entity('business_unit_changes')
-export class AppliedBusinessUnitChange {
+export class AppliedBusinessUnitChange extends AppliedChange {
   @PrimaryColumn({
     name: 'business_unit_id',
     ...BIGINT,
@@ -11,15 +23,6 @@ export class AppliedBusinessUnitChange {
   })
   readonly businessUnitId!: number;
 
-  @Column({ name: 'event_id', type: 'uuid' })
-  readonly eventId!: string;
-
   @Column({ name: 'change_type', type: 'text' })
   readonly changeType!: string;
-
-  @Column({ name: 'occurred_at', type: 'timestamptz' })
-  readonly occurredAt!: Date;
-
-  @Column({ name: 'applied_at', type: 'timestamptz', default: () => 'now()' })
-  readonly appliedAt!: Date;
 }

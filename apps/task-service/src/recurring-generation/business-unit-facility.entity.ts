@@ -1,10 +1,11 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BIGINT } from '../fields/columns';
+import { AppliedChange } from './business-unit-change.entity';
 
 /** Whether a business unit holds a facility active, by the last change applied to the pair: an older one that arrives later is stale. */
 @Entity('business_unit_facilities')
 @Index('business_unit_facilities_active', ['facilityId'], { where: 'is_active' })
-export class BusinessUnitFacility {
+export class BusinessUnitFacility extends AppliedChange {
   @PrimaryColumn({
     name: 'business_unit_id',
     ...BIGINT,
@@ -21,13 +22,4 @@ export class BusinessUnitFacility {
 
   @Column({ name: 'is_active', type: 'boolean' })
   readonly isActive!: boolean;
-
-  @Column({ name: 'event_id', type: 'uuid' })
-  readonly eventId!: string;
-
-  @Column({ name: 'occurred_at', type: 'timestamptz' })
-  readonly occurredAt!: Date;
-
-  @Column({ name: 'applied_at', type: 'timestamptz', default: () => 'now()' })
-  readonly appliedAt!: Date;
 }

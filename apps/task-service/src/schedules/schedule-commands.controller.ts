@@ -13,7 +13,7 @@ import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { ApiBody, ApiHeader, ApiOkResponse, ApiOperation, ApiTags } from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { entityTag, entityTagsOf } from '@platform/service-defaults';
+import { entityTagsOf } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import {
   ForbiddenResponse,
@@ -28,9 +28,9 @@ import {
   UPDATE_EXAMPLES,
   UpdateScheduleDto,
   WEEKLY_ROUND,
-  scheduleBody,
+  sentSchedule,
 } from './schedule.dto';
-import type { Schedule, ScheduleStatus } from './schedule.entity';
+import type { ScheduleStatus } from './schedule.entity';
 import { ScheduleLifecycleService } from './schedule-lifecycle.service';
 import type { ScheduleCommand } from './schedule-states';
 
@@ -104,7 +104,10 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sent(reply, await this.lifecycle.update(id, request, entityTagsOf('If-Match', ifMatch), caller));
+    return sentSchedule(
+      reply,
+      await this.lifecycle.update(id, request, entityTagsOf('If-Match', ifMatch), caller),
+    );
   }
 
   @Post(':id/commands/pause')
@@ -119,7 +122,7 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sent(reply, await this.lifecycle.command(id, 'pause', caller));
+    return sentSchedule(reply, await this.lifecycle.command(id, 'pause', caller));
   }
 
   @Post(':id/commands/resume')
@@ -139,7 +142,7 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sent(reply, await this.lifecycle.command(id, 'resume', caller));
+    return sentSchedule(reply, await this.lifecycle.command(id, 'resume', caller));
   }
 
   @Post(':id/commands/remove')
@@ -154,11 +157,6 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sent(reply, await this.lifecycle.command(id, 'remove', caller));
+    return sentSchedule(reply, await this.lifecycle.command(id, 'remove', caller));
   }
-}
-
-function sent(reply: FastifyReply, schedule: Schedule): ScheduleDto {
-  void reply.header('etag', entityTag(String(schedule.revision)));
-  return scheduleBody(schedule);
 }

@@ -1,4 +1,5 @@
-import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
+import { entityTag, pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
+import type { FastifyReply } from 'fastify';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import {
@@ -169,6 +170,12 @@ export function scheduleBody(schedule: Schedule): ScheduleDto {
       persona: schedule.createdByPersona,
     },
   };
+}
+
+/** Answers with a schedule and its ETag. */
+export function sentSchedule(reply: FastifyReply, schedule: Schedule): ScheduleDto {
+  void reply.header('etag', entityTag(String(schedule.revision)));
+  return scheduleBody(schedule);
 }
 
 /** A schedule, as an example. */

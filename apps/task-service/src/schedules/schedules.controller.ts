@@ -11,7 +11,6 @@ import {
   PagedQuery,
 } from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { entityTag } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { CallerScope } from '../access/caller-scope.service';
 import { TASK_CONFIG } from '../config';
@@ -34,6 +33,7 @@ import {
   ScheduleParams,
   WEEKLY_ROUND,
   scheduleBody,
+  sentSchedule,
 } from './schedule.dto';
 import { SchedulesRepository } from './schedules.repository';
 import { SchedulesService } from './schedules.service';
@@ -105,8 +105,7 @@ export class SchedulesController {
     const schedule = await this.service.create(request, caller, idempotencyKey ?? null);
     const basePath = this.config.TASK_BASE_PATH.replace(/\/$/, '');
     void reply.header('location', `${basePath}/Schedules/${schedule.scheduleId}`);
-    void reply.header('etag', entityTag(String(schedule.revision)));
-    return scheduleBody(schedule);
+    return sentSchedule(reply, schedule);
   }
 
   @Get()
@@ -160,7 +159,6 @@ export class SchedulesController {
     const schedule = await this.schedules.find(id);
     if (!schedule) throw new TaskError('schedule-not-found');
     await this.scope.require(caller, schedule.facilityId);
-    void reply.header('etag', entityTag(String(schedule.revision)));
-    return scheduleBody(schedule);
+    return sentSchedule(reply, schedule);
   }
 }
