@@ -94,7 +94,8 @@ function posting(authorization: string): (connection: number, count: number) => 
   };
 }
 
-async function openQueue(url: string) {
+/** A receiver of the events of new schedules, which insist on one. */
+export async function openQueue(url: string) {
   const connection = await connect(url);
   const channel = await connection.createChannel();
   await channel.assertExchange(EXCHANGE, 'fanout', { durable: true });

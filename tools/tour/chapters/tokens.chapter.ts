@@ -8,7 +8,7 @@ import {
   same,
   type WalkResponse,
 } from '../expectations.ts';
-import { signTrustRequest } from '../trust-signature.ts';
+import { signTrustRequest } from '#platform/trust-signature.ts';
 import type { TourSettings } from '../addresses.ts';
 import type { Walk, WalkRequest } from '../walk.ts';
 

@@ -1,0 +1,132 @@
+/** `npm run costs`: what one request of each hot operation costs PostgreSQL, in counts that are the same on every machine, and processor time. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { format } from 'prettier';
+import { commandLine, onEndSignal, runMain } from '#platform/command-line.ts';
+import { WORKSPACE } from '#platform/state-folder.ts';
+import { PrivateServers, type TestPlatform } from '#platform/test-platform.ts';
+import { eventually } from '#platform/waiting.ts';
+import { HttpLoad, repeat } from '../load.ts';
+import { processorTime } from '../processor-time.ts';
+import { type NextRequest, type Operation, OPERATIONS } from './operations.ts';
+
+/** Of one request, on average. */
+interface Cost {
+  readonly id: string;
+  /** One after the other on one connection, so that no two share a statement. */
+  readonly transactions: number;
+  readonly pages: number;
+  readonly walBytes: number;
+  /** Microseconds, with many at once. */
+  readonly serviceMicros: number;
+  readonly postgresqlMicros: number;
+}
+
+const CONNECTIONS = 32;
+const WARM_UP_SECONDS = 3;
+const COUNTED = 1_000;
+const PAGE = join(WORKSPACE, 'docs/performance.md');
+const BEGIN = '<!-- costs: written by npm run costs -->';
+const END = '<!-- end of costs -->';
+
+async function main(): Promise<void> {
+  const { write, seconds } = commandLine(
+    'npm run costs',
+    '[flags]',
+    'Counts what a request of each hot operation costs.',
+  )
+    .option('--seconds <number>', 'length of the load for the processor time', Number, 5)
+    .option('--no-write', 'leave docs/performance.md as it is')
+    .parse()
+    .opts<{ write: boolean; seconds: number }>();
+  const servers = await PrivateServers.open({}, (line) => console.log(`▸ ${line}`));
+  onEndSignal(() => void servers.close().then(() => process.exit(130)));
+  try {
+    const costs: Cost[] = [];
+    for (const operation of OPERATIONS) {
+      const platform = await servers.startPlatform([
+        'auth',
+        ...(operation.service === 'auth' ? [] : [operation.service]),
+      ]);
+      costs.push(await costOf(operation, platform, seconds));
+      await platform.stop();
+      console.log(`  ${JSON.stringify(costs.at(-1))}`);
+    }
+    if (write) await writeTable(costs);
+  } finally {
+    await servers.close();
+  }
+  process.exit();
+}
+
+async function costOf(
+  { id, service, prepare }: Operation,
+  platform: TestPlatform,
+  seconds: number,
+): Promise<Cost> {
+  const load = new HttpLoad(platform.url(service), CONNECTIONS);
+  try {
+    const send = sender(load, await prepare(platform, load));
+    await repeat(WARM_UP_SECONDS, CONNECTIONS, send);
+    const before = await counters(platform, service);
+    for (let sent = 0; sent < COUNTED; sent += 1) await send(0);
+    const after = await counters(platform, service);
+    const [startedWith, work] = [processorTime(), await repeat(seconds, CONNECTIONS, send)];
+    const endedWith = processorTime();
+    if (startedWith === null || endedWith === null)
+      throw new Error('this system does not tell processor time');
+    const micros = (role: 'program' | 'postgresql'): number =>
+      Math.round(((endedWith[role] - startedWith[role]) * 1e6) / work.latenciesMs.length);
+    const each = (name: keyof Counters): number => (after[name] - before[name]) / COUNTED;
+    return {
+      ...{ id, transactions: each('transactions'), pages: each('pages'), walBytes: each('walBytes') },
+      ...{ serviceMicros: micros('program'), postgresqlMicros: micros('postgresql') },
+    };
+  } finally {
+    await load.close();
+  }
+}
+
+/** Sends a worker's next request, which may need what the last one answered. */
+function sender(load: HttpLoad, next: NextRequest): (worker: number) => Promise<void> {
+  const answers = new Map<number, string>();
+  return async (worker) =>
+    void answers.set(worker, await load.send(next(worker, answers.get(worker) ?? null)));
+}
+
+type Counters = Readonly<Record<'transactions' | 'pages' | 'walBytes', number>>;
+
+const SESSIONS = 'FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()';
+const COUNTERS = `SELECT xact_commit::float8 AS transactions, (blks_hit + blks_read)::float8 AS pages,
+  (SELECT wal_bytes::float8 FROM pg_stat_wal) AS "walBytes" FROM pg_stat_database WHERE datname = current_database()`;
+
+/** A session tells its counts when it ends; the service opens others. */
+async function counters(platform: TestPlatform, service: Operation['service']): Promise<Counters> {
+  const query = <Row extends object>(text: string): Promise<Row[]> => platform.query<Row>(service, text);
+  await query('CHECKPOINT');
+  const ended = await query<{ pid: number }>(`SELECT pid, pg_terminate_backend(pid) ${SESSIONS}`);
+  return eventually(async () => {
+    const sessions = await query<{ pid: number }>(`SELECT pid ${SESSIONS}`);
+    const [row] = await query<Counters>(COUNTERS);
+    if (row === undefined || sessions.some(({ pid }) => ended.some((one) => one.pid === pid)))
+      throw new Error('a session does not end');
+    return row;
+  });
+}
+
+async function writeTable(costs: readonly Cost[]): Promise<void> {
+  const rows = costs.map(
+    ({ id, transactions, pages, walBytes, serviceMicros, postgresqlMicros }) =>
+      `| ${id} | ${transactions.toFixed(1)} | ${Math.round(pages)} | ${Math.round(walBytes)} | ${serviceMicros} | ${postgresqlMicros} |`,
+  );
+  const table = [
+    '| operation | transactions | pages | WAL bytes | µs service | µs PostgreSQL |',
+    '| --- | ---: | ---: | ---: | ---: | ---: |',
+    ...rows,
+  ];
+  const page = readFileSync(PAGE, 'utf8');
+  const written = `${page.slice(0, page.indexOf(BEGIN) + BEGIN.length)}\n\n${table.join('\n')}\n\n${page.slice(page.indexOf(END))}`;
+  writeFileSync(PAGE, await format(written, { parser: 'markdown' }));
+}
+
+runMain(main);
