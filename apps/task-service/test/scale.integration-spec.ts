@@ -103,7 +103,8 @@ const RELAY: readonly HotStatement<DataSource>[] = [
   { name: 'relay a batch', pages: 500, work: relayBatch },
   {
     name: 'select what goes to the other bus behind a backlog',
-    pages: 100,
+    // Two for each of the 50 to look for a refused one before it.
+    pages: 150,
     work: inTransaction(async (m, d) => {
       const batch = await outbox(d).selectBatch(m, 3, messageTypesOf(['scheduling']), 100);
       expect(batch).toHaveLength(50);

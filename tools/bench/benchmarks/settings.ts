@@ -25,11 +25,10 @@ export const settingsRead: Benchmark = {
     const bare = new HttpLoad(peer.url, CONNECTIONS);
     const headers = headersOf(platform);
     await ours.send({ method: 'PUT', path: SETTING, headers, body: BODY, expect: 200 });
-    const { authorization } = headers;
     const read = {
       method: 'GET',
       path: `${SETTING}/value`,
-      headers: { authorization },
+      headers: { authorization: headers.authorization },
       expect: 200,
     } as const;
     const contest = firstAgainstSecond('bare server', { atLeast: 0.85 }, [

@@ -1,18 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { queryPrepared } from '@platform/database';
+import { batched, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
 import type { RateLimit } from '../rate-limits/rate-limit';
 import { WAIT_SECONDS, takeFromBucket } from '../rate-limits/rate-limits.repository';
 
-// By hand: hot, and one atomic statement decides for all replicas.
+// By hand: hot, batched, and one atomic statement decides for all replicas. In the order of the codes, so that replicas do not wait for each
+// other crosswise.
 const RECORD: PreparedStatement = {
-  name: 'record-authentication-code',
+  name: 'record-authentication-codes',
   text: `
-  INSERT INTO auth.trust_replay (application_key, authentication_code, seen_at) VALUES ($1, $2, greatest(now(), $3::timestamptz))
-  ON CONFLICT DO NOTHING RETURNING 1`,
+  INSERT INTO auth.trust_replay (application_key, authentication_code, seen_at)
+  SELECT application_key, code, greatest(now(), signed_at)
+  FROM unnest($1::text[], $2::bytea[], $3::timestamptz[]) AS used (application_key, code, signed_at)
+  ORDER BY application_key, code
+  ON CONFLICT DO NOTHING RETURNING application_key AS "applicationKey", authentication_code AS code`,
 };
 
 // By hand: atomic over two tables. A known code takes nothing, an empty bucket records nothing. Of copies that come at the same moment one is
@@ -50,12 +54,22 @@ export interface TrustSignature {
 /** The signatures that trust requests have used up, on whichever replica. */
 @Injectable()
 export class TrustSignaturesRepository {
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+  /** Notes that a signature was used. False when it was used before. Concurrent calls share a statement. */
+  readonly record: (signature: TrustSignature) => Promise<boolean>;
 
-  /** Notes that a signature was used. False when it was used before. */
-  async record({ applicationKey, code, signedAt }: TrustSignature): Promise<boolean> {
-    const rows = await queryPrepared(this.dataSource, RECORD, [applicationKey, code, signedAt]);
-    return rows.length === 1;
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {
+    this.record = batched((signatures) => this.recordAll(signatures));
+  }
+
+  private async recordAll(signatures: readonly TrustSignature[]): Promise<boolean[]> {
+    const rows = await queryPrepared<Omit<TrustSignature, 'signedAt'>>(this.dataSource, RECORD, [
+      signatures.map(({ applicationKey }) => applicationKey),
+      signatures.map(({ code }) => code),
+      signatures.map(({ signedAt }) => signedAt),
+    ]);
+    const recorded = new Set(rows.map(keyOf));
+    // Of copies in one statement the first was recorded.
+    return signatures.map((signature) => recorded.delete(keyOf(signature)));
   }
 
   /** Takes one request from a bucket and records the signature it came with: both or neither.
@@ -73,4 +87,8 @@ export class TrustSignaturesRepository {
     if (row?.recorded === true) return 'first';
     return row?.isDecided === true ? 'replayed' : (row?.waitSeconds ?? 0);
   }
+}
+
+function keyOf({ applicationKey, code }: Omit<TrustSignature, 'signedAt'>): string {
+  return `${code.toString('base64')} ${applicationKey}`;
 }

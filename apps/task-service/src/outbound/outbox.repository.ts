@@ -71,18 +71,18 @@ const LOCK = `
 // An event waits while an earlier one of its facility and type waits for its next attempt. Other types go on: they lead to
 // other queues, between which the broker keeps no order anyway. Each type is read from its head on: however long the backlog of one is, of
 // a bus that is away perhaps, no more than a batch of each is touched. A sub-query with a limit is looked up for each event; NOT EXISTS may
-// become a join of every event with everything refused.
+// become a join of every event with everything refused, and the planner takes IS NULL for rare.
 const SELECT_BATCH = `
   SELECT event.* FROM unnest($2::text[]) AS wanted (message_type) CROSS JOIN LATERAL (
     SELECT partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId", message_type AS "messageType",
       conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts
     FROM task.outbox AS event
-    WHERE partition = $1 AND parked_at IS NULL AND message_type = wanted.message_type AND (
+    WHERE partition = $1 AND parked_at IS NULL AND message_type = wanted.message_type AND NOT coalesce((
       SELECT true FROM task.outbox AS refused
       WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
         AND refused.message_type = event.message_type AND refused.sequence <= event.sequence
         AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.next_attempt_at > now()
-      LIMIT 1) IS NULL
+      LIMIT 1), false)
     ORDER BY sequence
     LIMIT $3) AS event
   ORDER BY event.sequence
