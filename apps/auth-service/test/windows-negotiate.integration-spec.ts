@@ -135,7 +135,7 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
   });
 
   it.each<[string, string]>([
-    ['another scheme', 'Basic aXZ5OnBhc3N3b3Jk'],
+    ['another scheme', 'Basic aXZ5OnB3'],
     ['no base64', 'Negotiate %%%'],
     ['NTLM', `Negotiate ${Buffer.from('NTLMSSP\0\x01\0\0\0\0\0\0\0', 'latin1').toString('base64')}`],
     ['zeros', `Negotiate ${Buffer.alloc(600).toString('base64')}`],

@@ -42,6 +42,7 @@ export async function settingsChapter(
     { ...second, settingName: name, settingValue: 7 },
     { ...second, settingValue: 8, ifNoneMatch: '*' },
   ]);
+  await readMany(walk, settings, carl, [{ subsystemName: 'Tour', settingName: name }, second]);
   await lookBack(walk, settings, ivy, url);
   await writeMany(walk, settings, ivy, [{ ...second, delete: true }]);
 }
@@ -52,6 +53,17 @@ async function writeMany(walk: Walk, settings: TourSettings, token: string, writ
   await walk.step(title, { method: 'POST', url, token, body: { writes } }, (response) => {
     same('the status', response.status, 200);
     return 'All or nothing, each under its own condition, an entry each under one request id.';
+  });
+}
+
+async function readMany(walk: Walk, settings: TourSettings, token: string, names: object[]): Promise<void> {
+  const url = `${settings.settings}/platform/v1/commands/read`;
+  const body = { settings: names };
+  await walk.step('Carl reads both in one request', { method: 'POST', url, token, body }, (response) => {
+    same('the status', response.status, 200);
+    const { settings: found } = JSON.parse(response.text) as { settings: { settingValue: number }[] };
+    same('the values', found.map(({ settingValue }) => settingValue).toSorted(), [7, 8]);
+    return 'Up to 1,000 at once; names that there are not are listed apart.';
   });
 }
 
@@ -75,7 +87,19 @@ async function lookBack(walk: Walk, settings: TourSettings, token: string, url: 
   await walk.step('Ivy reads the setting as it was', { method: 'GET', url: past, token }, (response) => {
     same('the status', response.status, 200);
     same('the value', response.text, '7');
-    return 'Deleted since, and still to be read; a whole subsystem can be restored.';
+    return 'Deleted since, and still to be read.';
+  });
+  const restore = `${settings.settings}/platform/v1/subsystems/Tour/commands/restore`;
+  const body = { at: written, dryRun: true };
+  const title = 'Ivy asks what a restoration to that instant would change';
+  await walk.step(title, { method: 'POST', url: restore, token, body }, (response) => {
+    same('the status', response.status, 200);
+    const { changes } = JSON.parse(response.text) as {
+      changes: { settingName: string; operation: string }[];
+    };
+    const change = changes.find(({ settingName }) => url.endsWith(`/${settingName}`));
+    same('what becomes of the setting', change?.operation, 'write');
+    return 'A dry run: nothing has changed.';
   });
 }
 
