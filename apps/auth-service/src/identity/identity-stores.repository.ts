@@ -51,8 +51,7 @@ export class IdentityStoresRepository {
 
   /** @param stores in the order in which they are asked: the first that knows a name gives it */
   constructor(stores: readonly IdentityStoreRepository[]) {
-    const dataSources = [...new Set(stores.map((store) => store.dataSource))];
-    this.groups = dataSources.map((each) => groupOf(stores.filter(({ dataSource }) => dataSource === each)));
+    this.groups = byDatabase(stores).map(groupOf);
     this.order = stores.map((store) => store.name);
   }
 
@@ -158,8 +157,14 @@ function linkKey(query: IdentityQuery): string {
   return `${query.by}:${String(userKeyOf(query))}`;
 }
 
+/** The stores of each database together. */
+export function byDatabase(stores: readonly IdentityStoreRepository[]): IdentityStoreRepository[][] {
+  const dataSources = [...new Set(stores.map((store) => store.dataSource))];
+  return dataSources.map((each) => stores.filter(({ dataSource }) => dataSource === each));
+}
+
 /** One statement that asks all of them; the same stores make the same statement. */
-function unionAll(
+export function unionAll(
   name: string,
   stores: readonly IdentityStoreRepository[],
   textOf: (store: IdentityStoreRepository) => string,

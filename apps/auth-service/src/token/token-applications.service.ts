@@ -100,7 +100,7 @@ export class TokenApplicationsService {
     const use = await this.limits?.admitApplicationBy(signature.applicationKey, (bucket, limit) =>
       this.signatures.takeAndRecord(bucket, limit, signature),
     );
-    return use === null || use === undefined ? this.signatures.record(signature) : use === 'first';
+    return use ? use === 'first' : this.signatures.record(signature);
   }
 }
 

@@ -3,6 +3,7 @@ import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { userNameKey } from '../identity';
 import type { IdentityStoreName } from '../identity';
+import { byDatabase, unionAll } from '../identity-stores.repository';
 import type { IdentityStoreRepository } from '../identity-stores.repository';
 
 /** A password as a store keeps it. `accountId` identifies the account within its store. */
@@ -18,10 +19,9 @@ export class StoredPasswordsRepository {
 
   /** @param stores in the order in which they are asked */
   constructor(private readonly stores: readonly IdentityStoreRepository[]) {
-    const dataSources = [...new Set(stores.map((store) => store.dataSource))];
-    this.questions = dataSources.map((each) => [
-      each,
-      findPassword(stores.filter(({ dataSource }) => dataSource === each)),
+    this.questions = byDatabase(stores).map((each) => [
+      each[0]!.dataSource,
+      unionAll('find-password', each, selectPassword),
     ]);
   }
 
@@ -46,13 +46,7 @@ export class StoredPasswordsRepository {
   }
 }
 
-function findPassword(stores: readonly IdentityStoreRepository[]): PreparedStatement {
-  const texts = stores.map(
-    ({ name, statements: { account, from, by } }) => `
-  SELECT json_build_object('store', '${name}', 'accountId', ${account}, 'hash', password_hash) AS password
-  FROM ${from} WHERE ${by['user-name']} = $1 AND password_hash IS NOT NULL AND NOT disabled`,
-  );
-  // PostgreSQL cuts names off after 63 characters.
-  const name = `find-password/${stores.map((store) => store.name.split('-')[0]).join('+')}`;
-  return { name, text: texts.join('\nUNION ALL\n') };
+function selectPassword({ name, statements: { account, from, by } }: IdentityStoreRepository): string {
+  return `SELECT json_build_object('store', '${name}', 'accountId', ${account}, 'hash', password_hash) AS password
+    FROM ${from} WHERE ${by['user-name']} = $1 AND password_hash IS NOT NULL AND NOT disabled`;
 }
