@@ -9,7 +9,8 @@ import { TriggersRepository } from './triggers.repository';
 const BATCH_SIZE = 1_000;
 const BATCHES_PER_RUN = 100;
 
-/** Forgets old fires once an hour: by the month, and what is in no month of its own one by one. Events need no such job: a published one is deleted at once, a parked one waits for its operator. */
+/** Forgets old fires once an hour: by the month, and in batches what is in no month of its own. Events need no such job: a published one is
+ *  deleted at once, a parked one waits for its operator. */
 @Injectable()
 export class FireRetentionJob extends RecurringJob {
   constructor(

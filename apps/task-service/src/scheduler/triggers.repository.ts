@@ -147,8 +147,8 @@ const BACKLOG = `
       WHERE state = 'WAITING'), 0), 0)::float8 AS "lagSeconds",
     (SELECT count(*)::int FROM (SELECT 1 FROM task.triggers WHERE state = 'ERROR' LIMIT $1) AS counted) AS failed`;
 
-// By hand: in batches, from the partition that is no month. A fire is what keeps its occurrence from firing again, so the one that a trigger stands on stays whatever its age: a
-// trigger paused or in error for longer than the retention must not fire that occurrence a second time.
+// By hand: in batches, from the partition that is no month. A fire is what keeps its occurrence from firing again, so the one that a trigger
+// stands on stays whatever its age: a trigger paused or in error for longer than the retention must not fire that occurrence a second time.
 // Found by index and deleted where they were found; joined, the planner may rather read the whole table for each batch. Fires are never
 // updated, so a row stays where it is.
 const DELETE_OLD_FIRES = `
@@ -307,8 +307,8 @@ export class TriggersRepository {
     return rows[0]?.dropped ?? 0;
   }
 
-  /** Forgets at most `limit` fires older than `days` that are in no month of their own, oldest first; gives how many. Of replicas that do so at
-   *  the same time one deletes and the others find nothing left. */
+  /** Forgets at most `limit` fires older than `days` that are in no month of their own, oldest first; gives how many. Of replicas that do
+   *  so at the same time one deletes and the others find nothing left. */
   async deleteOldFires(days: number, limit: number): Promise<number> {
     const rows = await this.triggers.query<{ count: number }[]>(DELETE_OLD_FIRES, [days, limit]);
     return rows[0]?.count ?? 0;
