@@ -23,6 +23,10 @@ describe('parseChaosArguments', () => {
     });
   });
 
+  it('takes the release that is to be upgraded', () => {
+    expect(parseChaosArguments(['--upgrade-from', 'f48af82'], 1)).toMatchObject({ upgradeFrom: 'f48af82' });
+  });
+
   it.each([
     [['--rounds', 'many']],
     [['--faults', 'earthquake']],

@@ -11,6 +11,8 @@ export interface ChaosArguments {
   readonly durationMs: number;
   /** The folder of the build under test. */
   readonly dist: string;
+  /** The commit of a release: instead of being broken, a platform of it is upgraded to this build and rolled back. */
+  readonly upgradeFrom?: string;
 }
 
 const DESCRIPTION =
@@ -29,6 +31,10 @@ export function parseChaosArguments(args: readonly string[], randomSeed: number)
     .option('--faults <a,b>', `only these: ${FAULT_KINDS.join(', ')}`, someOf(FAULT_KINDS), [...FAULT_KINDS])
     .option('--duration <time>', 'begins no round after this, e.g. 90s or 20m (30m)', parseDuration)
     .option('--dist <folder>', 'another build', 'dist')
+    .option(
+      '--upgrade-from <commit>',
+      'no faults: starts this release, migrates, rolls each service to the present build and back',
+    )
     .parse(args, { from: 'user' })
     .opts<Omit<ChaosArguments, 'durationMs' | 'seed'> & { duration?: number; seed?: number }>();
   return { seed: randomSeed, ...given, durationMs: duration };

@@ -1,12 +1,16 @@
+import { rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { findFreePorts } from '#platform/ports.ts';
 import { trySignal } from '#platform/process-identity.ts';
 import { type Program, SERVICE_NAMES } from '#platform/programs.ts';
-import type { Variables } from '#platform/state-folder.ts';
+import { type Variables, WORKSPACE } from '#platform/state-folder.ts';
 import { TcpProxy, throughPort } from '#platform/tcp-proxy.ts';
 import { PrivateServers, type TestPlatform } from '#platform/test-platform.ts';
 import { Balancer } from './balancer.ts';
 import { DEPENDENCIES, type Dependency, labelOf, REPLICA_NAMES, type ReplicaName } from './plan.ts';
 
+/** A link to the build that is started next. */
+const RUNNING = 'dist/running';
 /** How long a stopping service stays reachable. A multiple of the balancer's probe interval. */
 const SHUTDOWN_GRACE_MS = 1_500;
 /** Shorter than a caller's patience, so that callers hear 504 instead of giving up. */
@@ -24,23 +28,45 @@ export class Cluster {
   readonly servers: PrivateServers;
   readonly platform: TestPlatform;
   readonly replicas: Replica[] = [];
+  /** The folder of a release's build, from which the platform starts. Null: from the present one. */
+  readonly #release: string | null;
   readonly #proxies = new Map<string, TcpProxy>();
   readonly #balancers: Balancer[] = [];
   readonly #frozenPids = new Set<number>();
 
-  private constructor(servers: PrivateServers, platform: TestPlatform) {
+  private constructor(servers: PrivateServers, platform: TestPlatform, release: string | null) {
     this.servers = servers;
     this.platform = platform;
+    this.#release = release;
   }
 
   /**
    * A cluster of which only the servers run; whoever opened it has to `stop()` it, even if `start()` fails.
    * @param dist folder that holds the bundles; what is in `dist` is built first
+   * @param release folder of the build that is to be upgraded
    */
-  static async open(dist: string, report: (step: string) => void): Promise<Cluster> {
+  static async open(
+    dist: string,
+    report: (step: string) => void,
+    release: string | null = null,
+  ): Promise<Cluster> {
     const build = dist === 'dist' ? {} : { projectRoots: [] };
-    const servers = await PrivateServers.open({ dist, ...build }, report);
-    return new Cluster(servers, await servers.createPlatform());
+    const servers = await PrivateServers.open({ dist: release === null ? dist : RUNNING, ...build }, report);
+    const cluster = new Cluster(servers, await servers.createPlatform(), release);
+    if (cluster.isUpgrade) cluster.run('release');
+    return cluster;
+  }
+
+  /** True when the platform is not broken but upgraded. */
+  get isUpgrade(): boolean {
+    return this.#release !== null;
+  }
+
+  /** What is started from now on is of this build. What runs has resolved the link. */
+  run(build: 'release' | 'present'): void {
+    const link = join(WORKSPACE, RUNNING);
+    rmSync(link, { force: true });
+    symlinkSync(build === 'release' ? (this.#release ?? 'dist') : join(WORKSPACE, 'dist'), link);
   }
 
   async start(report: (step: string) => void): Promise<void> {

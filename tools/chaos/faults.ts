@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TcpProxy } from '#platform/tcp-proxy.ts';
 import { eventually } from '#platform/waiting.ts';
+import { watchApplications } from './audit/gather.ts';
 import type { Cluster } from './cluster.ts';
 import type { Load } from './load/load.ts';
 import { createSchedule } from './load/tasks.ts';
@@ -45,6 +46,8 @@ const INJECTORS: Readonly<Record<FaultKind, Injector>> = {
   'reset-connections': resetConnections,
   'black-hole': blackHole,
   'half-open': halfOpen,
+  upgrade: upgradeService,
+  'roll-back': rollServiceBack,
 };
 
 /** Does the fault. @throws {Error} when it could not be seen to take place */
@@ -86,6 +89,7 @@ async function freezeReplica({ cluster, fault }: Scene): Promise<Proof> {
 /** Each replica in turn, as a rolling update: SIGTERM, wait for the end, a new process, wait until it is ready. */
 async function rollingRestart({ cluster, load, fault }: Scene): Promise<Proof> {
   const replicas = cluster.replicas.filter(({ name }) => name.service === fault.replica.service);
+  const wasStrict = load.traffic.isStrict;
   load.traffic.isStrict = true;
   const before = load.traffic.attempts;
   try {
@@ -97,9 +101,30 @@ async function rollingRestart({ cluster, load, fault }: Scene): Promise<Proof> {
       await delay(RESTART_DELAY_MS);
     }
   } finally {
-    load.traffic.isStrict = false;
+    load.traffic.isStrict = wasStrict;
   }
   return `${replicas.length} orderly ends, ${load.traffic.attempts - before} requests meanwhile`;
+}
+
+/** As a deployment does it: the migrations in a step of their own, then replica by replica. */
+async function upgradeService(scene: Scene): Promise<Proof> {
+  const { cluster, load, fault } = scene;
+  const { service } = fault.replica;
+  cluster.run('present');
+  await cluster.platform.migrate(service, { withIdentities: false });
+  if (service === 'task') await watchApplications(cluster.platform, 'business_unit_facilities');
+  const proof = await rollingRestart(scene);
+  // The release does not know these commands.
+  if (service === 'task') load.startLives();
+  return proof;
+}
+
+/** The migrations stay. */
+async function rollServiceBack(scene: Scene): Promise<Proof> {
+  const { cluster, load, fault } = scene;
+  if (fault.replica.service === 'task') await load.finishLives();
+  cluster.run('release');
+  return rollingRestart(scene);
 }
 
 async function resetConnections(scene: Scene): Promise<Proof> {

@@ -6,6 +6,8 @@ import { FriendlyError } from '#platform/errors.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import { parseChaosArguments } from './arguments.ts';
 import { Cluster } from './cluster.ts';
+import { planFaults, planUpgrade } from './plan.ts';
+import { buildRelease } from './release.ts';
 import { isClean, renderReport, saveResult } from './report.ts';
 import { runChaos } from './run.ts';
 
@@ -21,11 +23,17 @@ async function main(): Promise<void> {
   const startedAtMs = performance.now();
   const report = (line: string): void =>
     console.log(`${((performance.now() - startedAtMs) / 1000).toFixed(1).padStart(7)} s  ${line}`);
-  report(`seed ${args.seed}, ${args.rounds} rounds, build in ${args.dist}`);
-  const cluster = await Cluster.open(args.dist, report);
+  const { upgradeFrom } = args;
+  const [plan, flags] =
+    upgradeFrom === undefined
+      ? [planFaults(args.seed, args.rounds, args.faults), `--rounds ${args.rounds}`]
+      : [planUpgrade(args.seed), `--upgrade-from ${upgradeFrom}`];
+  report(`seed ${args.seed}, ${plan.length} rounds, build in ${args.dist}`);
+  const release = upgradeFrom === undefined ? null : buildRelease(upgradeFrom, report);
+  const cluster = await Cluster.open(args.dist, report, release);
   onEndSignal(() => void cluster.stop().finally(() => process.exit(130)));
   try {
-    const result = await runChaos(cluster, { ...args, report });
+    const result = await runChaos(cluster, { ...args, plan, flags, report });
     console.log(renderReport(result));
     console.log(`Everything: ${saveResult(RESULTS, args.dist, result)}`);
     process.exitCode = isClean(result) ? 0 : 1;

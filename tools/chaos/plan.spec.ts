@@ -1,4 +1,4 @@
-import { describeFault, FAULT_KINDS, planFaults } from './plan.ts';
+import { describeFault, FAULT_KINDS, planFaults, planUpgrade } from './plan.ts';
 
 describe('planFaults', () => {
   it('gives the same faults for the same seed and others for another', () => {
@@ -22,6 +22,15 @@ describe('planFaults', () => {
       if (replica.service !== 'task') expect(dependency).not.toBe('broker');
       if (replica.service === 'auth') expect(dependency).toBe('database');
     }
+  });
+
+  it('plans no upgrade unless asked to', () => {
+    expect(FAULT_KINDS).not.toContain('upgrade');
+    const steps = planUpgrade(7).map(describeFault);
+    const of = (kind: string): string[] =>
+      ['auth', 'settings', 'task'].map((name) => `${kind} of ${name}-service`);
+    expect(steps.slice(0, 3).toSorted()).toEqual(of('upgrade'));
+    expect(steps.slice(3).toSorted()).toEqual(of('roll-back'));
   });
 
   it('plans only the kinds that were asked for', () => {

@@ -42,9 +42,14 @@ const FAULTS = {
   'reset-connections': ['connections', 1_000, 4_000],
   'black-hole': ['connections', 4_000, 18_000],
   'half-open': ['connections', 4_000, 12_000],
+  upgrade: ['service', 0, 0],
+  'roll-back': ['service', 0, 0],
 } as const satisfies Record<string, readonly [Target, number, number]>;
 export type FaultKind = keyof typeof FAULTS;
-export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];
+/** What chance chooses from. */
+export const FAULT_KINDS = (Object.keys(FAULTS) as readonly FaultKind[]).filter(
+  (kind) => kind !== 'upgrade' && kind !== 'roll-back',
+);
 
 /** One fault of a run, with everything that chance decides about it. */
 export interface PlannedFault {
@@ -89,6 +94,19 @@ export function planFaults(
     }
   }
   return faults;
+}
+
+/** Every service to the present build, and back. The order is the seed's: nobody has promised one. */
+export function planUpgrade(seed: number): PlannedFault[] {
+  const random = new Random(seed);
+  const kinds = ['upgrade', 'roll-back'] as const;
+  const rounds = kinds.flatMap((kind) =>
+    random.shuffled(SERVICE_NAMES).map((service) => ({ kind, service })),
+  );
+  return rounds.map(({ kind, service }, index) => ({
+    ...{ round: index + 1, kind, replica: { service, letter: 'a' } },
+    ...{ dependency: 'database', everywhere: false, lastsMs: 0 },
+  }));
 }
 
 /** The fault in words, for progress lines and results. */

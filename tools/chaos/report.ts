@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Check } from './audit/check.ts';
-import { describeFault, FAULT_KINDS, seconds } from './plan.ts';
+import { describeFault, seconds } from './plan.ts';
 import type { RoundResult, RunResult } from './run.ts';
 
 /** True when nothing was lost, done twice or otherwise wrong. */
@@ -26,7 +26,7 @@ export function renderReport(result: RunResult): string {
     ...findings,
     isClean(result)
       ? `✔ seed ${result.seed}: nothing lost, nothing twice`
-      : `✘ seed ${result.seed}: ${findings.length} findings. Again with: npm run chaos -- --seed ${result.seed} --rounds ${result.rounds.length}`,
+      : `✘ seed ${result.seed}: ${findings.length} findings. Again with: npm run chaos -- --seed ${result.seed} ${result.flags}`,
   ].join('\n');
 }
 
@@ -40,13 +40,12 @@ export function saveResult(folder: string, dist: string, result: RunResult): str
 }
 
 function faultRows(rounds: readonly RoundResult[]): string[][] {
-  return FAULT_KINDS.flatMap((kind) => {
+  return [...new Set(rounds.map(({ fault }) => fault.kind))].map((kind) => {
     const of = rounds.filter(({ fault }) => fault.kind === kind);
-    if (of.length === 0) return [];
     const times = of.map(({ recoveredAfterMs }) => recoveredAfterMs).sort((left, right) => left - right);
     const median = seconds(times[Math.floor(times.length / 2)] ?? 0);
     const injected = of.filter(({ proof }) => proof !== null).length;
-    return [[kind, String(injected), `${median} / ${seconds(times.at(-1) ?? 0)}`]];
+    return [kind, String(injected), `${median} / ${seconds(times.at(-1) ?? 0)}`];
   });
 }
 

@@ -1,20 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { auditRun } from './audit/audit.ts';
-import { countRows, gatherFacts, readQueues, WATCH_APPLICATIONS } from './audit/gather.ts';
+import { countRows, gatherFacts, readQueues, watchApplications } from './audit/gather.ts';
 import { auditLogs, auditTokens, auditTraffic } from './audit/replicas.ts';
 import type { Cluster } from './cluster.ts';
 import { injectFault } from './faults.ts';
 import type { Journal } from './load/journal.ts';
 import { Load } from './load/load.ts';
 import { pauseTriggers, plantTriggers } from './load/tasks.ts';
-import { describeFault, type FaultKind, planFaults, type PlannedFault, seconds } from './plan.ts';
+import { describeFault, type PlannedFault, seconds } from './plan.ts';
 import { copyPublishedMessages } from './published-messages.ts';
 
 export interface RunOptions {
   readonly seed: number;
-  readonly rounds: number;
-  readonly faults: readonly FaultKind[];
+  readonly plan: readonly PlannedFault[];
+  /** What, with the seed, gives the same run again. */
+  readonly flags: string;
   readonly durationMs: number;
   readonly report: (line: string) => void;
 }
@@ -31,21 +32,23 @@ const DRAIN_LIMIT_MS = 300_000;
 
 /** Brings a platform up, breaks it round after round under load, and audits what is left. The platform is gone afterwards. */
 export async function runChaos(cluster: Cluster, options: RunOptions) {
-  const { report, seed } = options;
+  const { report, seed, flags } = options;
   await cluster.start(report);
   const { platform } = cluster;
-  await platform.query('task', ...WATCH_APPLICATIONS);
+  await watchApplications(platform, cluster.isUpgrade ? 'business_unit_changes' : 'business_unit_facilities');
   await copyPublishedMessages(platform);
   const load = await Load.prepare(platform, seed);
+  load.traffic.isStrict = cluster.isUpgrade;
   load.start(platform);
+  if (!cluster.isUpgrade) load.startLives();
   await delay(WARM_UP_MS);
   const rounds: RoundResult[] = [];
   const endsAtMs = performance.now() + options.durationMs;
-  for (const fault of planFaults(seed, options.rounds, options.faults)) {
+  for (const fault of options.plan) {
     if (performance.now() > endsAtMs) break;
     const round = await runRound(cluster, load, fault);
     rounds.push(round);
-    report(describeRound(round, options.rounds));
+    report(describeRound(round, options.plan.length));
   }
   await load.finish();
   const drainedAfterMs = await drain(platform);
@@ -54,7 +57,7 @@ export async function runChaos(cluster: Cluster, options: RunOptions) {
   const { attempts, lostResponses, outcomes, longestMs } = load.traffic;
   const { repeatedMessages, slowestRevocationMs } = load.journal;
   return {
-    ...{ seed, rounds, checks, attempts, lostResponses, repeatedMessages, slowestRevocationMs },
+    ...{ seed, flags, rounds, checks, attempts, lostResponses, repeatedMessages, slowestRevocationMs },
     drainedAfterMs,
     outcomes: Object.fromEntries(outcomes),
     longestMs: Object.fromEntries(longestMs),

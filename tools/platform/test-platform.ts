@@ -141,13 +141,14 @@ export class TestPlatform {
     return new BrokerManagement(this.#options.servers.managementUrl, `${name}-${this.#suffix}`);
   }
 
-  /** Migrates the database of a service, and loads the development identities into the auth service's. */
-  async migrate(name: ServiceName): Promise<void> {
+  /** Migrates the database of a service, and loads the development identities into the auth service's, unless they are there. */
+  async migrate(name: ServiceName, { withIdentities = true } = {}): Promise<void> {
     const service = serviceOf(name);
     // Production refuses the development identities.
     const variables = { ...ownerEnvironment(service, this.settings), NODE_ENV: 'test' };
     await this.#runBundle(`migrate-${service.name}`, service.migrate, variables);
-    if (name === 'auth') await this.#runBundle('load-identities', LOAD_IDENTITIES, variables);
+    if (name === 'auth' && withIdentities)
+      await this.#runBundle('load-identities', LOAD_IDENTITIES, variables);
   }
 
   /** Migrates and starts these services, in the order in which they need each other. @param overrides over what a service would get */

@@ -27,7 +27,7 @@ describe('administering revocations', () => {
       revocationDate: expect.stringMatching(/\+00:00$/),
     });
     await eventually(async () => expect((await service.get('/auth/me', accessToken)).status).toBe(401));
-    const [row] = await service.database.query('SELECT * FROM auth.revocation WHERE identifier = $1', [
+    const [row] = await service.database.query('SELECT * FROM auth.revocations WHERE identifier = $1', [
       identifier,
     ]);
     expect(row).toMatchObject({ revoked_by_subject: 'ops', revoked_by_client: null });

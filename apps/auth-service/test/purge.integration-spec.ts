@@ -98,13 +98,13 @@ describe('what has expired is purged', () => {
 
   it('revocations of tokens go after 366 days, those of users stay', async () => {
     await service.database.query(
-      `INSERT INTO auth.revocation (domain, identifier, revocation_date, revoked_by_subject)
+      `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
        SELECT domain, days::text, now() - days * interval '1 day', 's'
        FROM unnest(ARRAY['jti', 'sid', 'svc-personid', 'internal-legacy']) AS domain, unnest(ARRAY[365, 367]) AS days`,
     );
     await service.app.get(PurgeExpiredJob).run();
     const kept = await service.database.query(
-      `SELECT domain || ' ' || identifier AS name FROM auth.revocation WHERE revoked_by_subject = 's' ORDER BY 1`,
+      `SELECT domain || ' ' || identifier AS name FROM auth.revocations WHERE revoked_by_subject = 's' ORDER BY 1`,
     );
     expect(kept.map(({ name }) => name)).toEqual([
       'internal-legacy 365',

@@ -58,7 +58,7 @@ describe('revocations', () => {
     const second = (await service.get('/auth/revocations/svc-personid/777', carl)).body as Revocation;
     expect(Date.parse(second.revocationDate)).toBeGreaterThan(Date.parse(first.revocationDate));
     const rows = await service.database.query(
-      'SELECT revoked_by_subject FROM auth.revocation WHERE identifier = $1',
+      'SELECT revoked_by_subject FROM auth.revocations WHERE identifier = $1',
       ['777'],
     );
     expect(rows).toEqual([{ revoked_by_subject: 'userid:9001' }]);
@@ -100,7 +100,7 @@ describe('revocations', () => {
       '2018-11-18T00:00:00Z',
     ];
     for (const [n, date] of dates.entries()) {
-      await service.database.query(`INSERT INTO auth.revocation VALUES ('jti', $1, $2, 'test', null)`, [
+      await service.database.query(`INSERT INTO auth.revocations VALUES ('jti', $1, $2, 'test', null)`, [
         `old-${String(n)}`,
         date,
       ]);

@@ -57,7 +57,7 @@ const sessions = (rows: number): readonly string[] => [
 
 const records = (rows: number): readonly string[] => [
   // Half of the users' revocations are older than any token.
-  `INSERT INTO auth.revocation (domain, identifier, revocation_date, revoked_by_subject)
+  `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
    SELECT CASE WHEN n <= ${String(rows)} * 0.5 THEN 'svc-personid' ELSE 'jti' END, n::text,
      now() - interval '400 days' + n * (interval '399 days' / ${String(rows)}) - CASE WHEN n <= ${String(rows)} * 0.5 THEN interval '300 days' ELSE '0' END, 's'
    FROM generate_series(1, ${String(rows)}) AS n`,
@@ -83,6 +83,7 @@ export const EXPIRING_TABLES = [
     'sign_on_code',
     'rate_limit',
     'revocation',
+    'session_revocation',
   ],
   ...['refresh_token', 'refresh_family'],
 ] as const;
@@ -98,7 +99,7 @@ export const expiredRowsOfAuth = (rows: number): readonly string[] => {
     `INSERT INTO auth.openid_sign_in SELECT sha256(n::text::bytea), '', '', NULL, ${ago} FROM ${series}`,
     `INSERT INTO auth.sign_on_code SELECT sha256(n::text::bytea), 'a', '', 'i', 's', ${ago}, ${ago} FROM ${series}`,
     `INSERT INTO auth.rate_limit SELECT 'expired-' || n, ${ago} FROM ${series}`,
-    `INSERT INTO auth.revocation SELECT CASE WHEN n % 2 = 0 THEN 'jti' ELSE 'sid' END, 'expired-' || n, ${ago}, 's', NULL FROM ${series}`,
+    `INSERT INTO auth.revocations SELECT CASE WHEN n % 2 = 0 THEN 'jti' ELSE 'sid' END, 'expired-' || n, ${ago}, 's', NULL FROM ${series}`,
     `INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time, created_at)
      SELECT ${expiredUuid('n')}, 'expired', 'demo-backend', 'user', 31, ${ago}, ${ago}
      FROM generate_series(1, (${String(rows)} + 1) / 2) AS n`,

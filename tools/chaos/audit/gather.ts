@@ -20,16 +20,23 @@ export interface StoredSchedule {
   readonly coming: number;
 }
 
-/** Prepares the task database before the load: records every application of a business-unit change, whatever the service remembers. */
-export const WATCH_APPLICATIONS = [
-  'CREATE SCHEMA chaos',
-  'CREATE TABLE chaos.application (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event_id text NOT NULL)',
-  `CREATE FUNCTION chaos.note_application() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
-     $$ BEGIN INSERT INTO chaos.application (event_id) VALUES (NEW.event_id); RETURN NULL; END $$`,
-  // A change writes a row per facility; each of the load's business units has one whose number ends in 000.
-  `CREATE TRIGGER note_application AFTER INSERT OR UPDATE ON task.business_unit_facilities
-     FOR EACH ROW WHEN (NEW.facility_id % 1000 = 0) EXECUTE FUNCTION chaos.note_application()`,
-] as const;
+/** Has the task database record every application of a business-unit change from now on, whatever the service remembers. A change that writes
+ *  several rows, or both tables, is one application. */
+export async function watchApplications(
+  platform: TestPlatform,
+  table: 'business_unit_facilities' | 'business_unit_changes',
+): Promise<void> {
+  await platform.query(
+    'task',
+    'CREATE SCHEMA IF NOT EXISTS chaos',
+    `CREATE TABLE IF NOT EXISTS chaos.application (event_id text, transaction xid8 DEFAULT pg_current_xact_id(),
+       PRIMARY KEY (event_id, transaction))`,
+    `CREATE OR REPLACE FUNCTION chaos.note_application() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+       $$ BEGIN INSERT INTO chaos.application (event_id) VALUES (NEW.event_id) ON CONFLICT DO NOTHING; RETURN NULL; END $$`,
+    `CREATE TRIGGER note_application AFTER INSERT OR UPDATE ON task.${table}
+       FOR EACH ROW EXECUTE FUNCTION chaos.note_application()`,
+  );
+}
 
 /** A queue and what lies in it; all queues but those of the copies. */
 export async function readQueues(platform: TestPlatform): Promise<{ name: string; messages: number }[]> {
@@ -72,7 +79,7 @@ const QUERIES = {
   triggers: `SELECT facility_id::int AS "facilityId", (extract(epoch FROM next_fire_at) * 1000)::float8 AS "nextFireAtMs"
     FROM task.triggers`,
   inbox: 'SELECT queue, message_id AS "messageId" FROM task.inbox',
-  applications: 'SELECT event_id AS id FROM chaos.application ORDER BY number',
+  applications: 'SELECT event_id AS id FROM chaos.application',
 } as const;
 
 /** Reads everything; nothing may be under way any more. */

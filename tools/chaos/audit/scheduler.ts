@@ -52,7 +52,7 @@ function keyOf({ facilityId, scheduledAtMs }: Omit<Fire, 'messageId'>): string {
 
 /** What the task service has made of the changes. */
 export interface AppliedChanges {
-  /** Every time that a change took effect, by event id, in order. */
+  /** Every time that a change took effect, by event id. */
   readonly applications: readonly string[];
   /** Event ids of which the inbox says that they were taken. */
   readonly taken: readonly string[];

@@ -13,10 +13,11 @@ const WORKERS: readonly [count: number, (context: LoadContext, worker: number) =
   [3, writeSettings],
   [3, holdSessions],
   [3, createAndComplete],
-  [2, liveSchedules],
   [1, commandGeneration],
   [1, revokeTokens],
 ];
+
+const LIVES = 2;
 
 /** All callers of a run and what they have been told. */
 export class Load {
@@ -24,7 +25,9 @@ export class Load {
   readonly traffic: Traffic;
   readonly context: LoadContext;
   readonly #stop: AbortController;
+  readonly #lives = new AbortController();
   #workers: Promise<void>[] = [];
+  #livesEnded: Promise<unknown> = Promise.resolve();
 
   private constructor(context: LoadContext, traffic: Traffic, stop: AbortController) {
     this.journal = context.journal;
@@ -51,6 +54,7 @@ export class Load {
     return new Load({ ...context, adminToken: tokens.accessToken }, traffic, stop);
   }
 
+  /** All callers but those who change schedules. */
   start(platform: TestPlatform): void {
     const { context, journal } = this;
     const republish = async (change: BusinessUnitChange): Promise<void> => {
@@ -68,8 +72,23 @@ export class Load {
     for (const worker of this.#workers) worker.catch(() => undefined);
   }
 
+  /** Schedules are changed from now on. */
+  startLives(): void {
+    const context = { ...this.context, stop: this.#lives.signal };
+    const workers = Array.from({ length: LIVES }, (_, worker) => liveSchedules(context, worker));
+    for (const worker of workers) worker.catch(() => undefined);
+    this.#workers.push(...workers);
+    this.#livesEnded = Promise.all(workers);
+  }
+
+  async finishLives(): Promise<void> {
+    this.#lives.abort();
+    await this.#livesEnded;
+  }
+
   /** Lets every caller finish what it has begun. @throws what broke a worker */
   async finish(): Promise<void> {
+    this.#lives.abort();
     this.#stop.abort();
     await Promise.all(this.#workers);
   }

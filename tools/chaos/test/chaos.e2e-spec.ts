@@ -1,30 +1,40 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runProcess } from '@platform/testing';
 
-/** Some 45 s as a rule. */
-const RUN_TIMEOUT_MS = 240_000;
+/** Some 45 s as a rule, an upgrade three times that. */
+const RUN_TIMEOUT_MS = 300_000;
 const FAULTS = ['kill-replica', 'database-kill', 'broker-kill'];
+/** The last release, as the change log names its commit. */
+const CHANGES = readFileSync(join(__dirname, '../../../CHANGELOG.md'), 'utf8');
+const RELEASE = /The release is commit `(\w+)`/.exec(CHANGES)?.[1] ?? '';
+
+async function expectClean(rounds: number, args: readonly string[]): Promise<void> {
+  const running = await runProcess({
+    entry: join(__dirname, '../main.ts'),
+    args: ['--seed', '1', ...args],
+    env: {},
+  });
+  try {
+    const exitCode = await running.exited;
+    const written = running.output();
+    // With everything that it wrote as the message.
+    expect({ exitCode, written }).toEqual({ exitCode: 0, written });
+    expect(written.match(/^ *[\d.]+ s {2}✔ +\d\/\d /gm)).toHaveLength(rounds);
+    expect(written).toContain('nothing lost, nothing twice');
+  } finally {
+    await running.stop();
+  }
+}
 
 describe('a short chaos run', () => {
   it(
     'loses nothing and does nothing twice when a replica, the database and the broker are killed',
-    async () => {
-      const running = await runProcess({
-        entry: join(__dirname, '../main.ts'),
-        args: ['--seed', '1', '--rounds', String(FAULTS.length), '--faults', FAULTS.join(',')],
-        env: {},
-      });
-      try {
-        const exitCode = await running.exited;
-        const written = running.output();
-        // With everything that it wrote as the message.
-        expect({ exitCode, written }).toEqual({ exitCode: 0, written });
-        expect(written.match(/^ *[\d.]+ s {2}✔ +\d\/3 /gm)).toHaveLength(FAULTS.length);
-        expect(written).toContain('nothing lost, nothing twice');
-      } finally {
-        await running.stop();
-      }
-    },
+    () => expectClean(FAULTS.length, ['--rounds', String(FAULTS.length), '--faults', FAULTS.join(',')]),
     RUN_TIMEOUT_MS,
   );
+});
+
+describe('an upgrade from the last release, and back', () => {
+  it('fails no request and loses nothing', () => expectClean(6, ['--upgrade-from', RELEASE]), RUN_TIMEOUT_MS);
 });

@@ -88,7 +88,9 @@ export const AUTH_SCHEMA = schema(
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
     `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in, auth.sign_on_code TO ${role}`,
-    `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocation, auth.password_lockout TO ${role}`,
+    `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocations, auth.password_lockout TO ${role}`,
+    // Its partitions by name: for purges, and for the previous release.
+    `GRANT INSERT, UPDATE, DELETE ON auth.revocation, auth.session_revocation TO ${role}`,
     `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
     // Insert-only: not even to be read by the service.
     `REVOKE ALL ON auth.token_audit, auth.revocation_audit FROM ${role}`,

@@ -1,15 +1,9 @@
-import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { RevocationDomain } from './revocation';
 
-/** One entry of the revocation registry. */
-@Entity({ schema: 'auth', name: 'revocation' })
-@Check(
-  'revocation_domain_check',
-  "domain IN ('svc-personid', 'internal-legacy', 'jti', 'sid', 'sub', 'client_id')",
-)
-@Index('revocation_date', ['revocationDate', 'domain', 'identifier'])
-@Index('revocation_of_tokens', ['revocationDate'], { where: "domain = 'jti'" })
-@Index('revocation_of_sessions', ['revocationDate'], { where: "domain = 'sid'" })
+/** One entry of the revocation registry. What version 0.2 knows is the partition `auth.revocation`, the rest `auth.session_revocation`. */
+@Entity({ schema: 'auth', name: 'revocations' })
+@Index('revocations_date', ['revocationDate', 'domain', 'identifier'])
 export class RevocationEntity {
   @PrimaryColumn({ type: 'text', collation: 'C' })
   domain!: RevocationDomain;

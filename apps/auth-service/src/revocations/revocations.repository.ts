@@ -30,7 +30,7 @@ export const REVOKED_NOW = `date_trunc('milliseconds', now())`;
 /** SQL that revokes what `rows` selects: domain, identifier, date, and who revokes. greatest(): a transaction that began earlier but ends later
  *  must not set the date back. */
 export function insertRevocations(rows: string): string {
-  return `INSERT INTO auth.revocation AS r (domain, identifier, revocation_date, revoked_by_subject, revoked_by_client) ${rows}
+  return `INSERT INTO auth.revocations AS r (domain, identifier, revocation_date, revoked_by_subject, revoked_by_client) ${rows}
     ON CONFLICT (domain, identifier) DO UPDATE SET revocation_date = greatest(r.revocation_date, excluded.revocation_date),
       revoked_by_subject = excluded.revoked_by_subject, revoked_by_client = excluded.revoked_by_client`;
 }
@@ -51,7 +51,7 @@ export function newestRevocation(
   };
   const dates = Object.entries(names).map(
     ([domain, identifier]) =>
-      `(SELECT revocation_date FROM auth.revocation WHERE domain = '${domain}' AND identifier = ${identifier})`,
+      `(SELECT revocation_date FROM auth.revocations WHERE domain = '${domain}' AND identifier = ${identifier})`,
   );
   // One look-up by the primary key for each, whatever the table was like when the plan was made; OFFSET 0 has them made once.
   return `SELECT greatest(${dates.join(', ')}) AS at OFFSET 0`;
@@ -63,13 +63,13 @@ const ORDER = `ORDER BY revocation_date, domain, identifier LIMIT`;
 // Hot: callers ask for single revocations.
 const FIND: PreparedStatement = {
   name: 'find-revocation',
-  text: `SELECT ${COLUMNS} FROM auth.revocation WHERE domain = $1 AND identifier = $2`,
+  text: `SELECT ${COLUMNS} FROM auth.revocations WHERE domain = $1 AND identifier = $2`,
 };
 
-const LIST = `SELECT ${COLUMNS} FROM auth.revocation WHERE revocation_date > $1 AND domain = ANY ($3) ${ORDER} $2`;
+const LIST = `SELECT ${COLUMNS} FROM auth.revocations WHERE revocation_date > $1 AND domain = ANY ($3) ${ORDER} $2`;
 // By hand: the position is compared as a row. With minDate beside it PostgreSQL would begin there and pass over every earlier page.
 const LIST_FROM = `
-  SELECT ${COLUMNS} FROM auth.revocation
+  SELECT ${COLUMNS} FROM auth.revocations
   WHERE (revocation_date, domain, identifier) > ($2, $3, $4) AND domain = ANY ($5) ${ORDER} $1`;
 
 // By hand: atomic over the registry, its audit trail and the sessions. A session ends with the revocation of any of its refresh tokens.

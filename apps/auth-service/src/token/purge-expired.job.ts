@@ -17,9 +17,9 @@ import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
 import { PURGE_TRUST_SIGNATURES } from './trust-signatures.repository';
 
 /** No token lives longer than 365 days. */
-const purgeRevocations = (domain: 'jti' | 'sid'): string =>
+const purgeRevocations = (table: string, domain: 'jti' | 'sid'): string =>
   purgeBatch(
-    'revocation',
+    table,
     `domain = '${domain}' AND revocation_date < now() - interval '366 days'`,
     'revocation_date',
   );
@@ -33,8 +33,8 @@ const PURGES: Readonly<Record<string, string>> = {
   'sign-on-codes': PURGE_SIGN_ON_CODES,
   'refresh-tokens': PURGE_REFRESH_SESSIONS,
   'rate-limits': PURGE_RATE_LIMITS,
-  'revocations-of-tokens': purgeRevocations('jti'),
-  'revocations-of-sessions': purgeRevocations('sid'),
+  'revocations-of-tokens': purgeRevocations('revocation', 'jti'),
+  'revocations-of-sessions': purgeRevocations('session_revocation', 'sid'),
 };
 
 /** A million rows of each kind; what is left has to wait for the next minute. */

@@ -104,8 +104,8 @@ const WAIT_MS = `
 // The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
 const PRESENTED_REVOKED = `
   coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
-    OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'jti' AND identifier = r."presentedTokenId")
-    OR EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'sid' AND identifier = r."presentedSessionId")`;
+    OR EXISTS (SELECT 1 FROM auth.revocations WHERE domain = 'jti' AND identifier = r."presentedTokenId")
+    OR EXISTS (SELECT 1 FROM auth.revocations WHERE domain = 'sid' AND identifier = r."presentedSessionId")`;
 
 const ADMITTED = 'NOT presented_revoked AND wait_ms IS NULL';
 
@@ -154,7 +154,7 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
     now() AS now, t.issued_at AS "issuedAt", f.auth_time AS "authTime", t.rotated_at AS "rotatedAt",
     t.successor_jti AS "successorJti", s.issued_at AS "successorIssuedAt", s.expires_at AS "successorExpiresAt",
     s.rotated_at AS "successorRotatedAt",
-    coalesce(f.revoked_at, (SELECT revocation_date FROM auth.revocation WHERE domain = 'sid' AND identifier = f.family_id::text))
+    coalesce(f.revoked_at, (SELECT revocation_date FROM auth.revocations WHERE domain = 'sid' AND identifier = f.family_id::text))
       AS "familyRevokedAt",
     (${newestRevocation('f.person_id::text', 'f.user_id::text', 'f.subject', 'f.application_key')}) AS "userRevokedAt",
     CASE WHEN a.enabled THEN json_build_object('applicationKey', a.application_key,
@@ -176,7 +176,7 @@ const ROTATE: PreparedStatement = {
   text: `
   WITH request AS MATERIALIZED (
     SELECT r.*, revoked.at AS revoked_at, ${ISSUE_INSTANT} AS issued_at,
-      EXISTS (SELECT 1 FROM auth.revocation WHERE domain = 'sid' AND identifier = r."sessionId") AS session_revoked
+      EXISTS (SELECT 1 FROM auth.revocations WHERE domain = 'sid' AND identifier = r."sessionId") AS session_revoked
     FROM jsonb_to_recordset($1::jsonb) AS r(jti uuid, "successorJti" uuid, "sessionId" text, "applicationKey" text,
       "lifetimeSeconds" double precision, "maxAgeSeconds" double precision, "personId" text, "userId" text, subject text, audit jsonb)
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
