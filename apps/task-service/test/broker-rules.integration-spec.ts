@@ -60,13 +60,13 @@ describe('what the running service declares and agrees on', () => {
     }
   });
 
-  it('takes answers at a durable classic queue that goes by itself', () => {
+  it('takes responses at a replicated queue that goes by itself', () => {
     const replies = queues.filter(({ name }) => name.includes('.replies.'));
     expect(replies).toHaveLength(1);
     expect(replies[0]).toMatchObject({
       durable: true,
       exclusive: false,
-      arguments: { 'x-queue-type': 'classic', 'x-expires': expect.any(Number) },
+      arguments: { 'x-queue-type': 'quorum', 'x-expires': expect.any(Number) },
     });
   });
 

@@ -54,9 +54,11 @@ export class BusRuntime {
     return this.connection.isUsable;
   }
 
-  /** Queues that should be consumed and are not at this moment. */
+  /** Queues that should be consumed and are not at this moment, the reply queue included once there was a request. */
   get idleQueues(): string[] {
-    return this.consumers.filter((consumer) => !consumer.isConsuming).map((consumer) => consumer.queue);
+    const { replies } = this.requester;
+    const consumers = replies === null ? this.consumers : [...this.consumers, replies];
+    return consumers.filter((consumer) => !consumer.isConsuming).map((consumer) => consumer.queue);
   }
 
   /** Starts to consume an endpoint, now or as soon as there is a connection, and again after every interruption. */

@@ -31,7 +31,8 @@ import { completedEvent } from './messages';
 import { createInboxDatabase, effects, SILENT, startMessagingApp, stopGracefully } from './messaging-app';
 
 const QUEUE = 'recovery.completed';
-const DATABASE_GONE = -1;
+const NEEDS_DATABASE = -1;
+let isDatabaseGone = false;
 
 @Injectable()
 class Recorder {
@@ -40,7 +41,7 @@ class Recorder {
     { facilityId }: TaskInstanceCompletedEvent,
     { transaction }: ConsumeContext,
   ): Promise<void> {
-    if (facilityId === DATABASE_GONE) throw new DatabaseUnavailableError('no database');
+    if (facilityId === NEEDS_DATABASE && isDatabaseGone) throw new DatabaseUnavailableError('no database');
     await transaction.query('INSERT INTO effects (note) VALUES ($1)', [String(facilityId)]);
   }
 }
@@ -205,6 +206,32 @@ describe('recovery', () => {
     await expect(requested).resolves.toEqual({ succeeded: { facilityId: 5, removed: true } });
   });
 
+  it('names its reply queue when that has no consumer', async () => {
+    const lines: string[] = [];
+    const logger = { ...SILENT, warn: (line: string) => lines.push(line) };
+    const requester = await connectBus({ url: broker.url, name: 'requester', logger });
+    await neighbour.respond(UnscheduleRequest, { queue: 'recovery.unschedule' }, ({ facilityId }) =>
+      Promise.resolve({ succeeded: { facilityId, removed: true } }),
+    );
+    const request = (): Promise<unknown> =>
+      requester.request(UnscheduleRequest, { facilityId: 5 }, { timeoutMs: 5_000 });
+    await request();
+    const queues = await broker.management.queues();
+    const replies = queues.find((name) => name.startsWith('requester.replies.'))!;
+    const connection = await connect(broker.url);
+    const channel = await connection.createChannel();
+    await channel.deleteQueue(replies);
+    await channel.assertQueue(replies, { durable: true, arguments: { 'x-queue-type': 'classic' } });
+    const said = expect.stringContaining(`consumer of ${replies}: the queue is not consumed`);
+    await eventually(() => expect(lines).toContainEqual(said), { timeoutMs: 10_000 });
+    expect(requester.isReady()).toBe(false);
+    await channel.deleteQueue(replies);
+    await connection.close();
+    await eventually(() => expect(requester.isReady()).toBe(true));
+    await request();
+    await requester.close();
+  });
+
   it('says so when no queue wants a message', async () => {
     const requested = {
       facilityId: 1,
@@ -217,13 +244,20 @@ describe('recovery', () => {
     await expect(published).rejects.toThrow(MessageReturnedError);
   });
 
-  it('puts a message off, uncounted, while the database is away', async () => {
-    await publish(DATABASE_GONE);
+  it('puts a message off, uncounted, while the database is away, and carries it out soon after', async () => {
+    isDatabaseGone = true;
+    await publish(NEEDS_DATABASE);
     await eventually(async () =>
-      expect(await probe.queue(retryQueue(QUEUE, 15_000))).toMatchObject({ ready: 1 }),
+      expect(await probe.queue(retryQueue(QUEUE, 1_000))).toMatchObject({ ready: 1 }),
     );
-    const [postponed] = await broker.management.get(retryQueue(QUEUE, 15_000), 1);
-    expect(postponed?.headers).toMatchObject({ 'x-retry-attempts': 0 });
+    const [postponed] = await broker.management.get(retryQueue(QUEUE, 1_000), 1);
+    expect(postponed?.headers).toMatchObject({ 'x-retry-attempts': 0, 'x-outage-postponements': 1 });
+    await publish(NEEDS_DATABASE);
+    await eventually(async () =>
+      expect(await probe.queue(retryQueue(QUEUE, 1_000))).toMatchObject({ ready: 1 }),
+    );
+    isDatabaseGone = false;
+    await eventually(async () => expect(await effects(database)).toEqual(['-1']), { timeoutMs: 2_000 });
     expect(await probe.queue(`${QUEUE}_error`)).toMatchObject({ ready: 0 });
   });
 });

@@ -12,7 +12,9 @@ export const QUEUES = {
 export type QueueName = (typeof QUEUES)[keyof typeof QUEUES];
 
 /** Every wait of a message for its next attempt in the broker, by any queue's policy. */
-export const RETRY_DELAYS_MS = [5_000, 10_000, 15_000, 30_000, 60_000, 100_000, 180_000, 300_000] as const;
+export const RETRY_DELAYS_MS = [
+  1_000, 5_000, 10_000, 15_000, 30_000, 60_000, 100_000, 180_000, 300_000,
+] as const;
 
 /** Which bus each queue is on. */
 export const BUS_OF_QUEUE: Readonly<Record<QueueName, Bus>> = {

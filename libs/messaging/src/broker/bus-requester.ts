@@ -10,6 +10,7 @@ import { BusUnavailableError, RequestFaultedError, RequestTimeoutError } from '.
 import type { BusConnection } from './bus-connection';
 import { type ConfirmPublisher, envelopeMessage } from './confirm-publisher';
 import { QueueConsumer, type Settlement } from './queue-consumer';
+import { quorumQueue, UNLIMITED_DELIVERIES } from './queue-topology';
 
 /** A response: exactly one of the two messages of the contract. */
 export type RequestOutcome<S, F> = { readonly succeeded: S } | { readonly failed: F };
@@ -26,8 +27,8 @@ const READY_TIMEOUT_MS = 2 * SECOND_MS;
 const SEND_TIMEOUT_MS = 2 * SECOND_MS;
 const READY_POLL_MS = 20;
 
-/** Sends requests over one bus and waits for their responses at a reply queue of this process. The queue is durable and expires by
- *  itself: RabbitMQ 4.3 refuses transient queues that are not exclusive, and an exclusive one dies with its connection. */
+/** Sends requests over one bus and waits for their responses at a reply queue of this process. The queue is replicated, because a
+ *  classic one is away as long as its node is, and expires by itself: an exclusive one would die with its connection. */
 export class BusRequester {
   private readonly pending = new Map<string, (response: ReceivedEnvelope | Error) => void>();
   private readonly replyQueue: string;
@@ -59,6 +60,11 @@ export class BusRequester {
         this.pending.delete(requestId);
       }
     });
+  }
+
+  /** The consumer of the reply queue; null before the first request. */
+  get replies(): QueueConsumer | null {
+    return this.consumer;
   }
 
   async close(): Promise<void> {
@@ -104,10 +110,10 @@ export class BusRequester {
 
   private startConsumer(): QueueConsumer {
     const queue = this.replyQueue;
-    const queueArguments = { 'x-queue-type': 'classic', 'x-expires': REPLY_QUEUE_LIFETIME_MS };
+    const options = quorumQueue(UNLIMITED_DELIVERIES, { 'x-expires': REPLY_QUEUE_LIFETIME_MS });
     const declare = async (channel: Channel): Promise<void> => {
       await Promise.all([
-        channel.assertQueue(queue, { durable: true, arguments: queueArguments }),
+        channel.assertQueue(queue, options),
         channel.assertExchange(queue, 'fanout', { durable: true, autoDelete: true }),
         channel.bindQueue(queue, queue, ''),
       ]);

@@ -17,6 +17,8 @@ export interface QueueConsumerOptions {
 }
 
 const MAX_REOPEN_DELAY_MS = 10_000;
+/** A queue that has no consumer for longer, although the bus is connected, is named in the log. */
+const IDLE_WARNING_MS = 3_000;
 
 /** Consumes a queue on a channel of its own. The connection manager recovers from a lost connection only. A channel that died (the queue
  *  exists with other arguments, say) and a subscription that the broker cancelled (the queue was deleted or moved) stay dead. Here
@@ -26,6 +28,7 @@ export class QueueConsumer {
   /** Set while the broker delivers. */
   private channel: Channel | null = null;
   private reopenTimer: NodeJS.Timeout | undefined;
+  private idleTimer: NodeJS.Timeout | undefined;
   private failures = 0;
   private isWanted = false;
   private readonly inFlight = new Set<Promise<void>>();
@@ -53,8 +56,7 @@ export class QueueConsumer {
 
   /** Stops deliveries; resolves when those in process are settled. */
   async drain(): Promise<void> {
-    this.isWanted = false;
-    clearTimeout(this.reopenTimer);
+    this.stop();
     const { channel } = this;
     this.channel = null;
     // Without its channel a subscription that is still being set up cannot start to deliver later.
@@ -65,8 +67,7 @@ export class QueueConsumer {
 
   /** Ends the channel; deliveries still in process go back to the broker. */
   async close(): Promise<void> {
-    this.isWanted = false;
-    clearTimeout(this.reopenTimer);
+    this.stop();
     await this.discard();
   }
 
@@ -75,12 +76,23 @@ export class QueueConsumer {
     void this.discard();
     if (!this.isWanted || this.reopenTimer !== undefined) return;
     this.failures += 1;
+    this.idleTimer ??= setInterval(() => {
+      if (!this.connection.isUsable) return;
+      this.warn(new Error(`the queue is not consumed: ${reason}`));
+      clearInterval(this.idleTimer);
+    }, IDLE_WARNING_MS).unref();
     const delayMs = 50 + fullJitterDelayMs(this.failures, { baseMs: 100, maxMs: MAX_REOPEN_DELAY_MS });
     this.debug(`${reason}; opening a new channel in ${delayMs} ms`);
     this.reopenTimer = setTimeout(() => {
       this.reopenTimer = undefined;
       if (this.isWanted) this.open();
     }, delayMs);
+  }
+
+  private stop(): void {
+    this.isWanted = false;
+    clearTimeout(this.reopenTimer);
+    clearInterval(this.idleTimer);
   }
 
   private open(): void {
@@ -92,6 +104,8 @@ export class QueueConsumer {
       if (this.managed !== managed) return;
       this.channel = channel;
       this.failures = 0;
+      clearInterval(this.idleTimer);
+      this.idleTimer = undefined;
     });
     this.managed = managed;
     managed.on('error', (error: Error) => {

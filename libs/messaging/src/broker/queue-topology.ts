@@ -21,10 +21,10 @@ export function retryQueue(queue: string, delayMs: number): string {
 const DELIVERY_LIMIT = 100;
 
 /** For queues that only operators read: RabbitMQ 4 counts each look at a message as a delivery. */
-const UNLIMITED_DELIVERIES = 1_000_000;
+export const UNLIMITED_DELIVERIES = 1_000_000;
 
-/** Arguments of a queue; valid on RabbitMQ 3.10 to 4.x, and compared by the broker, so never change them lightly. */
-function quorumQueue(
+/** Options of a quorum queue; valid on RabbitMQ 3.10 to 4.x, and compared by the broker, so never change them lightly. */
+export function quorumQueue(
   deliveryLimit: number,
   more: Readonly<Record<string, unknown>> = {},
 ): Options.AssertQueue {

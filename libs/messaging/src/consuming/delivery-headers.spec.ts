@@ -35,10 +35,15 @@ describe('attemptsOf', () => {
 describe('retryHeaders', () => {
   it("keeps the sender's headers, counts, and remembers the first exchange", () => {
     const failure = { error: new RangeError('m'), at: new Date('2026-01-05T10:00:00Z') };
-    const first = retryHeaders(delivery({ tenant: 'acme', publishId: '7' }), 1, failure);
+    const first = retryHeaders(
+      delivery({ tenant: 'acme', publishId: '7' }),
+      { attempts: 1, postponements: 3 },
+      failure,
+    );
     expect(first).toEqual({
       tenant: 'acme',
       'x-retry-attempts': 1,
+      'x-outage-postponements': 3,
       'x-original-exchange': 'Platform.Contracts:IThing',
       'MT-Fault-Timestamp': '2026-01-05T10:00:00.000Z',
       'MT-Fault-ExceptionType': 'RangeError',
@@ -51,7 +56,11 @@ describe('retryHeaders', () => {
       'x-delivery-count': 2,
     });
     returned.fields.exchange = '';
-    expect(retryHeaders(returned, 2, failure)).toEqual({ ...first, 'x-retry-attempts': 2 });
+    expect(retryHeaders(returned, { attempts: 2, postponements: 0 }, failure)).toEqual({
+      ...first,
+      'x-retry-attempts': 2,
+      'x-outage-postponements': 0,
+    });
   });
 });
 

@@ -3,6 +3,8 @@ import { PUBLISH_ID_HEADER } from '../broker/confirm-publisher';
 
 /** How often a message has waited in the broker for another attempt. */
 export const ATTEMPTS_HEADER = 'x-retry-attempts';
+/** How often it has waited for the end of an outage since; these waits do not count as attempts. */
+export const POSTPONEMENTS_HEADER = 'x-outage-postponements';
 /** Exchange that first brought the message; a retry comes through the default exchange. */
 export const EXCHANGE_HEADER = 'x-original-exchange';
 /** Why a message is in the error or skipped queue. */
@@ -22,7 +24,16 @@ type Headers = Readonly<Record<string, unknown>>;
 
 /** How often a message has already waited in the broker; 0 when the header is missing or invalid. */
 export function attemptsOf(headers: Headers | undefined): number {
-  const value = headers?.[ATTEMPTS_HEADER];
+  return countIn(headers, ATTEMPTS_HEADER);
+}
+
+/** How often a message was postponed since its last attempt; 0 when the header is missing or invalid. */
+export function postponementsOf(headers: Headers | undefined): number {
+  return countIn(headers, POSTPONEMENTS_HEADER);
+}
+
+function countIn(headers: Headers | undefined, name: string): number {
+  const value = headers?.[name];
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;
 }
 
@@ -58,12 +69,13 @@ export function forwardedProperties(
 /** Headers of a message that is forwarded to a retry queue; they say why, and since when it waits. */
 export function retryHeaders(
   message: ConsumeMessage,
-  attempts: number,
+  waited: { attempts: number; postponements: number },
   failure: { error: unknown; at: Date },
 ): Headers {
   return {
     ...senderHeaders(message),
-    [ATTEMPTS_HEADER]: attempts,
+    [ATTEMPTS_HEADER]: waited.attempts,
+    [POSTPONEMENTS_HEADER]: waited.postponements,
     [EXCHANGE_HEADER]: originalExchange(message),
     'MT-Fault-Timestamp': failure.at.toISOString(),
     ...faultHeaders(failure.error),

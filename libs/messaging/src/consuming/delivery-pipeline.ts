@@ -18,6 +18,7 @@ import {
   type ErrorReason,
   forwardedProperties,
   originalExchange,
+  postponementsOf,
   retryHeaders,
 } from './delivery-headers';
 import {
@@ -160,10 +161,11 @@ export class DeliveryPipeline {
 
   private async retryOrGiveUp(recognised: Recognised, error: unknown): Promise<Settlement> {
     const { delivery } = recognised;
-    const attempts = attemptsOf(delivery.properties.headers);
+    const { headers } = delivery.properties;
+    const waited = { attempts: attemptsOf(headers), postponements: postponementsOf(headers) };
     const { retryDelaysMs, outlastsOutages } = this.endpoint;
     const isOutage = this.endpoint.isOutage(error);
-    const decision = decideRetry({ attempts, retryDelaysMs, outlastsOutages, isOutage });
+    const decision = decideRetry({ ...waited, retryDelaysMs, outlastsOutages, isOutage });
     if (decision.action === 'give-up') {
       this.reportFailure(recognised, error, 'given up');
       await this.fault(recognised, error);
@@ -171,9 +173,13 @@ export class DeliveryPipeline {
     }
     this.reportRetry(recognised, error, decision.delayMs);
     const at = this.options.connection.options.clock.now();
-    const waited = decision.action === 'retry' ? decision.attempts : attempts;
-    const headers = retryHeaders(delivery, waited, { error, at });
-    await this.forward(delivery, retryQueue(this.queue, decision.delayMs), headers);
+    // A wait of the policy ends the count of the outage's.
+    const waits = { ...waited, postponements: 0, ...decision };
+    await this.forward(
+      delivery,
+      retryQueue(this.queue, decision.delayMs),
+      retryHeaders(delivery, waits, { error, at }),
+    );
     return 'ack';
   }
 

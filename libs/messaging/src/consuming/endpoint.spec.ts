@@ -1,5 +1,5 @@
 import { BusinessUnitChangeV1, type MessageContract, ScheduleCreatedEvent } from '@platform/contracts';
-import { decideRetry, delaysOf, type EndpointHandler, OUTAGE_DELAY_MS, selectHandler } from './endpoint';
+import { decideRetry, delaysOf, type EndpointHandler, selectHandler } from './endpoint';
 
 function handler(contract: MessageContract<unknown>): EndpointHandler {
   return { contract, isRequest: false, process: () => Promise.resolve(null) };
@@ -62,8 +62,13 @@ describe('decideRetry', () => {
   });
 
   it('without a policy never gives a message up over an outage', () => {
-    const decision = decideRetry({ attempts: 0, retryDelaysMs: [], isOutage: true });
-    expect(decision).toEqual({ action: 'postpone', delayMs: OUTAGE_DELAY_MS });
+    const delays = Array.from({ length: 18 }, (_, postponements) => {
+      const decision = decideRetry({ attempts: 0, postponements, retryDelaysMs: [], isOutage: true });
+      expect(decision).toMatchObject({ action: 'postpone', postponements: postponements + 1 });
+      return (decision as { delayMs: number }).delayMs;
+    });
+    // Short as long as a caller may be waiting for a response, then longer.
+    expect(delays).toEqual([...Array(10).fill(1_000), ...Array(6).fill(5_000), 15_000, 15_000]);
   });
 
   it('outlasts outages after the last wait where the queue is to', () => {
@@ -71,7 +76,7 @@ describe('decideRetry', () => {
     const decide = (attempts: number, isOutage: boolean) =>
       decideRetry({ attempts, retryDelaysMs, outlastsOutages, isOutage });
     expect(decide(0, true)).toEqual({ action: 'retry', delayMs: 10_000, attempts: 1 });
-    expect(decide(1, true)).toEqual({ action: 'postpone', delayMs: OUTAGE_DELAY_MS });
+    expect(decide(1, true)).toEqual({ action: 'postpone', delayMs: 1_000, postponements: 1 });
     expect(decide(1, false)).toEqual({ action: 'give-up' });
   });
 
@@ -83,9 +88,11 @@ describe('decideRetry', () => {
 });
 
 describe('delaysOf', () => {
-  it('names each wait once, and always one for outages', () => {
+  it('names each wait once, and those for outages', () => {
     expect(delaysOf({ retryDelaysMs: [5_000, 1_000, 5_000] })).toEqual([1_000, 5_000]);
-    expect(delaysOf({ retryDelaysMs: [] })).toEqual([OUTAGE_DELAY_MS]);
-    expect(delaysOf({ retryDelaysMs: [100_000], outlastsOutages: true })).toEqual([OUTAGE_DELAY_MS, 100_000]);
+    expect(delaysOf({ retryDelaysMs: [] })).toEqual([1_000, 5_000, 15_000]);
+    expect(delaysOf({ retryDelaysMs: [5_000, 100_000], outlastsOutages: true })).toEqual([
+      1_000, 5_000, 15_000, 100_000,
+    ]);
   });
 });

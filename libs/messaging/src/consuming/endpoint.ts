@@ -80,37 +80,44 @@ export function selectHandler(
 /** Longest wait between two attempts inside the process. */
 export const MAX_IMMEDIATE_DELAY_MS = 1_000;
 
-/** Wait of a message that fails only because the database is away, when its policy has no wait left. Long enough not to
- *  hammer a database that is coming up. */
-export const OUTAGE_DELAY_MS = 15_000;
+/** Waits of a message that fails only because the database is away, when its policy has no wait left; the last one repeats. Ten short
+ *  ones, because a caller of a command waits for its response that long; then longer ones, which cost little in a long outage. */
+export const OUTAGE_DELAYS_MS: readonly number[] = [
+  ...Array<number>(10).fill(1_000),
+  ...Array<number>(6).fill(5_000),
+  15_000,
+];
 
 /** What happens to a failed message. `retry` counts against the policy, `postpone` does not. */
 export type RetryDecision =
   | { readonly action: 'retry'; readonly delayMs: number; readonly attempts: number }
-  | { readonly action: 'postpone'; readonly delayMs: number }
+  | { readonly action: 'postpone'; readonly delayMs: number; readonly postponements: number }
   | { readonly action: 'give-up' };
 
 /** Takes the policy's next wait; when none is left, the message goes to the error queue. A queue that outlasts outages does not give
  *  messages up over one: nothing is wrong with them, so they are tried again until the database is back.
  *  Source: task messaging spec, Limits ("applies to all exceptions" where a policy is given).
- *  @param delivery.attempts how often the message has already waited in the broker */
+ *  @param delivery.attempts how often the message has already waited in the broker
+ *  @param delivery.postponements how often it has waited for the end of an outage besides; 0 unless given */
 export function decideRetry(delivery: {
   attempts: number;
+  postponements?: number;
   retryDelaysMs?: readonly number[] | undefined;
   outlastsOutages?: boolean | undefined;
   isOutage: boolean;
 }): RetryDecision {
-  const { attempts, retryDelaysMs = [], isOutage } = delivery;
+  const { attempts, postponements = 0, retryDelaysMs = [], isOutage } = delivery;
   const delayMs = retryDelaysMs[attempts];
   if (delayMs !== undefined) return { action: 'retry', delayMs, attempts: attempts + 1 };
-  if (isOutage && outlastsOutages(delivery)) return { action: 'postpone', delayMs: OUTAGE_DELAY_MS };
-  return { action: 'give-up' };
+  if (!isOutage || !outlastsOutages(delivery)) return { action: 'give-up' };
+  const outageDelayMs = OUTAGE_DELAYS_MS[Math.min(postponements, OUTAGE_DELAYS_MS.length - 1)]!;
+  return { action: 'postpone', delayMs: outageDelayMs, postponements: postponements + 1 };
 }
 
 /** Every wait that a queue with this policy may need in the broker, each once, shortest first. */
 export function delaysOf(policy: Pick<QueueOptions, 'retryDelaysMs' | 'outlastsOutages'>): number[] {
   const { retryDelaysMs = [] } = policy;
-  const delays = outlastsOutages(policy) ? [...retryDelaysMs, OUTAGE_DELAY_MS] : retryDelaysMs;
+  const delays = outlastsOutages(policy) ? [...retryDelaysMs, ...OUTAGE_DELAYS_MS] : retryDelaysMs;
   return [...new Set(delays)].sort((a, b) => a - b);
 }
 
