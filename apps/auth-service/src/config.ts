@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { hmacKeyList, tokenConfigShape, withoutRepetition } from '@platform/access-tokens';
 import type { HmacKey, TokenConfig } from '@platform/access-tokens';
-import { flag, secret, serviceConfigShape } from '@platform/service-defaults';
+import { flag, postgresAddresses, secret, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
 import { trustedProxies } from './audit/client-address';
 import { checkSealingKeys, sealingKeyShape } from './keys/sealing-keys';
@@ -57,7 +57,6 @@ export function missingWindowsSettings(config: WindowsConfig): readonly (keyof W
 /** Injection token of the service's configuration. */
 export const AUTH_CONFIG = Symbol('auth-service configuration');
 
-const postgresUrl = z.url({ protocol: /^postgres(ql)?$/ });
 const webUrl = z.url({ protocol: /^https?$/ });
 const seconds = z.coerce.number().int().positive();
 const requestsPerMinute = z.coerce.number().int().min(1).max(1_000_000);
@@ -94,9 +93,9 @@ export const authConfigSchema = z
     /** Seals the cursors of the revocation list. */
     CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
     /** Each identity store may live elsewhere; by default all are schemas in the service's own database. */
-    PERSON_DIRECTORY_DATABASE_URL: postgresUrl.optional(),
-    INTERNAL_LEGACY_DATABASE_URL: postgresUrl.optional(),
-    SERVICE_PROVIDERS_DATABASE_URL: postgresUrl.optional(),
+    PERSON_DIRECTORY_DATABASE_URL: postgresAddresses.optional(),
+    INTERNAL_LEGACY_DATABASE_URL: postgresAddresses.optional(),
+    SERVICE_PROVIDERS_DATABASE_URL: postgresAddresses.optional(),
     CUSTOMERS_SERVICE_URL: webUrl,
     CUSTOMERS_SERVICE_TIMEOUT_MS: z.coerce.number().int().min(10).max(60_000).default(2_000),
     /** Lets the query of POST /auth/token/bearer replace the header. For tests; refused in production. */

@@ -1,8 +1,6 @@
 import { authServiceConfigShape } from '@platform/access-tokens';
-import { loadConfig, secret, serviceConfigShape } from '@platform/service-defaults';
+import { brokerAddresses, loadConfig, secret, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
-
-const amqpUrl = z.url({ protocol: /^amqps?$/ });
 
 const shape = z.object({
   ...serviceConfigShape,
@@ -15,8 +13,8 @@ const shape = z.object({
   /** Signs page keys; the same on every replica. */
   CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
   /** The two buses; they may be one broker, two virtual hosts or two brokers. */
-  RABBITMQ_MAIN_URL: amqpUrl,
-  RABBITMQ_SCHEDULING_URL: amqpUrl,
+  RABBITMQ_MAIN_URL: brokerAddresses,
+  RABBITMQ_SCHEDULING_URL: brokerAddresses,
   /** Namespace of the message types on the wire. */
   MESSAGE_NAMESPACE: z
     .string()
@@ -59,8 +57,8 @@ export type TaskServiceConfig = z.output<typeof shape>;
 /** Everything the operator’s command line reads from its environment. */
 export const taskAdminConfigSchema = z.object({
   DATABASE_URL: serviceConfigShape.DATABASE_URL,
-  RABBITMQ_MAIN_URL: amqpUrl,
-  RABBITMQ_SCHEDULING_URL: amqpUrl,
+  RABBITMQ_MAIN_URL: brokerAddresses,
+  RABBITMQ_SCHEDULING_URL: brokerAddresses,
 });
 
 export type TaskAdminConfig = z.output<typeof taskAdminConfigSchema>;

@@ -1,10 +1,11 @@
 import { Logger } from '@nestjs/common';
-import { loadConfig } from '@platform/service-defaults';
-import { Client } from 'pg';
+import { addressesOf, loadConfig, postgresAddresses } from '@platform/service-defaults';
+import type { Client } from 'pg';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
 import { waitForDatabase } from './connection-retry';
 import { withDatabaseAdvice } from './errors';
+import { connectClient } from './hosts-pool';
 import { MIGRATIONS_TABLE, postgresOptions, quoteIdentifier } from './postgres-options';
 import type { PostgresSettings } from './postgres-options';
 
@@ -25,11 +26,12 @@ const LOCK_TIMEOUT_MS = 300_000;
 /** How long a migration waits for its database to come up. */
 const DATABASE_LIMIT_MS = 60_000;
 
-const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' });
-
 /** What a migration reads from its environment. */
 export const migrationConfigSchema = z
-  .object({ DATABASE_URL: postgresUrl.optional(), MIGRATION_DATABASE_URL: postgresUrl.optional() })
+  .object({
+    DATABASE_URL: postgresAddresses.optional(),
+    MIGRATION_DATABASE_URL: postgresAddresses.optional(),
+  })
   .refine((urls) => urls.DATABASE_URL !== undefined || urls.MIGRATION_DATABASE_URL !== undefined, {
     path: ['DATABASE_URL'],
     message: 'is required',
@@ -50,7 +52,7 @@ export async function migrateFromEnvironment(
   const { DATABASE_URL: appUrl, MIGRATION_DATABASE_URL } = loadConfig(migrationConfigSchema, env);
   // The schema has seen to it that one of them is there.
   const url = (MIGRATION_DATABASE_URL ?? appUrl)!;
-  const appRole = appUrl === undefined ? '' : decodeURIComponent(new URL(appUrl).username);
+  const appRole = appUrl === undefined ? '' : decodeURIComponent(new URL(addressesOf(appUrl)[0]!).username);
   const options: MigrationOptions = {
     ...(appRole === '' ? {} : { appRole }),
     ...(appRoleGrants === undefined ? {} : { appRoleGrants }),
@@ -70,12 +72,10 @@ export async function runMigrations(
   settings: MigrationSettings,
   options: MigrationOptions = {},
 ): Promise<string[]> {
-  const lock = new Client({
-    connectionString: settings.url,
+  const lock = await connectClient(settings.url, {
     application_name: `${settings.applicationName}-migrate`,
     lock_timeout: LOCK_TIMEOUT_MS,
   });
-  await lock.connect();
   try {
     // A session lock: it is gone with the connection, whatever becomes of this process.
     await lock.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [`migrations:${settings.schema}`]);

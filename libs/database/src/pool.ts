@@ -1,8 +1,8 @@
-import { Client, Pool } from 'pg';
-import type { ClientBase, PoolClient, PoolConfig, QueryResult } from 'pg';
+import type { ClientBase, Pool, PoolClient, PoolConfig, QueryResult } from 'pg';
 import { EntityManager, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import type { DataSource } from 'typeorm';
 import { DatabaseUnavailableError, isConnectionError } from './errors';
+import { HostsPool } from './hosts-pool';
 
 /** Isolation of a transaction, in SQL's words. */
 export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
@@ -12,9 +12,6 @@ export interface PreparedStatement {
   readonly name: string;
   readonly text: string;
 }
-
-/** How long a connection has for its goodbye. */
-const END_LIMIT_MS = 100;
 
 /** A statement with its parameters, as pg takes it. */
 type Query = PreparedStatement & { values: unknown[]; rowMode?: 'array' };
@@ -58,16 +55,6 @@ async function releaseAfter(client: PoolClient, results: readonly Promise<QueryR
   client.release(settled.some((result) => result.status === 'rejected' && isConnectionError(result.reason)));
 }
 
-/** With `pipeline` pg waits for a statement that is under way, however long it takes. A process that has to stop cannot. */
-class EndingClient extends Client {
-  override end(): Promise<void>;
-  override end(callback: (error: Error) => void): void;
-  override end(callback?: (error: Error) => void): unknown {
-    setTimeout(() => this.connection.stream.destroy(), END_LIMIT_MS).unref();
-    return callback === undefined ? super.end() : void super.end(callback);
-  }
-}
-
 /** What TypeORM is given as its driver: pg, with a pool that we hold too, for prepared statements and metrics. */
 export class PoolDriver {
   /** The constructor that TypeORM calls when it connects. */
@@ -75,17 +62,21 @@ export class PoolDriver {
   private current: Pool | null = null;
   private reads: SharedReads | null = null;
 
-  /** @param defaultIsolation of the pool's transactions that name none */
-  constructor(readonly defaultIsolation: Isolation) {
+  /** @param defaultIsolation of the pool's transactions that name none
+   *  @param addresses of the database, one per host */
+  constructor(
+    readonly defaultIsolation: Isolation,
+    addresses: readonly string[],
+  ) {
     const hold = (pool: Pool): void => {
       this.current = pool;
       this.reads = new SharedReads(pool);
     };
-    this.Pool = class extends Pool {
+    this.Pool = class extends HostsPool {
       constructor(config: PoolConfig) {
         // With `pipeline` pg also closes a connection whose server does not respond within `query_timeout`. Else it would only give up on
         // the statement, and the connection's next user would wait behind a response that may never come.
-        super({ ...config, pipeline: true, Client: EndingClient });
+        super({ ...config, pipeline: true }, addresses);
         hold(this);
       }
     };

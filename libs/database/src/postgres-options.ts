@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { addressesOf } from '@platform/service-defaults';
 import type { DataSourceOptions, EntityTarget, MigrationInterface, ObjectLiteral } from 'typeorm';
 import { PoolDriver } from './pool';
 import type { Isolation } from './pool';
@@ -39,11 +40,15 @@ export interface PostgresSettings {
 
 /** TypeORM options for one service's database: bounded waits everywhere, no schema synchronisation, no statement in logs. */
 export function postgresOptions(settings: PostgresSettings): PostgresOptions {
-  const { url, options } = withoutServerOptions(settings.url);
+  const parts = addressesOf(settings.url).map(withoutServerOptions);
+  const [{ url, options }] = parts as [(typeof parts)[0]];
   const { defaultIsolation = 'READ COMMITTED' } = settings;
   return {
     type: 'postgres',
-    driver: new PoolDriver(defaultIsolation),
+    driver: new PoolDriver(
+      defaultIsolation,
+      parts.map((part) => part.url),
+    ),
     url,
     schema: settings.schema,
     applicationName: settings.applicationName,

@@ -1,5 +1,12 @@
 export { CLOCK, ServiceDefaultsModule } from './service-defaults.module';
 export { ConfigError, loadConfig } from './config/config';
+export {
+  addressesOf,
+  brokerAddresses,
+  postgresAddresses,
+  sessionAttributes,
+  shuffledAddressesOf,
+} from './config/server-addresses';
 export { flag, secret, serviceConfigShape } from './config/service-settings';
 export type { ServiceConfig } from './config/service-settings';
 export { createServiceApplication } from './application/create-service-application';

@@ -1,18 +1,17 @@
+import { postgresAddresses } from '@platform/service-defaults';
 import { z } from 'zod';
 import type { Store } from './schemas';
 
-const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' });
-
 /** Addresses for who owns the tables: each store may have a database of its own, and each database an owner of its own. */
 export const ownerAddressShape = {
-  DATABASE_URL: postgresUrl.optional(),
-  MIGRATION_DATABASE_URL: postgresUrl.optional(),
-  PERSON_DIRECTORY_DATABASE_URL: postgresUrl.optional(),
-  PERSON_DIRECTORY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
-  INTERNAL_LEGACY_DATABASE_URL: postgresUrl.optional(),
-  INTERNAL_LEGACY_MIGRATION_DATABASE_URL: postgresUrl.optional(),
-  SERVICE_PROVIDERS_DATABASE_URL: postgresUrl.optional(),
-  SERVICE_PROVIDERS_MIGRATION_DATABASE_URL: postgresUrl.optional(),
+  DATABASE_URL: postgresAddresses.optional(),
+  MIGRATION_DATABASE_URL: postgresAddresses.optional(),
+  PERSON_DIRECTORY_DATABASE_URL: postgresAddresses.optional(),
+  PERSON_DIRECTORY_MIGRATION_DATABASE_URL: postgresAddresses.optional(),
+  INTERNAL_LEGACY_DATABASE_URL: postgresAddresses.optional(),
+  INTERNAL_LEGACY_MIGRATION_DATABASE_URL: postgresAddresses.optional(),
+  SERVICE_PROVIDERS_DATABASE_URL: postgresAddresses.optional(),
+  SERVICE_PROVIDERS_MIGRATION_DATABASE_URL: postgresAddresses.optional(),
 };
 
 /** What migrating reads. */

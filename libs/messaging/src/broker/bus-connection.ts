@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { AmqpConnection } from '@golevelup/nestjs-rabbitmq';
 import type { LoggerService } from '@nestjs/common';
 import type { Bus } from '@platform/contracts';
+import { shuffledAddressesOf } from '@platform/service-defaults';
 import { type Clock, SECOND_MS, withTimeout } from '@platform/time';
 import type { Channel, ConfirmChannel } from 'amqplib';
 import { hostAddress } from '../envelope/address';
@@ -11,7 +12,7 @@ import { BusUnavailableError } from '../errors';
 
 export interface BusConnectionOptions {
   readonly bus: Bus;
-  /** Holds a password; never logged and never part of an error. */
+  /** May name several hosts. Holds a password; never logged and never part of an error. */
   readonly url: string;
   /** Name of this program; seen in envelopes, reply queues and the broker's management. */
   readonly service: string;
@@ -26,7 +27,9 @@ export interface BusConnectionOptions {
 /** A channel that golevelup's connection manager sets up once, as soon as there is a connection. */
 export type ManagedChannel = AmqpConnection['managedChannel'];
 
-const CONNECT_TIMEOUT_MS = 5 * SECOND_MS;
+/** How soon a broker is left that no longer responds: patiently where there is no other, else after 4 to 6 s of silence. */
+const ONE_BROKER = { heartbeatSeconds: 5, connectTimeoutMs: 5 * SECOND_MS, reconnectSeconds: 1 };
+const SEVERAL_BROKERS = { heartbeatSeconds: 2, connectTimeoutMs: 2 * SECOND_MS, reconnectSeconds: 0.2 };
 const CLOSE_TIMEOUT_MS = 5 * SECOND_MS;
 
 /** One golevelup connection to one bus. golevelup connects and reconnects it; the owner of a channel recovers that channel. */
@@ -43,9 +46,11 @@ export class BusConnection {
     const { bus, url, service, version, logger } = options;
     this.hostAddress = hostAddress(url);
     this.host = hostInfo(service, version);
+    const urls = shuffledAddressesOf(url);
+    const limits = urls.length > 1 ? SEVERAL_BROKERS : ONE_BROKER;
     this.amqp = new AmqpConnection({
       name: bus,
-      uri: url,
+      uri: urls,
       enableDirectReplyTo: false,
       logger: quiet(logger),
       connectionInitOptions: {
@@ -54,10 +59,10 @@ export class BusConnection {
         skipDisconnectFailedLogging: true,
       },
       connectionManagerOptions: {
-        heartbeatIntervalInSeconds: 5,
-        reconnectTimeInSeconds: 1,
+        heartbeatIntervalInSeconds: limits.heartbeatSeconds,
+        reconnectTimeInSeconds: limits.reconnectSeconds,
         connectionOptions: {
-          timeout: CONNECT_TIMEOUT_MS,
+          timeout: limits.connectTimeoutMs,
           noDelay: true,
           clientProperties: { connection_name: `${service} (${bus})` },
         },

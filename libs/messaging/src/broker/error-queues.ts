@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Bus } from '@platform/contracts';
+import { shuffledAddressesOf } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { type Channel, type ChannelModel, type Message, connect } from 'amqplib';
 import {
   ATTEMPTS_HEADER,
   EXCHANGE_HEADER,
+  POSTPONEMENTS_HEADER,
   REASON_HEADER,
   attemptsOf,
   forwardedProperties,
@@ -69,7 +71,7 @@ export class ErrorQueues {
   /** @throws {BusUnavailableError} without a connection within 5 s; its text names no address */
   static async connect(bus: Bus, url: string): Promise<ErrorQueues> {
     try {
-      const connection = await connect(url, {
+      const connection = await connectToAny(url, {
         timeout: CONNECT_TIMEOUT_MS,
         clientProperties: { connection_name: `operator (${bus})` },
       });
@@ -165,6 +167,13 @@ export class ErrorQueues {
   }
 }
 
+async function connectToAny(url: string, options: object): Promise<ChannelModel> {
+  const [first, ...others] = shuffledAddressesOf(url) as [string, ...string[]];
+  let connecting = connect(first, options);
+  for (const other of others) connecting = connecting.catch(() => connect(other, options));
+  return connecting;
+}
+
 async function checkQueue(
   channel: Channel,
   queue: string,
@@ -185,7 +194,10 @@ async function closeQuietly(channel: Channel): Promise<void> {
 }
 
 /** Headers that the receiver added when the message failed: a replayed message starts afresh without them. */
-const FAILURE_HEADER = new RegExp(`^(MT-Fault-.*|MT-Reason|${REASON_HEADER}|${ATTEMPTS_HEADER})$`, 's');
+const FAILURE_HEADER = new RegExp(
+  `^(MT-Fault-.*|MT-Reason|${REASON_HEADER}|${ATTEMPTS_HEADER}|${POSTPONEMENTS_HEADER})$`,
+  's',
+);
 
 function failedMessage(queue: string, delivery: Message): FailedMessage {
   const headers = (delivery.properties.headers ?? {}) as Record<string, unknown>;

@@ -1,3 +1,5 @@
+import { addressesOf } from '@platform/service-defaults';
+
 /** A destination as MassTransit writes it. `endpoint` is an exchange with a queue of the same name behind it. */
 export interface Address {
   readonly kind: 'endpoint' | 'queue' | 'exchange';
@@ -33,11 +35,12 @@ function isName(name: string): boolean {
   return name !== '' && fitsProperty(name);
 }
 
-/** The MassTransit host address behind an AMQP URL, without its credentials: `rabbitmq://host[:port][/vhost]`.
+/** The MassTransit host address behind an AMQP URL, without its credentials: `rabbitmq://host[:port][/vhost]`; of several hosts the first.
  *  @throws {Error} if the URL is not an AMQP URL; the text does not repeat it, because it may hold a password. */
 export function hostAddress(amqpUrl: string): string {
-  if (!URL.canParse(amqpUrl)) throw new Error('not an AMQP URL (value withheld)');
-  const url = new URL(amqpUrl);
+  const [address] = addressesOf(amqpUrl) as [string];
+  if (!URL.canParse(address)) throw new Error('not an AMQP URL (value withheld)');
+  const url = new URL(address);
   if (!['amqp:', 'amqps:'].includes(url.protocol) || !url.hostname)
     throw new Error('not an AMQP URL (value withheld)');
   const port = url.port && url.port !== '5672' ? `:${url.port}` : '';

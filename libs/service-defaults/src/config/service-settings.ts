@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { postgresAddresses } from './server-addresses';
 import { tracingConfigShape } from '../tracing/tracing-settings';
 
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -29,7 +30,7 @@ export const serviceConfigShape = {
   PORT: port,
   METRICS_PORT: port,
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
+  DATABASE_URL: postgresAddresses,
   DATABASE_POOL_SIZE: z.coerce.number().int().min(1).max(1_000).default(20),
   /** From "not ready" to "stop accepting", so that load balancers look elsewhere; default 5,000 in production, 0 otherwise. */
   SHUTDOWN_GRACE_MS: z.coerce.number().int().min(0).max(300_000).optional(),

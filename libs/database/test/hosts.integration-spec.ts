@@ -1,0 +1,135 @@
+import { chownSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createTestDatabase, eventually, PrivatePostgresql, TcpProxy } from '@platform/testing';
+import type { TestDatabase, TestRole } from '@platform/testing';
+import { Client } from 'pg';
+import type { DataSource } from 'typeorm';
+import { isConnectionError, PoolDriver, runMigrations } from '../src';
+import { connectCounters, counterSettings } from './counters';
+
+const IS_STANDBY = 'SELECT pg_is_in_recovery() AS standby, pg_sleep(0.1)';
+
+/** A server in hot standby that lets the same user into a database of the same name. */
+async function startStandby(url: string): Promise<PrivatePostgresql> {
+  const server = await PrivatePostgresql.start();
+  const { username, password, pathname } = new URL(url);
+  const admin = new Client({ connectionString: server.url });
+  await admin.connect();
+  await admin.query(`CREATE ROLE ${admin.escapeIdentifier(username)} LOGIN PASSWORD '${password}'`);
+  await admin.query(`CREATE DATABASE ${admin.escapeIdentifier(pathname.slice(1))}`);
+  const { rows } = await admin.query<{ data_directory: string }>('SHOW data_directory');
+  await admin.end();
+  const signal = join(rows[0]!.data_directory, 'standby.signal');
+  const { uid, gid } = statSync(rows[0]!.data_directory);
+  writeFileSync(signal, '');
+  chownSync(signal, uid, gid);
+  await server.crash();
+  await server.restart();
+  return server;
+}
+
+describe('a database with several hosts', () => {
+  let database: TestDatabase;
+  let user: TestRole;
+  let standby: PrivatePostgresql;
+  let first: TcpProxy;
+  let second: TcpProxy;
+  let toStandby: TcpProxy;
+  let dataSource: DataSource | undefined;
+
+  const through = (proxies: TcpProxy[], parameters = ''): string => {
+    const url = new URL(user.url);
+    const hosts = proxies.map(({ port }) => `127.0.0.1:${port}`).join(',');
+    return `postgres://${url.username}:${url.password}@${hosts}${url.pathname}${parameters}`;
+  };
+  const open = async (proxies: TcpProxy[], parameters?: string): Promise<DataSource> => {
+    dataSource = await connectCounters(through(proxies, parameters), { poolSize: 20 });
+    return dataSource;
+  };
+  /** What many connections at once see. */
+  const look = async (): Promise<boolean[]> => {
+    const rows = await Promise.all(Array.from({ length: 20 }, () => dataSource!.query(IS_STANDBY)));
+    return rows.map(([{ standby: isStandby }]) => isStandby as boolean);
+  };
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate: () => Promise.resolve() });
+    user = await database.createRole();
+    await database.query(`GRANT CREATE ON DATABASE ${new URL(user.url).pathname.slice(1)} TO ${user.role}`);
+    standby = await startStandby(user.url);
+    [first, second, toStandby] = (await Promise.all(
+      [user.url, user.url, standby.url].map((url) => TcpProxy.start(url)),
+    )) as [TcpProxy, TcpProxy, TcpProxy];
+  });
+
+  afterEach(async () => {
+    await Promise.all([first, second, toStandby].map((proxy) => proxy.restore()));
+    await dataSource?.destroy();
+    dataSource = undefined;
+  });
+
+  afterAll(async () => {
+    await Promise.all([first, second, toStandby].map((proxy) => proxy.stop()));
+    await Promise.all([standby.stop(), database.drop()]);
+  });
+
+  it('spreads over them', async () => {
+    await open([first, toStandby]);
+    expect(new Set(await look())).toEqual(new Set([true, false]));
+  });
+
+  it('takes none that refuses writes, where they are wanted', async () => {
+    await open([toStandby, first, toStandby], '?target_session_attrs=read-write');
+    expect(new Set(await look())).toEqual(new Set([false]));
+    await expect(open([toStandby], '?target_session_attrs=read-write')).rejects.toThrow(
+      'the server takes no writes',
+    );
+  });
+
+  it('migrates at the one that takes writes', async () => {
+    const url = through([toStandby, first], '?target_session_attrs=read-write');
+    expect(await runMigrations(counterSettings(url))).toHaveLength(2);
+  });
+
+  it('goes to the next when one refuses, at start and later', async () => {
+    await first.refuse();
+    await open([first, second]);
+    await look();
+    await first.restore();
+    await second.refuse();
+    await eventually(() => expect(PoolDriver.of(dataSource!).pool.totalCount).toBe(0));
+    expect(new Set(await look())).toEqual(new Set([false]));
+  });
+
+  it('leaves one that stands still, and the statement that waits there fails', async () => {
+    await second.refuse();
+    await open([first, second]);
+    await look();
+    await second.restore();
+    const startedAtMs = performance.now();
+    first.freeze();
+    const lost = await dataSource!.query('SELECT 1').catch((error: unknown) => error);
+    expect(isConnectionError(lost)).toBe(true);
+    await look();
+    expect(performance.now() - startedAtMs).toBeLessThan(6_000);
+  });
+
+  it('leaves no host over a statement that takes long', async () => {
+    await open([first, second]);
+    await expect(dataSource!.query("SELECT pg_sleep(6), 'done' AS word")).resolves.toMatchObject([
+      { word: 'done' },
+    ]);
+  });
+
+  it('goes where the writes go', async () => {
+    await open([first, toStandby], '?target_session_attrs=read-write');
+    await look();
+    await first.refuse();
+    await expect(look()).rejects.toThrow();
+    const admin = new Client({ connectionString: standby.url });
+    await admin.connect();
+    await admin.query('SELECT pg_promote()');
+    await admin.end();
+    await eventually(async () => expect(new Set(await look())).toEqual(new Set([false])));
+  });
+});
