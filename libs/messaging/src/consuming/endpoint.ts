@@ -82,7 +82,7 @@ export const MAX_IMMEDIATE_DELAY_MS = 1_000;
 
 /** Waits of a message that fails only because the database is away, when its policy has no wait left; the last one repeats. Ten short
  *  ones, because a caller of a command waits for its response that long; then longer ones, which cost little in a long outage. */
-export const OUTAGE_DELAYS_MS: readonly number[] = [
+const OUTAGE_DELAYS_MS: readonly number[] = [
   ...Array<number>(10).fill(1_000),
   ...Array<number>(6).fill(5_000),
   15_000,

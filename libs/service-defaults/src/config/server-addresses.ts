@@ -17,7 +17,7 @@ export function shuffledAddressesOf(text: string): string[] {
 }
 
 /** A variable with the address of a server, or of the nodes of one cluster. @param protocol e.g. `/^amqps?:$/` @param example said when it is wrong */
-export function serverAddresses(protocol: RegExp, example: string): z.ZodString {
+function serverAddresses(protocol: RegExp, example: string): z.ZodString {
   const isAddress = (text: string): boolean =>
     URL.canParse(text) &&
     protocol.test(new URL(text).protocol) &&
