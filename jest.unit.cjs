@@ -1,1 +1,1 @@
-module.exports = { ...require('./jest.preset.cjs'), testMatch: ['**/*.spec.ts'] };
+module.exports = { ...require('./jest.preset.cjs'), testMatch: ['**/*.spec.ts'], testTimeout: 30_000 };

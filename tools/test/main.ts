@@ -18,6 +18,8 @@ async function main(): Promise<void> {
   // Whatever ends this process before the count is printed must not look like success.
   process.exitCode = 2;
   const steps = chooseSteps(process.argv.slice(2));
+  // Where there is time for the long steps there is time for the full size of the others.
+  if (steps.some(({ isLong }) => isLong)) process.env['TEST_FULL_SIZE'] = 'true';
   rmSync(RESULTS, { recursive: true, force: true });
   mkdirSync(RESULTS);
   // They come up beside the first steps; a failure is told by the first step that needs them.

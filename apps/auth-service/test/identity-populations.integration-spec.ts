@@ -1,6 +1,6 @@
 import type { Caller } from '@platform/access-tokens';
 import { postgresOptions } from '@platform/database';
-import { createTestDatabase } from '@platform/testing';
+import { createTestDatabase, testSize } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import fc from 'fast-check';
 import { DataSource } from 'typeorm';
@@ -17,7 +17,7 @@ import { AUTH_SCHEMA } from '../src/migrations/schemas';
 import { migrateWithIdentities } from './auth-fixture';
 
 /** Generated populations; the full size is 10,000. */
-const POPULATIONS = Number(process.env['TEST_POPULATIONS'] ?? 200);
+const POPULATIONS = testSize('TEST_POPULATIONS', { quick: 100, full: 400 });
 const PER_ROUND = 100;
 /** Numbers that one population may use. */
 const SPAN = 100;

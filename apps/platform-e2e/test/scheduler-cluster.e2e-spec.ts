@@ -1,11 +1,11 @@
-import { eventually } from '@platform/testing';
+import { eventually, testSize } from '@platform/testing';
 import { Random } from '#platform/random.ts';
 import { TaskCluster } from '../src/task-cluster';
 
 const QUEUE = 'task-service.task-instance-generation';
-/** The due triggers of each case. Source: the reliability goals; fewer for a quick look. */
-const TRIGGERS = Number(process.env['TEST_DUE_TRIGGERS'] ?? 10_000);
-/** Some 35 s as a rule; a machine that does much else at the same time takes far longer. */
+/** The due triggers of each case. Source of the full size: the reliability goals. */
+const TRIGGERS = testSize('TEST_DUE_TRIGGERS', { quick: 2_000, full: 10_000 });
+/** Some 35 s as a rule at the full size; a machine that does much else at the same time takes far longer. */
 const LIMIT_MS = Math.max(300_000, 60 * TRIGGERS);
 
 const DAY_MS = 86_400_000;

@@ -1,12 +1,12 @@
-import { TcpProxy, eventually } from '@platform/testing';
+import { TcpProxy, eventually, testSize } from '@platform/testing';
 import { sleep } from '@platform/time';
 import { buildService, startReplica } from './built-service';
 import type { Replica } from './built-service';
 import { CUSTOMER, PARTNER, prepareSettings, settingPath } from './settings-fixture';
 import type { SettingsSurroundings } from './settings-fixture';
 
-/** How many writes are asked for; `TEST_FEED_WRITES=100000` for the full size. */
-const WRITES = Number(process.env['TEST_FEED_WRITES'] ?? 800);
+/** How many writes are asked for; the goal's 100,000 take minutes. */
+const WRITES = testSize('TEST_FEED_WRITES', { quick: 800, full: 4_000 });
 const WRITERS = 8;
 const WATCHERS = 4;
 /** Requests that each writer has under way. */

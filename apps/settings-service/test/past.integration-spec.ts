@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { runAdmin } from '../src/admin/administration';
 import { CUSTOMER, PARTNER, settingPath, startSettings } from './settings-fixture';
-import { bearer, eventually } from '@platform/testing';
+import { bearer, eventually, testSize } from '@platform/testing';
 import type { SettingsFixture } from './settings-fixture';
 
 const OTHER = bearer({
@@ -197,7 +197,12 @@ describe('the past', () => {
     }
   });
 
-  describe('of a hundred thousand settings', () => {
+  describe('of many settings', () => {
+    /** More than a request may restore. */
+    const SETTINGS = testSize('TEST_RESTORED_SETTINGS', { quick: 20_000, full: 100_000 });
+    const half = SETTINGS / 2;
+    const text = (count: number) => count.toLocaleString('en');
+    const keyOf = (index: number) => `n${String(index).padStart(6, '0')}`;
     const AT = '2026-01-15T00:00:00.000Z';
     const restore = (body: object) =>
       service.api
@@ -214,17 +219,17 @@ describe('the past', () => {
           WHERE occurred_at > '2026-03-01Z' GROUP BY 1 ORDER BY 1`,
       );
 
-    /** 100,000 settings, of which the first `changed` have been written since. */
+    /** Settings, of which the first `changed` have been written since. */
     async function fill(changed: number): Promise<void> {
       const columns = `'many', 'n' || lpad(n::text, 6, '0'), 'Many', 'N' || lpad(n::text, 6, '0')`;
       const write = (value: string, day: string, size: number) => `
         INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text,
           revision, persona, request_id, occurred_at)
         SELECT ${columns}, 'write', '${value}', n, 1, 'r', '${day}' FROM generate_series(1, ${String(size)}) AS n`;
-      await service.database.query(write('1', '2026-01-01Z', 100_000));
+      await service.database.query(write('1', '2026-01-01Z', SETTINGS));
       await service.database.query(write('2', '2026-02-01Z', changed));
       await service.database.query(`INSERT INTO settings.setting
-        SELECT ${columns}, CASE WHEN n > ${String(changed)} THEN '1' ELSE '2' END FROM generate_series(1, 100000) AS n`);
+        SELECT ${columns}, CASE WHEN n > ${String(changed)} THEN '1' ELSE '2' END FROM generate_series(1, ${String(SETTINGS)}) AS n`);
       await service.database.query('ANALYZE settings.setting, settings.setting_history');
     }
 
@@ -234,12 +239,12 @@ describe('the past', () => {
       const done = await restore({}).expect(200);
       expect(done.body.changes).toHaveLength(10_000);
       expect(done.body.changes).toEqual(dry.body.changes);
-      expect(await values()).toEqual([{ value: '1', count: 100_000 }]);
+      expect(await values()).toEqual([{ value: '1', count: SETTINGS }]);
       expect(await entries()).toEqual([{ operation: 'write', count: 10_000, requests: 1 }]);
     }, 120_000);
 
     it('more are refused and left to the operator’s command line, which has no limit', async () => {
-      await fill(100_000);
+      await fill(SETTINGS);
       for (const body of [{ dryRun: true }, {}]) {
         const refused = await restore(body).expect(422);
         expect(refused.body).toMatchObject({
@@ -247,7 +252,7 @@ describe('the past', () => {
           detail: expect.stringContaining('settings:admin restore'),
         });
       }
-      expect([await values(), await entries()]).toEqual([[{ value: '2', count: 100_000 }], []]);
+      expect([await values(), await entries()]).toEqual([[{ value: '2', count: SETTINGS }], []]);
       const [output, complaints]: string[][] = [[], []];
       const admin = (...args: string[]) =>
         runAdmin(['restore', 'Many', AT, ...args], {
@@ -261,20 +266,20 @@ describe('the past', () => {
           complain: (text) => complaints!.push(text),
         });
       expect(await admin('--dry-run', '--quiet')).toBe(0);
-      expect(await values()).toEqual([{ value: '2', count: 100_000 }]);
+      expect(await values()).toEqual([{ value: '2', count: SETTINGS }]);
       // As if it had been interrupted.
       await service.database.query(
-        "UPDATE settings.setting SET value_text = '1' WHERE setting_key < 'n050000'",
+        `UPDATE settings.setting SET value_text = '1' WHERE setting_key < '${keyOf(half)}'`,
       );
       expect(await admin()).toBe(0);
-      expect(await values()).toEqual([{ value: '1', count: 100_000 }]);
-      expect(await entries()).toEqual([{ operation: 'write', count: 50_001, requests: 1 }]);
+      expect(await values()).toEqual([{ value: '1', count: SETTINGS }]);
+      expect(await entries()).toEqual([{ operation: 'write', count: half + 1, requests: 1 }]);
       expect([output![0], output![1], output!.at(-1)]).toEqual([
-        '100,000 to write, 0 to delete, 0 unchanged\n',
-        '~ "Many" "N050000"\n',
-        '50,001 written, 0 deleted, 49,999 unchanged\n',
+        `${text(SETTINGS)} to write, 0 to delete, 0 unchanged\n`,
+        `~ "Many" "${keyOf(half).toUpperCase()}"\n`,
+        `${text(half + 1)} written, 0 deleted, ${text(half - 1)} unchanged\n`,
       ]);
-      expect(complaints!.at(-1)).toBe('100,000 settings\n');
+      expect(complaints!.at(-1)).toBe(`${text(SETTINGS)} settings\n`);
     }, 120_000);
   });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { getDataSourceToken } from '@nestjs/typeorm';
-import { eventually } from '@platform/testing';
+import { eventually, testSize } from '@platform/testing';
 import fc from 'fast-check';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
@@ -11,7 +11,7 @@ import type { Definition, ModelInstance } from './schedule-model';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-const SEQUENCES = Number(process.env['TEST_SEQUENCES'] ?? 15);
+const SEQUENCES = testSize('TEST_SEQUENCES', { quick: 15, full: 60 });
 const DAY_MS = 86_400_000;
 const YEAR = new Date().getUTCFullYear() + 1;
 /** Sequences begin shortly before clocks go forward in Europe, or back. */

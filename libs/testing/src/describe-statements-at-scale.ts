@@ -38,7 +38,7 @@ export interface Scale<D> {
   readonly statements: readonly HotStatement<D>[];
 }
 
-/** Rows of a big table in tests about scale: TEST_SCALE_ROWS, 100,000 unless set. */
+/** Rows of a big table in tests about scale: TEST_SCALE_ROWS, 100,000 unless set; with fewer the planner reads some from end to end. */
 export function scaleRows(): number {
   return Number(process.env['TEST_SCALE_ROWS'] ?? 100_000);
 }

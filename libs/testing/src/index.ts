@@ -18,6 +18,7 @@ export { describeMigrations } from './describe-migrations';
 export { describeSchemaDrift } from './describe-schema-drift';
 export { describeStatementsAtScale, scaleRows } from './describe-statements-at-scale';
 export type { HotStatement } from './describe-statements-at-scale';
+export { testSize } from './test-size';
 export { describeApiDocument } from './api-document/describe-api-document';
 export { permitFaults, watchTraffic } from './api-document/watch-traffic';
 export { apiDocument } from './api-document/workspace-file';

@@ -1,3 +1,4 @@
+import { testSize } from '@platform/testing';
 import { CronExpressionParser } from 'cron-parser';
 import fc from 'fast-check';
 import { parseCronExpression } from './cron-expression';
@@ -190,7 +191,7 @@ describe('occurrences in general', () => {
           expect(until.filter((instant) => instant > start)).toEqual([next]);
           expect(findLatestOccurrence(expression, zone, next)).toEqual(next);
         }),
-        { numRuns: 10 },
+        { numRuns: testSize('TEST_ZONE_STARTS', { quick: 3, full: 10 }) },
       );
     }
   });
