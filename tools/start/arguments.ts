@@ -15,7 +15,7 @@ export interface StartArguments {
 const DESCRIPTION =
   'Starts PostgreSQL, RabbitMQ, the three services and their neighbours on 127.0.0.1, and stops them on Ctrl-C.';
 const ENVIRONMENT =
-  '\nEnvironment: DATABASE_URL and RABBITMQ_URL name servers to use instead of private ones.';
+  '\nEnvironment: DATABASE_URL and RABBITMQ_URL name servers to use instead of private ones, MIGRATION_DATABASE_URL the database past a pooler.';
 
 type Ports = Readonly<Partial<PortTable>>;
 

@@ -2,13 +2,37 @@ import { readExternalServers, secretFileName, withoutCredentials } from './exter
 
 describe('readExternalServers', () => {
   it('takes an empty variable for none', () => {
-    expect(readExternalServers({ DATABASE_URL: '' })).toEqual({ databaseUrl: null, rabbitmqUrl: null });
+    const none = { databaseUrl: null, migrationUrl: null, rabbitmqUrl: null };
+    expect(readExternalServers({ DATABASE_URL: '' })).toEqual(none);
   });
 
   it('refuses an address of another kind without repeating it', () => {
     const read = () => readExternalServers({ DATABASE_URL: 'mysql://u:top-secret@h/x' });
     expect(read).toThrow(/DATABASE_URL must look like postgres:/);
     expect(read).not.toThrow(/top-secret/);
+  });
+});
+
+describe('a pooler and several hosts', () => {
+  const DATABASE_URL = 'postgres://app:pw@pooler-0:6432,pooler-1:6432/platform';
+
+  it('are taken, with the address past the pooler', () => {
+    const MIGRATION_DATABASE_URL = 'postgres://owner:pw@db-0:5432,db-1:5432/platform';
+    const RABBITMQ_URL = 'amqp://u:p@rabbit-0:5672,rabbit-1:5672';
+    expect(readExternalServers({ DATABASE_URL, MIGRATION_DATABASE_URL, RABBITMQ_URL })).toEqual({
+      databaseUrl: DATABASE_URL,
+      migrationUrl: MIGRATION_DATABASE_URL,
+      rabbitmqUrl: RABBITMQ_URL,
+    });
+    expect(withoutCredentials(DATABASE_URL)).toBe('postgres://pooler-0:6432,pooler-1:6432/platform');
+    expect(secretFileName(DATABASE_URL)).toMatch(/^secrets-[0-9a-f]{12}\.json$/);
+  });
+
+  it('are refused when one of the hosts is wrong, or the address past the pooler stands alone', () => {
+    const wrong = { DATABASE_URL: 'postgres://app:pw@a:x,b:5432/platform' };
+    expect(() => readExternalServers(wrong)).toThrow(/DATABASE_URL must look like/);
+    const alone = { MIGRATION_DATABASE_URL: DATABASE_URL };
+    expect(() => readExternalServers(alone)).toThrow(/goes with DATABASE_URL/);
   });
 });
 

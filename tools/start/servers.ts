@@ -76,10 +76,13 @@ export class Servers {
   /** Checks the server that DATABASE_URL names, or starts a private one with roles and databases. */
   async openDatabases(): Promise<void> {
     const { progress, ports, external } = this.#options;
-    const { databaseUrl } = external;
+    const { databaseUrl, migrationUrl } = external;
     if (databaseUrl !== null) {
       const title = `PostgreSQL at ${withoutCredentials(databaseUrl)}`;
-      return progress.step(title, () => checkDatabase(databaseUrl));
+      return progress.step(title, async () => {
+        await checkDatabase(databaseUrl);
+        if (migrationUrl !== null) await checkDatabase(migrationUrl, 'MIGRATION_DATABASE_URL');
+      });
     }
     await progress.step(`PostgreSQL on port ${ports.postgresql}`, async () => {
       await this.#postgresql.start();
@@ -104,12 +107,12 @@ export class Servers {
 
   /** All in the database that DATABASE_URL names, else each its own on the private server. */
   #databaseUrls(): PlatformSettings['databases'] {
-    const { databaseUrl } = this.#options.external;
+    const { databaseUrl, migrationUrl } = this.#options.external;
     const urls = this.#databases.map((database): [string, DatabaseUrls] => [
       database.service,
       databaseUrl === null
         ? databaseUrls(this.#postgresql.url, database)
-        : { owner: databaseUrl, app: databaseUrl },
+        : { owner: migrationUrl ?? databaseUrl, app: databaseUrl },
     ]);
     return Object.fromEntries(urls) as PlatformSettings['databases'];
   }

@@ -1,4 +1,5 @@
 import {
+  brokerAddresses,
   currentTraceId,
   newTrace,
   newTraceId,
@@ -32,7 +33,7 @@ export const portVariable = z.coerce.number().int().min(0).max(65_535);
 export const stateDirectoryVariable = z.string().min(1).default('.platform/neighbours');
 
 /** An AMQP address. */
-export const brokerVariable = z.url({ protocol: /^amqps?$/ });
+export const brokerVariable = brokerAddresses;
 
 /** A neighbour, built but not listening. */
 export interface Neighbour {
