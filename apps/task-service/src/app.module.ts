@@ -33,6 +33,9 @@ import { GenerationRequestsConsumer } from './recurring-generation/generation-re
 import { GenerationConsumer } from './recurring-generation/generation.consumer';
 import { InstanceGenerationService } from './recurring-generation/instance-generation.service';
 import { RecurringGenerationService } from './recurring-generation/recurring-generation.service';
+import { ReconciliationJob } from './reconciliation/reconciliation.job';
+import { ReconciliationRepository } from './reconciliation/reconciliation.repository';
+import { ReconciliationService } from './reconciliation/reconciliation.service';
 import { FireRetentionJob } from './scheduler/fire-retention.job';
 import { FiringService } from './scheduler/firing.service';
 import { SchedulerService } from './scheduler/scheduler.service';
@@ -53,6 +56,7 @@ const REPOSITORIES = [
   TriggersRepository,
   BusinessUnitFacilitiesRepository,
   OutboxRepository,
+  ReconciliationRepository,
 ];
 const SERVICES = [
   CallerScope,
@@ -68,6 +72,7 @@ const SERVICES = [
   RelayPass,
   RelayService,
   AfterCommit,
+  ReconciliationService,
 ];
 const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, GenerationConsumer];
 
@@ -89,6 +94,7 @@ const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, Gener
     ...SERVICES,
     ...CONSUMERS,
     FireRetentionJob,
+    ReconciliationJob,
     BacklogMetrics,
     { provide: APP_FILTER, useClass: TaskProblemFilter },
   ],

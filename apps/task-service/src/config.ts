@@ -59,6 +59,8 @@ export const taskAdminConfigSchema = z.object({
   DATABASE_URL: serviceConfigShape.DATABASE_URL,
   RABBITMQ_MAIN_URL: brokerAddresses,
   RABBITMQ_SCHEDULING_URL: brokerAddresses,
+  GENERATION_HORIZON_DAYS: shape.shape.GENERATION_HORIZON_DAYS,
+  GENERATION_CATCH_UP_DAYS: shape.shape.GENERATION_CATCH_UP_DAYS,
 });
 
 export type TaskAdminConfig = z.output<typeof taskAdminConfigSchema>;

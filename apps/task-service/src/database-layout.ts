@@ -53,6 +53,8 @@ export function appRoleGrants(quotedRole: string): string[] {
     `GRANT SELECT, INSERT, UPDATE ON task.schedules, task.instances, task.business_unit_changes, task.business_unit_facilities TO ${quotedRole}`,
     `GRANT SELECT, INSERT ON task.fires TO ${quotedRole}`,
     `GRANT SELECT, DELETE ON task.trigger_fires TO ${quotedRole}`,
+    // Once more than in its migration: a restored database has no privileges.
+    `REVOKE ALL ON FUNCTION task.keep_fires(integer) FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION task.keep_fires(integer) TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.calendars TO ${quotedRole}`,
     // Moves an instance whose instant is released; readers reach both through task.instances.

@@ -11,6 +11,7 @@ import type { InstanceListing } from '../src/instances/instances.repository';
 import { messageTypesOf } from '../src/outbound/outbound-event';
 import { OutboxMessage } from '../src/outbound/outbox-message.entity';
 import { OutboxRepository } from '../src/outbound/outbox.repository';
+import { ReconciliationRepository } from '../src/reconciliation/reconciliation.repository';
 import { Trigger } from '../src/scheduler/trigger.entity';
 import { TriggersRepository } from '../src/scheduler/triggers.repository';
 import { Schedule } from '../src/schedules/schedule.entity';
@@ -92,6 +93,19 @@ const SCHEDULER: readonly HotStatement<DataSource>[] = [
   },
   { name: 'forget old fires', pages: 15_000, work: (d) => triggers(d).deleteOldFires(30, 1_000) },
 ];
+
+const RECONCILIATION: HotStatement<DataSource> = {
+  name: 'examine a thousand schedules',
+  pages: 12_000,
+  work: inTransaction(async (manager, dataSource) => {
+    const repository = new ReconciliationRepository(dataSource);
+    const page = await repository.examine(manager, scheduleIdOf(MIDDLE), {
+      graceMinutes: 0,
+      horizonDays: 30,
+    });
+    expect(page).toHaveLength(1_000);
+  }),
+};
 
 const RELAY: readonly HotStatement<DataSource>[] = [
   {
@@ -260,5 +274,5 @@ describeStatementsAtScale<DataSource>({
   fill: scaleRowsOfTasks(ROWS, INSTANCES),
   connect: (url) => new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 })),
   early: [CREATE],
-  statements: [...SCHEDULER, ...RELAY, ...TASKS],
+  statements: [...SCHEDULER, ...RELAY, ...TASKS, RECONCILIATION],
 });

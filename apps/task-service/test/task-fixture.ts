@@ -28,6 +28,8 @@ const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('
 /** A task service on a database and virtual hosts of its own, as the role it has in production. */
 export interface TaskFixture {
   database: TestDatabase;
+  /** The database as the role that the service has. */
+  appUrl: string;
   /** The two buses are two virtual hosts, as they may be two brokers. */
   brokers: { main: TestBroker; scheduling: TestBroker };
   auth: AuthServiceDouble;
@@ -101,7 +103,7 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
   const brokers = { main, scheduling };
   const buses: PlainBus[] = [];
   const fixture: TaskFixture = {
-    ...{ database, brokers, auth, apps, apis, app, api },
+    ...{ database, appUrl: role.url, brokers, auth, apps, apis, app, api },
     ...observer(brokers),
     async restart() {
       await apps[0]?.close();

@@ -97,6 +97,8 @@ export const AUTH_SCHEMA = schema(
     `GRANT INSERT ON auth.token_audit, auth.revocation_audit TO ${role}`,
     // Written by triggers, on the owner's behalf.
     `REVOKE ALL ON auth.administration_audit FROM ${role}`,
+    // Once more than in their migration: a restored database has no privileges.
+    `REVOKE ALL ON FUNCTION auth.purge_audit(integer), auth.audit_administration() FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION auth.purge_audit(integer) TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
   ],

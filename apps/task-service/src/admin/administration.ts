@@ -8,6 +8,7 @@ import type { Shown } from './admin-output';
 import { adminProgram } from './command-line';
 import type { AdminCommand } from './command-line';
 import { administerOutbox, administerQueues, readStatus } from './parked-messages.service';
+import { reconcile } from './reconcile.service';
 
 /** Where the command line writes, and what it reads besides its arguments. */
 export interface AdminSurroundings {
@@ -58,18 +59,20 @@ function carryOut(
   env: NodeJS.ProcessEnv | undefined,
   progress: (done: number) => void,
 ): Promise<Shown[]> {
-  const {
-    DATABASE_URL,
-    RABBITMQ_MAIN_URL: main,
-    RABBITMQ_SCHEDULING_URL: scheduling,
-  } = loadTaskAdminConfig(env);
+  const config = loadTaskAdminConfig(env);
+  const { DATABASE_URL, RABBITMQ_MAIN_URL: main, RABBITMQ_SCHEDULING_URL: scheduling } = config;
   if (command.subject === 'status') return readStatus(DATABASE_URL, { main, scheduling });
+  if (command.subject === 'reconcile') return reconcile(command, config, progress);
   if (command.subject === 'outbox') return administerOutbox(command, DATABASE_URL, progress);
   return administerQueues(command, { main, scheduling }, progress);
 }
 
-function outputText({ action, isJson, isDryRun }: AdminCommand, shown: readonly Shown[]): string {
+function outputText({ subject, action, isJson, isDryRun }: AdminCommand, shown: readonly Shown[]): string {
   if (isJson) return JSON.stringify(shown, null, 2);
+  if (subject === 'reconcile') {
+    const summary = `${String(shown.length)} found${isDryRun ? '; nothing was changed (--apply)' : ''}`;
+    return shown.length === 0 ? summary : `${tableText(shown)}\n${summary}`;
+  }
   if (action === 'show') return shown.map(detailsText).join('\n\n');
   if (action === 'list') return tableText(shown);
   const summary = `${String(shown.length)} ${isDryRun ? 'would be ' : ''}${DONE[action]}`;

@@ -8,8 +8,8 @@ type Action = 'list' | 'show' | 'replay' | 'discard' | 'skip' | 'move';
 
 /** A command that was understood. */
 export interface AdminCommand {
-  /** `status` is about everything and has no action but `list`. */
-  readonly subject: Subject | 'status';
+  /** `status` and `reconcile` are about everything and have no action but `list`. */
+  readonly subject: Subject | 'status' | 'reconcile';
   readonly action: Action;
   /** Null means all. */
   readonly ids: ReadonlySet<string> | null;
@@ -33,6 +33,7 @@ interface Options {
   waiting?: boolean;
   to?: QueueName;
   dryRun?: boolean;
+  apply?: boolean;
   limit?: number;
   all?: boolean;
   json?: boolean;
@@ -94,6 +95,14 @@ export function adminProgram(
     )
     .option('--json', 'print JSON')
     .action((options: Options) => run(commandOf('status', 'list', [], options)));
+  program
+    .command('reconcile')
+    .description(
+      'Find what a lost message or a restored database left undone: schedules without instances, instances of schedules that are not Active, triggers without business unit, events that no release publishes. The service repairs the first two by itself every hour.',
+    )
+    .option('--apply', 'repair what can be repaired; without it nothing changes. It may be repeated')
+    .option('--json', 'print JSON')
+    .action((options: Options) => run(commandOf('reconcile', 'list', [], options)));
   addOutboxActions(outbox, run);
   addErrorActions(errors, run);
   return program;
@@ -135,7 +144,7 @@ function commandOf(
     isSkipped: options.skipped ?? false,
     isWaiting: options.waiting ?? action === 'skip',
     to: options.to ?? null,
-    isDryRun: options.dryRun ?? false,
+    isDryRun: options.dryRun ?? (subject === 'reconcile' && options.apply !== true),
     limit: options.limit ?? DEFAULT_LIMIT,
     isJson: options.json ?? false,
   };

@@ -3,7 +3,7 @@ import { postgresOptions } from '@platform/database';
 import { ErrorQueues, errorQueue, retryQueue, skippedQueue } from '@platform/messaging';
 import type { ErrorQueue, FailedMessage } from '@platform/messaging';
 import { DataSource } from 'typeorm';
-import { SCHEMA } from '../database-layout';
+import { ENTITIES, SCHEMA } from '../database-layout';
 import { OutboxMessage } from '../outbound/outbox-message.entity';
 import { OutboxRepository } from '../outbound/outbox.repository';
 import { BUS_OF_QUEUE, QUEUES, RETRY_DELAYS_MS } from '../recurring-generation/queues';
@@ -61,22 +61,29 @@ export async function readStatus(
   return shown;
 }
 
-async function withOutbox<T>(
+function withOutbox<T>(databaseUrl: string, work: (outbox: OutboxRepository) => Promise<T>): Promise<T> {
+  return withDatabase(databaseUrl, (dataSource) =>
+    work(new OutboxRepository(dataSource.getRepository(OutboxMessage))),
+  );
+}
+
+/** Runs `work` on one connection to the service's database. */
+export async function withDatabase<T>(
   databaseUrl: string,
-  work: (outbox: OutboxRepository) => Promise<T>,
+  work: (dataSource: DataSource) => Promise<T>,
 ): Promise<T> {
   const dataSource = await new DataSource(
     postgresOptions({
       url: databaseUrl,
       schema: SCHEMA,
       applicationName: 'task-service-admin',
-      entities: [OutboxMessage],
+      entities: ENTITIES,
       migrations: [],
       poolSize: 1,
     }),
   ).initialize();
   try {
-    return await work(new OutboxRepository(dataSource.getRepository(OutboxMessage)));
+    return await work(dataSource);
   } finally {
     await dataSource.destroy();
   }

@@ -1,0 +1,27 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { RecurringJob } from '@platform/service-defaults';
+import { HOUR_MS } from '@platform/time';
+import { ReconciliationService } from './reconciliation.service';
+
+/** Longer than any retry of a message that is still on its way. */
+const GRACE_MINUTES = 60;
+
+/** Reconciles once an hour. A replica that comes while another one is at it leaves it the work. */
+@Injectable()
+export class ReconciliationJob extends RecurringJob {
+  private readonly log = new Logger(ReconciliationJob.name);
+
+  constructor(private readonly reconciliation: ReconciliationService) {
+    super(HOUR_MS);
+  }
+
+  /** Gives how many repairs there were. */
+  async run(): Promise<number> {
+    const isStopping = (): boolean => this.stopping;
+    const options = { applies: true, graceMinutes: GRACE_MINUTES, waits: false, isStopping };
+    const found = await this.reconciliation.reconcileSchedules(options);
+    for (const { problem, facilityId, id, repair } of found.slice(0, 100))
+      this.log.warn(`facility ${String(facilityId)}: ${problem} (${id}), ${repair}`);
+    return found.length;
+  }
+}

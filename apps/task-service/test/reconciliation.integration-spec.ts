@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import { ScheduleCreatedEvent } from '@platform/contracts';
+import { eventually } from '@platform/testing';
+import { DataSource } from 'typeorm';
+import { runAdmin } from '../src/admin/administration';
+import { ReconciliationJob } from '../src/reconciliation/reconciliation.job';
+import { ReconciliationRepository } from '../src/reconciliation/reconciliation.repository';
+import { PARTNER, startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+describe('reconciliation', () => {
+  let service: TaskFixture;
+
+  const reconcile = async (...args: string[]) => {
+    let output = '';
+    const env = {
+      DATABASE_URL: service.database.url,
+      RABBITMQ_MAIN_URL: service.brokers.main.url,
+      RABBITMQ_SCHEDULING_URL: service.brokers.scheduling.url,
+    };
+    const write = (text: string) => void (output += text);
+    expect(await runAdmin(['reconcile', ...args, '--json'], { env, write })).toBe(0);
+    return JSON.parse(output) as { problem: string; facilityId: number; id: string; repair: string }[];
+  };
+  const query = (sql: string, ...values: unknown[]) => service.database.query(sql, values);
+  const instances = async (scheduleId: string): Promise<number> => {
+    const rows = await query('SELECT 1 FROM task.instances WHERE schedule_id = $1', scheduleId);
+    return rows.length;
+  };
+  /** As a restored dump has it: the schedule is there, and its event was published, but nobody got it. */
+  const lostSchedule = async (facilityId: number, more: object = {}): Promise<string> => {
+    const body = { facilityId, name: 'Round', schedule: '0 9 * * *', ...more };
+    const created = await service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
+    await eventually(async () => expect(await query('SELECT 1 FROM task.outbox')).toEqual([]));
+    return (created.body as { scheduleId: string }).scheduleId;
+  };
+
+  beforeAll(async () => {
+    service = await startTaskService();
+    await service.watch(ScheduleCreatedEvent);
+  });
+  afterEach(() =>
+    query('TRUNCATE task.instances, task.released_instances, task.schedules, task.outbox, task.triggers'),
+  );
+  afterAll(() => service.close());
+
+  it('gives schedules whose event was lost their instances; a dry run changes nothing', async () => {
+    const [lost, sameFacility, ahead] = [
+      await lostSchedule(901),
+      await lostSchedule(901),
+      await lostSchedule(902, { startDate: new Date(Date.now() + 5 * 86_400_000).toISOString() }),
+    ];
+    // Nothing is due within the horizon.
+    const never = await lostSchedule(903, { schedule: '0 9 29 2 *' });
+    const found = await reconcile();
+    expect(found.map(({ id }) => id).toSorted()).toEqual([lost, sameFacility, ahead].toSorted());
+    expect(found.map(({ id }) => id)).not.toContain(never);
+    expect(found[0]).toMatchObject({
+      problem: 'schedule without instances',
+      repair: 'generation is requested',
+    });
+    expect(await query('SELECT 1 FROM task.outbox')).toEqual([]);
+
+    expect(await reconcile('--apply')).toHaveLength(3);
+    await eventually(async () => {
+      expect(await instances(lost)).toBe(30);
+      expect(await instances(sameFacility)).toBe(30);
+      expect(await instances(ahead)).toBeGreaterThan(20);
+    });
+    expect(await reconcile('--apply')).toEqual([]);
+    expect(await instances(lost)).toBe(30);
+  });
+
+  it('has a facility with a trigger generated again when a fire was lost', async () => {
+    const scheduleId = await lostSchedule(904);
+    await reconcile('--apply');
+    await eventually(async () => expect(await instances(scheduleId)).toBe(30));
+    await query(`DELETE FROM task.instances WHERE due_at > now() + interval '1 day'`);
+    await query(`UPDATE task.schedules SET generated_until = now() - interval '1 hour'`);
+    // Without a trigger nothing more is to be generated.
+    expect(await reconcile()).toEqual([]);
+    await query(
+      `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at)
+       VALUES (904, 'Facility-904', 'g', 'j', '0 3 1 * *', 'UTC', now() + interval '20 days')`,
+    );
+    const found = await reconcile('--apply');
+    expect(found).toEqual([
+      expect.objectContaining({ problem: 'schedule without instances', id: scheduleId }),
+      expect.objectContaining({
+        problem: 'trigger without business unit',
+        id: 'Facility-904',
+        facilityId: 904,
+      }),
+    ]);
+    await eventually(async () => expect(await instances(scheduleId)).toBeGreaterThanOrEqual(30));
+  });
+
+  it('cancels what schedules have to come that are not Active', async () => {
+    const scheduleId = await lostSchedule(905);
+    await reconcile('--apply');
+    await eventually(async () => expect(await instances(scheduleId)).toBe(30));
+    await query(`UPDATE task.schedules SET status = 'Paused'`);
+    expect(await reconcile()).toEqual([
+      expect.objectContaining({ problem: 'instances of a schedule that is not Active', id: scheduleId }),
+    ]);
+    await reconcile('--apply');
+    expect(await query(`SELECT DISTINCT status, cancellation_cause AS cause FROM task.instances`)).toEqual([
+      { status: 'Cancelled', cause: 'Pause' },
+    ]);
+    expect(await reconcile()).toEqual([]);
+  });
+
+  it('names events that this release does not publish', async () => {
+    const id = randomUUID();
+    await query(
+      `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+       VALUES (3, 906, $1, 'TaskInstanceTeleported', now(), '{}', '{}')`,
+      id,
+    );
+    expect(await reconcile('--apply')).toEqual([
+      expect.objectContaining({ problem: 'event of an unknown type', facilityId: 906, id }),
+    ]);
+  });
+
+  it('happens by itself, one replica at a time, and leaves alone what may still be on its way', async () => {
+    const job = service.app.get(ReconciliationJob);
+    const scheduleId = await lostSchedule(907);
+    expect(await job.run()).toBe(0);
+    await query(
+      `UPDATE task.schedules SET created_at = created_at - interval '2 hours', generated_until = generated_until - interval '2 hours'`,
+    );
+    const other = service.app.get(DataSource).createQueryRunner();
+    await other.startTransaction();
+    expect(await service.app.get(ReconciliationRepository).lock(other.manager, true)).toBe(true);
+    expect(await job.run()).toBe(0);
+    await other.rollbackTransaction();
+    await other.release();
+    expect(await job.run()).toBe(1);
+    await eventually(async () => expect(await instances(scheduleId)).toBeGreaterThanOrEqual(30));
+    expect(await job.run()).toBe(0);
+  });
+});
