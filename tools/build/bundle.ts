@@ -11,8 +11,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { build, type BuildOptions, type BuildResult, type Plugin } from 'esbuild';
 import { bundlesOf, type ProjectFile } from './entry-points.ts';
-import { LICENCES_FILE, thirdPartyLicences } from './licences.ts';
+import { LICENCES_FILE, packageFolders, thirdPartyLicences } from './licences.ts';
 import { PACKAGES_BUNDLE, fromPackagesBundle, packagesBundles, packagesTaken } from './packages.ts';
+import { emptySbom, type Lock, SBOM_FILE, withPackages } from './sbom.ts';
 import { readJson, swcPlugin } from './swc-plugin.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
@@ -76,6 +77,8 @@ async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): 
     stale.set(join(root, basename(PACKAGES_BUNDLE, '.js')), packages);
   }
   if (stale.size === 0) return;
+  const lock = await readJson<Lock>('package-lock.json');
+  const { version } = await readJson<{ version: string }>('package.json');
   const { metafile, outputFiles } = await build({
     ...COMMON,
     ...packagesBundles(stale, WORKSPACE),
@@ -86,8 +89,11 @@ async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): 
   await Promise.all(
     outputFiles.map(async ({ path, contents }) => {
       const file = relative(WORKSPACE, path);
-      const licences = await thirdPartyLicences(WORKSPACE, Object.keys(metafile.outputs[file]!.inputs));
-      await writeFile(join(dirname(path), LICENCES_FILE), licences);
+      const inputs = Object.keys(metafile.outputs[file]!.inputs);
+      await writeFile(join(dirname(path), LICENCES_FILE), await thirdPartyLicences(WORKSPACE, inputs));
+      const empty = emptySbom(basename(dirname(path)), version);
+      const sbom = withPackages(empty, lock, packageFolders(inputs));
+      await writeFile(join(dirname(path), SBOM_FILE), JSON.stringify(sbom, null, 2));
       // Last: the line says that all is there.
       await writeFile(path, Buffer.concat([Buffer.from(`${banners.get(file)!}\n`), contents]));
     }),
@@ -101,6 +107,7 @@ async function inputsBanner(packages: ReadonlySet<string>): Promise<string> {
     'tools/build/packages.ts',
     'tools/build/bundle.ts',
     'tools/build/licences.ts',
+    'tools/build/sbom.ts',
   ];
   const texts = await Promise.all(files.map((file) => readFile(join(WORKSPACE, file), 'utf8')));
   const digest = createHash('sha256').update(JSON.stringify([...packages].sort().concat(texts)));

@@ -154,6 +154,31 @@ export async function removeImages(engine: Engine): Promise<void> {
   for (const name of names.split('\n').filter(Boolean)) await engine.succeeds(['rmi', '--force', name]);
 }
 
+/** Compares the image's bill of materials with the packages that lie in it. */
+const COUNT_PACKAGES = `
+const { readFileSync, readdirSync } = require('node:fs');
+const { components } = JSON.parse(readFileSync(process.argv[1], 'utf8'));
+const listed = components.map(({ name, version }) => name + ' ' + version).sort();
+const bundled = [...readFileSync('THIRD-PARTY.txt', 'utf8').matchAll(/(?:^|-{80}\\n\\n)(\\S+ \\S+) \\(/g)].map(([, entry]) => entry);
+const beside = readdirSync('node_modules')
+  .flatMap((entry) => (entry.startsWith('@') ? readdirSync('node_modules/' + entry).map((name) => entry + '/' + name) : [entry]))
+  .filter((name) => !name.startsWith('.'))
+  .map((name) => name + ' ' + JSON.parse(readFileSync('node_modules/' + name + '/package.json', 'utf8')).version);
+const present = [...new Set([...bundled, ...beside])].sort();
+if (listed.join() !== present.join()) throw new Error('listed: ' + listed + '; present: ' + present);
+console.log(listed.length);`;
+
+/** The number of packages in an image. @throws {FriendlyError} when its bill of materials does not list exactly those */
+export async function countPackages(engine: Engine, name: string): Promise<number> {
+  const image = imageOf(name, PRESENT);
+  const format = '{{index .Config.Labels "property-platform.sbom"}}';
+  const file = (await engine.call(['image', 'inspect', '--format', format, image])).trim();
+  const spec = engine.specOf(`packages-${name}`, image, ['node', '--eval', COUNT_PACKAGES, file]);
+  const printed = await engine.runToEnd(spec);
+  await engine.remove([engine.container(spec.name)]);
+  return Number(printed);
+}
+
 /** Size in bytes and user of an image. */
 export async function inspectImage(engine: Engine, image: string): Promise<{ bytes: number; user: string }> {
   const format = '{{.Size}} {{.Config.User}}';

@@ -40,8 +40,8 @@ async function main(): Promise<void> {
     imageBytes: 0,
     user: '',
     readyMs: [],
-    idleBytes: 0,
-    loadedBytes: 0,
+    idle: { bytes: 0, processors: 0 },
+    loaded: { bytes: 0, processors: 0 },
   }));
   const outcomes = await ship(args, measured, report).catch((error: unknown): Outcome[] => {
     if (!(error instanceof FriendlyError)) throw error;

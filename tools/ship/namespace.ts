@@ -23,25 +23,23 @@ export interface Release {
   readonly services: readonly KubernetesObject[];
 }
 
-/** The value of a secret's key; undefined: there is none. */
-export type SecretOf = (secret: string, key: string) => string | undefined;
-
 const READY_TIMEOUT_MS = 120_000;
 
 /** What a namespace of Kubernetes does with these manifests, as far as one machine can: Jobs, Deployments that are replaced pod by pod, probes,
  *  Services. It enforces no network policies and schedules nothing. */
 export class Namespace {
   readonly #engine: Engine;
-  readonly #secretOf: SecretOf;
+  readonly #secrets: ReadonlyMap<string, string>;
   readonly #pods = new Map<string, Pod[]>();
   readonly #services = new Map<string, TcpProxy>();
   /** Names that pods find others by. */
   readonly hosts: Record<string, string> = {};
   #count = 0;
 
-  constructor(engine: Engine, secretOf: SecretOf) {
+  /** @param secrets by `<secret>/<key>`, as they are when a pod starts */
+  constructor(engine: Engine, secrets: ReadonlyMap<string, string>) {
     this.#engine = engine;
-    this.#secretOf = secretOf;
+    this.#secrets = secrets;
   }
 
   /** Runs the pods of the Jobs of one component to their end, one after the other. Gives what they printed, by Job. */
@@ -183,7 +181,9 @@ export class Namespace {
       name: `${container.name}-${this.#count}`,
       image: imageOf(app, tag),
       command: command.length === 0 ? null : command,
-      environment: containerEnvironment(container, objects, this.#secretOf).variables,
+      environment: containerEnvironment(container, objects, (secret, key) =>
+        this.#secrets.get(`${secret}/${key}`),
+      ).variables,
       network: { ip: this.#engine.nextAddress() },
       isReadOnly: context.readOnlyRootFilesystem ?? false,
       droppedCapabilities: context.capabilities?.drop ?? [],

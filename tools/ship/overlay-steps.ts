@@ -5,14 +5,14 @@ import { PRESENT } from './images.ts';
 import { type Application, Load } from './load.ts';
 import type { Release } from './namespace.ts';
 import { Overlay, readRelease } from './overlay.ts';
-import { seconds } from './report.ts';
+import { type Measured, seconds, type Use } from './report.ts';
+import { rotateKeys } from './rotation.ts';
 import { randomKey } from './secrets.ts';
 import type { ShipContext, Step } from './steps.ts';
 
 /** Under load means that callers are at it before, during and after. */
 const LOADED_MS = 4_000;
 const IDLE_MS = 3_000;
-const RESIDENT = 'process_resident_memory_bytes';
 /** What the steps of one overlay hand on to the next. */
 interface Play {
   readonly overlay: Overlay;
@@ -27,8 +27,12 @@ export function productionSteps(context: ShipContext): Step[] {
     { name: 'production: migrations and first installation, twice', run: async () => install(await play()) },
     { name: 'production: two replicas of each service', run: async () => bringUp(await play(), context) },
     { name: 'production: pods are confined', run: async () => inspectPods(await play(), context) },
-    { name: 'production: a task is completed', run: async () => completeTask(await play()) },
+    { name: 'production: a task is completed', run: async () => completeTask(await play(), context) },
     { name: 'production: rolling replacement under load', run: async () => replace(await play(), context) },
+    // Some two minutes.
+    ...(context.args.isShort
+      ? []
+      : [{ name: 'production: rotation of keys under load', run: async () => rotate(await play()) }]),
     { name: 'production: ends in order', run: async () => end(await play()) },
   ];
 }
@@ -93,12 +97,9 @@ async function install({ overlay, release }: Play): Promise<string> {
 async function bringUp({ overlay, release }: Play, { compose, measured }: ShipContext): Promise<string> {
   await overlay.prepare(release, compose);
   await overlay.rollOut(release);
-  await delay(IDLE_MS);
-  for (const one of measured) {
-    const pods = overlay.namespace.pods(one.name);
-    one.readyMs.push(...pods.map(({ readyAfterMs }) => readyAfterMs));
-    one.idleBytes = Math.max(...(await Promise.all(pods.map((pod) => pod.metric(RESIDENT)))));
-  }
+  noteReadiness(overlay, measured);
+  const idle = await measureUse(overlay, measured, IDLE_MS);
+  measured.forEach((one, index) => (one.idle = idle[index] ?? one.idle));
   const slowest = Math.max(...overlay.namespace.allPods.map(({ readyAfterMs }) => readyAfterMs));
   return `${overlay.namespace.allPods.length} pods, ready after ${seconds(slowest)} at most`;
 }
@@ -122,9 +123,36 @@ async function inspectPods({ overlay }: Play, { engine }: ShipContext): Promise<
   return 'read-only root, no capabilities, no new privileges, seccomp, user 1000, memory limit';
 }
 
-async function completeTask(play: Play): Promise<string> {
-  play.application = await play.overlay.makeApplication(play.release);
-  return use(play.overlay, play.application);
+async function completeTask(play: Play, { measured }: ShipContext): Promise<string> {
+  const { overlay, release } = play;
+  play.application = await overlay.makeApplication(release);
+  return underLoad(overlay, play.application, async () => {
+    const loaded = await measureUse(overlay, measured, LOADED_MS);
+    measured.forEach((one, index) => (one.loaded = loaded[index] ?? one.loaded));
+  });
+}
+
+function noteReadiness({ namespace }: Overlay, measured: readonly Measured[]): void {
+  for (const { name, readyMs } of measured)
+    readyMs.push(...namespace.pods(name).map(({ readyAfterMs }) => readyAfterMs));
+}
+
+/** What each service uses during so many milliseconds, in the order of `measured`. */
+async function measureUse({ namespace }: Overlay, measured: readonly Measured[], ms: number): Promise<Use[]> {
+  const sample = (metric: string): Promise<number[][]> =>
+    Promise.all(
+      measured.map(({ name }) => Promise.all(namespace.pods(name).map((pod) => pod.metric(metric)))),
+    );
+  const startedAtMs = performance.now();
+  const before = await sample('process_cpu_seconds_total');
+  await delay(ms);
+  const after = await sample('process_cpu_seconds_total');
+  const seconds = (performance.now() - startedAtMs) / 1_000;
+  const bytes = await sample('process_resident_memory_bytes');
+  return measured.map((_, service) => {
+    const used = (after[service] ?? []).map((value, pod) => value - (before[service]?.[pod] ?? 0));
+    return { bytes: Math.max(...(bytes[service] ?? [])), processors: Math.max(...used) / seconds };
+  });
 }
 
 /** Callers for a moment. */
@@ -153,12 +181,12 @@ async function underLoad(
 function replace({ overlay, release, application }: Play, { measured }: ShipContext): Promise<string> {
   return underLoad(overlay, application, async () => {
     await overlay.rollOut(release);
-    for (const one of measured) {
-      const pods = overlay.namespace.pods(one.name);
-      one.readyMs.push(...pods.map(({ readyAfterMs }) => readyAfterMs));
-      one.loadedBytes = Math.max(...(await Promise.all(pods.map((pod) => pod.metric(RESIDENT)))));
-    }
+    noteReadiness(overlay, measured);
   });
+}
+
+function rotate({ overlay, release, application }: Play): Promise<string> {
+  return underLoad(overlay, application, () => rotateKeys(overlay, release, application));
 }
 
 async function end({ overlay }: Play): Promise<string> {

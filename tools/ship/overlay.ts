@@ -31,6 +31,7 @@ export function readRelease(workspace: string, overlay: string, tag: string): Re
 export class Overlay {
   readonly namespace: Namespace;
   readonly stage: Stage;
+  readonly secrets: Map<string, string>;
   readonly #engine: Engine;
   readonly #proxies: TcpProxy[] = [];
   #address = FIRST_SERVICE_ADDRESS;
@@ -41,7 +42,8 @@ export class Overlay {
     this.stage = stage;
     // The example of the production overlay; the others leave the same secrets to be made by hand.
     const prepared = render(workspace, 'k8s/overlays/production/prepare');
-    this.namespace = new Namespace(engine, secretsOf(prepared, stage));
+    this.secrets = secretsOf(prepared, stage);
+    this.namespace = new Namespace(engine, this.secrets);
   }
 
   /** Where callers find the Services. */

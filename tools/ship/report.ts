@@ -18,8 +18,14 @@ export interface Measured {
   imageBytes: number;
   user: string;
   readyMs: number[];
-  idleBytes: number;
-  loadedBytes: number;
+  idle: Use;
+  loaded: Use;
+}
+
+/** What the busiest replica of a service uses: of memory, and how many processors. */
+export interface Use {
+  readonly bytes: number;
+  readonly processors: number;
 }
 
 const RESULTS = join(WORKSPACE, 'test-results');
@@ -37,12 +43,12 @@ export function saveOutcomes(outcomes: readonly Outcome[], measured: readonly Me
 
 /** The table at the end. */
 export function renderMeasured(measured: readonly Measured[]): string {
-  const rows = measured.map(({ name, imageBytes, user, readyMs, idleBytes, loadedBytes }) => {
+  const rows = measured.map(({ name, imageBytes, user, readyMs, idle, loaded }) => {
     const sorted = readyMs.toSorted((left, right) => left - right);
     const ready = `${seconds(sorted[0])} – ${seconds(sorted.at(-1))}`;
-    return [name, megabytes(imageBytes), user, ready, megabytes(idleBytes), megabytes(loadedBytes)];
+    return [name, megabytes(imageBytes), user, ready, ...[idle, loaded].map(describeUse)];
   });
-  const head = ['service', 'image', 'user', 'start to ready', 'memory idle', 'under load'];
+  const head = ['service', 'image', 'user', 'start to ready', 'idle', 'under load'];
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
   );
@@ -59,6 +65,10 @@ export function renderMeasured(measured: readonly Measured[]): string {
 /** `52.1 s`. */
 export function seconds(ms?: number): string {
   return ms === undefined ? '?' : `${(ms / 1_000).toFixed(1)} s`;
+}
+
+function describeUse({ bytes, processors }: Use): string {
+  return `${megabytes(bytes)}, ${processors.toFixed(2)} CPU`;
 }
 
 function megabytes(bytes: number): string {

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { KubernetesObject } from '#manifests/kubernetes-object.ts';
 import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
-import type { SecretOf } from './namespace.ts';
 import type { Stage } from './servers.ts';
 
 interface ExternalSecretSpec {
@@ -13,10 +12,10 @@ interface ExternalSecretSpec {
 }
 
 /**
- * The secrets that External Secrets would make of a store: what the manifests take from one place is one value.
+ * The secrets that External Secrets would make of a store, by `<secret>/<key>`: what the manifests take from one place is one value.
  * @param prepared the objects of the `prepare` step
  */
-export function secretsOf(prepared: readonly KubernetesObject[], stage: Stage): SecretOf {
+export function secretsOf(prepared: readonly KubernetesObject[], stage: Stage): Map<string, string> {
   const store = new Map<string, string>();
   const values = new Map<string, string>();
   for (const { kind, spec } of prepared) {
@@ -29,7 +28,7 @@ export function secretsOf(prepared: readonly KubernetesObject[], stage: Stage): 
       values.set(`${target.name}/${secretKey}`, value);
     }
   }
-  return (secret, key) => values.get(`${secret}/${key}`);
+  return values;
 }
 
 function valueFor(

@@ -8,7 +8,7 @@ import { WORKSPACE } from '#platform/state-folder.ts';
 import type { ShipArguments } from './arguments.ts';
 import type { Compose } from './compose.ts';
 import type { Engine } from './engine.ts';
-import { buildImage, IMAGE_NAMES, imageOf, inspectImage, PRESENT } from './images.ts';
+import { buildImage, countPackages, IMAGE_NAMES, imageOf, inspectImage, PRESENT } from './images.ts';
 import type { Measured } from './report.ts';
 import type { Servers } from './servers.ts';
 
@@ -56,7 +56,8 @@ export function buildSteps(context: ShipContext): Step[] {
         throw new FriendlyError(`its user is ${user}, and not one by number that is not root`);
       const found = measured.find((each) => each.name === name);
       if (found !== undefined) Object.assign(found, { imageBytes: bytes, user });
-      return `${(bytes / 1e6).toFixed(0)} MB, user ${user}`;
+      const packages = await countPackages(engine, name);
+      return `${(bytes / 1e6).toFixed(0)} MB, user ${user}, ${packages} packages in its bill of materials`;
     },
   }));
 }

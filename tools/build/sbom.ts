@@ -1,0 +1,66 @@
+/** Beside a bundle of packages: what is in it, for scanners. In an image also what stays in `node_modules`. */
+export const SBOM_FILE = 'sbom.cdx.json';
+
+/** The part of a lock file that a bill of materials is made from. */
+export interface Lock {
+  readonly packages: Readonly<
+    Record<string, { readonly version?: string; readonly license?: string; readonly integrity?: string }>
+  >;
+}
+
+interface Component {
+  readonly type: 'library';
+  readonly 'bom-ref': string;
+  readonly name: string;
+  readonly version: string;
+  readonly purl: string;
+  readonly licenses?: readonly { readonly expression: string }[];
+  readonly hashes?: readonly { readonly alg: string; readonly content: string }[];
+}
+
+/** A bill of materials in CycloneDX. */
+export interface Sbom {
+  readonly bomFormat: 'CycloneDX';
+  readonly specVersion: '1.5';
+  readonly version: 1;
+  readonly metadata: {
+    readonly component: { readonly type: 'application'; readonly name: string; readonly version: string };
+  };
+  readonly components: readonly Component[];
+}
+
+/** The bill of a program that holds no package yet. */
+export function emptySbom(name: string, version: string): Sbom {
+  const component = { type: 'application', name, version } as const;
+  return { bomFormat: 'CycloneDX', specVersion: '1.5', version: 1, metadata: { component }, components: [] };
+}
+
+/**
+ * The same with more packages. One that lies in several folders in one version is one component.
+ * @param folders as the lock file names them: `node_modules/pg`
+ * @throws {Error} for a folder that it does not name
+ */
+export function withPackages(sbom: Sbom, lock: Lock, folders: Iterable<string>): Sbom {
+  const components = new Map(sbom.components.map((component) => [component.purl, component]));
+  for (const folder of folders) {
+    const component = componentOf(folder, lock);
+    components.set(component.purl, component);
+  }
+  const sorted = [...components.values()].sort((left, right) => (left.purl < right.purl ? -1 : 1));
+  return { ...sbom, components: sorted };
+}
+
+function componentOf(folder: string, { packages }: Lock): Component {
+  const { version, license, integrity } = packages[folder] ?? {};
+  if (version === undefined) throw new Error(`the lock file does not name ${folder}`);
+  const name = folder.slice(folder.lastIndexOf('node_modules/') + 'node_modules/'.length);
+  const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`;
+  const [, bits, digest = ''] = /^sha(\d+)-(.+)$/.exec(integrity ?? '') ?? [];
+  return {
+    ...{ type: 'library', 'bom-ref': purl, name, version, purl },
+    ...(license === undefined ? {} : { licenses: [{ expression: license }] }),
+    ...(bits === undefined
+      ? {}
+      : { hashes: [{ alg: `SHA-${bits}`, content: Buffer.from(digest, 'base64').toString('hex') }] }),
+  };
+}
