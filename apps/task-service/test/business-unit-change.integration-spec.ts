@@ -154,18 +154,61 @@ describe('recurring generation after a business-unit change', () => {
     await deactivate(92, [910, 911], at(7));
     await eventually(async () => expect(await triggers(911)).toEqual([]));
     expect(await triggers(910)).toHaveLength(1);
-    // What a version before this one applied is known per business unit.
-    await service.database.query(
-      `INSERT INTO task.business_unit_changes (business_unit_id, event_id, change_type, occurred_at)
-       VALUES (93, gen_random_uuid(), 'Deactivated', $1)`,
-      [at(7)],
-    );
-    await main.publish(
-      BusinessUnitChangeV1,
-      change({ businessUnitId: 93, facilityIds: [912], occurredAtUtc: at(5) }),
-    );
-    await consumed();
-    expect(await triggers(912)).toEqual([]);
+  });
+
+  describe('beside replicas of version 0.2, which know changes per business unit', () => {
+    const at = (minutes: number): string => new Date(Date.UTC(2026, 5, 1, 12, minutes)).toISOString();
+    /** As that version decides whether a change is stale, and notes it: in words of its own. */
+    const isAppliedByPrevious = async (unit: number, changeType: string, occurredAt: string) => {
+      const rows = await service.database.query(
+        `INSERT INTO task.business_unit_changes AS applied (business_unit_id, event_id, change_type, occurred_at)
+         VALUES ($1, gen_random_uuid(), $2, $3)
+         ON CONFLICT (business_unit_id) DO UPDATE
+           SET event_id = excluded.event_id, change_type = excluded.change_type, occurred_at = excluded.occurred_at,
+             applied_at = now()
+           WHERE applied.occurred_at <= excluded.occurred_at
+         RETURNING 1`,
+        [unit, changeType, occurredAt],
+      );
+      return rows.length > 0;
+    };
+
+    it('keeps out what is older than what they applied', async () => {
+      expect(await isAppliedByPrevious(93, 'Deactivated', at(7))).toBe(true);
+      await main.publish(
+        BusinessUnitChangeV1,
+        change({ businessUnitId: 93, facilityIds: [912], occurredAtUtc: at(5) }),
+      );
+      await consumed();
+      expect(await triggers(912)).toEqual([]);
+    });
+
+    it('has them keep out what is older than what was applied here', async () => {
+      await main.publish(
+        BusinessUnitChangeV1,
+        change({ businessUnitId: 96, facilityIds: [913], occurredAtUtc: at(9) }),
+      );
+      await consumed();
+      expect(await isAppliedByPrevious(96, 'Deactivated', at(8))).toBe(false);
+      // What was only told is no reason to keep out changes of other facilities.
+      await main.publish(
+        BusinessUnitChangeV1,
+        change({ businessUnitId: 96, facilityIds: [914], occurredAtUtc: at(8) }),
+      );
+      await eventually(async () => expect(await triggers(914)).toHaveLength(1));
+    });
+
+    it('no longer counts what they have deactivated as held', async () => {
+      for (const businessUnitId of [97, 98])
+        await main.publish(
+          BusinessUnitChangeV1,
+          change({ businessUnitId, facilityIds: [915], occurredAtUtc: at(5) }),
+        );
+      await consumed();
+      expect(await isAppliedByPrevious(97, 'Deactivated', at(6))).toBe(true);
+      await deactivate(98, [915], at(7));
+      await eventually(async () => expect(await triggers(915)).toEqual([]));
+    });
   });
 
   it('goes with the last of several business units that let go of it at once', async () => {

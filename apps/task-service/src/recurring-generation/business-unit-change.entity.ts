@@ -13,7 +13,7 @@ export abstract class AppliedChange {
   readonly appliedAt!: Date;
 }
 
-/** The last change of each business unit that version 0.2 or earlier applied. Since then `BusinessUnitFacility` knows it for each facility. */
+/** The last change of each business unit, for version 0.2. Since then `BusinessUnitFacility` knows it for each facility. */
 @Entity('business_unit_changes')
 export class AppliedBusinessUnitChange extends AppliedChange {
   @PrimaryColumn({
@@ -25,4 +25,8 @@ export class AppliedBusinessUnitChange extends AppliedChange {
 
   @Column({ name: 'change_type', type: 'text' })
   readonly changeType!: string;
+
+  /** The date of the last change that version 0.2 applied. */
+  @Column({ name: 'per_unit_at', type: 'timestamptz', nullable: true })
+  readonly perUnitAt!: Date | null;
 }

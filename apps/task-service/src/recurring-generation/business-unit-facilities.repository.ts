@@ -16,12 +16,12 @@ const LOCK = `
     FROM unnest($2::bigint[]) AS facility_id ORDER BY number) AS locks`;
 
 // By hand: decides and writes all pairs at once. Delayed retries overtake, so an older change than the applied one is stale; one of the same
-// instant is not, since it cannot be told which came first. What an earlier version applied is known per business unit.
+// instant is not, since it cannot be told which came first. What the previous release applied is known per business unit.
 const APPLY = `
   INSERT INTO task.business_unit_facilities AS pair (business_unit_id, facility_id, is_active, event_id, occurred_at)
   SELECT $1, facility_id, $2, $3, $4 FROM unnest($5::bigint[]) AS facility_id
   WHERE NOT EXISTS (SELECT 1 FROM task.business_unit_changes AS earlier
-    WHERE earlier.business_unit_id = $1 AND earlier.occurred_at > $4)
+    WHERE earlier.business_unit_id = $1 AND earlier.per_unit_at > $4)
   ON CONFLICT (business_unit_id, facility_id) DO UPDATE
     SET is_active = excluded.is_active, event_id = excluded.event_id, occurred_at = excluded.occurred_at,
       applied_at = now()
