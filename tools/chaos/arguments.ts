@@ -13,6 +13,8 @@ export interface ChaosArguments {
   readonly dist: string;
   /** The commit of a release: instead of being broken, a platform of it is upgraded to this build and rolled back. */
   readonly upgradeFrom?: string;
+  /** Has a Prometheus watch. */
+  readonly prometheus?: true;
 }
 
 const DESCRIPTION =
@@ -35,6 +37,7 @@ export function parseChaosArguments(args: readonly string[], randomSeed: number)
       '--upgrade-from <commit>',
       'no faults: starts this release, migrates, rolls each service to the present build and back',
     )
+    .option('--prometheus', 'has a Prometheus watch, and audits dashboards and alert rules')
     .parse(args, { from: 'user' })
     .opts<Omit<ChaosArguments, 'durationMs' | 'seed'> & { duration?: number; seed?: number }>();
   return { seed: randomSeed, ...given, durationMs: duration };

@@ -20,6 +20,7 @@ const REQUEST_TIMEOUT_MS = 8_000;
 export interface Replica {
   readonly name: ReplicaName;
   readonly label: string;
+  readonly metricsPort: number;
   readonly program: Program;
 }
 
@@ -139,7 +140,7 @@ export class Cluster {
         ...this.#addressesThroughProxies(name),
       };
       const program = this.platform.makeService(name.service, { name: label, variables });
-      this.replicas.push({ name, label, program });
+      this.replicas.push({ name, label, metricsPort, program });
     }
     for (const service of SERVICE_NAMES) {
       const replicas = this.replicas.filter(({ name }) => name.service === service);

@@ -33,7 +33,13 @@ async function main(): Promise<void> {
   const cluster = await Cluster.open(args.dist, report, release);
   onEndSignal(() => void cluster.stop().finally(() => process.exit(130)));
   try {
-    const result = await runChaos(cluster, { ...args, plan, flags, report });
+    const result = await runChaos(cluster, {
+      ...args,
+      plan,
+      flags,
+      hasPrometheus: args.prometheus === true,
+      report,
+    });
     console.log(renderReport(result));
     console.log(`Everything: ${saveResult(RESULTS, args.dist, result)}`);
     process.exitCode = isClean(result) ? 0 : 1;

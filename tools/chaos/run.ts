@@ -9,6 +9,7 @@ import type { Journal } from './load/journal.ts';
 import { Load } from './load/load.ts';
 import { pauseTriggers, plantTriggers } from './load/tasks.ts';
 import { describeFault, type PlannedFault, seconds } from './plan.ts';
+import { Prometheus } from './prometheus.ts';
 import { copyPublishedMessages } from './published-messages.ts';
 
 export interface RunOptions {
@@ -16,6 +17,7 @@ export interface RunOptions {
   readonly plan: readonly PlannedFault[];
   /** What, with the seed, gives the same run again. */
   readonly flags: string;
+  readonly hasPrometheus: boolean;
   readonly durationMs: number;
   readonly report: (line: string) => void;
 }
@@ -35,6 +37,7 @@ export async function runChaos(cluster: Cluster, options: RunOptions) {
   const { report, seed, flags } = options;
   await cluster.start(report);
   const { platform } = cluster;
+  const prometheus = options.hasPrometheus ? await Prometheus.start(cluster) : null;
   await watchApplications(platform, cluster.isUpgrade ? 'business_unit_changes' : 'business_unit_facilities');
   await copyPublishedMessages(platform);
   const load = await Load.prepare(platform, seed);
@@ -54,6 +57,8 @@ export async function runChaos(cluster: Cluster, options: RunOptions) {
   const drainedAfterMs = await drain(platform);
   report(`load ended, drained after ${seconds(drainedAfterMs)}`);
   const checks = await auditAll(cluster, load, rounds);
+  const isKilled = rounds.some(({ fault }) => fault.kind === 'kill-replica');
+  if (prometheus !== null) checks.push(await prometheus.audit(isKilled ? ['ReplicaDown'] : []));
   const { attempts, lostResponses, outcomes, longestMs } = load.traffic;
   const { repeatedMessages, slowestRevocationMs } = load.journal;
   return {

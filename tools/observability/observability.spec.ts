@@ -5,7 +5,7 @@ import { stringify, parse } from 'yaml';
 import { DASHBOARDS } from './dashboards.ts';
 import { metricsOf } from './expressions.ts';
 import { FOLDER, generatedFiles, ruleGroups } from './generated.ts';
-import { findPromtool, promtool } from './promtool.ts';
+import { findPrometheus, promtool } from './promtool.ts';
 
 const OPERATIONS = readFileSync(join(FOLDER, '../docs/operations.md'), 'utf8');
 const rules = ruleGroups().groups.flatMap((group) => group.rules);
@@ -52,7 +52,7 @@ describe('metricsOf', () => {
   });
 });
 
-const program = findPromtool();
+const program = findPrometheus('promtool');
 if (program === null)
   process.stderr.write(
     '\nSKIPPED: rules and queries as promtool sees them: no promtool (.ci/install-promtool brings it)\n\n',

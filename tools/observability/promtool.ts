@@ -3,12 +3,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { findOnPath } from '#platform/rabbitmq-installation.ts';
 
-/** Where .ci/install-promtool unpacks it. */
-const UNPACKED = join(import.meta.dirname, '../../.platform/cache/prometheus/usr/bin/promtool');
+/** Where .ci/install-promtool unpacks Debian's package. */
+const UNPACKED = join(import.meta.dirname, '../../.platform/cache/prometheus/usr/bin');
 
-/** promtool on the path, or as .ci/install-promtool brings it; null without. */
-export function findPromtool(): string | null {
-  return findOnPath('promtool') ?? (existsSync(UNPACKED) ? UNPACKED : null);
+/** A program of Prometheus on the path, or as .ci/install-promtool brings it; null without. */
+export function findPrometheus(program: 'prometheus' | 'promtool'): string | null {
+  const unpacked = join(UNPACKED, program);
+  return findOnPath(program) ?? (existsSync(unpacked) ? unpacked : null);
 }
 
 /** Runs it and returns what it printed. @throws {Error} with its output when it finds fault */

@@ -33,7 +33,7 @@ export async function watchApplications(
        PRIMARY KEY (event_id, transaction))`,
     `CREATE OR REPLACE FUNCTION chaos.note_application() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
        $$ BEGIN INSERT INTO chaos.application (event_id) VALUES (NEW.event_id) ON CONFLICT DO NOTHING; RETURN NULL; END $$`,
-    `CREATE TRIGGER note_application AFTER INSERT OR UPDATE ON task.${table}
+    `CREATE TRIGGER note_application AFTER INSERT OR UPDATE OF event_id ON task.${table}
        FOR EACH ROW EXECUTE FUNCTION chaos.note_application()`,
   );
 }
