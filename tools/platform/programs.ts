@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { PortName } from './ports.ts';
-import { WORKSPACE } from './state-folder.ts';
+import { COMPILE_CACHE, WORKSPACE } from './state-folder.ts';
 import { type ProcessSpec, type SupervisedProcess, type Supervisor, waitUntilReady } from './supervisor.ts';
 import { answersOk } from './waiting.ts';
 
@@ -173,7 +173,7 @@ export function nodeProcess(name: string, args: readonly string[], env: NodeJS.P
     stage: SERVICE_STAGE,
     command: process.execPath,
     args,
-    env,
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     cwd: WORKSPACE,
     graceMs: GRACE_MS,
   };

@@ -6,6 +6,9 @@ import { findRunAs, isReachableBy } from './run-as.ts';
 
 export const WORKSPACE = join(import.meta.dirname, '../..');
 
+/** Where Node keeps what it compiled of the bundles: as in the images, a program then starts in three quarters of the processor time. */
+export const COMPILE_CACHE = join(WORKSPACE, 'dist/.compiled');
+
 /** Environment variables by name. */
 export type Variables = Readonly<Record<string, string>>;
 

@@ -69,6 +69,11 @@ export const STEPS: readonly Step[] = [
     ...{ needsServers: true, isStatic: false, isLong: true },
   },
   {
+    name: 'costs',
+    command: ['node', 'tools/bench/costs/main.ts', '--check'],
+    ...{ tests: null, needsServers: false, isStatic: false, isLong: true },
+  },
+  {
     name: 'ship',
     // Images, compose and manifests in containers, which it counts itself. It brings its own servers.
     command: nx('ship'),

@@ -17,7 +17,7 @@ import { AUTH_SCHEMA } from '../src/migrations/schemas';
 import { migrateWithIdentities } from './auth-fixture';
 
 /** Generated populations; the full size is 10,000. */
-const POPULATIONS = testSize('TEST_POPULATIONS', { quick: 100, full: 400 });
+const POPULATIONS = testSize('TEST_POPULATIONS', { quick: 100, full: 200 });
 const PER_ROUND = 100;
 /** Numbers that one population may use. */
 const SPAN = 100;

@@ -6,7 +6,7 @@ import { CUSTOMER, PARTNER, prepareSettings, settingPath } from './settings-fixt
 import type { SettingsSurroundings } from './settings-fixture';
 
 /** How many writes are asked for; the goal's 100,000 take minutes. */
-const WRITES = testSize('TEST_FEED_WRITES', { quick: 800, full: 4_000 });
+const WRITES = testSize('TEST_FEED_WRITES', { quick: 800, full: 2_000 });
 const WRITERS = 8;
 const WATCHERS = 4;
 /** Requests that each writer has under way. */

@@ -11,7 +11,7 @@ import type { Definition, ModelInstance } from './schedule-model';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-const SEQUENCES = testSize('TEST_SEQUENCES', { quick: 15, full: 60 });
+const SEQUENCES = testSize('TEST_SEQUENCES', { quick: 15, full: 30 });
 const DAY_MS = 86_400_000;
 const YEAR = new Date().getUTCFullYear() + 1;
 /** Sequences begin shortly before clocks go forward in Europe, or back. */

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { basename, dirname } from 'node:path';
+import { COMPILE_CACHE } from '#platform/state-folder.ts';
 import { eventually } from '#platform/waiting.ts';
 import { TRAFFIC_RECORDER, recordedLog, recordingFolder } from './recording';
 
@@ -23,7 +24,7 @@ export interface ProcessOptions {
   /** Options of Node itself, before the program. */
   nodeOptions?: readonly string[];
   args?: readonly string[];
-  /** Added to PATH and HOME; nothing else of this process's environment is passed on. */
+  /** Added to PATH, HOME and where Node keeps what it compiled; nothing else of this process's environment is passed on. */
   env: Readonly<Record<string, string>>;
   /** Waits until this address responds with 200. */
   readyUrl?: string;
@@ -41,7 +42,7 @@ export async function runProcess(options: ProcessOptions): Promise<RunningProces
   const { PATH = '', HOME = '' } = process.env;
   const recording = recordingOf(options);
   const child = spawn(process.execPath, [...recording.nodeOptions, ...nodeOptions, entry, ...args], {
-    env: { PATH, HOME, ...recording.env, ...env },
+    env: { PATH, HOME, NODE_COMPILE_CACHE: COMPILE_CACHE, ...recording.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let written = '';
