@@ -69,7 +69,7 @@ export class HostsPool extends Pool {
     this.on('connect', (client) => this.open.add(client as unknown as HostClient));
     this.on('remove', (client) => this.open.delete(client as unknown as HostClient));
     this.on('acquire', (client) => this.watch(client as unknown as HostClient));
-    this.on('release', (_error, client) => clearTimeout((client as unknown as HostClient).watchdog));
+    this.on('release', (_error, client) => this.unwatch(client as unknown as HostClient));
   }
 
   override connect(): Promise<PoolClient>;
@@ -92,6 +92,12 @@ export class HostsPool extends Pool {
   private watch(client: HostClient): void {
     const watchdog = setTimeout(() => void this.check(client, watchdog), BUSY_MS).unref();
     client.watchdog = watchdog;
+  }
+
+  private unwatch(client: HostClient): void {
+    clearTimeout(client.watchdog);
+    // A probe under way must not have it watched on.
+    client.watchdog = undefined;
   }
 
   private async check(client: HostClient, watchdog: NodeJS.Timeout): Promise<void> {
