@@ -15,10 +15,10 @@ export interface QueueDeclaration {
   arguments: Record<string, unknown>;
 }
 
-/** What was agreed on a connection, and what a channel asked for. */
+/** What was agreed on a connection, and what a consumer asked for: a limit of its whole channel is not its own, which is 0 then. */
 export interface ClientSettings {
-  connections: { frame_max: number }[];
-  channels: { prefetch_count: number; global_prefetch_count: number }[];
+  connections: { frame_max: number; user_provided_name?: string }[];
+  consumers: { prefetch_count: number }[];
 }
 
 /** A message taken from a queue. */
@@ -82,11 +82,11 @@ export class BrokerManagement {
     return this.send('GET', `queues/${this.scope}`);
   }
 
-  /** The connections to the virtual host and their channels. Statistics lag by up to five seconds. */
+  /** The connections to the virtual host and their consumers. Statistics lag by up to five seconds. */
   async clientSettings(): Promise<ClientSettings> {
     return {
       connections: await this.send('GET', `vhosts/${this.scope}/connections`),
-      channels: await this.send('GET', `vhosts/${this.scope}/channels`),
+      consumers: await this.send('GET', `consumers/${this.scope}`),
     };
   }
 

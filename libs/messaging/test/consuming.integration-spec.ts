@@ -145,10 +145,13 @@ describe('consuming', () => {
     await eventually(async () => expect(await probe.queue(QUEUE)).toMatchObject({ ready: 0 }));
     expect(await probe.queue(`${QUEUE}_error`)).toMatchObject({ ready: 0 });
     expect(await effects(database)).toHaveLength(2);
-    const metrics = await app.get(Metrics).registry.metrics();
-    expect(metrics).toContain(
-      `messaging_duplicates_total{queue="${QUEUE}",message="TaskInstanceCompletedEvent"} 4`,
-    );
+    const metrics = await eventually(async () => {
+      const text = await app.get(Metrics).registry.metrics();
+      expect(text).toContain(
+        `messaging_duplicates_total{queue="${QUEUE}",message="TaskInstanceCompletedEvent"} 4`,
+      );
+      return text;
+    });
     expect(metrics).toContain(`messaging_errored_total{queue="${QUEUE}",reason="failed"} 0`);
   });
 

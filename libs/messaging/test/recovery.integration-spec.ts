@@ -33,6 +33,7 @@ import { createInboxDatabase, effects, SILENT, startMessagingApp, stopGracefully
 const QUEUE = 'recovery.completed';
 const NEEDS_DATABASE = -1;
 let isDatabaseGone = false;
+const MESSAGES = 300;
 
 @Injectable()
 class Recorder {
@@ -81,23 +82,29 @@ describe('recovery', () => {
       name: 'sender',
       logger: { ...SILENT, warn: (line: string) => downs.push(line) },
     });
-    let sent = 0;
-    while (downs.length < 1 || sent < 300) {
+    // The broker can close a connection only once it lists it, with its first figures: up to 5 s after it was opened.
+    await eventually(async () => {
+      const { connections } = await broker.management.clientSettings();
+      expect(connections.map(({ user_provided_name }) => user_provided_name)).toContain('sender (main)');
+    });
+    const closings: Promise<void>[] = [];
+    for (let sent = 0; sent < MESSAGES; sent += 1) {
       const event = completedEvent({ facilityId: sent });
       const options = { messageId: event.taskInstanceId };
+      if (sent % 50 === 0) closings.push(broker.management.closeConnections());
       // What is not confirmed is sent again as the same message, as an outbox does.
       await eventually(() => sender.publish(TaskInstanceCompletedEvent, event, options), {
         timeoutMs: 20_000,
       });
-      if (sent % 50 === 0) await broker.management.closeConnections();
       if (sent % 100 === 99) {
         await proxy.refuse();
         await proxy.restore();
       }
-      sent += 1;
     }
+    await Promise.all(closings);
+    expect(downs).not.toEqual([]);
     await sender.close();
-    const expected = Array.from({ length: sent }, (_, facilityId) => String(facilityId)).toSorted();
+    const expected = Array.from({ length: MESSAGES }, (_, facilityId) => String(facilityId)).toSorted();
     await eventually(async () => expect((await effects(database)).toSorted()).toEqual(expected), {
       timeoutMs: 20_000,
     });
