@@ -54,7 +54,8 @@ export function sumByRole(processes: readonly ProcessTime[], root: number): Proc
 function roleOf({ pid, name }: ProcessTime, root: number): keyof ProcessorTime {
   if (pid === root) return 'load';
   if (name === 'postgres') return 'postgresql';
-  return name === 'beam.smp' ? 'rabbitmq' : 'program';
+  // Unpacked in private, its programs are started by their own loader.
+  return name === 'beam.smp' || name.startsWith('ld-linux-') ? 'rabbitmq' : 'program';
 }
 
 function runningProcesses(): ProcessTime[] | null {

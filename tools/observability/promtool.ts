@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { findOnPath } from '#platform/rabbitmq-installation.ts';
+import { findOnPath } from '#platform/find-program.ts';
 
 /** Where .ci/install-promtool unpacks Debian's package. */
 const UNPACKED = join(import.meta.dirname, '../../.platform/cache/prometheus/usr/bin');

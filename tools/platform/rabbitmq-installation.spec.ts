@@ -1,77 +1,91 @@
-import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { relocateErlang, selectPackages } from './rabbitmq-installation.ts';
+import { isWanted } from './rabbitmq-installation.ts';
 
-describe('selectPackages', () => {
-  it('keeps the server, Erlang and the libraries a bare system lacks, once each', () => {
-    const apt = [
+describe('isWanted', () => {
+  it('keeps the server, Erlang and the libraries they load', () => {
+    const names = [
       'rabbitmq-server',
       '  Depends: erlang-base',
-      'erlang-base',
       'erlang-base',
       'libssl3t64',
       'libc6',
       'logrotate',
     ];
-    expect(selectPackages(apt.join('\n'))).toEqual(['rabbitmq-server', 'erlang-base', 'libssl3t64']);
+    expect(names.filter(isWanted)).toEqual(['rabbitmq-server', 'erlang-base', 'libssl3t64', 'libc6']);
   });
 
   it('leaves out virtual packages, documentation and the other Erlang flavour', () => {
-    expect(
-      selectPackages(['<esl-erlang>', 'erlang-doc', 'erlang-base-hipe', 'erlang-os-mon'].join('\n')),
-    ).toEqual(['erlang-os-mon']);
+    const names = ['<esl-erlang>', 'erlang-doc', 'erlang-base-hipe', 'erlang-os-mon'];
+    expect(names.filter(isWanted)).toEqual(['erlang-os-mon']);
   });
 });
 
-describe('relocateErlang', () => {
-  const script = 'x\n    ROOTDIR=/usr/lib/erlang\nROOTDIR="$ERL_ROOTDIR"\nROOTDIR=/usr/lib/erlang\n';
+describe('provideRabbitmq', () => {
+  let folder: string;
+  let cache: string;
 
-  it('points every ROOTDIR line at the new place, whatever characters it holds', () => {
-    const places = [`/a b/$&"\\`, `/it's`, '/plain'];
-    const moved = places.reduce((text, place) => {
-      const next = relocateErlang(text, place);
-      const shown = execFileSync('sh', ['-c', `${next.replace('x\n', '')} printf %s "$ROOTDIR"`], {
-        encoding: 'utf8',
-      });
-      expect(shown).toBe(place);
-      return next;
-    }, script);
-    expect(moved).toBe(`x\n    ROOTDIR='/plain'\nROOTDIR="$ERL_ROOTDIR"\nROOTDIR='/plain'\n`);
-  });
-});
-
-describe('unpackRabbitmq', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'rabbitmq-installation-'));
-  const programs = join(folder, 'bin');
-  const cache = join(folder, 'cache');
-
-  beforeAll(() => {
-    mkdirSync(programs);
+  /** Debian's programs; their mirror has these releases, and the system's own sources have RabbitMQ 3.10.8. */
+  const fakeDebian = (releases: readonly string[]): void => {
     const scripts = {
       'apt-cache': 'echo rabbitmq-server',
-      'apt-get': 'touch rabbitmq-server.deb erlang-base.deb',
-      dpkg: `mkdir -p "$3/usr/lib/erlang/bin" "$3/usr/lib/erlang/erts-1/bin" "$3/usr/lib/rabbitmq/lib/rabbitmq_server-1/sbin"
-        for script in erl start; do echo ROOTDIR=/usr/lib/erlang > "$3/usr/lib/erlang/bin/$script"; done
-        touch "$3/usr/lib/erlang/erts-1/bin/epmd"`,
+      'apt-get': `case "$*" in
+        *indextargets*) . /etc/os-release; echo "$VERSION_CODENAME main http://mirror/"; exit;;
+      esac
+      for argument; do case $argument in Dir::Etc::SourceList=*) list=\${argument#*=};; esac; done
+      release=system
+      if [ "$list" ]; then read -r _ _ _ release _ < "$list"; fi
+      case " ${releases.join(' ')} system " in *" $release "*) ;; *) echo "E: no $release here" >&2; exit 100;; esac
+      case "$*" in *download*) echo $release > rabbitmq-server.deb;; esac`,
+      dpkg: `case $(cat "$2") in trixie) version=4.0.5;; *) version=3.10.8;; esac
+        mkdir -p "$3/usr/lib/erlang/bin" "$3/usr/lib/erlang/erts-1/bin" "$3/usr/lib/x" "$3/usr/lib/rabbitmq/lib/rabbitmq_server-$version/sbin"
+        echo ROOTDIR=/usr/lib/erlang > "$3/usr/lib/erlang/bin/erl"
+        touch "$3/usr/lib/erlang/erts-1/bin/epmd" "$3/usr/lib/x/ld-linux-x.so"`,
     };
+    const programs = join(folder, 'bin');
+    mkdirSync(programs);
     for (const [name, script] of Object.entries(scripts))
       writeFileSync(join(programs, name), `#!/bin/sh\nset -e\n${script}\n`, { mode: 0o755 });
-  });
+  };
+  const provide = async (major = ''): Promise<{ version: string; said: string }> => {
+    const module = pathToFileURL(join(__dirname, 'rabbitmq-installation.ts')).href;
+    const program = `import('${module}').then(({ provideRabbitmq }) => provideRabbitmq('${cache}', null)).then(({ version }) => console.log(version))`;
+    const PATH = `${join(folder, 'bin')}${delimiter}${process.env['PATH'] ?? ''}`;
+    const env = { ...process.env, PATH, PLATFORM_RABBITMQ: major };
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, ['-e', program], { env });
+    return { version: stdout.trim(), said: stderr.trim() };
+  };
 
-  afterAll(() => rmSync(folder, { recursive: true }));
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'rabbitmq-installation-'));
+    chmodSync(folder, 0o755);
+    cache = join(folder, 'cache');
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
 
   it('gives several programs that begin at the same moment one complete copy, and leaves nothing else', async () => {
-    const module = pathToFileURL(join(__dirname, 'rabbitmq-installation.ts')).href;
-    const program = `import('${module}').then(({ unpackRabbitmq }) => unpackRabbitmq('${cache}')).then(({ epmd }) => console.log(epmd))`;
-    const env = { ...process.env, PATH: programs + delimiter + process.env['PATH'] };
-    const unpack = () => promisify(execFile)(process.execPath, ['-e', program], { env });
-    const results = await Promise.all([unpack(), unpack(), unpack(), unpack()]);
-    const epmd = join(cache, 'rabbitmq/usr/lib/erlang/erts-1/bin/epmd');
-    expect(results.map(({ stdout }) => stdout.trim())).toEqual([epmd, epmd, epmd, epmd]);
-    expect(readdirSync(cache)).toEqual(['rabbitmq']);
+    fakeDebian(['trixie']);
+    const results = await Promise.all([provide(), provide(), provide(), provide()]);
+    expect(results).toEqual(Array(4).fill({ version: '4.0.5', said: '' }));
+    expect(readdirSync(cache)).toEqual(['rabbitmq-trixie']);
+  });
+
+  it('takes what the system has where there is no 4, and says so in one line', async () => {
+    fakeDebian([]);
+    expect(await provide()).toEqual({
+      version: '3.10.8',
+      said: "RabbitMQ 4 cannot be had here (no trixie here): using Debian's packages of RabbitMQ 3.10.8, unpacked in private",
+    });
+  });
+
+  it('has the version that is required, or none', async () => {
+    fakeDebian(['bookworm']);
+    expect(await provide('3')).toEqual({ version: '3.10.8', said: '' });
+    await expect(provide('4')).rejects.toThrow(/no trixie here/);
+    await expect(provide('5')).rejects.toThrow(/use 3 or 4/);
   });
 });

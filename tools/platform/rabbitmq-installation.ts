@@ -1,52 +1,84 @@
-import { execFile } from 'node:child_process';
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { delimiter, join } from 'node:path';
-import { promisify } from 'node:util';
-import { isErrorCode } from './errors.ts';
-
-const run = promisify(execFile);
-const APT_TIMEOUT_MS = 180_000;
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { hasDebianPackages, unpackPackages } from './debian-packages.ts';
+import { FriendlyError, isErrorCode } from './errors.ts';
+import { findOnPath } from './find-program.ts';
+import { makeRelocatable } from './unpacked-erlang.ts';
 
 /** A RabbitMQ on this machine that a private node can be started from. */
 export interface RabbitmqInstallation {
-  /** Said to the user: where it comes from. */
+  /** Said to the user: what it is and where it comes from. */
   readonly origin: string;
+  /** Null when only the server's script knows it. */
+  readonly version: string | null;
   /** RABBITMQ_HOME, or null when the server's script knows it. */
   readonly home: string | null;
   readonly server: string;
   readonly epmd: string;
-  /** Folders to put before PATH, and for the dynamic linker. */
+  /** Folders to put before PATH. */
   readonly binFolders: readonly string[];
-  readonly libraryFolders: readonly string[];
+}
+
+/** Which release of Debian has which major version. */
+const RELEASES: Readonly<Record<string, string>> = { '3': 'bookworm', '4': 'trixie' };
+const PREFERRED = '4';
+
+/** The major version that must run, of PLATFORM_RABBITMQ; null when any may. */
+export function requiredMajor(): string | null {
+  const { PLATFORM_RABBITMQ: required } = process.env;
+  if (!required) return null;
+  if (!Object.hasOwn(RELEASES, required))
+    throw new FriendlyError(`PLATFORM_RABBITMQ=${required}: use 3 or 4`);
+  return required;
+}
+
+/**
+ * The RabbitMQ to run, installed or out of Debian's packages: what PLATFORM_RABBITMQ requires, else 4, else what this system has.
+ * @throws {Error} that says why there is none
+ */
+export async function provideRabbitmq(
+  cacheFolder: string,
+  installed = findInstalledRabbitmq(),
+): Promise<RabbitmqInstallation> {
+  const required = requiredMajor();
+  const major = required ?? PREFERRED;
+  const isRight = ({ version }: RabbitmqInstallation): boolean =>
+    version === null || version.startsWith(`${major}.`);
+  if (installed !== null && isRight(installed)) return installed;
+  try {
+    return await unpackRabbitmq(cacheFolder, RELEASES[major] ?? null);
+  } catch (error) {
+    if (required !== null) throw error;
+    const other = installed ?? (await unpackRabbitmq(cacheFolder, null));
+    const why = `RabbitMQ ${major} cannot be had here (${(error as Error).message})`;
+    if (!isRight(other)) console.warn(`${why}: using ${other.origin}`);
+    return other;
+  }
 }
 
 /** The RabbitMQ that the system has installed, or null. */
-export function findInstalledRabbitmq(): RabbitmqInstallation | null {
+function findInstalledRabbitmq(): RabbitmqInstallation | null {
   const epmd = findOnPath('epmd') ?? findEpmdOfErlang('/usr/lib/erlang');
   if (epmd === null) return null;
   // Debian's /usr/sbin/rabbitmq-server insists on root or the user rabbitmq: take the script behind it.
   const home = findRabbitmqHome('/usr/lib/rabbitmq/lib');
   const server = home === null ? findOnPath('rabbitmq-server') : join(home, 'sbin/rabbitmq-server');
   if (server === null) return null;
-  return { origin: 'installed on this machine', home, server, epmd, binFolders: [], libraryFolders: [] };
+  const version = home === null ? null : versionOf(home);
+  const origin = `RabbitMQ ${version ?? 'of unknown version'}, installed on this machine`;
+  return { origin, version, home, server, epmd, binFolders: [] };
 }
+
+const HOME_PREFIX = 'rabbitmq_server-';
 
 /** The `rabbitmq_server-*` folder under `parent`, or null. */
 function findRabbitmqHome(parent: string): string | null {
-  const name = listFolder(parent).find((entry) => entry.startsWith('rabbitmq_server-'));
+  const name = listFolder(parent).find((entry) => entry.startsWith(HOME_PREFIX));
   return name === undefined ? null : join(parent, name);
+}
+
+function versionOf(home: string): string {
+  return basename(home).slice(HOME_PREFIX.length);
 }
 
 /** `epmd` of an Erlang under `root`, or null. */
@@ -54,22 +86,6 @@ function findEpmdOfErlang(root: string): string | null {
   const runtime = listFolder(root).find((entry) => entry.startsWith('erts-'));
   const epmd = runtime === undefined ? null : join(root, runtime, 'bin/epmd');
   return epmd !== null && existsSync(epmd) ? epmd : null;
-}
-
-/** The full path of a program on PATH, or null. */
-export function findOnPath(program: string): string | null {
-  const candidates = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, program));
-  return candidates.find(isExecutable) ?? null;
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT', 'EACCES', 'ENOTDIR')) return false;
-    throw error;
-  }
 }
 
 function listFolder(folder: string): string[] {
@@ -81,18 +97,15 @@ function listFolder(folder: string): string[] {
   }
 }
 
-/** True on a Debian-like system, whose packages can be unpacked in private. */
-export function hasDebianPackages(): boolean {
-  return ['apt-get', 'apt-cache', 'dpkg'].every((program) => findOnPath(program) !== null);
-}
-
 /**
- * Debian's rabbitmq-server and Erlang, unpacked under `cacheFolder` without installing anything: no root needed, nothing on
- * the system changes. Downloads about 35 MB the first time.
+ * Debian's rabbitmq-server and Erlang, unpacked under `cacheFolder` with the libraries that they were built for. Downloads about 45 MB
+ * the first time.
+ * @param release of Debian; null: what the system's own sources have
  */
-export async function unpackRabbitmq(cacheFolder: string): Promise<RabbitmqInstallation> {
-  const root = join(cacheFolder, 'rabbitmq');
+async function unpackRabbitmq(cacheFolder: string, release: string | null): Promise<RabbitmqInstallation> {
+  const root = join(cacheFolder, `rabbitmq-${release ?? 'system'}`);
   if (!existsSync(root)) {
+    if (!hasDebianPackages()) throw new Error('this is not a Debian-like system');
     // A folder of its own: another program of this checkout may be unpacking at the same moment. The first to finish wins.
     mkdirSync(cacheFolder, { recursive: true });
     const partial = mkdtempSync(`${root}.partial-`);
@@ -100,16 +113,24 @@ export async function unpackRabbitmq(cacheFolder: string): Promise<RabbitmqInsta
       chmodSync(partial, 0o755);
       const [packages, unpacked] = [join(partial, 'packages'), join(partial, 'unpacked')];
       for (const folder of [packages, unpacked]) mkdirSync(folder, { mode: 0o755 });
-      await download(packages, join(partial, 'apt'));
-      await unpack(packages, unpacked);
-      relocate(unpacked, root);
+      await unpackPackages({ name: 'rabbitmq-server', isWanted, release }, packages, unpacked);
+      makeRelocatable(unpacked);
       moveInto(unpacked, root);
     } finally {
       rmSync(partial, { recursive: true, force: true });
     }
   }
-  relocate(root, root);
   return describe(root);
+}
+
+/** Libraries that Erlang loads, in either release. */
+const LIBRARIES =
+  /^(zlib1g|lib(c6|gcc-s1|stdc\+\+6|sctp1|ssl3|ncursesw?6|tinfo6|systemd0|zstd1|cap2|lzma5|lz4-1)(t64)?)$/;
+
+/** Of the recursive dependencies of rabbitmq-server: the server, Erlang and its libraries. The rest (init scripts, logrotate) is not needed. */
+export function isWanted(name: string): boolean {
+  if (/^erlang-.*(?:doc|dev|src|hipe)$/.test(name)) return false;
+  return /^(rabbitmq-server|erlang-[\w-]+)$/.test(name) || LIBRARIES.test(name);
 }
 
 function describe(root: string): RabbitmqInstallation {
@@ -118,23 +139,15 @@ function describe(root: string): RabbitmqInstallation {
   const epmd = findEpmdOfErlang(erlang);
   if (home === null || epmd === null)
     throw new Error(`${root} holds no complete RabbitMQ: remove it and start again`);
-  const libraries = join(root, 'usr/lib');
+  const version = versionOf(home);
   return {
-    origin: "Debian's packages, unpacked in private",
+    origin: `Debian's packages of RabbitMQ ${version}, unpacked in private`,
+    version,
     home,
     server: join(home, 'sbin/rabbitmq-server'),
     epmd,
     binFolders: [join(erlang, 'bin')],
-    libraryFolders: readdirSync(libraries)
-      .filter((name) => name.endsWith('-linux-gnu') || name.includes('-linux-gnu'))
-      .map((name) => join(libraries, name)),
   };
-}
-
-async function unpack(packages: string, root: string): Promise<void> {
-  for (const file of readdirSync(packages).filter((name) => name.endsWith('.deb'))) {
-    await run('dpkg', ['-x', join(packages, file), root]);
-  }
 }
 
 /** Moves a complete folder to where it belongs, unless one is there already. */
@@ -144,92 +157,4 @@ function moveInto(folder: string, target: string): void {
   } catch (error) {
     if (!isErrorCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   }
-}
-
-/** Erlang's scripts hold absolute paths: makes those in `folder` point to `root`. A checkout may be moved, or its cache copied to another. */
-function relocate(folder: string, root: string): void {
-  const marker = join(folder, 'unpacked-for');
-  if (existsSync(marker) && readFileSync(marker, 'utf8') === root) return;
-  for (const script of ['erl', 'start']) {
-    const path = join(folder, 'usr/lib/erlang/bin', script);
-    writeFileSync(path, relocateErlang(readFileSync(path, 'utf8'), join(root, 'usr/lib/erlang')));
-  }
-  writeFileSync(marker, root);
-}
-
-/** Points one of Debian's Erlang start scripts at another root, wherever it pointed before. */
-export function relocateErlang(script: string, erlangRoot: string): string {
-  const quoted = `'${erlangRoot.replaceAll("'", `'\\''`)}'`;
-  return script.replace(/^(\s*ROOTDIR=)["']?\/.*$/gm, (_line, assignment: string) => assignment + quoted);
-}
-
-async function download(folder: string, aptFolder: string): Promise<void> {
-  // The system's package lists first; they may be missing (slim images) or name versions that are gone from the mirror.
-  const attempts: [string[], boolean][] = [
-    [['-o', 'Debug::NoLocking=1'], false],
-    [privateApt(aptFolder), true],
-  ];
-  for (const [options, isPrivate] of attempts) {
-    try {
-      if (isPrivate) await updateLists(aptFolder, options);
-      const names = await listPackages(options);
-      if (names.includes('rabbitmq-server')) {
-        await run('apt-get', [...options, '--quiet', 'download', ...names], {
-          cwd: folder,
-          timeout: APT_TIMEOUT_MS,
-        });
-        return;
-      }
-      if (isPrivate) throw new Error("apt's sources have no package rabbitmq-server");
-    } catch (error) {
-      if (isPrivate) throw error;
-    }
-  }
-}
-
-async function updateLists(aptFolder: string, options: string[]): Promise<void> {
-  for (const name of ['state/lists/partial', 'cache/archives/partial']) {
-    mkdirSync(join(aptFolder, name), { recursive: true, mode: 0o755 });
-  }
-  try {
-    await run('apt-get', [...options, '--quiet', 'update'], { timeout: APT_TIMEOUT_MS });
-  } catch (error) {
-    // One broken third-party source fails the whole update, though Debian's own lists came; without them the next step fails.
-    if (!existsSync(join(aptFolder, 'state/lists'))) throw error;
-  }
-}
-
-function privateApt(aptFolder: string): string[] {
-  const settings = [
-    `Dir::State=${join(aptFolder, 'state')}`,
-    `Dir::Cache=${join(aptFolder, 'cache')}`,
-    `Dir::Cache::archives=${join(aptFolder, 'cache/archives')}`,
-    `Dir::State::lists=${join(aptFolder, 'state/lists')}`,
-    'Dir::State::status=/var/lib/dpkg/status',
-    'APT::Sandbox::User=', // the account _apt cannot write here
-    'Debug::NoLocking=1',
-  ];
-  return settings.flatMap((setting) => ['-o', setting]);
-}
-
-async function listPackages(options: string[]): Promise<string[]> {
-  const kinds = ['recommends', 'suggests', 'conflicts', 'breaks', 'replaces', 'enhances'];
-  const { stdout } = await run('apt-cache', [
-    ...options,
-    'depends',
-    '--recurse',
-    ...kinds.map((kind) => `--no-${kind}`),
-    'rabbitmq-server',
-  ]);
-  return selectPackages(stdout);
-}
-
-/**
- * Of the recursive dependencies of rabbitmq-server as `apt-cache depends` lists them: the server, Erlang, and the libraries
- * that a bare system may lack. The rest (libc, init scripts, logrotate) is there or not needed.
- */
-export function selectPackages(apt: string): string[] {
-  const wanted = /^(rabbitmq-server|erlang-[\w-]+|lib(?:sctp1|ssl3|ncurses6|tinfo6|stdc\+\+6)(?:t64)?)$/;
-  const unwanted = /^erlang-.*(?:doc|dev|src|hipe)$/;
-  return [...new Set(apt.split('\n').filter((line) => wanted.test(line) && !unwanted.test(line)))];
 }

@@ -5,13 +5,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { FriendlyError } from './errors.ts';
-import {
-  findInstalledRabbitmq,
-  findOnPath,
-  hasDebianPackages,
-  unpackRabbitmq,
-} from './rabbitmq-installation.ts';
-import type { RabbitmqInstallation } from './rabbitmq-installation.ts';
+import { findOnPath } from './find-program.ts';
+import { provideRabbitmq, type RabbitmqInstallation, requiredMajor } from './rabbitmq-installation.ts';
 import { makeOwnedFolder } from './run-as.ts';
 import { endProcess, waitUntilReady, type ServerPlace } from './supervisor.ts';
 import { answersOk } from './waiting.ts';
@@ -66,20 +61,17 @@ export class Rabbitmq {
 
   /** @throws {FriendlyError} when this machine has no source for it */
   async start(): Promise<void> {
-    this.#installation ??= findInstalledRabbitmq();
-    let whyNotDebian = 'this is not a Debian-like system';
-    if (this.#installation === null && hasDebianPackages()) {
-      this.#installation = await unpackRabbitmq(this.#place.cacheFolder).catch((error: Error) => {
-        whyNotDebian = error.message.trim();
-        return null;
-      });
+    try {
+      this.#installation ??= await provideRabbitmq(this.#place.cacheFolder);
+    } catch (error) {
+      if (requiredMajor() !== '3' && (await isDockerUsable())) return this.#startInDocker();
+      throw new FriendlyError(
+        "No RabbitMQ: none is installed, Docker is not usable, and Debian's packages could not be fetched " +
+          `(${(error as Error).message}). Install rabbitmq-server, or name a broker: RABBITMQ_URL=amqp://user:password@host:5672 npm start`,
+        { cause: error },
+      );
     }
-    if (this.#installation !== null) return this.#startNode(this.#installation);
-    if (await isDockerUsable()) return this.#startInDocker();
-    throw new FriendlyError(
-      "No RabbitMQ: none is installed, Docker is not usable, and Debian's packages could not be fetched " +
-        `(${whyNotDebian}). Install rabbitmq-server, or name a broker: RABBITMQ_URL=amqp://user:password@host:5672 npm start`,
-    );
+    return this.#startNode(this.#installation);
   }
 
   /** Ends it: in order, or every process of it at once. */
@@ -102,7 +94,7 @@ export class Rabbitmq {
 
   async #startNode(installation: RabbitmqInstallation): Promise<void> {
     const { supervisor, runAs } = this.#place;
-    this.#writeConfiguration();
+    this.#writeConfiguration(installation);
     const common = { env: this.#environment(installation), cwd: this.#folder, runAs };
     // In the foreground and as our child: left to itself Erlang starts a daemon that stays for good.
     if (supervisor.find('epmd')?.hasEnded() !== false)
@@ -164,7 +156,7 @@ export class Rabbitmq {
     return (await accepts(this.ports.amqp)) && (await overview());
   }
 
-  #writeConfiguration(): void {
+  #writeConfiguration(installation: RabbitmqInstallation): void {
     const { runAs } = this.#place;
     makeOwnedFolder(this.#folder, runAs);
     const own = (path: string): void => {
@@ -175,7 +167,7 @@ export class Rabbitmq {
       writeFileSync(join(this.#folder, name), text, { mode: 0o600 });
       own(join(this.#folder, name));
     }
-    for (const name of ['home', 'data', 'log']) {
+    for (const name of ['home', dataFolder(installation), 'log']) {
       const folder = join(this.#folder, name);
       if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
       own(folder);
@@ -204,16 +196,13 @@ export class Rabbitmq {
       PATH: [...installation.binFolders, process.env['PATH'] ?? ''].join(':'),
       LANG: 'C.UTF-8',
       HOME: join(folder, 'home'),
-      ...(installation.libraryFolders.length > 0
-        ? { LD_LIBRARY_PATH: installation.libraryFolders.join(':') }
-        : {}),
       ...(installation.home === null ? {} : { RABBITMQ_HOME: installation.home }),
       ERL_EPMD_PORT: String(ports.epmd),
       ERL_EPMD_ADDRESS: '127.0.0.1',
       RABBITMQ_NODENAME: 'platform@localhost',
       RABBITMQ_NODE_PORT: String(ports.amqp),
       RABBITMQ_DIST_PORT: String(ports.distribution),
-      RABBITMQ_MNESIA_BASE: join(folder, 'data'),
+      RABBITMQ_MNESIA_BASE: join(folder, dataFolder(installation)),
       RABBITMQ_LOG_BASE: join(folder, 'log'),
       RABBITMQ_PID_FILE: join(folder, 'pid'),
       RABBITMQ_CONFIG_FILE: join(folder, 'rabbitmq.conf'),
@@ -226,6 +215,11 @@ export class Rabbitmq {
         '-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none',
     };
   }
+}
+
+/** RabbitMQ 4 does not start on the data of 3.10. */
+function dataFolder({ version }: RabbitmqInstallation): string {
+  return `data-${version?.split('.', 1)[0] ?? 'installed'}`;
 }
 
 function accepts(port: number): Promise<boolean> {
