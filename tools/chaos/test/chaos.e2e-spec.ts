@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runProcess } from '@platform/testing';
@@ -9,6 +10,13 @@ const FAULTS = ['kill-replica', 'database-kill', 'broker-kill'];
 /** The last release, as the change log names its commit. */
 const CHANGES = readFileSync(join(__dirname, '../../../CHANGELOG.md'), 'utf8');
 const RELEASE = /The release is commit `(\w+)`/.exec(CHANGES)?.[1] ?? '';
+
+const HAS_RELEASE =
+  spawnSync('git', ['cat-file', '-e', `${RELEASE}^{commit}`], { cwd: __dirname }).status === 0;
+if (!HAS_RELEASE)
+  process.stderr.write(
+    `\nSKIPPED: an upgrade from ${RELEASE} (a checkout with its history has that commit)\n\n`,
+  );
 
 const WATCHED = findPrometheus('prometheus') === null ? [] : ['--prometheus'];
 if (WATCHED.length === 0)
@@ -48,5 +56,9 @@ describe('a short chaos run', () => {
 });
 
 describe('an upgrade from the last release, and back', () => {
-  it('fails no request and loses nothing', () => expectClean(6, ['--upgrade-from', RELEASE]), RUN_TIMEOUT_MS);
+  (HAS_RELEASE ? it : it.skip)(
+    'fails no request and loses nothing',
+    () => expectClean(6, ['--upgrade-from', RELEASE]),
+    RUN_TIMEOUT_MS,
+  );
 });
