@@ -8,6 +8,7 @@ import {
 import { DatabaseUnavailableError } from '@platform/database';
 import { HealthRegistry } from '@platform/service-defaults';
 import {
+  PrivateRabbitmq,
   TcpProxy,
   createTestBroker,
   eventually,
@@ -275,3 +276,26 @@ function connectionFrame(method: number, reason?: string): Buffer {
   const payload = [0, 10, 0, method, ...text];
   return Buffer.from([1, 0, 0, 0, 0, 0, payload.length, ...payload, 0xce]);
 }
+
+describe('a broker that is killed as soon as a reply queue is declared', () => {
+  let broker: PrivateRabbitmq;
+  let bus: PlainBus;
+  beforeAll(async () => {
+    broker = await PrivateRabbitmq.start();
+    bus = await connectBus({ url: broker.url, name: 'killed', logger: SILENT });
+  }, 60_000);
+  afterAll(async () => {
+    await bus.close();
+    await broker.stop();
+  }, 60_000);
+
+  it('may lose the queue; requests go on with another', async () => {
+    // Nobody takes the request, which is said only once there is a reply queue.
+    const request = (): Promise<unknown> =>
+      bus.request(UnscheduleRequest, { facilityId: 1 }, { timeoutMs: 5_000 });
+    await expect(request()).rejects.toThrow(MessageReturnedError);
+    await broker.crash();
+    await broker.restart();
+    await eventually(() => expect(request()).rejects.toThrow(MessageReturnedError), { timeoutMs: 40_000 });
+  }, 120_000);
+});

@@ -31,14 +31,14 @@ const READY_POLL_MS = 20;
  *  classic one is away as long as its node is, and expires by itself: an exclusive one would die with its connection. */
 export class BusRequester {
   private readonly pending = new Map<string, (response: ReceivedEnvelope | Error) => void>();
-  private readonly replyQueue: string;
+  private replyQueue: string;
   private consumer: QueueConsumer | null = null;
 
   constructor(
     private readonly connection: BusConnection,
     private readonly publisher: ConfirmPublisher,
   ) {
-    this.replyQueue = `${connection.options.service}.replies.${randomUUID()}`;
+    this.replyQueue = this.newName();
   }
 
   /** @throws {RequestTimeoutError} without a response in time; the receiver may still carry the request out
@@ -108,6 +108,10 @@ export class BusRequester {
       throw new BusUnavailableError(this.connection.options.bus, 'no reply queue');
   }
 
+  private newName(): string {
+    return `${this.connection.options.service}.replies.${randomUUID()}`;
+  }
+
   private startConsumer(): QueueConsumer {
     const queue = this.replyQueue;
     const options = quorumQueue(UNLIMITED_DELIVERIES, { 'x-expires': REPLY_QUEUE_LIFETIME_MS });
@@ -119,7 +123,13 @@ export class BusRequester {
       ]);
     };
     const handle = (message: ConsumeMessage): Promise<Settlement> => Promise.resolve(this.receive(message));
-    const consumer = new QueueConsumer(this.connection, { queue, prefetch: 100, declare, handle });
+    // The next request makes another queue.
+    const onSilence = (): void => {
+      void consumer.close();
+      this.consumer = null;
+      this.replyQueue = this.newName();
+    };
+    const consumer = new QueueConsumer(this.connection, { queue, prefetch: 100, declare, handle, onSilence });
     consumer.start();
     return consumer;
   }

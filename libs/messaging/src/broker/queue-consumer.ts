@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { fullJitterDelayMs } from '@platform/time';
+import { fullJitterDelayMs, SECOND_MS, withTimeout } from '@platform/time';
 import type { Channel, ConsumeMessage } from 'amqplib';
 import type { BusConnection, ManagedChannel } from './bus-connection';
 
@@ -14,7 +14,12 @@ export interface QueueConsumerOptions {
   readonly declare: (channel: Channel) => Promise<void>;
   /** Must not reject. */
   readonly handle: (message: ConsumeMessage) => Promise<Settlement>;
+  /** Told when the queue did not answer in time; it is tried again unless the consumer was closed. */
+  readonly onSilence?: () => void;
 }
+
+/** A broker that is killed just after a quorum queue was declared may know its name and have lost its content: such a queue never answers. */
+const SET_UP_LIMIT_MS = 10 * SECOND_MS;
 
 const MAX_REOPEN_DELAY_MS = 10_000;
 /** A queue that has no consumer for longer, although the bus is connected, is named in the log. */
@@ -100,7 +105,10 @@ export class QueueConsumer {
       if (this.managed === managed) this.reopen(reason);
     };
     const managed = this.connection.manageChannel(`consume ${this.queue}`, async (channel) => {
-      await this.subscribe(channel, onLost);
+      await withTimeout(this.subscribe(channel, onLost), SET_UP_LIMIT_MS, () => {
+        this.options.onSilence?.();
+        return new Error(`no answer within ${SET_UP_LIMIT_MS} ms`);
+      });
       if (this.managed !== managed) return;
       this.channel = channel;
       this.failures = 0;
