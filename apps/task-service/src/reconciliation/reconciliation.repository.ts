@@ -63,11 +63,8 @@ export class ReconciliationRepository {
 
   /** Keeps other processes from reconciling until the transaction ends; false when one is at it. @param waits for that one */
   async lock(manager: EntityManager, waits: boolean): Promise<boolean> {
-    if (waits) await manager.query('SELECT pg_advisory_xact_lock($1)', [LOCK_KEY]);
-    const rows = await manager.query<{ isLocked: boolean }[]>(
-      'SELECT pg_try_advisory_xact_lock($1) AS "isLocked"',
-      [LOCK_KEY],
-    );
+    const lock = waits ? 'pg_advisory_xact_lock($1) IS NOT NULL' : 'pg_try_advisory_xact_lock($1)';
+    const rows = await manager.query<{ isLocked: boolean }[]>(`SELECT ${lock} AS "isLocked"`, [LOCK_KEY]);
     return rows[0]?.isLocked ?? false;
   }
 
