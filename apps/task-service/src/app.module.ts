@@ -15,6 +15,7 @@ import { CalendarsController } from './calendars/calendars.controller';
 import { CalendarsRepository } from './calendars/calendars.repository';
 import { BacklogMetrics } from './diagnostics/backlog-metrics.service';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
+import { InstanceRetentionJob } from './instances/instance-retention.job';
 import { InstancesController } from './instances/instances.controller';
 import { InstancesRepository } from './instances/instances.repository';
 import { InstancesService } from './instances/instances.service';
@@ -94,6 +95,7 @@ const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, Gener
     ...SERVICES,
     ...CONSUMERS,
     FireRetentionJob,
+    InstanceRetentionJob,
     ReconciliationJob,
     BacklogMetrics,
     { provide: APP_FILTER, useClass: TaskProblemFilter },

@@ -37,6 +37,8 @@ const shape = z.object({
   TRIGGER_JITTER_SECONDS: z.coerce.number().int().min(0).max(3_600).default(900),
   /** How long it stays known which occurrences fired; at least a day, far beyond any misfire. */
   FIRE_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_660).default(30),
+  /** How long instances that are completed or cancelled are kept after they were due; 0: for ever. */
+  INSTANCE_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
   /** How long a command waits for its reply over the bus. */
   REQUEST_TIMEOUT_MS: z.coerce.number().int().min(100).max(300_000).default(30_000),
 });
@@ -47,10 +49,20 @@ export function httpPoolSize(config: TaskServiceConfig): number {
 }
 
 /** Everything this service reads from its environment. */
-export const taskServiceConfigSchema = shape.refine((config) => httpPoolSize(config) >= 1, {
-  path: ['DATABASE_POOL_SIZE'],
-  message: 'must be more than DATABASE_POOL_CONSUMERS and DATABASE_POOL_RELAY together',
-});
+export const taskServiceConfigSchema = shape
+  .refine((config) => httpPoolSize(config) >= 1, {
+    path: ['DATABASE_POOL_SIZE'],
+    message: 'must be more than DATABASE_POOL_CONSUMERS and DATABASE_POOL_RELAY together',
+  })
+  // Generation would make again what has been forgotten.
+  .refine((config) => isLongerThanCatchUp(config.INSTANCE_RETENTION_DAYS, config), {
+    path: ['INSTANCE_RETENTION_DAYS'],
+    message: 'must be 0 or more than GENERATION_CATCH_UP_DAYS',
+  });
+
+function isLongerThanCatchUp(days: number, { GENERATION_CATCH_UP_DAYS }: z.output<typeof shape>): boolean {
+  return days === 0 || days > GENERATION_CATCH_UP_DAYS;
+}
 
 export type TaskServiceConfig = z.output<typeof shape>;
 

@@ -252,6 +252,11 @@ const TASKS: readonly HotStatement<DataSource>[] = [
     pages: 10,
     work: inTransaction((m, d) => instances(d).findAndLock(m, randomUUID())),
   },
+  {
+    name: 'forget a thousand old instances',
+    pages: 20_000,
+    work: async (d) => expect(await instances(d).deleteOld(1, 1_000)).toBe(1_000),
+  },
   list('of all facilities', { scope: 'all' }),
   list('of all facilities, far on', { scope: 'all' }, LATE),
   list('that are pending', { scope: 'all', status: 'Pending' }),

@@ -123,6 +123,19 @@ const COPY_FROM_SCHEDULE = `
   FROM task.schedules AS schedule
   WHERE schedule.schedule_id = $1 AND instance.schedule_id = $1 AND instance.status = 'Pending' AND instance.due_at > now()`;
 
+// By hand: a batch by the index of each status.
+const DELETE_OLD = `
+  WITH deleted AS (
+    DELETE FROM task.instances WHERE task_instance_id = ANY (ARRAY(
+      SELECT old.id FROM unnest('{Completed,Cancelled}'::text[]) AS ended (status_key) CROSS JOIN LATERAL (
+        SELECT task_instance_id AS id FROM task.instances
+        WHERE status = ended.status_key AND due_at < now() - $1 * interval '1 day'
+        ORDER BY due_at, task_instance_id
+        LIMIT $2) AS old
+      LIMIT $2))
+    RETURNING 1)
+  SELECT count(*)::int AS count FROM deleted`;
+
 /** Every statement on `task.instances`. */
 @Injectable()
 export class InstancesRepository {
@@ -199,6 +212,13 @@ export class InstancesRepository {
   async release(manager: EntityManager, { scheduleId, kept, cause, actor }: Release): Promise<number> {
     const by = [actor?.personId ?? null, actor?.name ?? null, actor?.persona ?? null];
     const rows = await manager.query<{ count: number }[]>(RELEASE, [scheduleId, kept, cause, ...by]);
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Deletes at most `limit` completed or cancelled instances that were due more than `days` ago, released ones too; gives how many. Of
+   *  replicas that do so at the same time one deletes and the others find nothing left. */
+  async deleteOld(days: number, limit: number): Promise<number> {
+    const rows = await this.instances.query<{ count: number }[]>(DELETE_OLD, [days, limit]);
     return rows[0]?.count ?? 0;
   }
 

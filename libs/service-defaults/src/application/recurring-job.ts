@@ -1,6 +1,10 @@
 import { Logger } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
 
+/** Rows of a batch: a statement that removes them ends at once. */
+const BATCH_SIZE = 1_000;
+const BATCHES_PER_RUN = 100;
+
 /** Work that comes again and again, first after one interval. Every replica does it, so it must be safe for all of them to do at once.
  *  On one replica no run begins before the last one has ended, and the service ends after the one that is under way. */
 export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -25,6 +29,18 @@ export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicat
     this.stopping = true;
     clearInterval(this.timer);
     await this.running;
+  }
+
+  /** Removes batch by batch, small ones that leave the database room for others, until nothing is left, the service stops or 100 are done:
+   *  the rest waits for the next run. Gives how many rows were removed. @param removeBatch removes at most `size` rows and counts them */
+  protected async removeInBatches(removeBatch: (size: number) => Promise<number>): Promise<number> {
+    let total = 0;
+    for (let batch = 0; batch < BATCHES_PER_RUN && !this.stopping; batch += 1) {
+      const removed = await removeBatch(BATCH_SIZE);
+      total += removed;
+      if (removed < BATCH_SIZE) break;
+    }
+    return total;
   }
 
   /** A run that fails is made up for by the next one. */

@@ -1,18 +1,68 @@
 import type { QueryRunner } from 'typeorm';
 import { createTestDatabase } from '@platform/testing';
+import { loadTaskServiceConfig } from '../src/config';
+import { InstanceRetentionJob } from '../src/instances/instance-retention.job';
 import { FiresByMonth1800000003000 } from '../src/migrations/1800000003000-fires-by-month';
 import { FireRetentionJob } from '../src/scheduler/fire-retention.job';
-import { migrate, startTaskService } from './task-fixture';
+import { PARTNER, environment, migrate, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-describe('old fires', () => {
-  let service: TaskFixture;
+let service: TaskFixture;
 
-  beforeAll(async () => {
-    service = await startTaskService({ env: { FIRE_RETENTION_DAYS: '7' } });
+beforeAll(async () => {
+  service = await startTaskService({ env: { FIRE_RETENTION_DAYS: '7', INSTANCE_RETENTION_DAYS: '100' } });
+});
+afterAll(() => service.close());
+
+describe('old instances', () => {
+  /** Of one schedule, with a status each; gives the schedule. */
+  const addInstances = async (statuses: Readonly<Record<string, string>>): Promise<string> => {
+    const schedule = { facilityId: 77, name: 'Inspect', schedule: '0 9 * * 1' };
+    const { body } = await service.api.post('/Schedules').set(PARTNER).send(schedule).expect(201);
+    const { scheduleId } = body as { scheduleId: string };
+    for (const [status, dueAt] of Object.entries(statuses))
+      await service.database.query(
+        `INSERT INTO task.${status === 'Released' ? 'released_instances' : 'instances'}
+           (schedule_id, facility_id, name, due_at, status, completed_at)
+         SELECT $1, 77, $2, now() - $3::interval - n * interval '1 minute', $4, CASE WHEN $4 = 'Completed' THEN now() END
+         FROM generate_series(1, 1200) AS n`,
+        [scheduleId, status, dueAt, status === 'Released' ? 'Cancelled' : status.split(' ')[0]],
+      );
+    return scheduleId;
+  };
+  const left = (scheduleId: string) =>
+    service.database.query(
+      `SELECT name, count(*)::int AS count FROM task.instances WHERE schedule_id = $1 AND due_at < now() GROUP BY 1 ORDER BY 1`,
+      [scheduleId],
+    );
+
+  it('are forgotten after the configured days once they are completed or cancelled; pending and younger ones stay', async () => {
+    const scheduleId = await addInstances({
+      ...{ Completed: '101 days', Cancelled: '102 days', Released: '101 days', Pending: '103 days' },
+      ...{ 'Completed lately': '98 days' },
+    });
+    const job = service.app.get(InstanceRetentionJob);
+    expect(await Promise.all([job.run(), job.run()]).then(([one, other]) => one + other)).toBe(3_600);
+    expect(await left(scheduleId)).toEqual([
+      { name: 'Completed lately', count: 1_200 },
+      { name: 'Pending', count: 1_200 },
+    ]);
+    expect(await job.run()).toBe(0);
   });
-  afterAll(() => service.close());
 
+  it('are kept for longer than generation goes back, which would make them again', () => {
+    const load = (days: string) =>
+      loadTaskServiceConfig({
+        ...{ ...environment('http://127.0.0.1:9'), DATABASE_URL: service.appUrl },
+        ...{ RABBITMQ_MAIN_URL: 'amqp://localhost', RABBITMQ_SCHEDULING_URL: 'amqp://localhost' },
+        ...{ GENERATION_CATCH_UP_DAYS: '90', INSTANCE_RETENTION_DAYS: days },
+      });
+    expect(() => load('90')).toThrow('INSTANCE_RETENTION_DAYS: must be 0 or more');
+    expect([load('0'), load('91')].map((config) => config.INSTANCE_RETENTION_DAYS)).toEqual([0, 91]);
+  });
+});
+
+describe('old fires', () => {
   const addFires = (facilityId: number, count: number, firedAt: string) =>
     service.database.query(
       `INSERT INTO task.fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
