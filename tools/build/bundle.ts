@@ -11,9 +11,16 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { build, type BuildOptions, type BuildResult, type Plugin } from 'esbuild';
 import { bundlesOf, type ProjectFile } from './entry-points.ts';
-import { LICENCES_FILE, packageFolders, thirdPartyLicences } from './licences.ts';
+import {
+  LICENCES_FILE,
+  packageFolders,
+  thirdPartyLicences,
+  emptySbom,
+  type Lock,
+  SBOM_FILE,
+  withPackages,
+} from './sbom.ts';
 import { PACKAGES_BUNDLE, fromPackagesBundle, packagesBundles, packagesTaken } from './packages.ts';
-import { emptySbom, type Lock, SBOM_FILE, withPackages } from './sbom.ts';
 import { readJson, swcPlugin } from './swc-plugin.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
@@ -106,7 +113,6 @@ async function inputsBanner(packages: ReadonlySet<string>): Promise<string> {
     'package-lock.json',
     'tools/build/packages.ts',
     'tools/build/bundle.ts',
-    'tools/build/licences.ts',
     'tools/build/sbom.ts',
   ];
   const texts = await Promise.all(files.map((file) => readFile(join(WORKSPACE, file), 'utf8')));

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { packageFolders, thirdPartyLicences } from './licences.ts';
+import { packageFolders, thirdPartyLicences } from './sbom.ts';
 
 const WORKSPACE = join(__dirname, '../..');
 

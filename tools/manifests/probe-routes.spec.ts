@@ -16,7 +16,7 @@ describe('the probes', () => {
   let instance: FastifyInstance;
 
   beforeAll(async () => {
-    const module = join(WORKSPACE, 'libs/service-defaults/src/health/health-routes.ts');
+    const module = join(WORKSPACE, 'libs/service-defaults/src/health/health.ts');
     const { addHealthRoutes } = (await import(module)) as {
       addHealthRoutes: (instance: FastifyInstance, registry: object) => void;
     };

@@ -22,7 +22,7 @@ const services = Object.entries(compose.services);
 function knownVariables(app: string): Set<string> {
   const files = [
     `apps/${app}/src/config.ts`,
-    'libs/service-defaults/src/config/service-settings.ts',
+    'libs/service-defaults/src/config/config.ts',
     'libs/access-tokens/src/keys/token-settings.ts',
     // Everybody trusts auth-service but itself.
     ...(app === 'auth-service' ? [] : ['libs/access-tokens/src/auth-service-tokens.ts']),

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { DASHBOARDS } from './dashboards.ts';
-import { grafanaDashboard } from './grafana.ts';
+import { DASHBOARDS, type Dashboard, type Panel } from './dashboards.ts';
 
 export const FOLDER = join(import.meta.dirname, '../../observability');
 
@@ -38,4 +37,50 @@ export function generatedFiles(): ReadonlyMap<string, string> {
   // Unfolded: readers of YAML do not agree on where a folded text with indented lines breaks.
   files.set('prometheus-rule.yaml', note + stringify(rule, { lineWidth: 0 }));
   return files;
+}
+
+const COLUMNS = 3;
+const PANEL = { w: 8, h: 8 } as const;
+/** The data source that docker/grafana provisions; elsewhere the variable chooses. */
+const DATA_SOURCE = { type: 'prometheus', uid: '${datasource}' } as const;
+
+/** A dashboard as Grafana's JSON, three panels in a row. */
+function grafanaDashboard({ uid, title, panels }: Dashboard): object {
+  return {
+    uid,
+    title,
+    tags: ['property-platform'],
+    schemaVersion: 39,
+    editable: false,
+    refresh: '30s',
+    time: { from: 'now-3h', to: 'now' },
+    templating: {
+      list: [{ name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus' }],
+    },
+    panels: panels.map(grafanaPanel),
+  };
+}
+
+function grafanaPanel({ title, unit, queries }: Panel, index: number): object {
+  return {
+    id: index + 1,
+    type: 'timeseries',
+    title,
+    datasource: DATA_SOURCE,
+    gridPos: { ...PANEL, x: (index % COLUMNS) * PANEL.w, y: Math.floor(index / COLUMNS) * PANEL.h },
+    fieldConfig: {
+      defaults: { unit, min: 0, custom: { fillOpacity: 10, showPoints: 'never' } },
+      overrides: [],
+    },
+    options: {
+      legend: { displayMode: 'list', placement: 'bottom' },
+      tooltip: { mode: 'multi', sort: 'desc' },
+    },
+    targets: queries.map(({ expr, legend }, query) => ({
+      refId: String.fromCharCode('A'.charCodeAt(0) + query),
+      datasource: DATA_SOURCE,
+      expr,
+      legendFormat: legend,
+    })),
+  };
 }

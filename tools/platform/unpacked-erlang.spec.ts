@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeRelocatable } from './unpacked-erlang.ts';
+import { makeRelocatable } from './rabbitmq-installation.ts';
 
 describe('makeRelocatable', () => {
   const folder = mkdtempSync(join(tmpdir(), 'unpacked-erlang-'));

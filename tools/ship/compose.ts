@@ -5,8 +5,7 @@ import { readEnvironmentFile, substitute } from '#manifests/environment.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import { eventually } from '#platform/waiting.ts';
-import type { ContainerSpec } from './container.ts';
-import type { Engine } from './engine.ts';
+import type { ContainerSpec, Engine } from './engine.ts';
 import { imageOf } from './images.ts';
 
 type Condition = 'service_started' | 'service_healthy' | 'service_completed_successfully';

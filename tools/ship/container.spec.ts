@@ -1,4 +1,4 @@
-import { runFlags } from './container.ts';
+import { runFlags } from './engine.ts';
 
 describe('runFlags', () => {
   it('asks for nothing that the container does not ask for', () => {

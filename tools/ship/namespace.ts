@@ -11,8 +11,7 @@ import {
 } from '#manifests/kubernetes-object.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { TcpProxy } from '#platform/tcp-proxy.ts';
-import type { ContainerSpec } from './container.ts';
-import type { Engine } from './engine.ts';
+import type { ContainerSpec, Engine } from './engine.ts';
 import { imageOf } from './images.ts';
 import { Pod } from './pod.ts';
 

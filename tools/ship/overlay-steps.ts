@@ -7,7 +7,7 @@ import type { Release } from './namespace.ts';
 import { Overlay, readRelease } from './overlay.ts';
 import { type Measured, seconds, type Use } from './report.ts';
 import { rotateKeys } from './rotation.ts';
-import { randomKey } from './secrets.ts';
+import { randomKey } from './servers.ts';
 import type { ShipContext, Step } from './steps.ts';
 
 /** Under load means that callers are at it before, during and after. */

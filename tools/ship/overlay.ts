@@ -9,7 +9,7 @@ import type { Engine } from './engine.ts';
 import type { Addresses, Application } from './load.ts';
 import { PRESENT } from './images.ts';
 import { Namespace, type Release } from './namespace.ts';
-import { secretsOf } from './secrets.ts';
+import { secretsOf } from './servers.ts';
 import type { Stage } from './servers.ts';
 
 /** Addresses of the first Services of an overlay. */

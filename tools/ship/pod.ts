@@ -3,8 +3,7 @@ import type { Container, PodSpec, Probe } from '#manifests/kubernetes-object.ts'
 import { FriendlyError } from '#platform/errors.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import { answersOk, eventually } from '#platform/waiting.ts';
-import type { ContainerSpec } from './container.ts';
-import type { Engine } from './engine.ts';
+import type { ContainerSpec, Engine } from './engine.ts';
 
 /** A pod of one container with the probes that its manifest asks for, asked from outside as the kubelet does. */
 export class Pod {

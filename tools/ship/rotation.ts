@@ -4,7 +4,7 @@ import { eventually } from '#platform/waiting.ts';
 import type { Application } from './load.ts';
 import type { Release } from './namespace.ts';
 import type { Overlay } from './overlay.ts';
-import { randomKey } from './secrets.ts';
+import { randomKey } from './servers.ts';
 
 /** What anybody with a token may read. */
 const READS: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { render } from '#manifests/renderings.ts';
-import { secretsOf } from './secrets.ts';
+import { secretsOf } from './servers.ts';
 
 const addresses = (name: string) => ({ owner: `owner of ${name}`, app: `app of ${name}` });
 const STAGE = {

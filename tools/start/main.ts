@@ -1,16 +1,55 @@
 /** `npm start`: brings the whole platform up, keeps it until Ctrl-C, and takes it down in order. */
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { complain, onEndSignal, runMain } from '#platform/command-line.ts';
 import { addressVariables } from '#platform/environments.ts';
 import { openStateFolder, saveRunningAddresses, WORKSPACE } from '#platform/state-folder.ts';
 import { endedEarly, Supervisor } from '#platform/supervisor.ts';
 import { parseStartArguments, type StartArguments } from './arguments.ts';
-import { DETACHED_VARIABLE, startDetached } from './detach.ts';
 import { readExternalServers } from './external-servers.ts';
 import { guide } from './guide.ts';
 import { restartService, type StartContext, startPlatform } from './platform.ts';
 import { isServed, servingEnded } from './serving.ts';
 import { followLogs, Progress } from './terminal.ts';
+
+const POLL_MS = 100;
+/** Tells the child that it is the detached one. */
+const DETACHED_VARIABLE = 'PLATFORM_DETACHED';
+
+/**
+ * Starts the platform in a process of its own that outlives this one and the terminal, shows its progress, and returns when it
+ * is ready: exit code 0, or that of the start that failed.
+ */
+async function startDetached(script: string, args: readonly string[], stateFolder: string): Promise<number> {
+  const logFile = join(stateFolder, 'start.log');
+  const log = openSync(logFile, 'w');
+  // Output goes to a file and not through a pipe: nobody would read the pipe once we have returned.
+  const child = spawn(process.execPath, [script, ...args], {
+    detached: true,
+    env: { ...process.env, [DETACHED_VARIABLE]: '1' },
+    stdio: ['ignore', log, log, 'ipc'],
+  });
+  closeSync(log);
+  let shown = 0;
+  const show = (): void => {
+    const text = readFileSync(logFile, 'utf8');
+    process.stdout.write(text.slice(shown));
+    shown = text.length;
+  };
+  const timer = setInterval(show, POLL_MS);
+  onEndSignal((signal) => child.kill(signal));
+  const code = await new Promise<number>((resolve) => {
+    child.once('message', () => resolve(0));
+    child.once('exit', (exitCode) => resolve(exitCode ?? 1));
+    child.once('error', () => resolve(1));
+  });
+  clearInterval(timer);
+  show();
+  if (child.connected) child.disconnect();
+  child.unref();
+  return code;
+}
 
 const PARENT_POLL_MS = 500;
 

@@ -7,8 +7,10 @@ import { BusinessUnitFacilities1800000002000 } from './migrations/1800000002000-
 import { OutboxByType1800000002001 } from './migrations/1800000002001-outbox-by-type';
 import { FiresByMonth1800000003000 } from './migrations/1800000003000-fires-by-month';
 import { OutboxMessage } from './outbound/outbox-message.entity';
-import { AppliedBusinessUnitChange } from './recurring-generation/business-unit-change.entity';
-import { BusinessUnitFacility } from './recurring-generation/business-unit-facility.entity';
+import {
+  AppliedBusinessUnitChange,
+  BusinessUnitFacility,
+} from './recurring-generation/business-unit-change.entity';
 import { TriggerFire } from './scheduler/trigger-fire.entity';
 import { Trigger } from './scheduler/trigger.entity';
 import { Schedule } from './schedules/schedule.entity';

@@ -1,9 +1,21 @@
 import { addressesOf, sessionAttributes } from '@platform/service-defaults';
 import { SECOND_MS, SYSTEM_CLOCK } from '@platform/time';
-import { Pool } from 'pg';
-import type { ClientConfig, PoolClient, PoolConfig, Client } from 'pg';
-import { EndingClient } from './ending-client';
+import { Pool, Client } from 'pg';
+import type { ClientConfig, PoolClient, PoolConfig } from 'pg';
 import { DatabaseUnavailableError, isConnectionError } from './errors';
+
+/** How long a connection has for its goodbye. */
+const END_LIMIT_MS = 100;
+
+/** With `pipeline` pg waits for a statement that is under way, however long it takes. A process that has to stop cannot. */
+class EndingClient extends Client {
+  override end(): Promise<void>;
+  override end(callback: (error: Error) => void): void;
+  override end(callback?: (error: Error) => void): unknown {
+    setTimeout(() => this.connection.stream.destroy(), END_LIMIT_MS).unref();
+    return callback === undefined ? super.end() : void super.end(callback);
+  }
+}
 
 /** One server of a database that has several. */
 class Host {

@@ -1,5 +1,4 @@
 export { CLOCK, ServiceDefaultsModule } from './service-defaults.module';
-export { ConfigError, loadConfig } from './config/config';
 export {
   addressesOf,
   brokerAddresses,
@@ -7,8 +6,8 @@ export {
   sessionAttributes,
   shuffledAddressesOf,
 } from './config/server-addresses';
-export { flag, secret, serviceConfigShape } from './config/service-settings';
-export type { ServiceConfig } from './config/service-settings';
+export { ConfigError, flag, loadConfig, secret, serviceConfigShape } from './config/config';
+export type { ServiceConfig } from './config/config';
 export { createServiceApplication } from './application/create-service-application';
 export type { ApiDescription, ServiceDefinition } from './application/create-service-application';
 export { OpenConnections, stopService, ShutdownRegistry } from './application/stop-service';
@@ -21,9 +20,8 @@ export {
   parseEntityTags,
 } from './application/entity-tag';
 export type { EntityTags, Preconditions, Revision } from './application/entity-tag';
-export { CommandError, runCommand } from './application/run-command';
 export { RecurringJob } from './application/recurring-job';
-export { runService } from './application/run-service';
+export { CommandError, runCommand, runService } from './application/run-service';
 export { ProblemException, problems, PROBLEM_JSON, renderProblem } from './problems/problem';
 export type { Problem } from './problems/problem';
 export { ProblemDetailsFilter, ProblemMappers } from './problems/problem-details.filter';

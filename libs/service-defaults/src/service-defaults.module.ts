@@ -5,7 +5,7 @@ import { SYSTEM_CLOCK } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { RouteTable } from './application/route-table';
 import { ShutdownRegistry } from './application/stop-service';
-import type { ServiceConfig } from './config/service-settings';
+import type { ServiceConfig } from './config/config';
 import { HealthRegistry } from './health/health';
 import { ServiceLogger } from './logging/service-logger';
 import { Metrics } from './metrics/metrics';

@@ -1,9 +1,111 @@
+import type { Rule } from 'eslint';
 import { moduleBoundaries } from './module-boundaries.ts';
 import { noImportCycle } from './no-import-cycle.ts';
-import { plainFileIsPure } from './plain-file-is-pure.ts';
-import { tellingNames } from './telling-names.ts';
-import { todoHasReason } from './todo-has-reason.ts';
-import { noWallClock } from './wall-clock.ts';
+import { isTestFile, workspacePath } from './paths.ts';
+
+/** Time is asked from a Clock (libs/time), so that tests and replicas agree on it. */
+const noWallClock: Rule.RuleModule = {
+  meta: {
+    type: 'problem',
+    messages: { clock: 'ask a Clock from @platform/time instead of the machine' },
+  },
+  create(context) {
+    return {
+      "CallExpression[callee.object.name='Date'][callee.property.name='now']"(node: Rule.Node) {
+        context.report({ node, messageId: 'clock' });
+      },
+      "NewExpression[callee.name='Date'][arguments.length=0]"(node: Rule.Node) {
+        context.report({ node, messageId: 'clock' });
+      },
+      "CallExpression[callee.object.name='performance'][callee.property.name='now']"(node: Rule.Node) {
+        context.report({ node, messageId: 'clock' });
+      },
+    };
+  },
+};
+
+const MARKER = /\b(TODO|FIXME|XXX|HACK)\b(?!\([^)]{3,}\): \S)/;
+
+/** A marker without a reason is a wish nobody owns: `TODO(why it waits): what to do`. */
+const todoHasReason: Rule.RuleModule = {
+  meta: {
+    type: 'suggestion',
+    messages: { reason: "write '{{marker}}(why it waits): what to do', or do it" },
+  },
+  create(context) {
+    return {
+      Program() {
+        for (const comment of context.sourceCode.getAllComments()) {
+          const marker = MARKER.exec(comment.value)?.[1];
+          if (marker !== undefined && comment.loc) {
+            context.report({ loc: comment.loc, messageId: 'reason', data: { marker } });
+          }
+        }
+      },
+    };
+  },
+};
+
+const BANNED = new Set(['common', 'utils', 'util', 'helpers', 'helper', 'base', 'misc', 'shared']);
+const LIB_INDEX = /^libs\/[^/]+\/src\/index\.ts$/;
+
+/** Refuses names that say nothing, and barrels other than the one index.ts of a lib. */
+const tellingNames: Rule.RuleModule = {
+  meta: {
+    type: 'problem',
+    messages: {
+      banned: "'{{name}}' says nothing about what is inside: name the file or folder after its subject",
+      barrel: 'only a lib has an index.ts, one, at its src root',
+    },
+  },
+  create(context) {
+    const path = workspacePath(context);
+    return {
+      Program(node) {
+        for (const part of path.split('/')) {
+          const name = part.split('.')[0] ?? part;
+          if (BANNED.has(name)) context.report({ node, messageId: 'banned', data: { name } });
+        }
+        if (path.endsWith('/index.ts') && !LIB_INDEX.test(path))
+          context.report({ node, messageId: 'barrel' });
+      },
+    };
+  },
+};
+
+const FRAMEWORK_SUFFIXES =
+  /\.(controller|flow|consumer|handler|query|repository|job|entity|module|guard|filter|decorator|dto|store|client|service)\.ts$/;
+const FRAMEWORK_FILES = /\/src\/(main|migrate|install|load-development-identities)\.ts$|\/migrations\//;
+const FRAMEWORK_PACKAGES = /^(@nestjs\/|@golevelup\/|typeorm$|nestjs-|fastify$|amqplib$)/;
+
+/** Inside an app the suffix says what a file may import: a plain `name.ts` is pure. Type-only imports are free. */
+const plainFileIsPure: Rule.RuleModule = {
+  meta: {
+    type: 'problem',
+    messages: {
+      impure:
+        "'{{source}}' may be imported only by files whose suffix allows it (.controller, .service, .repository, …); this plain file must stay pure",
+    },
+  },
+  create(context) {
+    const path = workspacePath(context);
+    const isPlainAppFile =
+      /^apps\/[^/]+\/src\//.test(path) &&
+      !FRAMEWORK_SUFFIXES.test(path) &&
+      !FRAMEWORK_FILES.test(path) &&
+      !isTestFile(path);
+    if (!isPlainAppFile) return {};
+    return {
+      ImportDeclaration(node) {
+        const source = String(node.source.value);
+        const isTypeOnly = (node as { importKind?: string }).importKind === 'type';
+        if (!isTypeOnly && FRAMEWORK_PACKAGES.test(source)) {
+          context.report({ node, messageId: 'impure', data: { source } });
+        }
+      },
+    };
+  },
+};
 
 /** The rules of the house that no published plugin has. Each is proved by a fixture in ../fixtures. */
 export const housePlugin = {

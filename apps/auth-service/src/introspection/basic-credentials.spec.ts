@@ -1,4 +1,4 @@
-import { basicCredentials } from './basic-credentials';
+import { basicCredentials } from './introspection.controller';
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 

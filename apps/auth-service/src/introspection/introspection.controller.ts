@@ -7,7 +7,6 @@ import { RefreshSessionsService } from '../token/refresh-sessions.service';
 import { TokenApplicationsService } from '../token/token-applications.service';
 import { TokenRejected } from '../token/token-rejection';
 import { TokenSigner } from '../token/token-signer.service';
-import { basicCredentials } from './basic-credentials';
 import {
   INACTIVE,
   IntrospectionDto,
@@ -81,4 +80,24 @@ async function ifNotRejected<T>(work: () => T | Promise<T>): Promise<T | null> {
 /** The claims of a token that has been verified. */
 function claimsOf(token: string): object {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as object;
+}
+
+/** The key and the secret in a Basic `Authorization` header, both form-encoded as RFC 6749 section 2.3.1 has it; null for anything else. */
+export function basicCredentials(header: string | undefined): { key: string; secret: string } | null {
+  const encoded = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? '')?.[1];
+  if (encoded === undefined) return null;
+  const text = Buffer.from(encoded, 'base64').toString();
+  const colon = text.indexOf(':');
+  if (colon < 1 || colon === text.length - 1) return null;
+  try {
+    const [key, secret] = [text.slice(0, colon), text.slice(colon + 1)].map(formDecoded) as [string, string];
+    return { key, secret };
+  } catch (error) {
+    if (error instanceof URIError) return null;
+    throw error;
+  }
+}
+
+function formDecoded(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '));
 }

@@ -1,4 +1,4 @@
-import { metadataOf } from './metadata';
+import { metadataOf } from './metadata.controller';
 
 describe('the metadata of the issuer', () => {
   it.each([

@@ -11,8 +11,7 @@ import {
 } from '../identity/identity-stores.entity';
 import { PasswordLockout } from '../identity/passwords/password-lockout.entity';
 import { SigningKeyEntity } from '../keys/signing-key.entity';
-import { OpenIdSignIn } from '../openid/openid-sign-in.entity';
-import { SignOnCode } from '../openid/sign-on-code.entity';
+import { OpenIdSignIn, SignOnCode } from '../openid/sign-in.entity';
 import { RateLimitBucket } from '../rate-limits/rate-limit.entity';
 import { RevocationEntity } from '../revocations/revocation.entity';
 import { RefreshFamily, RefreshToken } from '../token/refresh-session.entity';

@@ -6,7 +6,7 @@ import { SecretBox } from '../keys/secret-box';
 import { purgeBatch } from '../purge-batch';
 import type { ApplicationReturn } from './application-return';
 import type { SignInSecrets } from './identity-provider.client';
-import { OpenIdSignIn } from './openid-sign-in.entity';
+import { OpenIdSignIn } from './sign-in.entity';
 import { SIGN_IN_LIFETIME_SECONDS } from './sign-in-cookie';
 
 /** Whom a sign-in is for. */

@@ -5,7 +5,7 @@ import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
 import type { ApplicationReturn } from './application-return';
 import type { SignedInSubject } from './identity-provider.client';
-import { SignOnCode } from './sign-on-code.entity';
+import { SignOnCode } from './sign-in.entity';
 import { randomSecret } from './sign-ins.repository';
 
 /** How long an application has to fetch its tokens. */

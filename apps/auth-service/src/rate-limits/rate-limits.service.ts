@@ -1,7 +1,9 @@
-import type { FactoryProvider } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
+import type { FactoryProvider, CanActivate } from '@nestjs/common';
 import { CLOCK, Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { addressNetwork } from '../audit/client-address';
+import { currentAttempt } from '../audit/token-attempt';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { RefusedBuckets, TokenRateExceeded, perMinute } from './rate-limit';
@@ -97,4 +99,15 @@ export const RATE_LIMITS: FactoryProvider<RateLimitsService | null> = {
 
 function wholeSeconds(waitSeconds: number): number {
   return Math.max(1, Math.ceil(waitSeconds));
+}
+
+/** Lets no address ask more often than it may: before anything about the request is looked up. */
+@Injectable()
+export class AddressRateGuard implements CanActivate {
+  constructor(@Inject(RateLimitsService) private readonly limits: RateLimitsService | null) {}
+
+  async canActivate(): Promise<boolean> {
+    await this.limits?.admitAddress(currentAttempt().address);
+    return true;
+  }
 }

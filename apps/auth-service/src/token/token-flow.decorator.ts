@@ -8,7 +8,7 @@ import {
   problemContent,
 } from '@platform/open-api';
 import { DEPRECATED_SINCE, deprecationHeaders, successorLink } from '../deprecation';
-import { AddressRateGuard } from '../rate-limits/address-rate.guard';
+import { AddressRateGuard } from '../rate-limits/rate-limits.service';
 import { REJECTIONS, REJECTION_STATUS, TokenRejectionReason } from './token-rejection';
 import type { Rejection, TokenFlow } from './token-rejection';
 import { TokenResponseDto, rejectedTokenResponse, successfulTokenResponse } from './token.dto';

@@ -1,5 +1,6 @@
 import { NEXT_PAGE_KEY_DESCRIPTION } from '@platform/service-defaults';
 import { z } from 'zod';
+import { TaskError } from '../problems/task-problem.filter';
 
 // PostgreSQL text holds neither NUL nor half a surrogate pair, and other control characters only deceive readers of logs.
 
@@ -73,3 +74,14 @@ export const actor = z
 
 /** An actor, as an example. */
 export const IVY = { personId: null, name: 'Ivy Internal', persona: 1 };
+
+const EARLIEST_MS = Date.UTC(2000, 0, 1);
+const LATEST_MS = Date.UTC(2200, 0, 1);
+
+/** Instants of tasks lie between the years 2000 and 2200: what is further away is a mistake, and PostgreSQL, JavaScript and ISO 8601
+ *  stop agreeing on it. @throws {TaskError} instant-out-of-range */
+export function withinLimits(instant: Date): Date {
+  if (instant.getTime() < EARLIEST_MS || instant.getTime() > LATEST_MS)
+    throw new TaskError('instant-out-of-range');
+  return instant;
+}

@@ -6,7 +6,7 @@ import { DAY_MS, MINUTE_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
 import { CallerScope, actorOf, isWithinScope } from '../access/caller-scope.service';
 import type { FacilityScope } from '../access/caller-scope.service';
-import { withinLimits } from '../fields/instant-limits';
+import { withinLimits } from '../fields/fields';
 import { outboundEvent } from '../outbound/outbound-event';
 import type { OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';

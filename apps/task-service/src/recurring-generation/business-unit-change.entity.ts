@@ -1,8 +1,8 @@
-import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { Column, Entity, PrimaryColumn, Index } from 'typeorm';
 import { BIGINT } from '../fields/columns';
 
 /** A business unit's change as it was applied. */
-export abstract class AppliedChange {
+abstract class AppliedChange {
   @Column({ name: 'event_id', type: 'uuid' })
   readonly eventId!: string;
 
@@ -29,4 +29,26 @@ export class AppliedBusinessUnitChange extends AppliedChange {
   /** The date of the last change that version 0.2 applied. */
   @Column({ name: 'per_unit_at', type: 'timestamptz', nullable: true })
   readonly perUnitAt!: Date | null;
+}
+
+/** Whether a business unit holds a facility active, by the last change applied to the pair: an older one that arrives later is stale. */
+@Entity('business_unit_facilities')
+@Index('business_unit_facilities_active', ['facilityId'], { where: 'is_active' })
+export class BusinessUnitFacility extends AppliedChange {
+  @PrimaryColumn({
+    name: 'business_unit_id',
+    ...BIGINT,
+    primaryKeyConstraintName: 'business_unit_facilities_pkey',
+  })
+  readonly businessUnitId!: number;
+
+  @PrimaryColumn({
+    name: 'facility_id',
+    ...BIGINT,
+    primaryKeyConstraintName: 'business_unit_facilities_pkey',
+  })
+  readonly facilityId!: number;
+
+  @Column({ name: 'is_active', type: 'boolean' })
+  readonly isActive!: boolean;
 }

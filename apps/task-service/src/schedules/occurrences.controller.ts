@@ -8,7 +8,7 @@ import { DAY_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { CallerScope } from '../access/caller-scope.service';
 import { CalendarsRepository } from '../calendars/calendars.repository';
-import { withinLimits } from '../fields/instant-limits';
+import { withinLimits } from '../fields/fields';
 import {
   ForbiddenResponse,
   InvalidFieldResponse,

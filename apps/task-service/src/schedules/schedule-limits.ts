@@ -1,7 +1,7 @@
 import type { Caller } from '@platform/access-tokens';
 import { Persona, hasPersona } from '@platform/personas';
 import type { TaskServiceConfig } from '../config';
-import { withinLimits } from '../fields/instant-limits';
+import { withinLimits } from '../fields/fields';
 import { TaskError } from '../problems/task-problem.filter';
 import { shortestIntervalMinutes } from './cron-expression';
 import { recurrenceOf } from './recurrence';

@@ -1,4 +1,69 @@
-import type { z } from 'zod';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { tracingConfigShape } from '../tracing/tracing-settings';
+import { postgresAddresses } from './server-addresses';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+
+/** A secret given as unpadded or padded base64url text, turned into its bytes.
+ *  @param minBytes the fewest bytes accepted, counted after decoding */
+export function secret({ minBytes }: { minBytes: number }): z.ZodType<Buffer, string> {
+  return z
+    .string()
+    .regex(/^[A-Za-z0-9_-]+={0,2}$/, 'must be base64url text')
+    .transform((text) => Buffer.from(text, 'base64url'))
+    .refine((bytes) => bytes.length >= minBytes, `must hold at least ${minBytes} bytes`);
+}
+
+/** A switch given as `true`/`false`, `1`/`0`, `yes`/`no` or `on`/`off`. */
+export function flag(): z.ZodType<boolean, string> {
+  return z.stringbool();
+}
+
+/** The variables every service reads; spread into a service's own schema: `z.object({...serviceConfigShape, MY_VAR: …})`. Durations are
+ *  milliseconds. What has a default that depends on NODE_ENV (HOST, SHUTDOWN_GRACE_MS, OPENAPI_ENABLED) is undefined unless given. */
+export const serviceConfigShape = {
+  NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
+  /** Address to listen on; default 0.0.0.0 in production, 127.0.0.1 otherwise. */
+  HOST: z.string().min(1).optional(),
+  PORT: port,
+  METRICS_PORT: port,
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  DATABASE_URL: postgresAddresses,
+  DATABASE_POOL_SIZE: z.coerce.number().int().min(1).max(1_000).default(20),
+  /** From "not ready" to "stop accepting", so that load balancers look elsewhere; default 5,000 in production, 0 otherwise. */
+  SHUTDOWN_GRACE_MS: z.coerce.number().int().min(0).max(300_000).optional(),
+  /** The longest time that work in flight may take after the grace period. */
+  SHUTDOWN_TIMEOUT_MS: z.coerce.number().int().min(100).max(600_000).default(25_000),
+  /** What diagnostics report; default: the version of the package. */
+  SERVICE_VERSION: z
+    .string()
+    .min(1)
+    .max(100)
+    .default(() => packageVersion(process.cwd())),
+  /** Serve `/openapi.json` and `/docs`; default: everywhere but in production. */
+  OPENAPI_ENABLED: flag().optional(),
+  ...tracingConfigShape,
+} as const;
+
+/** What `serviceConfigShape` yields. */
+export type ServiceConfig = z.output<z.ZodObject<typeof serviceConfigShape>>;
+
+/** The version in the nearest `package.json` at or above `folder`; `0.0.0` when there is none. */
+function packageVersion(folder: string): string {
+  for (let at = folder; ; at = dirname(at)) {
+    const file = join(at, 'package.json');
+    const version = existsSync(file) ? versionIn(file) : undefined;
+    if (version !== undefined) return version;
+    if (dirname(at) === at) return '0.0.0';
+  }
+}
+
+function versionIn(file: string): string | undefined {
+  const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version?: unknown };
+  return typeof version === 'string' ? version : undefined;
+}
 
 /** Configuration is missing or wrong. The message names variables and what is wrong with them, never their values. In logs `problems`
  *  stands for the message and the stack. */

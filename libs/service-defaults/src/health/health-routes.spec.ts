@@ -1,8 +1,7 @@
 import { Logger } from '@nestjs/common';
 import fastify from 'fastify';
 import type { FastifyInstance, LightMyRequestResponse as Response } from 'fastify';
-import { HealthRegistry } from './health';
-import { addHealthRoutes } from './health-routes';
+import { HealthRegistry, addHealthRoutes } from './health';
 
 describe('GET /health/ready', () => {
   let instance: FastifyInstance;

@@ -1,4 +1,4 @@
-import { SlowestHash } from './slowest-hash';
+import { SlowestHash } from './passwords.service';
 
 describe('SlowestHash', () => {
   it('is the shortest time of the costliest hash', () => {

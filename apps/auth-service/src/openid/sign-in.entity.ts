@@ -27,3 +27,26 @@ export class SignOnCode {
   @Column({ type: 'timestamptz', name: 'expires_at' })
   expiresAt!: Date;
 }
+
+/** A sign-in under way at the identity provider. Nothing in it is of use to somebody who reads the table. */
+@Entity({ schema: 'auth', name: 'openid_sign_in' })
+@Index('openid_sign_in_expires_at', ['expiresAt'])
+export class OpenIdSignIn {
+  @PrimaryColumn({ type: 'bytea', name: 'state_hash' })
+  stateHash!: Buffer;
+
+  /** SHA-256 of the secret in the cookie of the browser that started it. */
+  @Column({ type: 'bytea', name: 'browser_hash' })
+  browserHash!: Buffer;
+
+  /** Sealed nonce, code verifier and where the sign-in ends. */
+  @Column({ type: 'bytea', name: 'sealed_secrets' })
+  sealedSecrets!: Buffer;
+
+  /** The application that asked for it by name. */
+  @Column({ type: 'text', name: 'application_key', collation: 'C', nullable: true })
+  applicationKey!: string | null;
+
+  @Column({ type: 'timestamptz', name: 'expires_at' })
+  expiresAt!: Date;
+}
