@@ -52,7 +52,7 @@ describe('lenient bodies, strict headers, limited applications', () => {
     const { body } = await service.post(path, { state: 'x', code: 'y' });
     expect(body).toMatchObject({
       rejectionReason: 7,
-      rejectionDetails: 'The request is not valid.',
+      rejectionDetails: 'The body must be a form (application/x-www-form-urlencoded).',
     });
   });
 

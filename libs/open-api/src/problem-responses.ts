@@ -148,7 +148,10 @@ export const STANDARD_RESPONSES: Readonly<Record<string, ResponseObject>> = {
     large: refused('Too large', 'The request body is too large.'),
   }),
   UnsupportedMediaType: problemResponse(415, 'The body has another content type, charset or encoding.', {
-    type: refused('Another content type', 'This content type is not supported.'),
+    type: refused(
+      'Another content type',
+      'The body must be JSON (application/json), in UTF-8 and uncompressed.',
+    ),
   }),
   UnexpectedError: problemResponse(500, 'A fault of the service. The `traceId` finds it in the logs.', {
     fault: refused('A fault'),

@@ -18,7 +18,12 @@ import { z } from 'zod';
 import { createServiceApplication, loadConfig, problems, serviceConfigShape } from '../src';
 
 class Note extends createZodDto(
-  z.object({ text: z.string().min(1), tags: z.array(z.string()).optional() }),
+  z.object({
+    text: z.string().min(1),
+    tags: z.array(z.string()).optional(),
+    at: z.iso.datetime({ offset: true }).optional(),
+    id: z.guid().optional(),
+  }),
 ) {}
 
 @Controller('notes')
@@ -143,6 +148,32 @@ describe('errors of a service', () => {
     expectProblem(await chunked, 413);
   });
 
+  it.each(['content-length', 'transfer-encoding'])(
+    'lets a client that sends all of a long body first read the 413 (%s)',
+    async (framing) => {
+      const body = 'x'.repeat(20_000_000);
+      const head = `POST /notes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`;
+      const framed =
+        framing === 'content-length'
+          ? `${head}Content-Length: ${body.length}\r\n\r\n${body}`
+          : `${head}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+      const next = 'GET /notes HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+      const answer = await exchange((await app.getUrl()).replace('http://', ''), framed + next);
+      expect(answer).toMatch(/^HTTP\/1.1 413 [^]*HTTP\/1.1 200 /);
+    },
+  );
+
+  it('says what a body must be, what is missing and what form a value has', async () => {
+    const text = await http.post('/notes').set('content-type', 'text/plain').send('x');
+    expect(text.body.detail).toBe('The body must be JSON (application/json), in UTF-8 and uncompressed.');
+    expect((await json('{"tags":"a","at":"tomorrow","id":7}')).body.errors).toEqual({
+      text: ['is missing'],
+      tags: ['must be an array'],
+      at: ['must be a date and time with an offset, such as 2026-04-01T09:00:00Z'],
+      id: ['must be a string'],
+    });
+  });
+
   it.each([
     ['text/plain'],
     ['application/xml'],
@@ -224,6 +255,9 @@ describe('errors of a service', () => {
     ['a request line that is none', 'GET\r\n\r\n', 400],
     ['headers over 32 KiB', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`, 431],
     ['two lengths', 'POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
+    ['HTTP/2.0', 'GET / HTTP/2.0\r\nHost: a\r\nConnection: close\r\n\r\n', 505],
+    ['HTTP/3.7', 'GET / HTTP/3.7\r\nHost: a\r\n\r\n', 505],
+    ['two hosts', 'GET /notes HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n', 400],
     ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n', 400],
   ])('answers %s with a problem and closes the connection', async (_what, bytes, status) => {
     const answer = await exchange((await app.getUrl()).replace('http://', ''), bytes);

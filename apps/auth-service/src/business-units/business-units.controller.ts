@@ -118,7 +118,7 @@ export class BusinessUnitsController {
     missing: {
       summary: 'No code',
       detail: 'The request is not valid.',
-      errors: { plt: ['Invalid input: expected string, received undefined'] },
+      errors: { plt: ['is missing'] },
       instance: '/auth/buid',
     },
   })

@@ -69,7 +69,7 @@ export function IntrospectionRoute(): MethodDecorator {
     ProblemResponse(400, 'There is no token.', {
       none: {
         ...{ summary: 'No token', detail: 'The request is not valid.', instance },
-        errors: { token: ['Invalid input: expected string, received undefined'] },
+        errors: { token: ['is missing'] },
       },
     }),
     ProblemResponse(401, UNPROVEN, { unproven: { summary: 'Wrong secret', detail: UNPROVEN, instance } }),

@@ -63,7 +63,7 @@ const FORM = /^application\/x-www-form-urlencoded\b/i;
 const requireForm: onRequestHookHandler = ({ headers }, _reply, done) => {
   // Without a type there is no body, or one that is refused later.
   if (FORM.test(headers['content-type'] ?? 'application/x-www-form-urlencoded')) done();
-  else done(problems.unsupportedMediaType());
+  else done(problems.unsupportedMediaType('The body must be a form (application/x-www-form-urlencoded).'));
 };
 
 const refuseForm: onRequestHookHandler = ({ headers }, _reply, done) => {

@@ -45,7 +45,7 @@ function BusResponses(instance: string): MethodDecorator {
   const extensions = { result: 'Failed', facilityId: 501, code: 'InvalidTimeZone', reason };
   const failed = { summary: 'Refused', detail: reason, extensions, instance };
   return applyDecorators(
-    InvalidFieldResponse(instance, 'facilityId', 'Invalid input: expected number, received string'),
+    InvalidFieldResponse(instance, 'facilityId', 'must be a number'),
     ApiExtraModels(GenerationRefusedDto.Output),
     ApiResponse({
       status: 422,
@@ -139,11 +139,7 @@ export class GenerationCommandsController {
     examples: { one: { summary: 'One facility', value: { facilityId: 501 } } },
   })
   @ApiResponse({ status: 202, description: 'Stored; generated within moments.' })
-  @InvalidFieldResponse(
-    '/commands/generateTaskInstances',
-    'facilityId',
-    'Invalid input: expected number, received string',
-  )
+  @InvalidFieldResponse('/commands/generateTaskInstances', 'facilityId', 'must be a number')
   @HttpCode(202)
   async generate(@Body() { facilityId }: GenerateInstancesDto): Promise<void> {
     const event = generationRequested(facilityId, { firedAt: this.clock.now() });

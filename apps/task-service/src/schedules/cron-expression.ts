@@ -81,7 +81,11 @@ function parseFields(text: string): ReturnType<typeof CronExpressionParser.parse
     return CronExpressionParser.parse(text).fields;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new CronExpressionError(`is not a cron expression: ${reason}`, { cause: error });
+    const isNever = reason.includes('explicit day of month');
+    throw new CronExpressionError(
+      isNever ? 'names a day that never comes in its months' : `is not a cron expression: ${reason}`,
+      { cause: error },
+    );
   }
 }
 

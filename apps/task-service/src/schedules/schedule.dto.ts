@@ -35,7 +35,9 @@ function parsable(parse: (text: string) => unknown, ParseError: new () => Error)
   });
 }
 
-const dateOrInstant = z.union([z.iso.date(), z.iso.datetime({ offset: true })]);
+const dateOrInstant = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
+  error: 'must be a date such as 2026-04-01, or a date and time with an offset such as 2026-04-01T09:00:00Z',
+});
 const description = text({ min: 0, max: 2_000 }).nullable();
 const template = z
   .record(z.string(), z.unknown())

@@ -5,11 +5,14 @@ import type { HealthRegistry } from '../health/health';
 import { logSafeUrl } from '../logging/log-safe';
 import type { ServiceLogger } from '../logging/service-logger';
 import type { Metrics } from '../metrics/metrics';
+import { problems } from '../problems/problem';
 import { isRecordingSpans, openSpan } from '../tracing/spans';
 import { newTrace, traceOf, withTrace } from '../tracing/trace-context';
 import type { TraceContext } from '../tracing/trace-context';
 
 type Done = () => void;
+const PAYLOAD_TOO_LARGE = 413;
+
 type ResponseHook = (request: FastifyRequest, reply: FastifyReply, done: Done) => void;
 
 /** What happens around every request: trace context, duration, one log line, and goodbye while shutting down. */
@@ -41,7 +44,9 @@ export function addRequestHooks(
   };
 
   instance.addHook('onRequest', (request, reply, done) => {
-    withTrace(requestTrace(request, reply), done);
+    withTrace(requestTrace(request, reply), () => {
+      done(misframed(request.raw));
+    });
   });
   addResponseHeaders(instance, health);
   instance.addHook('onRoute', (route) => {
@@ -56,6 +61,14 @@ export function addRequestHooks(
   });
 }
 
+/** What Node's parser lets pass: HTTP of a version that is not spoken here, and two Host headers (RFC 9112, 3.2). */
+function misframed({ httpVersionMajor, headers }: FastifyRequest['raw']): Error | undefined {
+  if (httpVersionMajor !== 1) return problems.httpVersionNotSupported();
+  return headers.host?.includes(',')
+    ? problems.badRequest('The request names more than one host.')
+    : undefined;
+}
+
 /** What every response says of itself. */
 function addResponseHeaders(instance: FastifyInstance, health: HealthRegistry): void {
   instance.addHook('onSend', (request, reply, payload, done) => {
@@ -64,6 +77,9 @@ function addResponseHeaders(instance: FastifyInstance, health: HealthRegistry): 
     // What cannot be asked for again by its ETag is not kept, unless the route says otherwise.
     if (request.method === 'GET' && !reply.hasHeader('etag') && !reply.hasHeader('cache-control'))
       reply.header('cache-control', 'no-store');
+    // Fastify would close, and a client that sends all of its body first would see no answer but a broken connection: Node reads on, for
+    // as long as a request may take.
+    if (reply.statusCode === PAYLOAD_TOO_LARGE) reply.removeHeader('connection');
     // The client then takes its next request elsewhere instead of to a connection about to close.
     if (health.isShuttingDown) reply.header('connection', 'close');
     done(null, payload);

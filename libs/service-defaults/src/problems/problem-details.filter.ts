@@ -3,7 +3,7 @@ import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RouteTable } from '../application/route-table';
 import { pathOf } from '../logging/log-safe';
-import { httpProblem, PROBLEM_JSON, renderProblem } from './problem';
+import { httpProblem, PROBLEM_JSON, ProblemException, renderProblem } from './problem';
 import type { Problem } from './problem';
 
 /** Turns an error it knows into a problem; null for every other error. */
@@ -69,7 +69,9 @@ export class ProblemDetailsFilter implements ExceptionFilter {
   }
 
   private problemOf(error: unknown, request: FastifyRequest): Problem {
-    if (request.is404 && error instanceof HttpException) return this.unroutable(request);
+    // Nest's own refusal of an address; ours say what else is wrong.
+    if (request.is404 && error instanceof HttpException && !(error instanceof ProblemException))
+      return this.unroutable(request);
     return this.toProblem(error) ?? this.mappers?.toProblem(error) ?? httpProblem(error) ?? { status: 500 };
   }
 

@@ -61,6 +61,7 @@ export const problems = {
   unsupportedMediaType: (detail?: string): ProblemException => plain(415, detail),
   unprocessable: (detail?: string, extensions?: Record<string, unknown>): ProblemException =>
     plain(422, detail, { extensions }),
+  httpVersionNotSupported: (): ProblemException => new ProblemException(defaultProblem(505)),
   badGateway: (detail?: string): ProblemException => plain(502, detail),
   /** 503 with Retry-After. */
   serviceUnavailable: (detail?: string, retryAfterSeconds = 1): ProblemException =>
@@ -75,8 +76,9 @@ const DETAILS: Partial<Record<number, string>> = {
   408: 'The request did not arrive in time.',
   413: 'The request body is too large.',
   414: 'The address or one of its parts is too long.',
-  415: 'This content type is not supported.',
+  415: 'The body must be JSON (application/json), in UTF-8 and uncompressed.',
   431: 'The request headers are too large.',
+  505: 'Only HTTP/1.1 and HTTP/1.0 are spoken here.',
 };
 
 /** The problem of a Nest or Fastify HTTP error, of any kind; null for an error that carries no HTTP status. */
@@ -99,7 +101,8 @@ function fromHttpException(error: HttpException): Problem {
   const response = error.getResponse();
   const message = typeof response === 'string' ? response : (response as { message?: unknown }).message;
   if (Array.isArray(message)) return { ...defaultProblem(status), errors: { request: message.map(String) } };
-  // Above 499 a text may tell internals.
-  if (typeof message !== 'string' || status >= 500) return defaultProblem(status);
+  // Above 499 a text may tell internals; Fastify's, that Nest repeats, says no more than the status.
+  if (typeof message !== 'string' || status >= 500 || message === STATUS_CODES[status])
+    return defaultProblem(status);
   return { status, detail: message };
 }

@@ -33,12 +33,32 @@ export function validatedBy(schema: Parser): PipeTransform {
 }
 
 interface Parser {
-  parse(value: unknown): unknown;
+  parse(value: unknown, context?: z.core.ParseContext<z.core.$ZodIssue>): unknown;
 }
+
+const FORMATS: Partial<Record<string, string>> = {
+  date: 'must be a date such as 2026-04-01',
+  datetime: 'must be a date and time with an offset, such as 2026-04-01T09:00:00Z',
+  guid: 'must be a UUID',
+  uuid: 'must be a UUID',
+};
+const TYPES: Partial<Record<string, string>> = {
+  ...{ string: 'a string', number: 'a number', int: 'an integer', boolean: 'true or false' },
+  ...{ array: 'an array', object: 'an object', record: 'an object' },
+};
+
+/** Where a schema says nothing itself, callers read of JSON, not of JavaScript's types; undefined: zod's own text. */
+const messageOf: z.core.$ZodErrorMap = (issue) => {
+  if (issue.code === 'invalid_format') return FORMATS[issue.format];
+  if (issue.code !== 'invalid_type') return undefined;
+  if (issue.input === undefined) return 'is missing';
+  const type = TYPES[issue.expected];
+  return type === undefined ? undefined : `must be ${type}`;
+};
 
 function validated(schema: Parser, value: unknown): unknown {
   try {
-    return schema.parse(value);
+    return schema.parse(value, { error: messageOf });
   } catch (error) {
     throw validationProblem(error);
   }
