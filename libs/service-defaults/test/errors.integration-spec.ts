@@ -256,7 +256,7 @@ describe('errors of a service', () => {
     ['headers over 32 KiB', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`, 431],
     ['two lengths', 'POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
     ['HTTP/2.0', 'GET / HTTP/2.0\r\nHost: a\r\nConnection: close\r\n\r\n', 505],
-    ['HTTP/3.7', 'GET / HTTP/3.7\r\nHost: a\r\n\r\n', 505],
+    ['HTTP/3.7', 'GET / HTTP/3.7\r\nHost: a\r\n\r\n', 400],
     ['two hosts', 'GET /notes HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n', 400],
     ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n', 400],
   ])('answers %s with a problem and closes the connection', async (_what, bytes, status) => {

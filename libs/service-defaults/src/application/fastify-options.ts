@@ -50,7 +50,6 @@ function answerFrameworkError(error: FastifyError, request: FastifyRequest, repl
 const CLIENT_ERROR_STATUS: Partial<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   ERR_HTTP_REQUEST_TIMEOUT: 408,
-  HPE_INVALID_VERSION: 505,
 };
 
 function answerClientError(error: Error & { code?: string }, socket: Socket): void {
