@@ -5,61 +5,37 @@ import type { PlainBus } from '@platform/messaging';
 import { SYSTEM_CLOCK } from '@platform/time';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { connectLogged, namespaceVariable } from '../neighbour/bus';
-import {
-  brokerVariable,
-  neighbourConfigShape,
-  portVariable,
-  stateDirectoryVariable,
-  HttpProblem,
-  createNeighbourServer,
-  requireBearer,
-} from '../neighbour/neighbour';
+import { busNeighbourShape, connectLogged, createBusNeighbour } from '../neighbour/bus';
 import { Ledger } from '../neighbour/ledger';
+import { HttpProblem, portVariable, requireBearer } from '../neighbour/neighbour';
 import type { Neighbour } from '../neighbour/neighbour';
 import { BusinessUnits, FACILITIES } from './business-units';
 import type { BusinessUnit, BusinessUnitChange, ChangeType, RequestedChange } from './business-units';
 
 export const customersConfig = z.object({
-  ...neighbourConfigShape,
+  ...busNeighbourShape,
   PORT: portVariable.default(3011),
-  RABBITMQ_MAIN_URL: brokerVariable,
-  MESSAGE_NAMESPACE: namespaceVariable,
-  STATE_DIRECTORY: stateDirectoryVariable,
 });
 export type CustomersConfig = z.output<typeof customersConfig>;
 
 /** The customers service: facilities and business units over HTTP, and IBusinessUnitChangeV1 on the main bus. */
-export async function createCustomers(config: CustomersConfig): Promise<Neighbour> {
-  let stopping = false;
-  const server = createNeighbourServer('customers', config.LOG_LEVEL, {
-    isReady: () => !stopping && bus.isReady(),
+export function createCustomers(config: CustomersConfig): Promise<Neighbour> {
+  return createBusNeighbour('customers', config.LOG_LEVEL, async (server) => {
+    const path = join(config.STATE_DIRECTORY, 'business-unit-changes.jsonl');
+    const ledger = await Ledger.open<BusinessUnitChange>(path, SYSTEM_CLOCK);
+    const bus = await connectLogged(
+      { url: config.RABBITMQ_MAIN_URL, name: 'customers-service', namespace: config.MESSAGE_NAMESPACE },
+      server.log,
+    );
+    const units = new BusinessUnits();
+    for (const { record } of ledger.entries()) units.apply(record);
+    addCustomersRoutes(server, {
+      find: (id) => units.find(id),
+      findByPlt: (plt) => units.findByPlt(plt),
+      change: (unit, requested) => publishChange({ units, ledger, bus }, unit, requested),
+    });
+    return { buses: [bus], ledgers: [ledger] };
   });
-  const ledger = await Ledger.open<BusinessUnitChange>(
-    join(config.STATE_DIRECTORY, 'business-unit-changes.jsonl'),
-    SYSTEM_CLOCK,
-  );
-  const bus = await connectLogged(
-    { url: config.RABBITMQ_MAIN_URL, name: 'customers-service', namespace: config.MESSAGE_NAMESPACE },
-    server.log,
-  );
-  const units = new BusinessUnits();
-  for (const { record } of ledger.entries()) units.apply(record);
-  addCustomersRoutes(server, {
-    find: (id) => units.find(id),
-    findByPlt: (plt) => units.findByPlt(plt),
-    change: (unit, requested) => publishChange({ units, ledger, bus }, unit, requested),
-  });
-  return {
-    server,
-    markStopping: () => {
-      stopping = true;
-    },
-    release: async () => {
-      await bus.close();
-      await ledger.close();
-    },
-  };
 }
 
 interface Customers {

@@ -1,5 +1,4 @@
 import {
-  brokerAddresses,
   currentTraceId,
   newTrace,
   newTraceId,
@@ -28,12 +27,6 @@ export const neighbourConfigShape = {
 
 /** A TCP port; 0 asks the system for a free one. */
 export const portVariable = z.coerce.number().int().min(0).max(65_535);
-
-/** Where ledgers live; they survive restarts. */
-export const stateDirectoryVariable = z.string().min(1).default('.platform/neighbours');
-
-/** An AMQP address. */
-export const brokerVariable = brokerAddresses;
 
 /** A neighbour, built but not listening. */
 export interface Neighbour {

@@ -6,18 +6,17 @@ import {
   ScheduledMessageEvent,
 } from '@platform/contracts';
 import type { PlainBus } from '@platform/messaging';
+import { brokerAddresses } from '@platform/service-defaults';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { z } from 'zod';
-import { PATIENT_RETRY_DELAYS_MS, connectLogged, namespaceVariable } from '../neighbour/bus';
 import {
-  pageQuery,
-  brokerVariable,
-  neighbourConfigShape,
-  portVariable,
-  stateDirectoryVariable,
-  createNeighbourServer,
-} from '../neighbour/neighbour';
+  PATIENT_RETRY_DELAYS_MS,
+  busNeighbourShape,
+  connectLogged,
+  createBusNeighbour,
+} from '../neighbour/bus';
 import { Ledger } from '../neighbour/ledger';
+import { pageQuery, portVariable } from '../neighbour/neighbour';
 import type { Neighbour } from '../neighbour/neighbour';
 
 /** Identity of the message that a message called `messageId` is passed on as. The same every time, so that a delivery that comes
@@ -31,12 +30,9 @@ export function republishedId(messageId: string): string {
 }
 
 export const schedulingConfig = z.object({
-  ...neighbourConfigShape,
+  ...busNeighbourShape,
   PORT: portVariable.default(3012),
-  RABBITMQ_MAIN_URL: brokerVariable,
-  RABBITMQ_SCHEDULING_URL: brokerVariable,
-  MESSAGE_NAMESPACE: namespaceVariable,
-  STATE_DIRECTORY: stateDirectoryVariable,
+  RABBITMQ_SCHEDULING_URL: brokerAddresses,
 });
 export type SchedulingConfig = z.output<typeof schedulingConfig>;
 
@@ -47,56 +43,36 @@ const eventsQuery = z.object({
 });
 
 /** The scheduling service: passes ScheduleCreatedEvent on as IScheduleCreatedEvent and hears of scheduled messages. */
-export async function createScheduling(config: SchedulingConfig): Promise<Neighbour> {
-  let stopping = false;
-  const server = createNeighbourServer('scheduling', config.LOG_LEVEL, {
-    isReady: () => !stopping && buses.every((bus) => bus.isReady()),
+export function createScheduling(config: SchedulingConfig): Promise<Neighbour> {
+  return createBusNeighbour('scheduling', config.LOG_LEVEL, async (server) => {
+    const inState = (file: string): string => join(config.STATE_DIRECTORY, file);
+    const created = await Ledger.open<ScheduleCreatedEvent>(
+      inState('schedules-passed-on.jsonl'),
+      SYSTEM_CLOCK,
+    );
+    const heard = await Ledger.open<ScheduledMessageEvent>(inState('scheduled-messages.jsonl'), SYSTEM_CLOCK);
+    const common = { name: 'scheduling-service', namespace: config.MESSAGE_NAMESPACE };
+    const main = await connectLogged({ ...common, url: config.RABBITMQ_MAIN_URL }, server.log);
+    const scheduling = await connectLogged(
+      { ...common, bus: 'scheduling', url: config.RABBITMQ_SCHEDULING_URL },
+      server.log,
+    );
+    await passOn(main, scheduling, created);
+    await hear(scheduling, heard);
+    server.get('/events', (request) => {
+      const { after, limit, scheduleId, facilityId } = eventsQuery.parse(request.query);
+      const matches = (event: ScheduleCreatedEvent): boolean =>
+        (scheduleId === undefined || event.scheduleId === scheduleId) &&
+        (facilityId === undefined || event.facilityId === facilityId);
+      return {
+        scheduleCreated: created.entries({ after, limit, matches }),
+        scheduledMessages: heard.entries({ after, limit }),
+        duplicates: created.duplicates,
+      };
+    });
+    // The consuming bus first: what it still has in process needs the other one.
+    return { buses: [main, scheduling], ledgers: [created, heard] };
   });
-  const ledgers = await openLedgers(config.STATE_DIRECTORY);
-  const common = { name: 'scheduling-service', namespace: config.MESSAGE_NAMESPACE };
-  const main = await connectLogged({ ...common, url: config.RABBITMQ_MAIN_URL }, server.log);
-  const scheduling = await connectLogged(
-    { ...common, bus: 'scheduling', url: config.RABBITMQ_SCHEDULING_URL },
-    server.log,
-  );
-  const buses: PlainBus[] = [main, scheduling];
-  await passOn(main, scheduling, ledgers.scheduleCreated);
-  await hear(scheduling, ledgers.scheduledMessages);
-  server.get('/events', (request) => {
-    const { after, limit, scheduleId, facilityId } = eventsQuery.parse(request.query);
-    const matches = (event: ScheduleCreatedEvent): boolean =>
-      (scheduleId === undefined || event.scheduleId === scheduleId) &&
-      (facilityId === undefined || event.facilityId === facilityId);
-    return {
-      scheduleCreated: ledgers.scheduleCreated.entries({ after, limit, matches }),
-      scheduledMessages: ledgers.scheduledMessages.entries({ after, limit }),
-      duplicates: ledgers.scheduleCreated.duplicates,
-    };
-  });
-  return {
-    server,
-    markStopping: () => {
-      stopping = true;
-    },
-    release: async () => {
-      // The consuming bus first: what it still has in process needs the other one.
-      for (const bus of buses) await bus.close();
-      await ledgers.scheduleCreated.close();
-      await ledgers.scheduledMessages.close();
-    },
-  };
-}
-
-interface Ledgers {
-  scheduleCreated: Ledger<ScheduleCreatedEvent>;
-  scheduledMessages: Ledger<ScheduledMessageEvent>;
-}
-
-async function openLedgers(directory: string): Promise<Ledgers> {
-  return {
-    scheduleCreated: await Ledger.open(join(directory, 'schedules-passed-on.jsonl'), SYSTEM_CLOCK),
-    scheduledMessages: await Ledger.open(join(directory, 'scheduled-messages.jsonl'), SYSTEM_CLOCK),
-  };
 }
 
 function passOn(main: PlainBus, scheduling: PlainBus, ledger: Ledger<ScheduleCreatedEvent>): Promise<void> {
