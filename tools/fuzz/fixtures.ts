@@ -1,7 +1,7 @@
 import { localUrl, makeAccessToken } from '#platform/environments.ts';
 import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
 import { eventually } from '#platform/waiting.ts';
-import type { Platform } from './platform.ts';
 
 /** The parts of JSON Schema that the services' documents use. */
 export interface Schema {
@@ -143,7 +143,7 @@ const REFRESH_TOKENS = 30;
 const CHANGED_SCHEDULES = 4;
 
 /** Reads the services' documents and creates data for requests: settings with a history, schedules with instances, sessions. */
-export async function prepare(platform: Platform, services: readonly ServiceName[]): Promise<Fixtures> {
+export async function prepare(platform: TestPlatform, services: readonly ServiceName[]): Promise<Fixtures> {
   const documents = await readDocuments(platform);
   const { settings } = platform;
   const token = (persona: keyof typeof PERSONAS): string => makeAccessToken(settings, PERSONAS[persona]);
@@ -168,9 +168,9 @@ export async function prepare(platform: Platform, services: readonly ServiceName
   };
 }
 
-async function readDocuments({ programs }: Platform): Promise<Fixtures['documents']> {
+async function readDocuments(platform: TestPlatform): Promise<Fixtures['documents']> {
   const entries = SERVICE_NAMES.map(async (name) => {
-    const response = await fetch(`${programs[name].url}/openapi.json`);
+    const response = await fetch(`${platform.url(name)}/openapi.json`);
     return [name, (await response.json()) as OpenApiDocument] as const;
   });
   return Object.fromEntries(await Promise.all(entries)) as unknown as Fixtures['documents'];
@@ -180,16 +180,16 @@ type Json = Record<string, unknown>;
 
 /** A caller whose requests must succeed. */
 class Api {
-  readonly #platform: Platform;
+  readonly #platform: TestPlatform;
   readonly #token: string;
 
-  constructor(platform: Platform, token: string) {
+  constructor(platform: TestPlatform, token: string) {
     this.#platform = platform;
     this.#token = token;
   }
 
   async call<T = Json>(service: ServiceName, method: string, path: string, body?: unknown): Promise<T> {
-    const response = await fetch(`${this.#platform.programs[service].url}${path}`, {
+    const response = await fetch(`${this.#platform.url(service)}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${this.#token}`,
@@ -271,7 +271,7 @@ async function signInOften(api: Api): Promise<string[]> {
   return tokens;
 }
 
-async function readForge(api: Api, { settings }: Platform, refreshToken: string): Promise<Forge> {
+async function readForge(api: Api, { settings }: TestPlatform, refreshToken: string): Promise<Forge> {
   const body = { refreshToken, hmacSigning: false };
   const { accessToken } = await api.call<Tokens>('auth', 'POST', '/auth/token/refresh', body);
   const keysPath = '/auth/.well-known/jwks.json';

@@ -163,8 +163,6 @@ export interface SendOptions {
 export class Connections {
   readonly #port: number;
   readonly #idle: Socket[] = [];
-  /** Connections made. */
-  opened = 0;
 
   constructor(port: number) {
     this.#port = port;
@@ -185,7 +183,6 @@ export class Connections {
   }
 
   #open(): Promise<Socket> {
-    this.opened += 1;
     return new Promise((resolve, reject) => {
       const socket = connect({ host: '127.0.0.1', port: this.#port, noDelay: true, allowHalfOpen: true });
       socket.once('error', reject);

@@ -1,10 +1,11 @@
 /** `npm run fuzz`: sends the platform hostile requests and holds its responses to the OpenAPI documents. */
 import { randomInt } from 'node:crypto';
-import { onEndSignal, runMain } from '#platform/command-line.ts';
+import { runMain } from '#platform/command-line.ts';
+import type { ServerAddresses, TestPlatform } from '#platform/test-platform.ts';
 import { prepare } from './fixtures.ts';
 import type { FuzzRequest, Outcome } from './http.ts';
 import { type Secrets, secretsInLog } from './judge.ts';
-import { type Platform, readLogs, secretsOf, startPlatform, Watch } from './platform.ts';
+import { readLogs, secretsOf, testPlatform, Watch } from './platform.ts';
 import { type FuzzArguments, Ledger, parseFuzzArguments, sendAll } from './run.ts';
 
 const SHOWN_BYTES = 2_000;
@@ -13,29 +14,20 @@ const PROGRESS_MS = 5_000;
 async function main(): Promise<void> {
   const args = parseFuzzArguments(process.argv.slice(2), randomInt(1_000_000));
   console.log(`▸ seed ${args.seed}, ${args.only?.length ?? args.requests} requests`);
-  const platform = await startPlatform({
-    build: args.build,
-    variables: () => ({
-      OPENAPI_ENABLED: 'true',
-      LOG_LEVEL: args.logLevel,
-      REQUEST_TIMEOUT_MS: '10000',
-      // A schedule that fires every minute has 43,200 instances in the default 30 days.
-      GENERATION_HORIZON_DAYS: '1',
-    }),
-    progress: (line) => console.log(`▸ ${line}`),
-  });
-  onEndSignal(() => void platform.close().then(() => process.exit(130)));
-  try {
-    process.exitCode = (await fuzz(platform, args)) ? 0 : 1;
-  } finally {
-    await platform.close();
-  }
+  const variables = {
+    OPENAPI_ENABLED: 'true',
+    LOG_LEVEL: args.logLevel,
+    REQUEST_TIMEOUT_MS: '10000',
+    // A schedule that fires every minute has 43,200 instances in the default 30 days.
+    GENERATION_HORIZON_DAYS: '1',
+  };
+  await testPlatform({ build: args.build, variables }, (platform, servers) => fuzz(platform, servers, args));
 }
 
 /** True when nothing was found. */
-async function fuzz(platform: Platform, args: FuzzArguments): Promise<boolean> {
+async function fuzz(platform: TestPlatform, servers: ServerAddresses, args: FuzzArguments): Promise<boolean> {
   const fixtures = await prepare(platform, args.services);
-  const secrets: Secrets = { configured: secretsOf(platform) };
+  const secrets: Secrets = { configured: secretsOf(platform, servers) };
   const ledger = new Ledger(({ where, what, firstNumber }) =>
     console.log(`  ✘ ${firstNumber}: ${where}: ${what}`),
   );

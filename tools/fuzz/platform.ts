@@ -1,47 +1,42 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { PlatformSettings } from '#platform/environments.ts';
+import { onEndSignal } from '#platform/command-line.ts';
 import { type Program, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { Variables } from '#platform/state-folder.ts';
-import { PrivateServers } from '#platform/test-platform.ts';
-
-/** The built platform in production mode, on servers of its own. */
-export interface Platform {
-  readonly servers: PrivateServers;
-  readonly settings: PlatformSettings;
-  readonly programs: Readonly<Record<ServiceName, Program>>;
-  readonly neighbours: readonly Program[];
-  close(): Promise<void>;
-}
+import { PrivateServers, type ServerAddresses, type TestPlatform } from '#platform/test-platform.ts';
 
 export interface PlatformOptions {
   /** Build first; otherwise what was built before is tested. */
   readonly build: boolean;
   readonly nodeOptions?: readonly string[];
   /** Replace what a service would get. */
-  readonly variables?: (name: ServiceName) => Variables;
-  readonly progress: (line: string) => void;
+  readonly variables: Variables;
 }
 
-/** Starts PostgreSQL, RabbitMQ, the three services and their neighbours except the identity provider. */
-export async function startPlatform(options: PlatformOptions): Promise<Platform> {
-  const { build, nodeOptions = [], variables = () => ({}), progress } = options;
+/** Tests the built platform in production mode, without the identity provider, on servers of its own. The process ends with 1 unless
+ *  `work` says true. */
+export async function testPlatform(
+  { build, nodeOptions = [], variables }: PlatformOptions,
+  work: (platform: TestPlatform, servers: ServerAddresses) => Promise<boolean>,
+): Promise<void> {
+  const progress = (line: string): void => console.log(`▸ ${line}`);
   const servers = await PrivateServers.open(
     { nodeOptions, ...(build ? {} : { projectRoots: [] }) },
     progress,
   );
+  onEndSignal(() => void servers.close().then(() => process.exit(130)));
   try {
     progress('migrating databases, starting services and neighbours');
     const platform = await servers.createPlatform();
-    await platform.startEverything(Object.fromEntries(SERVICE_NAMES.map((name) => [name, variables(name)])));
-    const programs = Object.fromEntries(
-      SERVICE_NAMES.map((name) => [name, platform.programAt(platform.url(name))]),
-    ) as Record<ServiceName, Program>;
-    const neighbours = platform.programs.filter((program) => !Object.values(programs).includes(program));
-    return { servers, settings: platform.settings, programs, neighbours, close: () => servers.close() };
-  } catch (error) {
+    await platform.startEverything(Object.fromEntries(SERVICE_NAMES.map((name) => [name, variables])));
+    process.exitCode = (await work(platform, servers)) ? 0 : 1;
+  } finally {
     await servers.close();
-    throw error;
   }
+}
+
+/** The process of a service. */
+export function programOf(platform: TestPlatform, name: ServiceName): Program {
+  return platform.programAt(platform.url(name));
 }
 
 /** Upper bound of a service's memory, in bytes; an idle one takes about a tenth of it. */
@@ -57,74 +52,63 @@ function residentBytes(pid: number): number | null {
 
 /** Watches the services' processes. */
 export class Watch {
-  readonly #platform: Platform;
-  readonly #peaks = new Map<string, number>();
+  readonly #programs: readonly Program[];
+  readonly #peaks = new Map<Program, number>();
 
-  constructor(platform: Platform) {
-    this.#platform = platform;
+  constructor(platform: TestPlatform) {
+    this.#programs = SERVICE_NAMES.map((name) => programOf(platform, name));
   }
 
   /** Takes one look. True when a service has ended. */
   look(): boolean {
-    for (const name of SERVICE_NAMES) {
-      const { pid } = this.#platform.programs[name];
-      this.#peaks.set(name, Math.max(this.#peaks.get(name) ?? 0, residentBytes(pid) ?? 0));
-    }
-    return SERVICE_NAMES.some((name) => this.#platform.programs[name].hasEnded());
+    for (const program of this.#programs)
+      this.#peaks.set(program, Math.max(this.#peaks.get(program) ?? 0, residentBytes(program.pid) ?? 0));
+    return this.#programs.some((program) => program.hasEnded());
   }
 
   /** Everything that is wrong with the processes. */
   complaints(): string[] {
-    return SERVICE_NAMES.flatMap((name) => [
-      ...(this.#platform.programs[name].hasEnded() ? [`the process of ${name}-service ended`] : []),
-      ...((this.#peaks.get(name) ?? 0) > MEMORY_BOUND_BYTES ? [`${name}-service took more than 1 GB`] : []),
+    return this.#programs.flatMap((program) => [
+      ...(program.hasEnded() ? [`the process of ${program.name} ended`] : []),
+      ...((this.#peaks.get(program) ?? 0) > MEMORY_BOUND_BYTES
+        ? [`${program.name} took more than 1 GB`]
+        : []),
     ]);
   }
 
   /** The most memory that each service took. */
   memory(): string {
-    return [...this.#peaks].map(([name, bytes]) => `${name} ${(bytes / 1e6).toFixed(0)} MB`).join(', ');
+    return [...this.#peaks].map(([{ name }, bytes]) => `${name} ${(bytes / 1e6).toFixed(0)} MB`).join(', ');
   }
 }
 
-/** Secrets in the logs of services and neighbours: each place once, with the line's message. @param secretsIn describes those of a line */
+/** Secrets in the logs of all programs: each place once, with the line's message. @param secretsIn describes those of a line */
 export function readLogs(
-  platform: Platform,
+  platform: TestPlatform,
   secretsIn: (line: string) => readonly string[],
 ): { lines: number; leaks: string[] } {
   const leaks = new Set<string>();
   let lines = 0;
-  for (const program of [...Object.values(platform.programs), ...platform.neighbours]) {
-    for (const line of program.log().split('\n')) {
+  for (const [program, log] of platform.logs()) {
+    for (const line of log.split('\n')) {
       lines += 1;
       for (const secret of secretsIn(line)) {
         const message = /"msg":"([^"]{0,80})/.exec(line)?.[1] ?? line.slice(0, 80);
-        leaks.add(`${program.name} logged ${secret}: ${message}`);
+        leaks.add(`${program} logged ${secret}: ${message}`);
       }
     }
   }
   return { lines, leaks: [...leaks] };
 }
 
-/** The secrets that the services are configured with, by name. */
-export function secretsOf({ settings, servers }: Platform): Map<string, string> {
-  const keys = [
-    'access-token-hmac-key',
-    'refresh-token-hmac-key',
-    'secret-encryption-key',
-    'service-shared-secret',
-    ...SERVICE_NAMES.map((name) => `${name}-cursor-hmac-key`),
-  ];
-  const found = new Map(keys.map((name) => [name, settings.secret(name)]));
-  const urls = [
-    ...Object.values(settings.databases).flatMap(({ owner, app }) => [owner, app]),
-    servers.databaseUrl,
-    servers.rabbitmqUrl,
-  ];
-  for (const url of urls)
-    found.set(
-      `a password of ${new URL(url).protocol} ${found.size}`,
-      decodeURIComponent(new URL(url).password),
-    );
-  return found;
+/** The secrets that the platform is configured with, by name. */
+export function secretsOf(
+  platform: TestPlatform,
+  { databaseUrl, rabbitmqUrl }: ServerAddresses,
+): Map<string, string> {
+  const passwords = [databaseUrl, rabbitmqUrl].map((url): [string, string] => [
+    `the password of ${new URL(url).protocol}`,
+    decodeURIComponent(new URL(url).password),
+  ]);
+  return new Map([...platform.secrets.entries(), ...passwords]);
 }

@@ -3,7 +3,6 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { queryAt } from '#platform/postgresql.ts';
-import type { ServiceName } from '#platform/programs.ts';
 
 /** What was measured of one thing, in order of time. */
 export interface Series {
@@ -60,7 +59,7 @@ export function slopeOf(values: readonly number[]): number {
 
 /** What is under watch. */
 export interface Subject {
-  readonly pids: Readonly<Record<ServiceName, number>>;
+  readonly pids: Readonly<Record<string, number>>;
   readonly probeFolder: string;
   readonly databaseUrl: string;
   readonly managementUrl: string;

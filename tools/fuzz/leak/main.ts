@@ -1,13 +1,14 @@
 /** `npm run leak`: an hour's traffic in a few minutes; what the services hold must level off. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { commandLine, onEndSignal, runMain, wholeNumber } from '#platform/command-line.ts';
+import { commandLine, runMain, wholeNumber } from '#platform/command-line.ts';
 import { makeTemporaryFolder } from '#platform/private-servers.ts';
 import { SERVICE_NAMES } from '#platform/programs.ts';
 import { Random } from '#platform/random.ts';
 import { findRunAs } from '#platform/run-as.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
-import { startPlatform, type Platform } from '../platform.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
+import { programOf, testPlatform } from '../platform.ts';
 import { judgeSeries, Sampler, type Verdict } from './growth.ts';
 import { Caller, runErrand } from './traffic.ts';
 
@@ -29,19 +30,12 @@ async function main(): Promise<void> {
     .parse()
     .opts<Plan & { build: boolean }>();
   const probeFolder = makeTemporaryFolder(findRunAs());
-  const probe = join(import.meta.dirname, 'probe.cjs');
-  const platform = await startPlatform({
-    build,
-    nodeOptions: ['--expose-gc', '--require', probe],
-    variables: () => ({ LEAK_PROBE_FOLDER: probeFolder, LOG_LEVEL: 'warn' }),
-    progress: (line) => console.log(`▸ ${line}`),
+  const variables = { LEAK_PROBE_FOLDER: probeFolder, LOG_LEVEL: 'warn' };
+  const nodeOptions = ['--expose-gc', '--require', join(import.meta.dirname, 'probe.cjs')];
+  await testPlatform({ build, nodeOptions, variables }, (platform, { databaseUrl, managementUrl }) => {
+    const pids = Object.fromEntries(SERVICE_NAMES.map((name) => [name, programOf(platform, name).pid]));
+    return run(platform, new Sampler({ pids, probeFolder, databaseUrl, managementUrl }), plan);
   });
-  onEndSignal(() => void platform.close().then(() => process.exit(130)));
-  try {
-    process.exitCode = (await run(platform, probeFolder, plan)) ? 0 : 1;
-  } finally {
-    await platform.close();
-  }
 }
 
 interface Plan {
@@ -51,22 +45,14 @@ interface Plan {
 }
 
 /** True when everything levels off. */
-async function run(platform: Platform, probeFolder: string, plan: Plan): Promise<boolean> {
-  const { databaseUrl, managementUrl } = platform.servers;
-  const pids = Object.fromEntries(SERVICE_NAMES.map((name) => [name, platform.programs[name].pid]));
-  const sampler = new Sampler({
-    pids: pids as Record<(typeof SERVICE_NAMES)[number], number>,
-    probeFolder,
-    databaseUrl,
-    managementUrl,
-  });
+async function run(platform: TestPlatform, sampler: Sampler, plan: Plan): Promise<boolean> {
   const caller = new Caller(platform);
   console.log('▸ filling what is bounded: each service remembers the last 5,000 tokens it verified');
   await fill(caller);
   const [filled, startedAtMs] = [caller.sent, performance.now()];
   for (let round = 1; round <= plan.samples; round += 1) {
     await sendRound(caller, filled + (plan.requests / plan.samples) * round, plan.seed, round);
-    caller.closeIdle();
+    await caller.closeIdle();
     await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
     await sampler.take();
     const heaps = sampler.series.filter(({ name }) => name.endsWith('heap'));

@@ -1,9 +1,9 @@
+import { Agent, request } from 'undici';
 import { makeAccessToken } from '#platform/environments.ts';
-import { NEIGHBOURS, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
+import type { ServiceName } from '#platform/programs.ts';
 import type { Random } from '#platform/random.ts';
+import type { TestPlatform } from '#platform/test-platform.ts';
 import { type PersonaName, PERSONAS } from '../fixtures.ts';
-import { Connections } from '../http.ts';
-import type { Platform } from '../platform.ts';
 
 /** A response in JSON. */
 interface JsonResponse<T> {
@@ -19,52 +19,53 @@ const TIMEOUT_MS = 30_000;
 
 /** Sends ordinary requests, some over connections that are used once. */
 export class Caller {
-  readonly #platform: Platform;
-  readonly #connections: Readonly<Record<Destination, Connections>>;
+  readonly #platform: TestPlatform;
+  #agent: Agent;
   readonly statuses = new Map<number, number>();
   sent = 0;
+  connectionsOpened = 0;
 
-  constructor(platform: Platform) {
+  constructor(platform: TestPlatform) {
     this.#platform = platform;
-    const { ports } = platform.settings;
-    const customers = NEIGHBOURS.find(({ name }) => name === 'customers')?.port ?? 'customers';
-    const entries = [...SERVICE_NAMES, customers].map((name) => [name, new Connections(ports[name])]);
-    this.#connections = Object.fromEntries(entries) as Record<Destination, Connections>;
-  }
-
-  get connectionsOpened(): number {
-    return Object.values(this.#connections).reduce((sum, { opened }) => sum + opened, 0);
+    this.#agent = this.#makeAgent();
   }
 
   /** @param body JSON text as it is when it is text @throws {Error} without a response, or for a status of 500 and above */
   async send<T = Record<string, unknown>>(
     to: Destination,
-    method: string,
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
     path: string,
     { body, as = 'internal' }: { body?: unknown; as?: PersonaName | null } = {},
   ): Promise<JsonResponse<T>> {
     this.sent += 1;
-    const content = Buffer.from(
-      body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body),
-    );
-    const lines = [`${method} ${path} HTTP/1.1`, 'Host: 127.0.0.1', `Content-Length: ${content.length}`];
-    if (body !== undefined) lines.push('Content-Type: application/json');
-    if (as !== null)
-      lines.push(`Authorization: Bearer ${makeAccessToken(this.#platform.settings, PERSONAS[as])}`);
-    const bytes = Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), content]);
-    const isSingle = this.sent % CHURN === 0;
-    const options = { isHead: false, timeoutMs: TIMEOUT_MS, isSingle, closesWriting: false };
-    const outcome = await this.#connections[to].send(bytes, options);
-    if (outcome.kind !== 'responded') throw new Error(`${method} ${path}: ${outcome.kind}`);
-    const { status, body: text } = outcome.response;
+    const token = as === null ? null : makeAccessToken(this.#platform.settings, PERSONAS[as]);
+    const response = await request(`${this.#platform.url(to)}${path}`, {
+      method,
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+      },
+      body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+      dispatcher: this.#agent,
+      reset: this.sent % CHURN === 0,
+      ...{ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS },
+    });
+    const { statusCode: status } = response;
+    const text = await response.body.text();
     this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
     if (status >= 500) throw new Error(`${method} ${path} led to ${status}: ${text.slice(0, 200)}`);
     return { status, value: (text === '' ? null : JSON.parse(text)) as T };
   }
 
   /** Closes idle connections, like a caller that pauses. */
-  closeIdle(): void {
-    for (const connections of Object.values(this.#connections)) connections.close();
+  async closeIdle(): Promise<void> {
+    const agent = this.#agent;
+    this.#agent = this.#makeAgent();
+    await agent.close();
+  }
+
+  #makeAgent(): Agent {
+    return new Agent().on('connect', () => (this.connectionsOpened += 1));
   }
 }
 
