@@ -187,8 +187,9 @@ function bufferedStandardOutput(): LogSink {
   standardOutput ??= pino.destination({
     fd: 1,
     sync: false,
-    minLength: 32_768,
-    maxWrite: 65_536,
+    // For each line sonic-boom counts the bytes of its last chunk anew, so chunks are small.
+    minLength: 4_096,
+    maxWrite: 8_192,
     periodicFlush: 500,
   });
   return standardOutput;
