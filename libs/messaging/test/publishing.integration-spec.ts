@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import {
   ScheduleCreatedEvent,
   ScheduledMessageEvent,
@@ -49,6 +50,20 @@ describe('publishing', () => {
       ...{ name: 'n', schedule: '0 2 * * *', timeZone: 'UTC' },
     };
     await expect(bus.publish(ScheduleCreatedEvent, created)).rejects.toThrow(MessageReturnedError);
+  });
+
+  it('writes the messages of one turn of the event loop together', async () => {
+    await bus.publish(TaskInstanceCompletedEvent, completedEvent());
+    const single = jest.spyOn(Socket.prototype, '_write');
+    const gathered = jest.spyOn(Socket.prototype, '_writev' as '_write');
+    try {
+      const events = Array.from({ length: 100 }, () => completedEvent());
+      await Promise.all(events.map((event) => bus.publish(TaskInstanceCompletedEvent, event)));
+      // 100 messages of 1.2 KB, 16 KiB at a time.
+      expect(single.mock.calls.length + gathered.mock.calls.length).toBeLessThan(20);
+    } finally {
+      jest.restoreAllMocks();
+    }
   });
 
   it('fails only the message whose exchange is of another type; others in flight do not notice', async () => {

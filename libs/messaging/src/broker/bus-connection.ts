@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { Writable } from 'node:stream';
 import { AmqpConnection } from '@golevelup/nestjs-rabbitmq';
 import type { LoggerService } from '@nestjs/common';
 import type { Bus } from '@platform/contracts';
 import { shuffledAddressesOf } from '@platform/service-defaults';
 import { type Clock, SECOND_MS, withTimeout } from '@platform/time';
-import type { Channel, ConfirmChannel } from 'amqplib';
+import type { Channel, ChannelModel, ConfirmChannel } from 'amqplib';
 import { hostAddress } from '../envelope/address';
 import { type EnvelopeOptions, hostInfo } from '../envelope/create-envelope';
 import { messageTraceHeaders } from '../envelope/message-trace';
@@ -145,6 +146,7 @@ export class BusConnection {
   }
 
   private onConnected(): void {
+    writeTogether(this.amqp.managedConnection.connection);
     this.blockedReason = null;
     this.isReportedDown = false;
     this.options.logger.log(`bus ${this.options.bus} is connected`);
@@ -157,6 +159,24 @@ export class BusConnection {
     this.isReportedDown = true;
     this.options.logger.warn(`bus ${this.options.bus} is down: ${error?.message ?? 'closed'}; reconnecting`);
   }
+}
+
+/** The parts of amqplib's connection that write. */
+interface Writing {
+  readonly stream: Writable;
+  readonly muxer: { _readIncoming(): void };
+}
+
+/** Has the messages of one turn of the event loop leave in one system call. amqplib has no option for it: it writes each by itself. */
+function writeTogether(model: ChannelModel | undefined): void {
+  if (model === undefined) return;
+  const { stream, muxer } = model.connection as unknown as Writing;
+  const writeWaiting = muxer._readIncoming.bind(muxer);
+  muxer._readIncoming = () => {
+    stream.cork();
+    writeWaiting();
+    stream.uncork();
+  };
 }
 
 /** golevelup's own lines go to debug: this library reports connections and failures itself. */
