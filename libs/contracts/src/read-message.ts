@@ -41,10 +41,14 @@ function aligned(schema: unknown, json: unknown): unknown {
 }
 
 function alignedObject(schema: z.ZodObject, json: Record<string, unknown>): Record<string, unknown> {
-  const byLowerName = new Map(Object.keys(json).map((key) => [key.toLowerCase(), key]));
+  let byLowerName: Map<string, string> | undefined;
+  const foreignSpelling = (field: string): string | undefined => {
+    byLowerName ??= new Map(Object.keys(json).map((key) => [key.toLowerCase(), key]));
+    return byLowerName.get(field.toLowerCase());
+  };
   const result: Record<string, unknown> = {};
   for (const [field, fieldSchema] of Object.entries(schema.shape)) {
-    const key = Object.hasOwn(json, field) ? field : byLowerName.get(field.toLowerCase());
+    const key = Object.hasOwn(json, field) ? field : foreignSpelling(field);
     if (key === undefined) continue;
     const value = json[key];
     if (value === null && fieldSchema instanceof z.ZodOptional) continue;
