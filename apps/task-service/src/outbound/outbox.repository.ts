@@ -65,7 +65,8 @@ const STORE = {
 
 // The commit of a pass need not wait for the disk: what a crash of the server undoes is that an event was settled.
 const LOCK = `
-  SELECT pg_try_advisory_xact_lock($1, $2) AS "isLocked", set_config('synchronous_commit', 'off', true),
+  SELECT set_config('task.has_partition', pg_try_advisory_xact_lock($1, $2)::text, true) AS "hasPartition",
+    set_config('synchronous_commit', 'off', true),
     set_config('idle_in_transaction_session_timeout', '${String(FROZEN_PASS_LIMIT_MS)}', true)`;
 
 // An event waits while an earlier one of its facility and type waits for its next attempt. Other types go on: they lead to
@@ -85,6 +86,7 @@ const SELECT_BATCH = `
       LIMIT 1), false)
     ORDER BY sequence
     LIMIT $3) AS event
+  WHERE current_setting('task.has_partition') = 'true'
   ORDER BY event.sequence
   LIMIT $3`;
 
@@ -144,23 +146,21 @@ export class OutboxRepository {
     ]);
   }
 
-  /** Locks the partition for this transaction, so that one replica at a time publishes it and keeps its order; false when another
-   *  has it. The lock ends with the transaction or the connection: a dead replica holds nothing, and the server ends a frozen one.
-   *  By hand: an advisory lock. */
-  async lockPartition(manager: EntityManager, partition: number): Promise<boolean> {
-    const rows: { isLocked: boolean }[] = await manager.query(LOCK, [RELAY_LOCK_CLASS, partition]);
-    return rows[0]?.isLocked ?? false;
-  }
-
-  /** The oldest events of the partition that may be published now, in order. Call it in a later statement than the one that
-   *  locked: one that began earlier would see again what the last holder has published. */
-  selectBatch(
+  /** Locks the partition for this transaction, so that one replica at a time publishes it and keeps its order, and gives its oldest events
+   *  that may be published now, in order; null when another has it. The lock ends with the transaction or the connection: a dead replica
+   *  holds nothing, and the server ends a frozen one. By hand: an advisory lock. */
+  async lockBatch(
     manager: EntityManager,
     partition: number,
     messageTypes: readonly string[],
     limit: number,
-  ): Promise<StoredMessage[]> {
-    return manager.query(SELECT_BATCH, [partition, messageTypes, limit]);
+  ): Promise<StoredMessage[] | null> {
+    // Two statements in one packet: one that began before the lock would see again what the last holder has published.
+    const [[lock], batch] = await Promise.all([
+      manager.query<{ hasPartition: string }[]>(LOCK, [RELAY_LOCK_CLASS, partition]),
+      manager.query<StoredMessage[]>(SELECT_BATCH, [partition, messageTypes, limit]),
+    ]);
+    return lock?.hasPartition === 'true' ? batch : null;
   }
 
   /** Removes what the broker confirmed and notes what it refused. By hand: in batches. */

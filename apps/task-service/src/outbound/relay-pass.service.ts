@@ -64,8 +64,8 @@ export class RelayPass {
 
   /** Null when another replica has the partition. */
   private async relay(manager: EntityManager, partition: number, buses: readonly Bus[]) {
-    if (!(await this.outbox.lockPartition(manager, partition))) return null;
-    const batch = await this.outbox.selectBatch(manager, partition, messageTypesOf(buses), BATCH_SIZE);
+    const batch = await this.outbox.lockBatch(manager, partition, messageTypesOf(buses), BATCH_SIZE);
+    if (batch === null) return null;
     const outcome = await this.publish(batch);
     await this.outbox.settle(manager, partition, outcome);
     return { batch, outcome };
