@@ -61,9 +61,9 @@ export function addRequestHooks(
   });
 }
 
-/** What Node's parser lets pass: HTTP of a version that is not spoken here, and two Host headers (RFC 9112, 3.2). */
+/** What Node's parser lets pass: HTTP/2.0, and two Host headers (RFC 9112, 3.2). */
 function misframed({ httpVersionMajor, headers }: FastifyRequest['raw']): Error | undefined {
-  if (httpVersionMajor !== 1) return problems.httpVersionNotSupported();
+  if (httpVersionMajor > 1) return problems.httpVersionNotSupported();
   return headers.host?.includes(',')
     ? problems.badRequest('The request names more than one host.')
     : undefined;
