@@ -18,7 +18,7 @@ export function renderReport(result: RunResult): string {
     '',
     ...table(['fault', 'injected', 'ready again after (median / longest)'], faultRows(result.rounds)),
     '',
-    ...table(['what', 'acknowledged', 'audited', 'lost', 'twice', 'other'], result.checks.map(checkRow)),
+    ...checkTable(result.checks),
     '',
     `${result.attempts} requests, ${result.lostResponses} responses thrown away by their callers, ${result.repeatedMessages} messages published twice; ` +
       `a revoked token was accepted for ${seconds(result.slowestRevocationMs)} at most; drained after ${seconds(result.drainedAfterMs)}`,
@@ -47,6 +47,11 @@ function faultRows(rounds: readonly RoundResult[]): string[][] {
     const injected = of.filter(({ proof }) => proof !== null).length;
     return [kind, String(injected), `${median} / ${seconds(times.at(-1) ?? 0)}`];
   });
+}
+
+/** What was compared, a line each. */
+export function checkTable(checks: readonly Check[]): string[] {
+  return table(['what', 'acknowledged', 'audited', 'lost', 'twice', 'other'], checks.map(checkRow));
 }
 
 function checkRow({ name, acknowledged, audited, lost, duplicated, findings }: Check): string[] {

@@ -116,7 +116,7 @@ async function untilHealthy(cluster: Cluster, journal: Journal, fault: PlannedFa
 }
 
 /** Ends the fires and waits until nothing is on its way: no due trigger, no outbox row, no message. Returns how long that took. */
-async function drain(platform: TestPlatform): Promise<number> {
+export async function drain(platform: TestPlatform): Promise<number> {
   const startedAtMs = performance.now();
   const isDue = `WHERE state = 'WAITING' AND next_fire_at <= now()`;
   await until(200, RECOVERY_LIMIT_MS, async () => (await countRows(platform, 'triggers', isDue)) === 0);

@@ -3,7 +3,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import { administrator } from './admin-fixture';
-import { BACKEND, SECRET_KEY, migrateWithIdentities, postTo, startReplica } from './auth-fixture';
+import { agentOf, BACKEND, SECRET_KEY, migrateWithIdentities, postTo, startReplica } from './auth-fixture';
 
 const NEW_KEY = randomBytes(32).toString('base64url');
 const OLD_KEY = SECRET_KEY.toString('base64url');
@@ -131,5 +131,23 @@ describe('replacing the key that seals secrets, while two replicas serve', () =>
       expect.stringContaining('no configured key opens application:demo-reports'),
     ]);
     expect(await versions()).toEqual([1, 2]);
+  });
+});
+
+describe('a replica with another key than the database was sealed with', () => {
+  it('never becomes ready, so that a roll-out or a restore with the wrong secrets stops at it', async () => {
+    const database = await createTestDatabase({ migrate: migrateWithIdentities });
+    const first = await startReplica(database.url, { environment: keys(OLD) });
+    const other = await startReplica(database.url, { environment: keys(`1:${NEW_KEY}`) });
+    try {
+      expect((await agentOf(first).get('/health/ready')).body).toMatchObject({
+        checks: { 'signing-keys': 'ok' },
+      });
+      const { status, body } = await agentOf(other).get('/health/ready');
+      expect({ status, body }).toMatchObject({ status: 503, body: { checks: { 'signing-keys': 'failed' } } });
+    } finally {
+      await Promise.all([first.close(), other.close()]);
+      await database.drop();
+    }
   });
 });

@@ -4,7 +4,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { KeyRing, TokenVerificationUnavailableError, createVerificationKey } from '@platform/access-tokens';
 import type { KeyQuery, KeySource, VerificationKey } from '@platform/access-tokens';
-import { CLOCK, Metrics, problems } from '@platform/service-defaults';
+import { CLOCK, HealthRegistry, Metrics, problems } from '@platform/service-defaults';
 import type { Sample } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
@@ -42,7 +42,13 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     @Inject(CLOCK) private readonly clock: Clock,
     metrics: Metrics,
+    health: HealthRegistry,
   ) {
+    // With another key than its secrets were sealed with, a replica is to take no traffic: a roll-out stops at it.
+    health.addStartupCheck({
+      name: 'signing-keys',
+      check: async () => (this.current === null ? this.loadOrCreate() : undefined),
+    });
     metrics.sampledGauge(
       'auth_signing_key_activated_timestamp_seconds',
       'When the asymmetric key that signs now became active, in seconds since 1970',

@@ -1,0 +1,149 @@
+import type { Facts } from '#chaos/audit/gather.ts';
+import { Journal, type Operation } from '#chaos/load/journal.ts';
+import { FIRST_PLANTED_FACILITY } from '#chaos/load/tasks.ts';
+import type { PublishedMessage } from '#chaos/published-messages.ts';
+
+/** An operation asked for so long after the instant cannot have been committed before it. In ms, more than clocks and rounding differ. */
+const AFTERWARDS_MS = 200;
+const CREATED_QUEUE = 'task-service.schedule-created';
+const GENERATION_QUEUE = 'task-service.task-instance-generation';
+
+/**
+ * What holds of a journal once the platform was taken back to an instant: what had been acknowledged then, and, not acknowledged, what
+ * was under way.
+ * @param then a copy of the journal made at the instant
+ * @param now the same journal when the load had ended
+ * @param instantMs of the journal's clock
+ */
+export function journalAt(then: Journal, now: Journal, instantMs: number): Journal {
+  const cut = (operations: readonly Operation[]): Operation[] =>
+    operations
+      .filter(({ invokedAtMs }) => invokedAtMs < instantMs + AFTERWARDS_MS)
+      .map((operation) =>
+        (operation.acknowledgedAtMs ?? 0) > instantMs ? { ...operation, acknowledgedAtMs: null } : operation,
+      );
+  // A revocation on its way at the instant may have ended a session.
+  const sessions = then.sessions.map((session, index) => ({
+    ...session,
+    end: now.sessions[index]?.end ?? session.end,
+  }));
+  return Object.assign(new Journal(), {
+    ...now,
+    settings: cut(now.settings),
+    schedules: cut(now.schedules),
+    completions: cut(now.completions),
+    generationCommands: cut(now.generationCommands),
+    ...{ sessions, revokedTokens: then.revokedTokens },
+  });
+}
+
+/** One journal of what two loads, one after the other, were told. */
+export function joinJournals(first: Journal, second: Journal): Journal {
+  return Object.assign(new Journal(), {
+    ...second,
+    settings: [...first.settings, ...second.settings],
+    schedules: [...first.schedules, ...second.schedules],
+    completions: [...first.completions, ...second.completions],
+    generationCommands: [...first.generationCommands, ...second.generationCommands],
+    lives: [...first.lives, ...second.lives],
+    sessions: [...first.sessions, ...second.sessions],
+    revokedTokens: [...first.revokedTokens, ...second.revokedTokens],
+    businessUnitChanges: [...first.businessUnitChanges, ...second.businessUnitChanges],
+    planted: [...first.planted, ...second.planted],
+    violations: [...first.violations, ...second.violations],
+  });
+}
+
+/** What neighbours and broker knew that the restored databases do not. */
+export interface Difference {
+  /** Messages that tell of what is undone. */
+  readonly undone: number;
+  /** Events sent before the disaster and again after it, under the same id. */
+  readonly again: number;
+  /** Fires of an instant that were sent under a second id. */
+  readonly firedAgain: number;
+  /** Schedules of which the task service never took the event. */
+  readonly schedulesUntaken: readonly string[];
+  /** Fires whose message was never taken: the next fire of the facility makes up for them. */
+  readonly firesUntaken: number;
+}
+
+/**
+ * Facts as an audit compares them: without what was undone, and with what the disaster took from queues as if it had been taken; the
+ * audit of instances shows that nothing is missing in effect.
+ * @param before what was published before the disaster; `facts.published` is of after it
+ */
+export function adjustFacts(
+  facts: Facts,
+  before: readonly PublishedMessage[],
+): { readonly facts: Facts; readonly difference: Difference } {
+  const isTrue = truthOf(facts);
+  const kept = before.filter(isTrue);
+  const undone = before.filter((message) => !isTrue(message));
+  const published = [...kept, ...facts.published];
+  const { inbox, schedulesUntaken, firesUntaken } = withoutQueues(facts, published);
+  const after = idsOf(facts.published);
+  // Changes of business units come again because the drill has them repeated.
+  const repeatable = idsOf(kept.filter(({ name }) => name !== 'IBusinessUnitChangeV1'));
+  const completed = new Set(facts.completed.map(({ id }) => id));
+  const told = idsOf(published.filter(({ name }) => name === 'ScheduleCreatedEvent'));
+  const heard = new Set(facts.scheduleCreatedLedger);
+  return {
+    facts: {
+      ...{ ...facts, published, inbox },
+      scheduleCreatedLedger: [
+        ...[...heard].filter((id) => told.has(id)),
+        ...[...told].filter((id) => !heard.has(id)),
+      ],
+      completionLedger: facts.completionLedger.filter(({ record }) => completed.has(record.taskInstanceId)),
+    },
+    difference: {
+      ...{ undone: undone.length, schedulesUntaken, firesUntaken: firesUntaken.length },
+      again: [...repeatable].filter((id) => after.has(id)).length,
+      firedAgain: undone.filter(isFire).length,
+    },
+  };
+}
+
+/** What was on its way to task-service and never came; the inbox as if it had come, and without what is no fire: reconciliation's requests. */
+function withoutQueues(facts: Facts, published: readonly PublishedMessage[]) {
+  const fires = idsOf(facts.fires);
+  const inbox = facts.inbox.filter(
+    ({ queue, messageId }) => queue !== GENERATION_QUEUE || fires.has(messageId),
+  );
+  const taken = idsOf(inbox);
+  const told = published.filter(
+    ({ name, messageId }) => name === 'IScheduleCreatedEvent' && taken.has(messageId),
+  );
+  const toldOf = new Set(told.map(({ message }) => String(message['scheduleId'])));
+  const schedulesUntaken = facts.schedules
+    .map(({ scheduleId }) => scheduleId)
+    .filter((id) => !toldOf.has(id));
+  const firesUntaken = [...fires].filter((id) => !taken.has(id));
+  inbox.push(...schedulesUntaken.map((messageId) => ({ queue: CREATED_QUEUE, messageId })));
+  inbox.push(...firesUntaken.map((messageId) => ({ queue: GENERATION_QUEUE, messageId })));
+  return { inbox, schedulesUntaken, firesUntaken };
+}
+
+/** Says of a message whether what it tells of is in the restored databases. */
+function truthOf(facts: Facts): (message: PublishedMessage) => boolean {
+  const schedules = new Set(facts.schedules.map(({ scheduleId }) => scheduleId));
+  const completed = new Set(facts.completed.map(({ id }) => id));
+  const fires = idsOf(facts.fires);
+  return (sent) => {
+    if (/^I?ScheduleCreatedEvent$/.test(sent.name)) return schedules.has(String(sent.message['scheduleId']));
+    if (sent.name === 'TaskInstanceCompletedEvent')
+      return completed.has(String(sent.message['taskInstanceId']));
+    return !isFire(sent) || fires.has(sent.messageId);
+  };
+}
+
+function isFire({ name, message }: PublishedMessage): boolean {
+  return (
+    name === 'ITaskInstanceGenerationRequested' && Number(message['facilityId']) >= FIRST_PLANTED_FACILITY
+  );
+}
+
+function idsOf(messages: readonly { readonly messageId: string }[]): Set<string> {
+  return new Set(messages.map(({ messageId }) => messageId));
+}
