@@ -20,7 +20,11 @@ describe('arguments of npm run bench', () => {
     expect(args).toMatchObject({ ids: ['token-trust'], rounds: 3, seconds: 0.5, write: false });
   });
 
-  it.each([[['settings-raed']], [['--rounds', '0']], [['--seconds', 'long']], [['--quick']]])(
+  it('ask for a quick look, which is not written down', () => {
+    expect(parseBenchArguments(['--quick'], KNOWN)).toMatchObject({ rounds: 1, seconds: 1, write: false });
+  });
+
+  it.each([[['settings-raed']], [['--rounds', '0']], [['--seconds', 'long']], [['--fast']]])(
     'are refused when they are %j',
     (args) => {
       expect(() => parseBenchArguments(args, KNOWN)).toThrow(ArgumentsError);

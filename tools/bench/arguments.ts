@@ -28,13 +28,26 @@ export function parseBenchArguments(args: readonly string[], knownIds: readonly 
     .argument('[id...]', 'only these benchmarks', parseId, [])
     .option('--rounds <number>', 'alternating rounds of each contestant', positive, 7)
     .option('--seconds <number>', 'length of a round', positive, 5)
+    .option('--quick', 'one round of a second each, for a look; writes nothing', false)
     .option('--profile <folder>', 'write a CPU profile of every program under measurement there')
     .option('--no-write', 'leave docs/performance.md as it is')
     .option('--list', 'print the ids', false)
     .parse(args, { from: 'user' });
   const [ids] = command.processedArgs as [string[]];
-  const { profile = null, write, ...flags } = command.opts<Omit<BenchArguments, 'ids'>>();
-  return { ...flags, ids, profile, write: write && ids.length === 0 && profile === null };
+  const {
+    quick,
+    profile = null,
+    write,
+    ...flags
+  } = command.opts<Omit<BenchArguments, 'ids'> & { quick: boolean }>();
+  const length = quick ? { rounds: 1, seconds: 1 } : {};
+  return {
+    ...flags,
+    ...length,
+    ids,
+    profile,
+    write: write && !quick && ids.length === 0 && profile === null,
+  };
 }
 
 function positive(text: string): number {

@@ -1,4 +1,4 @@
-import { type Contest, formatFigure, judge, runContest } from './contest.ts';
+import { compareWithBest, type Contest, formatFigure, judge, runContest } from './contest.ts';
 
 function contestant(name: string, figures: number[], journal: string[]) {
   return {
@@ -49,5 +49,43 @@ describe('a contest', () => {
     [99.99, '100'],
   ])('prints %d as %s', (value, text) => {
     expect(formatFigure(value)).toBe(text);
+  });
+});
+
+describe('a run beside the best so far', () => {
+  const spread = (median: number) => ({ median, min: median, max: median });
+  const resultOf = (bare: number) => [
+    {
+      id: 'settings-read',
+      title: 'reads',
+      result: {
+        unit: 'requests/s',
+        conditions: [],
+        contestants: [
+          { name: 'ours', does: '', figures: [], spread: spread(1), processors: null },
+          { name: 'bare', does: '', figures: [], spread: spread(bare), processors: null },
+        ],
+        comparisons: [
+          {
+            ...{ title: 'bare', of: 'ours', against: 'bare', goal: { atLeast: 1 } },
+            ...{ ratio: spread(1), met: true },
+          },
+        ],
+      },
+    },
+  ];
+
+  it('names a bare side that is slower than half of it', () => {
+    const best = { 'settings-read, bare': 31_000 };
+    expect(compareWithBest(resultOf(8_700), best)).toEqual({
+      bestSeen: best,
+      slowSides: ['settings-read, bare: 8,700 requests/s, 31,000 at best'],
+    });
+  });
+
+  it('raises it, and says nothing, where the machine is as fast', () => {
+    const best = { 'settings-read, bare': 31_000 };
+    expect(compareWithBest(resultOf(16_000), best)).toEqual({ bestSeen: best, slowSides: [] });
+    expect(compareWithBest(resultOf(32_000), best).bestSeen).toEqual({ 'settings-read, bare': 32_000 });
   });
 });

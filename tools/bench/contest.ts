@@ -182,6 +182,33 @@ export function judge(
   };
 }
 
+/** Highest medians so far of what ours is measured against by rate, by benchmark and name. */
+export type BestSeen = Readonly<Record<string, number>>;
+
+/** Adds a run to the best so far. `slowSides` names those that came to less than half of it. */
+export function compareWithBest(
+  benchmarks: readonly { readonly id: string; readonly result: ContestResult }[],
+  before: BestSeen,
+): { readonly bestSeen: BestSeen; readonly slowSides: readonly string[] } {
+  const bestSeen: Record<string, number> = { ...before };
+  const slowSides: string[] = [];
+  for (const { id, result } of benchmarks) {
+    const against = new Set(
+      result.comparisons.filter(({ goal }) => 'atLeast' in goal).map((each) => each.against),
+    );
+    for (const { name, spread } of result.contestants.filter((each) => against.has(each.name))) {
+      const side = `${id}, ${name}`;
+      const best = Math.max(before[side] ?? 0, spread.median);
+      bestSeen[side] = best;
+      if (spread.median < best / 2)
+        slowSides.push(
+          `${side}: ${formatFigure(spread.median)} ${result.unit}, ${formatFigure(best)} at best`,
+        );
+    }
+  }
+  return { bestSeen, slowSides };
+}
+
 /** Three significant digits below 1000, whole numbers above. */
 export function formatFigure(value: number): string {
   if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US');

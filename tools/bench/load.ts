@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { type Dispatcher, Pool } from 'undici';
 
@@ -57,6 +58,31 @@ export class HttpLoad {
   /** A measurement: as many of this request per second as it can send. */
   rate(request: LoadRequest): (seconds: number) => Promise<number> {
     return async (seconds) => (await this.run(seconds, () => request)).perSecond;
+  }
+
+  /** Starts `perSecond` requests a second whether or not those before have been answered, as callers do that know nothing of each other. Gives
+   *  the latency of each in ms from the instant at which it was due, to the millisecond: whatever held it up counts, this program too.
+   *  @throws {Error} at the first response that is not the expected one */
+  async runAtRate(
+    seconds: number,
+    perSecond: number,
+    next: (request: number) => LoadRequest,
+  ): Promise<number[]> {
+    const latenciesMs: Promise<number>[] = [];
+    const startedAtMs = performance.now();
+    const sendDue = async (dueAtMs: number): Promise<number> => {
+      await this.send(next(latenciesMs.length));
+      return performance.now() - dueAtMs;
+    };
+    for (let dueAtMs = startedAtMs; dueAtMs < startedAtMs + seconds * 1_000;) {
+      const sent = sendDue(dueAtMs);
+      // The failure is thrown below; until then nobody waits for it.
+      sent.catch(() => undefined);
+      latenciesMs.push(sent);
+      dueAtMs = startedAtMs + (latenciesMs.length * 1_000) / perSecond;
+      while (performance.now() < dueAtMs) await sleep(1);
+    }
+    return Promise.all(latenciesMs);
   }
 
   /** One request; returns the body. @throws {Error} when the status is not the expected one */

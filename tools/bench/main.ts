@@ -7,6 +7,7 @@ import { PROJECT_ROOTS } from '#platform/programs.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import { PrivateServers } from '#platform/test-platform.ts';
 import { type BenchArguments, parseBenchArguments } from './arguments.ts';
+import { latency } from './benchmarks/latency.ts';
 import { schedulePost } from './benchmarks/schedule-post.ts';
 import { generation, outboxRelay, schedulerFire } from './benchmarks/scheduler.ts';
 import { settingsBulkRead, settingsList, settingsRead, settingsWrite } from './benchmarks/settings.ts';
@@ -28,7 +29,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   ...[settingsWatchLatency, settingsWatchers, settingsClientRead],
   ...[tokenTrust, tokenRefresh, tokenPassword, tokenPasswordPing],
   ...[tokenVerify, revocationCheck, revocationMemory, revocationEffect],
-  ...[schedulerFire, outboxRelay, schedulePost, generation],
+  ...[schedulerFire, outboxRelay, schedulePost, generation, latency],
   ...[coldStart, coldStartMemory, firstRun],
 ];
 const IDS = BENCHMARKS.map(({ id }) => id);
@@ -57,12 +58,16 @@ async function runAll(servers: PrivateServers, args: BenchArguments): Promise<vo
   const chosen = BENCHMARKS.filter(({ id }) => args.ids.length === 0 || args.ids.includes(id));
   const results: BenchmarkResult[] = [];
   const versions = await serverVersions(servers);
+  const startedAtMs = performance.now();
   for (const [index, benchmark] of chosen.entries()) {
-    console.log(`\n${index + 1}/${chosen.length} ${benchmark.id}: ${benchmark.title}`);
+    const minutes = ((performance.now() - startedAtMs) / 60_000) * (chosen.length / index - 1);
+    const left = index === 0 ? '' : ` (about ${Math.ceil(minutes)} min left)`;
+    console.log(`\n${index + 1}/${chosen.length} ${benchmark.id}: ${benchmark.title}${left}`);
     if (benchmark.standsAlone) await servers.close();
     results.push(await runOne(servers, benchmark, args));
   }
   const run = describeRun(results, versions);
+  for (const side of run.slowSides) console.log(`\n⚠ slow machine: ${side}`);
   const raw = join(WORKSPACE, 'test-results');
   mkdirSync(raw, { recursive: true });
   writeFileSync(join(raw, 'bench.json'), JSON.stringify(run, null, 2));

@@ -1,11 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import { format } from 'prettier';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import { barChart } from './chart.ts';
-import { type ComparisonResult, type ContestResult, formatFigure } from './contest.ts';
+import {
+  type BestSeen,
+  type ComparisonResult,
+  compareWithBest,
+  type ContestResult,
+  formatFigure,
+} from './contest.ts';
 
 /** Everything of one run, as docs/benchmarks/results.json keeps it. */
 type RunResults = ReturnType<typeof describeRun>;
@@ -18,6 +24,8 @@ export interface BenchmarkResult {
 
 const GIT_OPTIONS = { cwd: WORKSPACE, encoding: 'utf8' } as const;
 const PAGE = join(WORKSPACE, 'docs/performance.md');
+const CHARTS = join(WORKSPACE, 'docs/benchmarks');
+const RAW = join(CHARTS, 'results.json');
 const RESULTS_BEGIN = '<!-- benchmark results: written by npm run bench -->';
 const RESULTS_END = '<!-- end of benchmark results -->';
 
@@ -38,6 +46,9 @@ export function markdownResults({ machine, versions, ...run }: RunResults): stri
     return `- **${id}**, ${title}: ${figures.join('; ')}.`;
   });
   return [
+    ...run.slowSides.map(
+      (side) => `**This machine was slow:** ${side}. Where the bare side is slow, ratios flatter.`,
+    ),
     `Measured ${run.measuredAt} at commit ${run.commit} with \`${run.command}\` on ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGib} GiB, ${machine.system}. ${tools.join(', ')}.`,
     [
       '| benchmark | ours beside | goal | ratio (lowest–highest round) | |',
@@ -47,6 +58,12 @@ export function markdownResults({ machine, versions, ...run }: RunResults): stri
     'What each side did, with its median:',
     sides.join('\n'),
   ].join('\n\n');
+}
+
+function bestSeenBefore(): BestSeen {
+  if (!existsSync(RAW)) return {};
+  const { bestSeen = {} } = JSON.parse(readFileSync(RAW, 'utf8')) as { bestSeen?: BestSeen };
+  return bestSeen;
 }
 
 /** `≥ 0.85×` */
@@ -77,6 +94,7 @@ export function describeRun(
     },
     versions: { Node: process.versions.node, ...servers, ...packageVersions() },
     benchmarks,
+    ...compareWithBest(benchmarks, bestSeenBefore()),
   };
 }
 
@@ -92,15 +110,11 @@ function packageVersions(): Record<string, string> {
 
 /** Writes the results into docs/performance.md, and beside it the charts and the raw results. */
 export async function writeReport(run: RunResults): Promise<void> {
-  const charts = join(WORKSPACE, 'docs/benchmarks');
-  mkdirSync(charts, { recursive: true });
+  mkdirSync(CHARTS, { recursive: true });
   for (const { id, title, result } of run.benchmarks) {
-    writeFileSync(join(charts, `${id}.svg`), barChart(title, result));
+    writeFileSync(join(CHARTS, `${id}.svg`), barChart(title, result));
   }
-  writeFileSync(
-    join(charts, 'results.json'),
-    await format(JSON.stringify(run), { parser: 'json', printWidth: 130 }),
-  );
+  writeFileSync(RAW, await format(JSON.stringify(run), { parser: 'json', printWidth: 130 }));
   const page = readFileSync(PAGE, 'utf8');
   const begin = page.indexOf(RESULTS_BEGIN) + RESULTS_BEGIN.length;
   const written = `${page.slice(0, begin)}\n\n${markdownResults(run)}\n\n${page.slice(page.indexOf(RESULTS_END))}`;

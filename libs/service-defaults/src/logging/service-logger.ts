@@ -188,8 +188,8 @@ function bufferedStandardOutput(): LogSink {
     fd: 1,
     sync: false,
     // For each line sonic-boom counts the bytes of its last chunk anew, so chunks are small.
-    minLength: 4_096,
-    maxWrite: 8_192,
+    minLength: 8_192,
+    maxWrite: 16_384,
     periodicFlush: 500,
   });
   return standardOutput;
