@@ -128,4 +128,11 @@ describe('JsonScanner', () => {
     expect(isAccepted('['.repeat(400_000))).toBe(false);
     expect(isAccepted('['.repeat(400_000) + ']'.repeat(400_000), Infinity)).toBe(true);
   });
+
+  it.each(['x', '\\u0041', '\\n', '😀', '1'])('reads a text of half a million times %j', (part) => {
+    const text = part.repeat(500_000);
+    expect(isAccepted(`"${text}"`)).toBe(true);
+    expect(isAccepted(`"${text}`)).toBe(false);
+    expect(isAccepted(text)).toBe(part === '1');
+  });
 });
