@@ -10,7 +10,7 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { build, type BuildOptions, type BuildResult, type Plugin } from 'esbuild';
-import { bundlesOf, type ProjectFile } from './entry-points.ts';
+import { bundlesOf, type ProjectFile, readJson, swcPlugin } from './swc-plugin.ts';
 import {
   LICENCES_FILE,
   packageFolders,
@@ -21,7 +21,6 @@ import {
   withPackages,
 } from './sbom.ts';
 import { PACKAGES_BUNDLE, fromPackagesBundle, packagesBundles, packagesTaken } from './packages.ts';
-import { readJson, swcPlugin } from './swc-plugin.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
 

@@ -1,4 +1,4 @@
-import { bundlesOf, libraryPaths } from './entry-points.ts';
+import { bundlesOf, libraryPaths } from './swc-plugin.ts';
 
 describe('bundlesOf', () => {
   it('names each bundle after its entry point', () => {

@@ -12,8 +12,7 @@ import { copyFile, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promi
 import { basename, dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { build, transform } from 'esbuild';
-import { bundlesOf, type ProjectFile } from './entry-points.ts';
-import { readJson, swcPlugin, workspaceLibraries } from './swc-plugin.ts';
+import { bundlesOf, type ProjectFile, readJson, swcPlugin, workspaceLibraries } from './swc-plugin.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
 const TSC = join(WORKSPACE, 'node_modules/typescript/bin/tsc');

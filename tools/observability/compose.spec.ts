@@ -25,7 +25,7 @@ function knownVariables(app: string): Set<string> {
     'libs/service-defaults/src/config/config.ts',
     'libs/access-tokens/src/keys/token-settings.ts',
     // Everybody trusts auth-service but itself.
-    ...(app === 'auth-service' ? [] : ['libs/access-tokens/src/auth-service-tokens.ts']),
+    ...(app === 'auth-service' ? [] : ['libs/access-tokens/src/keys/token-settings.ts']),
     'libs/database/src/migrate.ts',
     'apps/auth-service/src/load-development-identities.ts',
     'apps/auth-service/src/development/load-identities.ts',

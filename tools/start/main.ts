@@ -8,10 +8,8 @@ import { openStateFolder, saveRunningAddresses, WORKSPACE } from '#platform/stat
 import { endedEarly, Supervisor } from '#platform/supervisor.ts';
 import { parseStartArguments, type StartArguments } from './arguments.ts';
 import { readExternalServers } from './external-servers.ts';
-import { guide } from './guide.ts';
-import { restartService, type StartContext, startPlatform } from './platform.ts';
-import { isServed, servingEnded } from './serving.ts';
-import { followLogs, Progress } from './terminal.ts';
+import { guide, followLogs, Progress } from './terminal.ts';
+import { restartService, type StartContext, startPlatform, isServed, servingEnded } from './platform.ts';
 
 const POLL_MS = 100;
 /** Tells the child that it is the detached one. */

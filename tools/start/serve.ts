@@ -18,8 +18,7 @@ import {
   WORKSPACE,
 } from '#platform/state-folder.ts';
 import { type SupervisedProcess, Supervisor } from '#platform/supervisor.ts';
-import { bundleProcess } from './platform.ts';
-import { isServed, servingRecord } from './serving.ts';
+import { bundleProcess, isServed, servingRecord } from './platform.ts';
 import { followLogs } from './terminal.ts';
 
 const PLATFORM_POLL_MS = 500;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { tokenVariables } from '#platform/environments.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
-import { guide } from '#start/guide.ts';
+import { guide } from '#start/terminal.ts';
 import {
   END_OF_EXAMPLE,
   type Example,

@@ -10,16 +10,21 @@ export {
   documentedAccess,
 } from './nest/access-rules';
 export type { RouteRequirement } from './nest/access-rules';
-export { bearerToken } from './token/access-refusal';
 export { AccessTokenVerifier } from './token/access-token-verifier';
-export { AccessTokenError, TokenVerificationUnavailableError } from './token/access-token-error';
+export { AccessTokenError, TokenVerificationUnavailableError, bearerToken } from './token/access-token-error';
 export { ACCESS_TOKEN_TYP, accessTokenClaims, isInternalAdministrator } from './token/caller';
 export type { Caller } from './token/caller';
 export { combineKeys, KeyRing, staticKeys, createVerificationKey } from './keys/keys';
 export type { KeyQuery, KeySource, VerificationKey } from './keys/keys';
-export { authServiceConfigShape, authServiceTokens } from './auth-service-tokens';
 export { authServiceKeys } from './keys/jwks';
-export { configuredTokens, hmacKeyList, tokenConfigShape, withoutRepetition } from './keys/token-settings';
+export {
+  authServiceConfigShape,
+  authServiceTokens,
+  configuredTokens,
+  hmacKeyList,
+  tokenConfigShape,
+  withoutRepetition,
+} from './keys/token-settings';
 export type { HmacKey, TokenConfig } from './keys/token-settings';
 export { RevocationFeed } from './revocations/revocation-feed';
 export { httpRevocationSource } from './revocations/http-revocation-source';

@@ -1,10 +1,14 @@
 // What the package offers to applications of any framework. The workspace imports index.ts.
 export { AccessTokenValidator, trustAuthService } from './access-token-validator';
 export type { AccessTokensOptions, AuthServiceTrust, OwnTokens } from './access-token-validator';
-export { FORBIDDEN, accessRefusal, bearerToken } from './token/access-refusal';
-export type { AccessRefusal } from './token/access-refusal';
-export { AccessTokenError, TokenVerificationUnavailableError } from './token/access-token-error';
-export type { AccessTokenFailure } from './token/access-token-error';
+export {
+  AccessTokenError,
+  FORBIDDEN,
+  TokenVerificationUnavailableError,
+  accessRefusal,
+  bearerToken,
+} from './token/access-token-error';
+export type { AccessRefusal, AccessTokenFailure } from './token/access-token-error';
 export { AccessTokenVerifier } from './token/access-token-verifier';
 export { isInternalAdministrator } from './token/caller';
 export type { Caller } from './token/caller';

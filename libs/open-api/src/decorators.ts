@@ -1,4 +1,5 @@
-import { applyDecorators } from '@nestjs/common';
+import { Get, applyDecorators } from '@nestjs/common';
+import { Public } from '@platform/access-tokens';
 import { PAGE_QUERY_DOCS } from '@platform/service-defaults';
 
 type Swagger = typeof import('@nestjs/swagger');
@@ -57,5 +58,20 @@ export function PagedQuery(): MethodDecorator {
   return applyDecorators(
     ApiQuery({ name: 'pageKey', required: false, description: pageKey.description }),
     ApiQuery({ name: 'pageSize', required: false, description: pageSize.description, schema }),
+  );
+}
+
+/** A route that responds with one word whatever happens. */
+export function PingRoute(word: string): MethodDecorator {
+  return applyDecorators(
+    Get('ping'),
+    ApiOperation({ operationId: 'ping', summary: `Answer "${word}"` }),
+    ApiOkResponse({
+      description: 'A JSON string.',
+      schema: { type: 'string', const: word } as object,
+      examples: { pong: { summary: 'The answer', value: word } },
+    }),
+    NeverFails(),
+    Public(),
   );
 }

@@ -17,6 +17,7 @@ export {
   NeverFails,
   OmitStandardResponses,
   PagedQuery,
+  PingRoute,
 } from './decorators';
 export {
   ProblemResponse,

@@ -2,6 +2,7 @@ import { personaNames } from '@platform/personas';
 import type { Personas } from '@platform/personas';
 import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
+import type { DataSource } from 'typeorm';
 import { ApplicationsRepository } from '../applications/applications.repository';
 import type { ListedApplication } from '../applications/applications.repository';
 import { isReturnUrl } from '../openid/application-return';
@@ -138,11 +139,19 @@ function addUpdate(group: Command, run: RunCommand): void {
       };
       if (Object.keys(change).length === 0) throw new InvalidArgumentError('name what to change');
       return run(async ({ dataSource }) => {
-        if (!(await new ApplicationsRepository(dataSource).update(applicationKey, change)))
-          throw new RefusedError(`there is no application "${applicationKey}"`);
+        await update(dataSource, applicationKey, change);
         return { json: { applicationKey, ...change }, text: `${applicationKey} is changed.` };
       });
     });
+}
+
+async function update(
+  dataSource: DataSource,
+  applicationKey: string,
+  change: Parameters<ApplicationsRepository['update']>[1],
+): Promise<void> {
+  if (!(await new ApplicationsRepository(dataSource).update(applicationKey, change)))
+    throw new RefusedError(`there is no application "${applicationKey}"`);
 }
 
 function addRotateSecret(group: Command, run: RunCommand): void {
@@ -217,9 +226,7 @@ function addReturnAddresses(group: Command, run: RunCommand): void {
     .argument('[addresses...]', 'https, or http on the loopback; compared letter by letter', collectReturnUrl)
     .action((applicationKey: string, returnUrls: readonly string[] = []) =>
       run(async ({ dataSource }) => {
-        const change = { returnUrls: [...returnUrls] };
-        if (!(await new ApplicationsRepository(dataSource).update(applicationKey, change)))
-          throw new RefusedError(`there is no application "${applicationKey}"`);
+        await update(dataSource, applicationKey, { returnUrls: [...returnUrls] });
         const where = returnUrls.length === 0 ? 'nowhere' : `at ${returnUrls.join(', ')}`;
         return {
           json: { applicationKey, returnUrls },
@@ -244,8 +251,7 @@ function addSwitch(group: Command, run: RunCommand, name: 'enable' | 'disable', 
     .action((applicationKey: string) =>
       run(async ({ dataSource }) => {
         const enabled = name === 'enable';
-        if (!(await new ApplicationsRepository(dataSource).update(applicationKey, { enabled })))
-          throw new RefusedError(`there is no application "${applicationKey}"`);
+        await update(dataSource, applicationKey, { enabled });
         return { json: { applicationKey, enabled }, text: `${applicationKey} is ${name}d.` };
       }),
     );

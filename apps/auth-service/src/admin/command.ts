@@ -112,3 +112,6 @@ export function parseInstant(text: string): Date {
   if (instant !== null) return instant;
   throw new InvalidArgumentError(`"${text}" is no date: write it like 2026-01-31 or 2026-01-31T12:00:00Z`);
 }
+
+/** The option of commands that list. */
+export const LIMIT = ['--limit <number>', 'list at most this many', countUpTo(100_000), 100] as const;

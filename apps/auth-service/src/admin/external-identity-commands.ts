@@ -1,14 +1,12 @@
 import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import { ExternalIdentity } from '../identity/external-identity.entity';
-import { RefusedError, columns, countUpTo } from './command';
+import { LIMIT, RefusedError, columns, countUpTo } from './command';
 import type { RunCommand } from './command';
 
 const ISSUER = ['<issuer>', 'the provider, exactly as its ID tokens name it'] as const;
 const SUBJECT = ['<subject>', 'the claim sub of its ID tokens'] as const;
 const MAX_IDENTIFIER = 999_999_999;
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 100_000;
 
 /** Adds the commands on external identities: who a subject of the identity provider is on this platform. */
 export function addExternalIdentityCommands(program: Command, run: RunCommand): void {
@@ -25,7 +23,7 @@ function addList(group: Command, run: RunCommand): void {
     .command('list')
     .description('List external identities, by issuer and subject')
     .option('--issuer <issuer>', 'only those of this provider')
-    .option('--limit <number>', 'list at most this many', countUpTo(MAX_LIMIT), DEFAULT_LIMIT)
+    .option(...LIMIT)
     .action(({ issuer, limit }: { issuer?: string; limit: number }) =>
       run(async ({ dataSource }) => {
         const found = await dataSource.getRepository(ExternalIdentity).find({

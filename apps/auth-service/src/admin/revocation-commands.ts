@@ -9,11 +9,8 @@ import {
 } from '../revocations/revocation';
 import type { RevocationDomain } from '../revocations/revocation';
 import { RevocationsRepository } from '../revocations/revocations.repository';
-import { columns, countUpTo, parseInstant } from './command';
+import { LIMIT, columns, parseInstant } from './command';
 import type { RunCommand } from './command';
-
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 100_000;
 
 /** Adds the commands on the revocation registry. */
 export function addRevocationCommands(program: Command, run: RunCommand): void {
@@ -29,7 +26,7 @@ function addList(group: Command, run: RunCommand): void {
     .command('list')
     .description('List revocations, oldest first')
     .option('--since <date>', 'only those set after it, e.g. 2026-01-31', parseInstant)
-    .option('--limit <number>', 'list at most this many', countUpTo(MAX_LIMIT), DEFAULT_LIMIT)
+    .option(...LIMIT)
     .action(({ since = DEFAULT_MIN_DATE, limit }: { since?: Date; limit: number }) =>
       run(async ({ dataSource }) => {
         const revocations = (await new RevocationsRepository(dataSource).list(since, limit)).map(toWire);

@@ -2,13 +2,10 @@ import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import { isUuid } from '../revocations/revocation';
 import { RevocationsRepository } from '../revocations/revocations.repository';
-import { OWNER_DOMAINS, sessionOwner } from '../sessions/session-owner';
-import { SessionsRepository } from '../sessions/sessions.repository';
-import { RefusedError, columns, countUpTo } from './command';
+import { OWNER_DOMAINS, sessionOwner, SessionsRepository } from '../sessions/sessions.repository';
+import { LIMIT, RefusedError, columns } from './command';
 import type { RunCommand } from './command';
 
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 100_000;
 /** What a session may last is in its tokens; only those of before 0.3.0 can be listed for longer than they last. */
 const MAX_AGE_SECONDS = 366 * 24 * 60 * 60;
 
@@ -25,7 +22,7 @@ function addList(group: Command, run: RunCommand): void {
     .description('List the sessions of a person, internal user or subject, newest first')
     .argument('<domain>', OWNER_DOMAINS.join(', '))
     .argument('<identifier>', 'person id, user id or subject')
-    .option('--limit <number>', 'list at most this many', countUpTo(MAX_LIMIT), DEFAULT_LIMIT)
+    .option(...LIMIT)
     .action((domain: string, identifier: string, { limit }: { limit: number }) => {
       const owner = sessionOwner(domain, identifier);
       if (owner === null)

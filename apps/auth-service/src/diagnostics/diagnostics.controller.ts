@@ -1,6 +1,6 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
 import { Public } from '@platform/access-tokens';
-import { ApiOkResponse, ApiOperation, ApiTags, NeverFails } from '@platform/open-api';
+import { ApiOkResponse, ApiOperation, ApiTags, NeverFails, PingRoute } from '@platform/open-api';
 import { jsonStringReply } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import { AUTH_CONFIG } from '../config';
@@ -14,13 +14,7 @@ import type { AuthConfig } from '../config';
 export class DiagnosticsController {
   constructor(@Inject(AUTH_CONFIG) private readonly config: AuthConfig) {}
 
-  @Get('ping')
-  @ApiOperation({ operationId: 'ping', summary: 'Answer "Pong"' })
-  @ApiOkResponse({
-    description: 'A JSON string.',
-    schema: { type: 'string', const: 'Pong' } as object,
-    examples: { pong: { summary: 'The answer', value: 'Pong' } },
-  })
+  @PingRoute('Pong')
   ping(@Res() reply: FastifyReply): void {
     jsonStringReply(reply, 'Pong');
   }

@@ -27,9 +27,8 @@ import {
   SessionPageDto,
   ownerInQuery,
 } from './sessions.dto';
-import type { SessionOwner } from './session-owner';
+import type { SessionOwner, SessionPosition, SessionRow } from './sessions.repository';
 import { SessionsRepository } from './sessions.repository';
-import type { SessionPosition, SessionRow } from './sessions.repository';
 
 const NOT_YOURS = 'Only internal administrators may list the sessions of others.';
 const NOT_FOUND = 'There is no such session of yours.';

@@ -1,8 +1,8 @@
 import { NEXT_PAGE_KEY_DESCRIPTION, pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { OWNER_DOMAINS, sessionOwner } from './session-owner';
-import type { SessionOwner } from './session-owner';
+import { OWNER_DOMAINS, sessionOwner } from './sessions.repository';
+import type { SessionOwner } from './sessions.repository';
 
 export const BAD_OWNER =
   'domain and identifier go together, and the domain must be able to hold the identifier';

@@ -7,6 +7,7 @@ import {
   ApiResponse,
   ApiTags,
   NeverFails,
+  PingRoute,
   RESPONSE_HEADERS,
   jsonContent,
   problemContent,
@@ -57,15 +58,7 @@ export class DiagnosticsController {
     // Answering is the check.
   }
 
-  @Get('ping')
-  @ApiOperation({ operationId: 'ping', summary: 'Answer "pong"' })
-  @ApiOkResponse({
-    description: 'A JSON string.',
-    schema: { type: 'string', const: 'pong' } as object,
-    examples: { pong: { summary: 'The answer', value: 'pong' } },
-  })
-  @NeverFails()
-  @Public()
+  @PingRoute('pong')
   ping(@Res() reply: FastifyReply): void {
     jsonStringReply(reply, 'pong');
   }

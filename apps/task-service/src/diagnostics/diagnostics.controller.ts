@@ -1,6 +1,5 @@
-import { Controller, Get, Res } from '@nestjs/common';
-import { Public } from '@platform/access-tokens';
-import { ApiOkResponse, ApiOperation, ApiTags, NeverFails } from '@platform/open-api';
+import { Controller, Res } from '@nestjs/common';
+import { ApiTags, PingRoute } from '@platform/open-api';
 import { jsonStringReply } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 
@@ -8,15 +7,7 @@ import type { FastifyReply } from 'fastify';
 @Controller('diagnostics')
 @ApiTags('Diagnostics')
 export class DiagnosticsController {
-  @Get('ping')
-  @ApiOperation({ operationId: 'ping', summary: 'Answer "pong"' })
-  @ApiOkResponse({
-    description: 'A JSON string.',
-    schema: { type: 'string', const: 'pong' } as object,
-    examples: { pong: { summary: 'The answer', value: 'pong' } },
-  })
-  @NeverFails()
-  @Public()
+  @PingRoute('pong')
   ping(@Res() reply: FastifyReply): void {
     jsonStringReply(reply, 'pong');
   }

@@ -1,8 +1,7 @@
 import { HttpException } from '@nestjs/common';
 import type { Clock } from '@platform/time';
 import type { RevocationFeed } from '../revocations/revocation-feed';
-import type { AccessTokenFailure } from '../token/access-token-error';
-import type { AccessRefusal } from '../token/access-refusal';
+import type { AccessTokenFailure, AccessRefusal } from '../token/access-token-error';
 
 /** As much of a response as Express and Fastify have in common. */
 export interface ResponseHeaders {

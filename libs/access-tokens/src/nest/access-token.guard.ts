@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import { AuthGuard } from '@nestjs/passport';
-import { FORBIDDEN, accessRefusal, bearerToken } from '../token/access-refusal';
-import { AccessTokenError } from '../token/access-token-error';
+import { FORBIDDEN, accessRefusal, bearerToken, AccessTokenError } from '../token/access-token-error';
 import { AccessTokenVerifier } from '../token/access-token-verifier';
 import type { Caller } from '../token/caller';
 import { callerOf, RouteAccess } from './access-rules';

@@ -4,9 +4,8 @@ import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { Counter } from 'prom-client';
 import type { RevocationFeed } from '../revocations/revocation-feed';
-import { accessRefusal } from '../token/access-refusal';
-import type { AccessRefusal } from '../token/access-refusal';
-import type { AccessTokenFailure } from '../token/access-token-error';
+import { accessRefusal } from '../token/access-token-error';
+import type { AccessRefusal, AccessTokenFailure } from '../token/access-token-error';
 import { AccessTokenHost } from './access-token-host';
 import type { ResponseHeaders } from './access-token-host';
 
