@@ -19,7 +19,13 @@ interface NetworkPolicySpec {
 }
 
 /** Pods of this namespace that others bring, teams and operators: a policy may name them. */
-const OTHERS_PODS: readonly string[] = ['customers-service', 'rabbitmq'];
+const OTHERS_PODS: readonly Record<string, string>[] = [
+  { 'app.kubernetes.io/name': 'customers-service' },
+  { 'app.kubernetes.io/name': 'rabbitmq' },
+  { 'cnpg.io/cluster': 'platform' },
+  // What the step `prepare` lets in comes with later steps.
+  { 'app.kubernetes.io/part-of': 'property-platform' },
+];
 
 /**
  * Network policies that select nobody, name pods or ports that there are not, or open more than they say; and pods that no policy of
@@ -93,5 +99,5 @@ function peersOf({ to = [] }: Rule, pods: readonly Workload[]): Workload[] {
 }
 
 function isOthers(selector: Selector | undefined): boolean {
-  return OTHERS_PODS.some((name) => matches(selector?.matchLabels, { 'app.kubernetes.io/name': name }));
+  return OTHERS_PODS.some((labels) => matches(selector?.matchLabels, labels));
 }

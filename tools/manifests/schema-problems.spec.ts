@@ -47,6 +47,8 @@ const FAULTS: readonly [what: string, kind: string, change: (fields: Fields) => 
     (f) => (at(f, POD).automountToken = false),
     `unknown field /${POD.replaceAll('.', '/')}/automountToken`,
   ],
+  ['a field of an operator', 'Pooler', (f) => (at(f, 'spec.pgbouncer').mode = ''), '"mode"'],
+  ['a value of an operator', 'Cluster', (f) => (at(f, 'spec').instances = '3'), '/spec/instances'],
   ['a field of the container', 'Job', (f) => (at(f, CONTAINER).readOnly = true), 'unknown field'],
   [
     'a field inside a probe',

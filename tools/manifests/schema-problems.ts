@@ -1,5 +1,6 @@
 import { title } from './kubernetes-object.ts';
 import type { KubernetesObject } from './kubernetes-object.ts';
+import { OPERATOR_SCHEMAS } from './operators.ts';
 
 const CORE = 'kubernetes-models';
 
@@ -37,6 +38,11 @@ export async function schemaProblems(objects: readonly KubernetesObject[]): Prom
 }
 
 async function problemsOf(object: KubernetesObject): Promise<string[]> {
+  const operators = OPERATOR_SCHEMAS[`${object.apiVersion}/${object.kind}`]?.safeParse(object);
+  if (operators !== undefined)
+    return (operators.error?.issues ?? []).map(
+      ({ path, message }) => `${title(object)}: /${path.join('/')}: ${message}`,
+    );
   const specifier = VALIDATORS[`${object.apiVersion}/${object.kind}`];
   if (specifier === undefined) return [`${title(object)}: ${object.apiVersion} has no known schema`];
   const model = Object.values((await import(specifier)) as Record<string, Model>)[0];
