@@ -1,6 +1,6 @@
 import { ArgumentsError } from '#platform/command-line.ts';
 import { parseChaosArguments } from './arguments.ts';
-import { FAULT_KINDS } from './plan.ts';
+import { CLUSTER_FAULT_KINDS, FAULT_KINDS } from './plan.ts';
 
 describe('parseChaosArguments', () => {
   it('has every fault and the random seed unless told', () => {
@@ -27,7 +27,17 @@ describe('parseChaosArguments', () => {
     expect(parseChaosArguments(['--upgrade-from', 'f48af82'], 1)).toMatchObject({ upgradeFrom: 'f48af82' });
   });
 
+  it('has the faults of three machines with --cluster', () => {
+    expect(parseChaosArguments(['--cluster'], 1)).toMatchObject({
+      cluster: true,
+      faults: CLUSTER_FAULT_KINDS,
+    });
+  });
+
   it.each([
+    [['--cluster', '--faults', 'half-open']],
+    [['--cluster', '--upgrade-from', 'f48af82']],
+    [['--faults', 'postmaster-kill']],
     [['--rounds', 'many']],
     [['--faults', 'earthquake']],
     [['--duration', '5']],

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
-import { commandLine, someOf, wholeNumber } from '#platform/command-line.ts';
-import { FAULT_KINDS, type FaultKind } from './plan.ts';
+import { ArgumentsError, commandLine, someOf, wholeNumber } from '#platform/command-line.ts';
+import { CLUSTER_FAULT_KINDS, FAULT_KINDS, type FaultKind } from './plan.ts';
 
 /** What the command line of `npm run chaos` says. */
 export interface ChaosArguments {
@@ -15,8 +15,11 @@ export interface ChaosArguments {
   readonly upgradeFrom?: string;
   /** Has a Prometheus watch. */
   readonly prometheus?: true;
+  /** Three machines with clustered servers instead of one server of each kind. */
+  readonly cluster?: true;
 }
 
+const EVERY_KIND = [...new Set([...FAULT_KINDS, ...CLUSTER_FAULT_KINDS])];
 const DESCRIPTION =
   'Starts PostgreSQL, RabbitMQ and two replicas of each service, breaks them while callers use them, and compares what was ' +
   'acknowledged with what is there. Ends with 1 when anything was lost, done twice, out of order or got a wrong response.';
@@ -30,17 +33,33 @@ export function parseChaosArguments(args: readonly string[], randomSeed: number)
       'which faults, where, for how long, and what the load does (random)',
       wholeNumber,
     )
-    .option('--faults <a,b>', `only these: ${FAULT_KINDS.join(', ')}`, someOf(FAULT_KINDS), [...FAULT_KINDS])
+    .option('--faults <a,b>', `only these: ${FAULT_KINDS.join(', ')}`, someOf(EVERY_KIND))
     .option('--duration <time>', 'begins no round after this, e.g. 90s or 20m (30m)', parseDuration)
     .option('--dist <folder>', 'another build', 'dist')
     .option(
       '--upgrade-from <commit>',
       'no faults: starts this release, migrates, rolls each service to the present build and back',
     )
+    .option(
+      '--cluster',
+      `three machines with RabbitMQ, PostgreSQL and etcd each (Linux, root), and faults of ${CLUSTER_FAULT_KINDS.join(', ')}`,
+    )
     .option('--prometheus', 'has a Prometheus watch, and audits dashboards and alert rules')
     .parse(args, { from: 'user' })
-    .opts<Omit<ChaosArguments, 'durationMs' | 'seed'> & { duration?: number; seed?: number }>();
-  return { seed: randomSeed, ...given, durationMs: duration };
+    .opts<
+      Omit<ChaosArguments, 'durationMs' | 'seed' | 'faults'> &
+        Partial<Pick<ChaosArguments, 'faults' | 'seed'>> & { duration?: number }
+    >();
+  const known = given.cluster === true ? CLUSTER_FAULT_KINDS : FAULT_KINDS;
+  const { faults = known } = given;
+  const impossible = faults.filter((kind) => !known.includes(kind));
+  if (impossible.length > 0)
+    throw new ArgumentsError(
+      `${impossible.join(', ')}: ${given.cluster === true ? 'not' : 'only'} with --cluster.`,
+    );
+  if (given.cluster === true && given.upgradeFrom !== undefined)
+    throw new ArgumentsError('--cluster breaks servers and --upgrade-from breaks nothing: one of them.');
+  return { seed: randomSeed, ...given, faults, durationMs: duration };
 }
 
 function parseDuration(text: string): number {

@@ -6,7 +6,9 @@ import { type Program, SERVICE_NAMES } from '#platform/programs.ts';
 import { type Variables, WORKSPACE } from '#platform/state-folder.ts';
 import { TcpProxy, throughPort } from '#platform/tcp-proxy.ts';
 import { PrivateServers, type TestPlatform } from '#platform/test-platform.ts';
+import type { TemporaryPlace } from '#platform/private-servers.ts';
 import { Balancer } from './balancer.ts';
+import { Engines } from './engines/engines.ts';
 import { DEPENDENCIES, type Dependency, labelOf, REPLICA_NAMES, type ReplicaName } from './plan.ts';
 
 /** A link to the build that is started next. */
@@ -26,8 +28,8 @@ export interface Replica {
 
 /** A whole platform: servers, neighbours, two replicas of each service, balancers in front of them and breakable wires behind them. */
 export class Cluster {
-  readonly servers: PrivateServers;
   readonly platform: TestPlatform;
+  readonly #servers: PrivateServers | Engines;
   readonly replicas: Replica[] = [];
   /** The folder of a release's build, from which the platform starts. Null: from the present one. */
   readonly #release: string | null;
@@ -35,27 +37,50 @@ export class Cluster {
   readonly #balancers: Balancer[] = [];
   readonly #frozenPids = new Set<number>();
 
-  private constructor(servers: PrivateServers, platform: TestPlatform, release: string | null) {
-    this.servers = servers;
+  private constructor(servers: PrivateServers | Engines, platform: TestPlatform, release: string | null) {
+    this.#servers = servers;
     this.platform = platform;
     this.#release = release;
   }
 
   /**
    * A cluster of which only the servers run; whoever opened it has to `stop()` it, even if `start()` fails.
-   * @param dist folder that holds the bundles; what is in `dist` is built first
-   * @param release folder of the build that is to be upgraded
+   * @param options.dist folder that holds the bundles; what is in `dist` is built first
+   * @param options.release folder of the build that is to be upgraded
+   * @param options.isClustered three machines, in the world of `runInWorld`
    */
   static async open(
-    dist: string,
+    { dist, release, isClustered }: { dist: string; release: string | null; isClustered: boolean },
     report: (step: string) => void,
-    release: string | null = null,
   ): Promise<Cluster> {
     const build = dist === 'dist' ? {} : { projectRoots: [] };
-    const servers = await PrivateServers.open({ dist: release === null ? dist : RUNNING, ...build }, report);
+    const running = release === null ? dist : RUNNING;
+    const servers = isClustered
+      ? await Engines.open(running, report)
+      : await PrivateServers.open({ dist: running, ...build }, report);
     const cluster = new Cluster(servers, await servers.createPlatform(), release);
     if (cluster.isUpgrade) cluster.run('release');
     return cluster;
+  }
+
+  /** The servers of a platform that has one of each. */
+  get servers(): PrivateServers {
+    if (this.#servers instanceof Engines) throw new Error('there are several servers of each kind');
+    return this.#servers;
+  }
+
+  /** The servers of a clustered platform. */
+  get engines(): Engines {
+    if (this.#servers instanceof Engines) return this.#servers;
+    throw new Error('there is one server of each kind');
+  }
+
+  get isClustered(): boolean {
+    return this.#servers instanceof Engines;
+  }
+
+  get place(): TemporaryPlace {
+    return this.#servers.place;
   }
 
   /** True when the platform is not broken but upgraded. */
@@ -115,19 +140,26 @@ export class Cluster {
   async stop(): Promise<void> {
     this.thaw();
     await Promise.all([...this.#balancers, ...this.#proxies.values()].map((part) => part.stop()));
-    await this.servers.close();
+    await this.#servers.close();
   }
 
   async #openNetwork(): Promise<void> {
     const { ports } = this.platform.settings;
-    const { postgresql, rabbitmq } = this.servers;
-    const targets = { database: postgresql.port, broker: rabbitmq.ports.amqp, auth: ports.auth };
+    const targets: Partial<Record<Dependency, number>> = this.isClustered
+      ? { auth: ports.auth }
+      : {
+          auth: ports.auth,
+          database: this.servers.postgresql.port,
+          broker: this.servers.rabbitmq.ports.amqp,
+        };
     const own = await findFreePorts(2 * REPLICA_NAMES.length);
     for (const [index, name] of REPLICA_NAMES.entries()) {
       const [port = 0, metricsPort = 0] = own.slice(2 * index);
       const label = labelOf(name);
       for (const dependency of DEPENDENCIES[name.service]) {
-        const proxy = new TcpProxy(() => ({ host: '127.0.0.1', port: targets[dependency] }));
+        const port = targets[dependency];
+        if (port === undefined) continue;
+        const proxy = new TcpProxy(() => ({ host: '127.0.0.1', port }));
         await proxy.listen(0);
         this.#proxies.set(`${label} ${dependency}`, proxy);
       }
@@ -137,7 +169,7 @@ export class Cluster {
         PORT: String(port),
         METRICS_PORT: String(metricsPort),
         SHUTDOWN_GRACE_MS: String(SHUTDOWN_GRACE_MS),
-        ...this.#addressesThroughProxies(name),
+        ...this.#addresses(name),
       };
       const program = this.platform.makeService(name.service, { name: label, variables });
       this.replicas.push({ name, label, metricsPort, program });
@@ -151,7 +183,8 @@ export class Cluster {
     }
   }
 
-  #addressesThroughProxies(name: ReplicaName): Variables {
+  /** Through proxies, unless servers are several. */
+  #addresses(name: ReplicaName): Variables {
     const { databases, mainBusUrl, schedulingBusUrl } = this.platform.settings;
     const variables: Readonly<Record<Dependency, (through: (url: string) => string) => Variables>> = {
       database: (through) => ({ DATABASE_URL: through(databases[name.service].app) }),
@@ -163,6 +196,8 @@ export class Cluster {
       }),
     };
     const chosen = DEPENDENCIES[name.service].map((dependency) => {
+      if (this.isClustered && dependency !== 'auth')
+        return variables[dependency]((url) => this.engines.urlFor(name.letter, url));
       const { port } = this.proxy(name, dependency);
       return variables[dependency]((url) => throughPort(url, port));
     });

@@ -2,27 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { TcpProxy } from '#platform/tcp-proxy.ts';
 import { eventually } from '#platform/waiting.ts';
 import { watchApplications } from './audit/gather.ts';
-import type { Cluster } from './cluster.ts';
-import type { Load } from './load/load.ts';
+import { ENGINE_FAULTS, type Injector, type Proof, type Scene } from './engines/faults.ts';
 import { createSchedule } from './load/tasks.ts';
-import { DEPENDENCIES, type FaultKind, type PlannedFault, REPLICA_NAMES } from './plan.ts';
-
-/** A fault, and what it is done to. */
-interface Scene {
-  readonly cluster: Cluster;
-  readonly load: Load;
-  readonly fault: PlannedFault;
-}
-
-/** What was seen of a fault from outside, for the results. */
-type Proof = string;
-
-/** Does one fault and takes it back; resolves when only the platform's own recovery is left. @throws when it did not take place */
-type Injector = (scene: Scene) => Promise<Proof>;
+import { DEPENDENCIES, type FaultKind, REPLICA_NAMES } from './plan.ts';
 
 const RESTART_DELAY_MS = 500;
 
 const INJECTORS: Readonly<Record<FaultKind, Injector>> = {
+  ...ENGINE_FAULTS,
   'kill-replica': killReplica,
   'kill-starved-replica': killStarvedReplica,
   'freeze-replica': freezeReplica,

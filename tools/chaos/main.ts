@@ -6,6 +6,7 @@ import { FriendlyError } from '#platform/errors.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import { parseChaosArguments } from './arguments.ts';
 import { Cluster } from './cluster.ts';
+import { isInWorld, runInWorld } from './engines/world.ts';
 import { planFaults, planUpgrade } from './plan.ts';
 import { buildRelease } from './release.ts';
 import { isClean, renderReport, saveResult } from './report.ts';
@@ -23,14 +24,18 @@ async function main(): Promise<void> {
   const startedAtMs = performance.now();
   const report = (line: string): void =>
     console.log(`${((performance.now() - startedAtMs) / 1000).toFixed(1).padStart(7)} s  ${line}`);
-  const { upgradeFrom } = args;
+  const { upgradeFrom, cluster: isClustered = false } = args;
+  if (isClustered && !isInWorld()) process.exit(await runInWorld(report));
   const [plan, flags] =
     upgradeFrom === undefined
-      ? [planFaults(args.seed, args.rounds, args.faults), `--rounds ${args.rounds}`]
+      ? [
+          planFaults(args.seed, args.rounds, args.faults),
+          `${isClustered ? '--cluster ' : ''}--rounds ${args.rounds}`,
+        ]
       : [planUpgrade(args.seed), `--upgrade-from ${upgradeFrom}`];
   report(`seed ${args.seed}, ${plan.length} rounds, build in ${args.dist}`);
   const release = upgradeFrom === undefined ? null : buildRelease(upgradeFrom, report);
-  const cluster = await Cluster.open(args.dist, report, release);
+  const cluster = await Cluster.open({ dist: args.dist, release, isClustered }, report);
   onEndSignal(() => void cluster.stop().finally(() => process.exit(130)));
   try {
     const result = await runChaos(cluster, {

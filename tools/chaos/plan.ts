@@ -42,14 +42,33 @@ const FAULTS = {
   'reset-connections': ['connections', 1_000, 4_000],
   'black-hole': ['connections', 4_000, 18_000],
   'half-open': ['connections', 4_000, 12_000],
+  'broker-node-kill': ['server', 5_000, 10_000],
+  'broker-node-freeze': ['server', 25_000, 25_000],
+  'broker-machine-partition': ['server', 10_000, 25_000],
+  'broker-disk-full': ['server', 8_000, 12_000],
+  'postmaster-kill': ['server', 0, 0],
+  'database-node-kill': ['server', 25_000, 30_000],
+  'database-node-freeze': ['server', 25_000, 30_000],
+  'database-machine-partition': ['server', 25_000, 35_000],
+  'database-disk-full': ['server', 10_000, 15_000],
+  'etcd-leader-kill': ['server', 5_000, 10_000],
+  'machine-kill': ['server', 5_000, 25_000],
+  'machine-freeze': ['server', 25_000, 25_000],
+  'majority-loss': ['server', 20_000, 30_000],
   upgrade: ['service', 0, 0],
   'roll-back': ['service', 0, 0],
 } as const satisfies Record<string, readonly [Target, number, number]>;
 export type FaultKind = keyof typeof FAULTS;
-/** What chance chooses from. */
-export const FAULT_KINDS = (Object.keys(FAULTS) as readonly FaultKind[]).filter(
-  (kind) => kind !== 'upgrade' && kind !== 'roll-back',
-);
+const KINDS = Object.keys(FAULTS) as readonly FaultKind[];
+const FIRST_OF_CLUSTER = KINDS.indexOf('broker-node-kill');
+const END_OF_CLUSTER = KINDS.indexOf('upgrade');
+/** What chance chooses from on one machine. */
+export const FAULT_KINDS = KINDS.slice(0, FIRST_OF_CLUSTER);
+/** What chance chooses from on three machines: their network is broken where it is, not in proxies. */
+export const CLUSTER_FAULT_KINDS: readonly FaultKind[] = [
+  ...(['kill-replica', 'freeze-replica', 'rolling-restart'] as const),
+  ...KINDS.slice(FIRST_OF_CLUSTER, END_OF_CLUSTER),
+];
 
 /** One fault of a run, with everything that chance decides about it. */
 export interface PlannedFault {

@@ -36,7 +36,7 @@ export class Prometheus {
     const command = findPrometheus('prometheus');
     if (command === null)
       throw new FriendlyError('There is no prometheus on the PATH; .ci/install-promtool brings it.');
-    const { folder: parent, supervisor } = cluster.servers.place;
+    const { folder: parent, supervisor } = cluster.place;
     const folder = join(parent, 'prometheus');
     mkdirSync(folder);
     const [port = 0] = await findFreePorts(1);

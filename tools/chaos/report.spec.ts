@@ -18,6 +18,7 @@ const result = (findings: string[]) => ({
     proof: index === 0 ? 'seen' : null,
     recoveredAfterMs: 1_000 * (index + 1),
     acknowledged: 5,
+    pausesMs: { settings: 500 * (index + 1) },
   })),
   checks: [check(findings)],
   outcomes: {},
@@ -32,6 +33,10 @@ const result = (findings: string[]) => ({
 describe('renderReport', () => {
   it('counts only faults that were seen to take place', () => {
     expect(renderReport(result([]))).toMatch(/^kill-replica +1 +2\.0 s \/ 2\.0 s$/m);
+  });
+
+  it('has the median and the longest pause of each kind of request', () => {
+    expect(renderReport(result([]))).toMatch(/^kill-replica +1\.0 s \/ 1\.0 s$/m);
   });
 
   it('says so when nothing is wrong', () => {

@@ -18,6 +18,8 @@ export function renderReport(result: RunResult): string {
     '',
     ...table(['fault', 'injected', 'ready again after (median / longest)'], faultRows(result.rounds)),
     '',
+    ...table(['longest pause (median / longest)', ...kindsOf(result.rounds)], pauseRows(result.rounds)),
+    '',
     ...checkTable(result.checks),
     '',
     `${result.attempts} requests, ${result.lostResponses} responses thrown away by their callers, ${result.repeatedMessages} messages published twice; ` +
@@ -40,18 +42,38 @@ export function saveResult(folder: string, dist: string, result: RunResult): str
 }
 
 function faultRows(rounds: readonly RoundResult[]): string[][] {
-  return [...new Set(rounds.map(({ fault }) => fault.kind))].map((kind) => {
-    const of = rounds.filter(({ fault }) => fault.kind === kind);
-    const times = of.map(({ recoveredAfterMs }) => recoveredAfterMs).sort((left, right) => left - right);
-    const median = seconds(times[Math.floor(times.length / 2)] ?? 0);
+  return byFault(rounds).map(([fault, of]) => {
     const injected = of.filter(({ proof }) => proof !== null).length;
-    return [kind, String(injected), `${median} / ${seconds(times.at(-1) ?? 0)}`];
+    return [fault, String(injected), spread(of.map(({ recoveredAfterMs }) => recoveredAfterMs))];
   });
 }
 
 /** What was compared, a line each. */
 export function checkTable(checks: readonly Check[]): string[] {
   return table(['what', 'acknowledged', 'audited', 'lost', 'twice', 'other'], checks.map(checkRow));
+}
+
+function kindsOf(rounds: readonly RoundResult[]): string[] {
+  return [...new Set(rounds.flatMap(({ pausesMs }) => Object.keys(pausesMs)))].sort();
+}
+
+function pauseRows(rounds: readonly RoundResult[]): string[][] {
+  const kinds = kindsOf(rounds);
+  return byFault(rounds).map(([fault, of]) => [
+    fault,
+    ...kinds.map((kind) => spread(of.map(({ pausesMs }) => pausesMs[kind] ?? 0))),
+  ]);
+}
+
+function byFault(rounds: readonly RoundResult[]): [fault: string, of: RoundResult[]][] {
+  const names = [...new Set(rounds.map(({ fault }) => fault.kind))];
+  return names.map((name) => [name, rounds.filter(({ fault }) => fault.kind === name)]);
+}
+
+/** Median and longest. */
+function spread(times: readonly number[]): string {
+  const sorted = times.toSorted((left, right) => left - right);
+  return `${seconds(sorted[Math.floor(sorted.length / 2)] ?? 0)} / ${seconds(sorted.at(-1) ?? 0)}`;
 }
 
 function checkRow({ name, acknowledged, audited, lost, duplicated, findings }: Check): string[] {

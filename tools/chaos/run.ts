@@ -83,6 +83,7 @@ async function runRound(cluster: Cluster, load: Load, fault: PlannedFault) {
   const before = journal.acknowledged;
   await plantTriggers(cluster.platform, journal, TRIGGERS_PER_ROUND);
   traffic.phase = fault.kind;
+  traffic.watchPauses();
   // What was seen of the fault from outside; null: it could not be injected.
   const proof = await injectFault({ cluster, load, fault }).catch((error: unknown) => {
     journal.violations.push(`round ${fault.round}, ${describeFault(fault)}: ${String(error)}`);
@@ -92,8 +93,13 @@ async function runRound(cluster: Cluster, load: Load, fault: PlannedFault) {
   await untilHealthy(cluster, journal, fault);
   const recoveredAfterMs = performance.now() - healedAtMs;
   traffic.phase = `after ${fault.kind}`;
+  if (cluster.isClustered)
+    await cluster.engines.untilWhole().catch((error: unknown) => {
+      journal.violations.push(`round ${fault.round}, after ${describeFault(fault)}: ${String(error)}`);
+    });
   await delay(BETWEEN_ROUNDS_MS);
-  return { fault, proof, recoveredAfterMs, acknowledged: journal.acknowledged - before };
+  const pausesMs = traffic.pausesMs();
+  return { fault, proof, recoveredAfterMs, pausesMs, acknowledged: journal.acknowledged - before };
 }
 
 /** Waits until every replica says that it is ready, and the balancers know. A replica that ended by itself is a finding. */
@@ -145,11 +151,12 @@ async function until(intervalMs: number, limitMs: number, probe: () => Promise<b
 }
 
 function describeRound(
-  { fault, proof, recoveredAfterMs, acknowledged }: RoundResult,
+  { fault, proof, recoveredAfterMs, pausesMs, acknowledged }: RoundResult,
   rounds: number,
 ): string {
   const mark = proof === null ? '✘' : '✔';
   const number = String(fault.round).padStart(String(rounds).length);
   const what = `${describeFault(fault)}: ${proof ?? 'not injected'}`;
-  return `${mark} ${number}/${rounds} ${what}; ready after ${seconds(recoveredAfterMs)}, ${acknowledged} acknowledged`;
+  const pauses = Object.entries(pausesMs).map(([kind, ms]) => `${kind} ${seconds(ms)}`);
+  return `${mark} ${number}/${rounds} ${what}; ready after ${seconds(recoveredAfterMs)}, ${acknowledged} acknowledged, pauses: ${pauses.join(', ')}`;
 }

@@ -39,7 +39,7 @@ export function auditLogs(cluster: Cluster, journal: Journal): Check {
   const secrets = new Map<string, string>([
     ['demo-backend-secret-for-local-use-only-000001', 'shared secret of demo-backend'],
   ]);
-  const configured = [...cluster.servers.place.secrets.entries(), ...cluster.platform.secrets.entries()];
+  const configured = [...cluster.place.secrets.entries(), ...cluster.platform.secrets.entries()];
   for (const [name, value] of configured) secrets.set(value, name);
   // A token is known by its signature.
   for (const { token } of journal.revokedTokens) secrets.set(token.split('.')[2] ?? token, 'access token');

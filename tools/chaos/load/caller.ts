@@ -15,6 +15,13 @@ export interface Unexpected {
 }
 
 const MAX_DETAILS = 200;
+/** Kinds of requests that come often enough for a pause between two successes to be one of the platform's. */
+const KINDS: readonly [kind: string, operations: RegExp][] = [
+  ['settings', /^PUT setting/],
+  ['tokens', /refresh/],
+  ['commands', /Recurring/],
+  ['schedules', /^(POST|PATCH) (schedule|complete|pause|resume)/],
+];
 
 /** Counts what became of every attempt of every caller, and keeps those that are failures whatever the fault. */
 export class Traffic {
@@ -32,6 +39,29 @@ export class Traffic {
   /** The longest that any attempt took, in ms, by phase. */
   readonly longestMs = new Map<string, number>();
 
+  readonly #lastSuccesses = new Map<string, number>();
+  #pauses = new Map<string, number>();
+
+  /** Measures pauses from now on. */
+  watchPauses(): void {
+    const now = performance.now();
+    this.#pauses = new Map();
+    for (const kind of this.#lastSuccesses.keys()) this.#lastSuccesses.set(kind, now);
+  }
+
+  /** The longest time without a success since `watchPauses`, in ms, by kind of request. */
+  pausesMs(): Record<string, number> {
+    for (const kind of this.#lastSuccesses.keys()) this.#noteSuccess(kind);
+    return Object.fromEntries(this.#pauses);
+  }
+
+  #noteSuccess(kind: string): void {
+    const now = performance.now();
+    const pause = now - (this.#lastSuccesses.get(kind) ?? now);
+    this.#pauses.set(kind, Math.max(pause, this.#pauses.get(kind) ?? 0));
+    this.#lastSuccesses.set(kind, now);
+  }
+
   /** An attempt begins; the result says under which rules. */
   begin(): { phase: string; isStrict: boolean; startedAtMs: number } {
     this.attempts += 1;
@@ -43,6 +73,8 @@ export class Traffic {
     attempt: { operation: string; outcome: string; isExpected: boolean; isSuccess: boolean; detail: string },
   ): void {
     const { operation, outcome, detail } = attempt;
+    const kind = KINDS.find(([, pattern]) => pattern.test(operation))?.[0];
+    if (attempt.isSuccess && kind !== undefined) this.#noteSuccess(kind);
     // Of what did not succeed it matters what it was.
     const key = `${phase} · ${outcome}${attempt.isSuccess ? '' : ` · ${operation}`}`;
     this.outcomes.set(key, (this.outcomes.get(key) ?? 0) + 1);

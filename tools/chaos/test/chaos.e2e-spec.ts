@@ -3,9 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runProcess } from '@platform/testing';
 import { findPrometheus } from '#observability/promtool.ts';
+import { findOnPath } from '#platform/find-program.ts';
 
 /** Some 45 s as a rule, an upgrade four times that; more beside other tests. */
 const RUN_TIMEOUT_MS = 480_000;
+const LOST_LEADERS = 'postmaster-kill,broker-node-kill,etcd-leader-kill';
 const FAULTS = ['kill-replica', 'database-kill', 'broker-kill'];
 /** The last release, as the change log names its commit. */
 const CHANGES = readFileSync(join(__dirname, '../../../CHANGELOG.md'), 'utf8');
@@ -21,6 +23,12 @@ if (!HAS_RELEASE)
 const WATCHED = findPrometheus('prometheus') === null ? [] : ['--prometheus'];
 if (WATCHED.length === 0)
   process.stderr.write('\nSKIPPED: dashboards as Prometheus sees them (.ci/install-promtool brings it)\n\n');
+
+/** `.ci/install-cluster` brings it, and only root may. */
+const HAS_CLUSTER =
+  process.getuid?.() === 0 && findOnPath('debootstrap') !== null && findOnPath('ip') !== null;
+if (!HAS_CLUSTER)
+  process.stderr.write('\nSKIPPED: lost leaders of a cluster (root and .ci/install-cluster)\n\n');
 
 async function expectClean(rounds: number, args: readonly string[]): Promise<void> {
   const running = await runProcess({
@@ -59,6 +67,14 @@ describe('an upgrade from the last release, and back', () => {
   (HAS_RELEASE ? it : it.skip)(
     'fails no request and loses nothing',
     () => expectClean(6, ['--upgrade-from', RELEASE]),
+    RUN_TIMEOUT_MS,
+  );
+});
+
+describe('three machines with RabbitMQ and PostgreSQL', () => {
+  (HAS_CLUSTER ? it : it.skip)(
+    'lose no acknowledged write when each leader is killed',
+    () => expectClean(3, ['--cluster', '--rounds', '3', '--faults', LOST_LEADERS]),
     RUN_TIMEOUT_MS,
   );
 });

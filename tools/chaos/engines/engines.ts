@@ -1,0 +1,344 @@
+import { execFile } from 'node:child_process';
+import {
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { isErrorCode } from '#platform/errors.ts';
+import { findProcessStart, trySignal } from '#platform/process-identity.ts';
+import { openTemporaryPlace, type TemporaryPlace } from '#platform/private-servers.ts';
+import { build, PROJECT_ROOTS } from '#platform/programs.ts';
+import { parsePasswd, type RunAs } from '#platform/run-as.ts';
+import { type ServerAddresses, TestPlatform } from '#platform/test-platform.ts';
+import { answersOk, eventually } from '#platform/waiting.ts';
+import {
+  BROKER_USER,
+  brokerConfiguration,
+  brokerEnvironment,
+  brokerNode,
+  etcdArguments,
+  haproxyConfiguration,
+  patroniConfiguration,
+  PORTS,
+} from './configuration.ts';
+import { addressOf, debianRoot, type Machine, MACHINES, WORLD_ADDRESS } from './world.ts';
+
+const run = promisify(execFile);
+
+export type Engine = 'database' | 'broker' | 'etcd';
+
+/** Which processes of a machine are an engine's. The first named are killed first: Patroni would notice the end of its PostgreSQL. */
+const PROCESSES: Readonly<Record<Engine, readonly string[]>> = {
+  database: ['patroni', 'postgres', 'pg_basebackup', 'pg_rewind', 'initdb'],
+  broker: ['beam.smp'],
+  etcd: ['etcd'],
+};
+const USERS: Readonly<Record<Engine, string>> = { database: 'postgres', broker: 'rabbitmq', etcd: 'etcd' };
+const ENGINES = Object.keys(PROCESSES) as readonly Engine[];
+/** Each disk of a database or broker. */
+const DISK_SIZE = '768m';
+const WHOLE_TIMEOUT_MS = 120_000;
+
+/** Three machines with a RabbitMQ node, a PostgreSQL under Patroni and a member of etcd each, and a haproxy before them. */
+export class Engines implements ServerAddresses {
+  readonly place: TemporaryPlace;
+  readonly #dist: string;
+
+  private constructor(place: TemporaryPlace, dist: string) {
+    this.place = place;
+    this.#dist = dist;
+  }
+
+  /** Must run in the world of `runInWorld`. @param dist folder of the build under test; `dist` itself is built meanwhile */
+  static async open(dist: string, progress: (line: string) => void): Promise<Engines> {
+    const place = await openTemporaryPlace();
+    const engines = new Engines(place, dist);
+    try {
+      progress('starting etcd, Patroni and RabbitMQ on three machines');
+      if (dist === 'dist') await build(place.supervisor, PROJECT_ROOTS);
+      await engines.#startHaproxy();
+      for (const machine of MACHINES)
+        for (const engine of ENGINES) await engines.#makeFolder(machine, engine);
+      for (const machine of MACHINES) for (const engine of ENGINES) await engines.start(machine, engine);
+      await engines.untilWhole();
+      progress('the engines are whole');
+      return engines;
+    } catch (error) {
+      await place.supervisor.stop();
+      throw error;
+    }
+  }
+
+  /** How replicas reach a server: those called `a` through haproxy, the others by the addresses of all machines. */
+  urlFor(letter: 'a' | 'b', url: string): string {
+    if (letter === 'a') return url;
+    const { port, protocol } = new URL(url);
+    const hosts = MACHINES.map((machine) => `${addressOf(machine)}:${port}`).join(',');
+    const attributes = protocol === 'postgres:' ? '?target_session_attrs=read-write' : '';
+    return url.replace(`${WORLD_ADDRESS}:${port}`, hosts) + attributes;
+  }
+
+  get databaseUrl(): string {
+    return `postgres://postgres:${this.#password}@${WORLD_ADDRESS}:${PORTS.database}/postgres`;
+  }
+
+  get rabbitmqUrl(): string {
+    return `amqp://${BROKER_USER}:${this.#password}@${WORLD_ADDRESS}:${PORTS.broker}`;
+  }
+
+  get managementUrl(): string {
+    return `http://${BROKER_USER}:${this.#password}@${WORLD_ADDRESS}:${PORTS.management}`;
+  }
+
+  createPlatform(): Promise<TestPlatform> {
+    const { supervisor, folder } = this.place;
+    return TestPlatform.create({ supervisor, folder, servers: this, dist: this.#dist });
+  }
+
+  close(): Promise<void> {
+    return this.place.supervisor.stop();
+  }
+
+  async start(machine: Machine, engine: Engine): Promise<void> {
+    const settings = { machine, folder: this.#folder(machine, engine), password: this.#password };
+    const commands: Readonly<Record<Engine, readonly [command: string, ...args: string[]]>> = {
+      etcd: ['/usr/bin/etcd', ...etcdArguments(settings)],
+      database: ['/usr/bin/patroni', join(settings.folder, 'patroni.json')],
+      broker: ['/usr/lib/rabbitmq/bin/rabbitmq-server'],
+    };
+    const user = USERS[engine];
+    const group = userOf(user);
+    await this.place.supervisor.spawn({
+      name: `m${machine}-${engine}`,
+      stage: engine === 'etcd' ? 0 : 1,
+      command: 'nsenter',
+      args: [
+        ...[`--net=/run/netns/m${machine}`, 'chroot', `--userspec=${group.uid}:${group.gid}`, debianRoot()],
+        ...commands[engine],
+      ],
+      env: brokerEnvironment(settings),
+      cwd: '/',
+      // Nothing of it is used again.
+      signal: 'SIGKILL',
+    });
+  }
+
+  /** The processes of engines on a machine, in the order in which they are to be killed. */
+  processes(machine: Machine, engines: readonly Engine[] = ENGINES): number[] {
+    const namespace = `net:[${statSync(`/run/netns/m${machine}`).ino}]`;
+    const names = engines.flatMap((engine) => PROCESSES[engine]);
+    const found: { pid: number; rank: number }[] = [];
+    for (const pid of readdirSync('/proc')
+      .filter((entry) => /^\d+$/.test(entry))
+      .map(Number)) {
+      const rank = nameIn(namespace, pid, names);
+      if (rank !== -1) found.push({ pid, rank });
+    }
+    return found.sort((one, other) => one.rank - other.rank || one.pid - other.pid).map(({ pid }) => pid);
+  }
+
+  /** The parent of a machine's PostgreSQL. */
+  postmaster(machine: Machine): number {
+    const file = join(this.#folder(machine, 'database'), 'data/postmaster.pid');
+    return Number(readFileSync(file, 'utf8').split('\n', 1)[0]);
+  }
+
+  /** Kills every process of engines on a machine. Gives how many there were. */
+  async kill(machine: Machine, engines: readonly Engine[] = ENGINES): Promise<number> {
+    let killed = 0;
+    await eventually(() => {
+      const pids = this.processes(machine, engines).filter((pid) => findProcessStart(pid) !== null);
+      killed += pids.filter((pid) => trySignal(pid, 'SIGKILL')).length;
+      if (pids.length > 0) throw new Error('some survived');
+    });
+    return killed;
+  }
+
+  /** Takes a machine off the network, or puts it back. */
+  async connect(machine: Machine, isConnected: boolean): Promise<void> {
+    await run('ip', ['link', 'set', `wire${machine}`, isConnected ? 'up' : 'down']);
+  }
+
+  /** Takes all of an engine's disk. @throws {Error} when some is left */
+  async fillDisk(machine: Machine, engine: Engine): Promise<void> {
+    const file = `of=${this.#ballast(machine, engine)}`;
+    // It ends because nothing is left.
+    await run('dd', ['if=/dev/zero', file, 'bs=64k']).catch(() => undefined);
+    const { bavail } = statfsSync(this.#folder(machine, engine));
+    if (bavail > 0) throw new Error(`m${machine} has ${bavail} blocks left`);
+  }
+
+  async clearDisk(machine: Machine, engine: Engine): Promise<void> {
+    await run('rm', ['--force', this.#ballast(machine, engine)]);
+  }
+
+  /** The machine of PostgreSQL's primary, as Patroni says. @throws {Error} while there is none */
+  async databaseLeader(): Promise<Machine> {
+    const leader = (await this.#members()).find(({ role }) => role === 'leader');
+    return machineOf(leader?.name.slice(1));
+  }
+
+  /** The machine whose RabbitMQ node leads most queues. */
+  async brokerLeader(): Promise<Machine> {
+    const led = new Map<string, number>();
+    for (const { leader = '' } of await this.#queues()) led.set(leader, (led.get(leader) ?? 0) + 1);
+    const [most] = [...led].filter(([node]) => node !== '').sort(([, one], [, other]) => other - one);
+    return machineOf(MACHINES.find((machine) => brokerNode(machine) === most?.[0]));
+  }
+
+  /** The machine of etcd's leader. */
+  async etcdLeader(): Promise<Machine> {
+    for (const machine of MACHINES) {
+      const url = `http://${addressOf(machine)}:${PORTS.etcd}/v3/maintenance/status`;
+      const status = await ask<{ leader: string; header: { member_id: string } }>(url, {}, '{}');
+      if (status.leader === status.header.member_id) return machine;
+    }
+    throw new Error('etcd has no leader');
+  }
+
+  /** Waits until every member of everything is in its place and follows. @throws {Error} that says what is not */
+  async untilWhole(): Promise<void> {
+    await eventually(
+      async () => {
+        for (const machine of MACHINES) {
+          if (!(await answersOk(`http://${addressOf(machine)}:${PORTS.etcd}/health`)()))
+            throw new Error(`etcd of m${machine} is not healthy`);
+        }
+        const members = await this.#members();
+        const states = members.map(({ name, role, state }) => `${name} ${role} ${state}`).sort();
+        const following = members.filter(({ state }) => state === 'streaming');
+        const isSynchronous = following.some(({ role }) => role === 'sync_standby');
+        if (following.length < 2 || !isSynchronous) throw new Error(`Patroni has ${states.join(', ')}`);
+        for (const machine of MACHINES) {
+          const nodes = await this.#manage<{ running: boolean; name: string }[]>('nodes', addressOf(machine));
+          if (nodes.filter(({ running }) => running).length < MACHINES.length)
+            throw new Error(`RabbitMQ of m${machine} does not see all nodes`);
+        }
+        const queue = (await this.#queues()).find(
+          ({ type, online = [] }) => type === 'quorum' && online.length < 3,
+        );
+        if (queue !== undefined)
+          throw new Error(`queue ${queue.name} has members on ${queue.online?.join(', ')}`);
+      },
+      { timeoutMs: WHOLE_TIMEOUT_MS, intervalMs: 500 },
+    );
+  }
+
+  #members(): Promise<{ name: string; role: string; state: string }[]> {
+    return firstOf(async (machine) => {
+      const url = `http://${addressOf(machine)}:${PORTS.patroni}/cluster`;
+      return (await ask<{ members: { name: string; role: string; state: string }[] }>(url)).members;
+    });
+  }
+
+  #queues(): Promise<{ name: string; type: string; leader?: string; online?: string[] }[]> {
+    return this.#manage('queues?disable_stats=true&enable_queue_totals=true', WORLD_ADDRESS);
+  }
+
+  #manage<T>(path: string, host: string): Promise<T> {
+    const authorization = `Basic ${Buffer.from(`${BROKER_USER}:${this.#password}`).toString('base64')}`;
+    return ask<T>(`http://${host}:${PORTS.management}/api/${path}`, { authorization });
+  }
+
+  get #password(): string {
+    return this.place.secret('engines');
+  }
+
+  #folder(machine: Machine, engine: Engine): string {
+    // Not in the place's folder, which could not be removed with file systems in it.
+    return `/run/m${machine}-${engine}`;
+  }
+
+  #ballast(machine: Machine, engine: Engine): string {
+    return join(this.#folder(machine, engine), 'ballast');
+  }
+
+  /** A disk of its own for each engine, with its configuration. */
+  async #makeFolder(machine: Machine, engine: Engine): Promise<void> {
+    const folder = this.#folder(machine, engine);
+    const { uid, gid } = userOf(USERS[engine]);
+    mkdirSync(folder);
+    const options = `size=${DISK_SIZE},mode=700,uid=${uid},gid=${gid}`;
+    await run('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder]);
+    const settings = { machine, folder, password: this.#password };
+    const texts: Readonly<Record<Engine, Readonly<Record<string, string>>>> = {
+      etcd: {},
+      database: { 'patroni.json': patroniConfiguration(settings) },
+      broker: {
+        'rabbitmq.conf': brokerConfiguration(settings),
+        enabled_plugins: '[rabbitmq_management].\n',
+        '.erlang.cookie': this.#password,
+      },
+    };
+    for (const [name, text] of Object.entries(texts[engine])) {
+      writeFileSync(join(folder, name), text, { mode: 0o400 });
+      chownSync(join(folder, name), uid, gid);
+    }
+  }
+
+  async #startHaproxy(): Promise<void> {
+    const file = join(this.place.folder, 'haproxy.cfg');
+    writeFileSync(file, haproxyConfiguration());
+    await this.place.supervisor.spawn({
+      ...{
+        name: 'haproxy',
+        stage: 1,
+        command: 'chroot',
+        cwd: '/',
+        signal: 'SIGKILL',
+        env: { PATH: process.env['PATH'] },
+      },
+      args: [debianRoot(), '/usr/sbin/haproxy', '-db', '-f', file],
+    });
+  }
+}
+
+/** The rank of a process's name in `names`, if it is in this network; else -1. */
+function nameIn(namespace: string, pid: number, names: readonly string[]): number {
+  try {
+    if (readlinkSync(`/proc/${pid}/ns/net`) !== namespace) return -1;
+    return names.indexOf(readFileSync(`/proc/${pid}/comm`, 'utf8').trim());
+  } catch (error) {
+    // It has ended meanwhile.
+    if (isErrorCode(error, 'ENOENT', 'ESRCH')) return -1;
+    throw error;
+  }
+}
+
+function userOf(name: string): RunAs {
+  const user = parsePasswd(readFileSync(join(debianRoot(), 'etc/passwd'), 'utf8'), name);
+  if (user === null) throw new Error(`the private Debian has no user ${name}`);
+  return user;
+}
+
+function machineOf(number: unknown): Machine {
+  const found = MACHINES.find((machine) => machine === Number(number));
+  if (found === undefined) throw new Error('there is no leader');
+  return found;
+}
+
+async function firstOf<T>(work: (machine: Machine) => Promise<T>): Promise<T> {
+  let failure: unknown = null;
+  for (const machine of MACHINES) {
+    try {
+      return await work(machine);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+async function ask<T>(url: string, headers: Record<string, string> = {}, body?: string): Promise<T> {
+  const post = body === undefined ? {} : { method: 'POST', body };
+  const response = await fetch(url, { headers, ...post, signal: AbortSignal.timeout(3_000) });
+  if (!response.ok) throw new Error(`${url} answered ${response.status}`);
+  return (await response.json()) as T;
+}

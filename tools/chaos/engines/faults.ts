@@ -1,0 +1,138 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { trySignal } from '#platform/process-identity.ts';
+import { eventually } from '#platform/waiting.ts';
+import type { Cluster } from '../cluster.ts';
+import type { Load } from '../load/load.ts';
+import type { PlannedFault } from '../plan.ts';
+import type { Engine, Engines } from './engines.ts';
+import { type Machine, MACHINES } from './world.ts';
+
+/** A fault, and what it is done to. */
+export interface Scene {
+  readonly cluster: Cluster;
+  readonly load: Load;
+  readonly fault: PlannedFault;
+}
+
+/** What was seen of a fault from outside, for the results. */
+export type Proof = string;
+
+/** Does one fault and takes it back; resolves when only the platform's own recovery is left. @throws when it did not take place */
+export type Injector = (scene: Scene) => Promise<Proof>;
+
+/** Answers that were on their way when a majority went. */
+const LAST_ANSWERS_MS = 2_000;
+const FAILOVER_LIMIT_MS = 30_000;
+
+type Choice = (engines: Engines, scene: Scene) => Promise<Machine>;
+const databaseLeader: Choice = (engines) => engines.databaseLeader();
+const brokerLeader: Choice = (engines) => engines.brokerLeader();
+const etcdLeader: Choice = (engines) => engines.etcdLeader();
+/** Each in turn, whatever it leads. */
+const anyMachine: Choice = (_engines, { fault }) =>
+  Promise.resolve(MACHINES[fault.round % MACHINES.length] ?? 1);
+
+/** Faults of the servers of three machines. */
+export const ENGINE_FAULTS = {
+  'broker-node-kill': killEngines(brokerLeader, ['broker']),
+  'broker-node-freeze': freezeEngines(brokerLeader, ['broker']),
+  'broker-machine-partition': partition(brokerLeader),
+  'broker-disk-full': fillDisk(brokerLeader, 'broker'),
+  'postmaster-kill': killPostmaster,
+  'database-node-kill': killEngines(databaseLeader, ['database']),
+  'database-node-freeze': freezeEngines(databaseLeader, ['database']),
+  'database-machine-partition': partition(databaseLeader),
+  'database-disk-full': fillDisk(databaseLeader, 'database'),
+  'etcd-leader-kill': killEngines(etcdLeader, ['etcd']),
+  'machine-kill': killEngines(anyMachine, ['database', 'broker', 'etcd']),
+  'machine-freeze': freezeEngines(anyMachine, ['database', 'broker', 'etcd']),
+  'majority-loss': loseMajority,
+} as const satisfies Record<string, Injector>;
+
+function killEngines(choose: Choice, engines: readonly Engine[]): Injector {
+  return async (scene) => {
+    const all = scene.cluster.engines;
+    const machine = await choose(all, scene);
+    const count = await all.kill(machine, engines);
+    if (count === 0) throw new Error(`nothing ran on m${machine}`);
+    await delay(scene.fault.lastsMs);
+    for (const engine of engines) await all.start(machine, engine);
+    return `${count} processes of m${machine} were killed`;
+  };
+}
+
+function freezeEngines(choose: Choice, engines: readonly Engine[]): Injector {
+  return async (scene) => {
+    const { cluster, fault } = scene;
+    const machine = await choose(cluster.engines, scene);
+    const count = cluster.freeze(cluster.engines.processes(machine, engines));
+    if (count === 0) throw new Error(`nothing ran on m${machine}`);
+    await delay(fault.lastsMs);
+    cluster.thaw();
+    return `${count} processes of m${machine} stood still`;
+  };
+}
+
+function partition(choose: Choice): Injector {
+  return async (scene) => {
+    const { engines } = scene.cluster;
+    const machine = await choose(engines, scene);
+    await engines.connect(machine, false);
+    try {
+      await delay(scene.fault.lastsMs);
+    } finally {
+      await engines.connect(machine, true);
+    }
+    return `m${machine} was cut off`;
+  };
+}
+
+function fillDisk(choose: Choice, engine: Engine): Injector {
+  return async (scene) => {
+    const { engines } = scene.cluster;
+    const machine = await choose(engines, scene);
+    try {
+      await engines.fillDisk(machine, engine);
+      await delay(scene.fault.lastsMs);
+    } finally {
+      await engines.clearDisk(machine, engine);
+    }
+    if (engine === 'broker') {
+      // Its queue members have ended for good, though the node says that it runs.
+      await engines.kill(machine, [engine]);
+      await engines.start(machine, engine);
+    }
+    return `nothing was left of m${machine}'s disk`;
+  };
+}
+
+async function killPostmaster({ cluster: { engines } }: Scene): Promise<Proof> {
+  const machine = await engines.databaseLeader();
+  if (!trySignal(engines.postmaster(machine), 'SIGKILL')) throw new Error('there was no postmaster');
+  const next = await eventually(
+    async () => {
+      const leader = await engines.databaseLeader();
+      if (leader === machine) throw new Error(`m${machine} stayed the primary`);
+      return leader;
+    },
+    { timeoutMs: FAILOVER_LIMIT_MS, intervalMs: 100 },
+  );
+  return `m${next} followed m${machine} as the primary`;
+}
+
+/** Of three machines two go at once: nothing may be acknowledged until they are back. */
+async function loseMajority(scene: Scene): Promise<Proof> {
+  const { engines } = scene.cluster;
+  const { journal } = scene.load;
+  const survivor = await anyMachine(engines, scene);
+  const lost = MACHINES.filter((machine) => machine !== survivor);
+  await Promise.all(lost.map((machine) => engines.kill(machine)));
+  await delay(LAST_ANSWERS_MS);
+  const before = journal.acknowledged;
+  await delay(scene.fault.lastsMs);
+  const meanwhile = journal.acknowledged - before;
+  if (meanwhile > 0) journal.violations.push(`${meanwhile} writes were acknowledged by m${survivor} alone`);
+  for (const machine of lost)
+    for (const engine of ['etcd', 'database', 'broker'] as const) await engines.start(machine, engine);
+  return `m${survivor} was alone and acknowledged ${meanwhile} writes`;
+}
