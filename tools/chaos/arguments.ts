@@ -13,8 +13,8 @@ export interface ChaosArguments {
   readonly dist: string;
   /** The commit of a release: instead of being broken, a platform of it is upgraded to this build and rolled back. */
   readonly upgradeFrom?: string;
-  /** Has a Prometheus watch. */
-  readonly prometheus?: true;
+  /** Has a Prometheus watch; a folder: and its dashboards drawn there. */
+  readonly prometheus?: true | string;
   /** Three machines with clustered servers instead of one server of each kind. */
   readonly cluster?: true;
 }
@@ -44,7 +44,10 @@ export function parseChaosArguments(args: readonly string[], randomSeed: number)
       '--cluster',
       `three machines with RabbitMQ, PostgreSQL and etcd each (Linux, root), and faults of ${CLUSTER_FAULT_KINDS.join(', ')}`,
     )
-    .option('--prometheus', 'has a Prometheus watch, and audits dashboards and alert rules')
+    .option(
+      '--prometheus [folder]',
+      'has a Prometheus watch, and audits dashboards and alert rules; draws the dashboards where a folder is named',
+    )
     .parse(args, { from: 'user' })
     .opts<
       Omit<ChaosArguments, 'durationMs' | 'seed' | 'faults'> &

@@ -42,7 +42,7 @@ async function main(): Promise<void> {
       ...args,
       plan,
       flags,
-      hasPrometheus: args.prometheus === true,
+      prometheus: args.prometheus ?? false,
       report,
     });
     console.log(renderReport(result));

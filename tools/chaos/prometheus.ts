@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { DASHBOARDS } from '#observability/dashboards.ts';
 import { ruleGroups } from '#observability/generated.ts';
+import { dashboardPicture, type Line } from '#observability/picture.ts';
 import { findPrometheus } from '#observability/promtool.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { findFreePorts } from '#platform/ports.ts';
@@ -14,6 +15,8 @@ import type { Cluster } from './cluster.ts';
 /** Runs last some minutes only. */
 const INTERVAL = '1s';
 const READY_TIMEOUT_MS = 30_000;
+/** Of a line in a picture. */
+const POINTS = 80;
 /** A rate needs two values, and some things are first done by the audit itself. */
 const SCRAPED_TWICE = { timeoutMs: 5_000, intervalMs: 500 };
 /** What no run does: sign with an asymmetric key, limit rates, publish what no queue wants. */
@@ -26,6 +29,7 @@ interface Answer<T> {
 /** A Prometheus that scrapes every replica and evaluates the alert rules. */
 export class Prometheus {
   readonly #url: string;
+  readonly #startedAtSeconds = Date.now() / 1_000;
 
   private constructor(url: string) {
     this.#url = url;
@@ -80,6 +84,34 @@ export class Prometheus {
     const names = fired.map(({ metric }) => metric['alertname']);
     for (const alert of alerts) if (!names.includes(alert)) check.wrong(`${alert} did not fire`);
     return check.done(queries.length + rules.length, queries.length + rules.length);
+  }
+
+  /** Draws each dashboard, from the beginning until now, into a file of its name. */
+  async draw(folder: string): Promise<void> {
+    mkdirSync(folder, { recursive: true });
+    for (const { uid, title, panels } of DASHBOARDS) {
+      const drawn = panels.map(async ({ queries, ...panel }) => {
+        const lines = await Promise.all(queries.map((query) => this.#lines(query)));
+        return { ...panel, lines: lines.flat() };
+      });
+      writeFileSync(join(folder, `${uid}.svg`), dashboardPicture(title, await Promise.all(drawn)));
+    }
+  }
+
+  async #lines({ expr, legend }: { expr: string; legend: string }): Promise<Line[]> {
+    const end = Date.now() / 1_000;
+    const start = this.#startedAtSeconds;
+    const range = { start: String(start), end: String(end), step: String((end - start) / POINTS) };
+    const query = new URLSearchParams({ query: expr, ...range }).toString();
+    const { result } = await this.#get<{
+      result: { metric: Record<string, string>; values: [number, string][] }[];
+    }>(`/api/v1/query_range?${query}`);
+    return result.map(({ metric, values }) => ({
+      name: legend.replace(/\{\{(\w+)\}\}/g, (_all, label: string) => metric[label] ?? ''),
+      points: values
+        .map(([seconds, value]) => [seconds, Number(value)] as const)
+        .filter(([, value]) => Number.isFinite(value)),
+    }));
   }
 
   async #query(query: string): Promise<{ metric: Record<string, string> }[]> {

@@ -17,7 +17,8 @@ export interface RunOptions {
   readonly plan: readonly PlannedFault[];
   /** What, with the seed, gives the same run again. */
   readonly flags: string;
-  readonly hasPrometheus: boolean;
+  /** Has one watch; a folder: and its dashboards drawn there. */
+  readonly prometheus: boolean | string;
   readonly durationMs: number;
   readonly report: (line: string) => void;
 }
@@ -37,7 +38,7 @@ export async function runChaos(cluster: Cluster, options: RunOptions) {
   const { report, seed, flags } = options;
   await cluster.start(report);
   const { platform } = cluster;
-  const prometheus = options.hasPrometheus ? await Prometheus.start(cluster) : null;
+  const prometheus = options.prometheus !== false ? await Prometheus.start(cluster) : null;
   await watchApplications(platform, cluster.isUpgrade ? 'business_unit_changes' : 'business_unit_facilities');
   await copyPublishedMessages(platform);
   const load = await Load.prepare(platform, seed);
@@ -59,6 +60,7 @@ export async function runChaos(cluster: Cluster, options: RunOptions) {
   const checks = await auditAll(cluster, load, rounds);
   const isKilled = rounds.some(({ fault }) => fault.kind === 'kill-replica');
   if (prometheus !== null) checks.push(await prometheus.audit(isKilled ? ['ReplicaDown'] : []));
+  if (typeof options.prometheus === 'string') await prometheus?.draw(options.prometheus);
   const { attempts, lostResponses, outcomes, longestMs } = load.traffic;
   const { repeatedMessages, slowestRevocationMs } = load.journal;
   return {
