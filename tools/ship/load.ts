@@ -55,7 +55,9 @@ export class Load {
     };
     this.#workers = [
       ...Array.from({ length: WRITERS }, (_, worker) => repeat((count) => this.#writeAndRead(worker, count))),
-      ...Array.from({ length: PLANNERS }, (_, worker) => repeat(() => this.#planAndComplete(worker))),
+      ...Array.from({ length: PLANNERS }, (_, worker) =>
+        repeat((count) => this.#planAndComplete(worker, count)),
+      ),
       repeat(() => this.#signIn()),
     ];
   }
@@ -113,8 +115,10 @@ export class Load {
       throw new Error(`${name} was read as ${String(read)} after ${value} was acknowledged`);
   }
 
-  async #planAndComplete(worker: number): Promise<void> {
-    const body = { facilityId: 30_000 + worker, name: 'Ship', schedule: '0 6 * * *', timeZone: 'UTC' };
+  async #planAndComplete(worker: number, count: number): Promise<void> {
+    // A facility may have a thousand active schedules.
+    const facilityId = 30_000 + PLANNERS * (count % 100) + worker;
+    const body = { facilityId, name: 'Ship', schedule: '0 6 * * *', timeZone: 'UTC' };
     const headers = { 'idempotency-key': randomUUID() };
     const { scheduleId } = (await this.#call('POST', `${this.#urls.task}/Schedules`, { body, headers })) as {
       scheduleId: string;
