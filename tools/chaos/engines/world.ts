@@ -9,14 +9,14 @@ import { cacheFolder } from '#platform/state-folder.ts';
 
 const run = promisify(execFile);
 const RELEASE = 'trixie';
-const PACKAGES = 'etcd-server,rabbitmq-server,postgresql-17,patroni,python3-etcd,haproxy,pgbouncer';
+const PACKAGES = 'etcd-server,rabbitmq-server,postgresql-17,patroni,python3-etcd,haproxy';
 const BOOTSTRAP_TIMEOUT_MS = 600_000;
 /** Says to a program that it runs in namespaces of its own. */
 const MARK = 'CHAOS_WORLD';
 
 export const MACHINES = [1, 2, 3] as const;
 export type Machine = (typeof MACHINES)[number];
-/** Where services, haproxy and PgBouncer are. */
+/** Where services and haproxy are. */
 export const WORLD_ADDRESS = '10.77.0.254';
 
 /** The address of a machine. */
