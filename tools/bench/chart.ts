@@ -1,3 +1,4 @@
+import { escapeXml } from '#observability/picture.ts';
 import { type ContestResult, formatFigure } from './contest.ts';
 
 const WIDTH = 760;
@@ -31,8 +32,4 @@ export function barChart(title: string, { unit, contestants }: ContestResult): s
   ${rows.join('\n  ')}
 </svg>
 `;
-}
-
-function escapeXml(text: string): string {
-  return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -84,6 +84,7 @@ function formatValue(value: number, unit: string): string {
   return unit === 'short' ? rounded(value) : `${rounded(value)}/s`;
 }
 
-function escapeXml(text: string): string {
+/** Text for an SVG. */
+export function escapeXml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
 }
