@@ -61,15 +61,7 @@ const ENVIRONMENT = {
 
 export default tseslint.config(
   {
-    ignores: [
-      '**/node_modules/',
-      'dist/',
-      'coverage/',
-      '.nx/',
-      '.platform/',
-      'tools/boundaries/fixtures/',
-      '**/*.cjs',
-    ],
+    ignores: ['**/node_modules/', 'dist/', 'coverage/', '.nx/', '.platform/', '**/*.cjs'],
   },
   {
     files: ['**/*.ts'],

@@ -107,7 +107,7 @@ const plainFileIsPure: Rule.RuleModule = {
   },
 };
 
-/** The rules of the house that no published plugin has. Each is proved by a fixture in ../fixtures. */
+/** The rules of the house that no published plugin has. Each is proved by ../boundaries.spec.ts. */
 export const housePlugin = {
   meta: { name: 'house' },
   rules: {
