@@ -1,6 +1,8 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseEnv } from 'node:util';
 import { parse } from 'yaml';
+import type { IEnvVarSource } from 'kubernetes-models/v1/EnvVarSource';
 import type { z } from 'zod';
 import type { Container, KubernetesObject } from './kubernetes-object.ts';
 
@@ -95,7 +97,7 @@ export function containerEnvironment(
   for (const { configMapRef, secretRef, prefix } of container.envFrom ?? []) {
     if (configMapRef === undefined || secretRef !== undefined || prefix !== undefined)
       throw new Error(`${container.name}: only ConfigMaps may be taken over whole`);
-    Object.assign(variables, configMapData(configMapRef.name, objects));
+    Object.assign(variables, configMapData(configMapRef.name ?? '', objects));
   }
   const seen = new Set<string>();
   for (const { name, value, valueFrom } of container.env ?? []) {
@@ -125,14 +127,14 @@ function expand(
 }
 
 function fromReference(
-  { secretKeyRef, configMapKeyRef }: NonNullable<NonNullable<Container['env']>[number]['valueFrom']>,
+  { secretKeyRef, configMapKeyRef }: IEnvVarSource,
   variable: string,
   objects: readonly KubernetesObject[],
   secretValue: (secret: string, key: string, variable: string) => string | undefined,
 ): string | undefined {
   const reference = secretKeyRef ?? configMapKeyRef;
   if (reference === undefined) throw new Error(`${variable}: an unknown kind of reference`);
-  const { name, key, optional = false } = reference;
+  const { name = '', key, optional = false } = reference;
   const value = secretKeyRef ? secretValue(name, key, variable) : configMapData(name, objects)[key];
   if (value === undefined && !optional) throw new Error(`${variable}: there is no ${key} in ${name}`);
   return value;
@@ -186,10 +188,7 @@ export function readCompose(composeFile: string, environmentFile: string): Compo
 
 /** The variables of an environment file. */
 export function readEnvironmentFile(text: string): Record<string, string> {
-  const lines = text.split('\n').filter((line) => /^[A-Za-z_]\w*=/.test(line));
-  return Object.fromEntries(
-    lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
-  );
+  return parseEnv(text) as Record<string, string>;
 }
 
 /** `${NAME:?}` replaced, as compose does it. @throws {Error} for what is not there */

@@ -1,3 +1,6 @@
+import type { IContainer } from 'kubernetes-models/v1/Container';
+import type { IPodSpec } from 'kubernetes-models/v1/PodSpec';
+
 /** Any YAML or JSON value. */
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
 /** A YAML or JSON object. */
@@ -16,58 +19,14 @@ export interface KubernetesObject {
   readonly [key: string]: unknown;
 }
 
-/** What a container gets from its environment entries. */
-export interface EnvironmentEntry {
-  readonly name: string;
-  readonly value?: string;
-  readonly valueFrom?: {
-    readonly secretKeyRef?: { name: string; key: string; optional?: boolean };
-    readonly configMapKeyRef?: { name: string; key: string; optional?: boolean };
-  };
-}
+/** A container that names its image. */
+export type Container = IContainer & { readonly image: string };
 
-export interface Probe {
-  readonly httpGet?: { path: string; port: string | number };
-  readonly periodSeconds?: number;
-  readonly failureThreshold?: number;
-}
-
-/** The parts of a container that the checks read. */
-export interface Container {
-  readonly name: string;
-  readonly image: string;
-  readonly command?: readonly string[];
-  readonly args?: readonly string[];
-  readonly env?: readonly EnvironmentEntry[];
-  readonly envFrom?: readonly {
-    configMapRef?: { name: string; optional?: boolean };
-    secretRef?: { name: string; optional?: boolean };
-    prefix?: string;
-  }[];
-  readonly ports?: readonly { name?: string; containerPort: number; hostPort?: number }[];
-  readonly startupProbe?: Probe;
-  readonly readinessProbe?: Probe;
-  readonly livenessProbe?: Probe;
-  readonly lifecycle?: { preStop?: { sleep?: { seconds: number } } };
-  readonly resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
-  readonly securityContext?: Fields;
-}
-
-/** The parts of a pod's specification that the checks read. */
-export interface PodSpec {
+/** The specification of a pod, whose containers all name an image. */
+export interface PodSpec extends Omit<IPodSpec, 'containers' | 'initContainers' | 'ephemeralContainers'> {
   readonly containers: readonly Container[];
   readonly initContainers?: readonly Container[];
   readonly ephemeralContainers?: readonly Container[];
-  readonly volumes?: readonly Fields[];
-  readonly securityContext?: Fields;
-  readonly serviceAccountName?: string;
-  readonly automountServiceAccountToken?: boolean;
-  readonly enableServiceLinks?: boolean;
-  readonly terminationGracePeriodSeconds?: number;
-  readonly topologySpreadConstraints?: readonly {
-    labelSelector?: { matchLabels?: Record<string, string> };
-  }[];
-  readonly [key: string]: unknown;
 }
 
 /** A pod template and the object that holds it. */
@@ -150,8 +109,8 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 
 /** The bytes of a memory quantity such as `512Mi`. @throws {RangeError} for anything else */
-export function bytesOf(quantity: string): number {
-  const [, number, unit = ''] = /^(\d+(?:\.\d+)?)([A-Za-z]*)$/.exec(quantity) ?? [];
+export function bytesOf(quantity: number | string): number {
+  const [, number, unit = ''] = /^(\d+(?:\.\d+)?)([A-Za-z]*)$/.exec(String(quantity)) ?? [];
   const factor = UNITS[unit];
   if (number === undefined || factor === undefined)
     throw new RangeError(`${quantity} is no quantity of memory`);

@@ -1,22 +1,10 @@
+import type { INetworkPolicyEgressRule } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicyEgressRule';
+import type { INetworkPolicyIngressRule } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicyIngressRule';
+import type { INetworkPolicySpec } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicySpec';
 import { hasPort, matches, matchesAny, title, workloads } from './kubernetes-object.ts';
 import type { KubernetesObject, Selector, Workload } from './kubernetes-object.ts';
-interface Peer {
-  podSelector?: Selector;
-  namespaceSelector?: Selector;
-}
 
-interface Rule {
-  from?: Peer[];
-  to?: Peer[];
-  ports?: { port?: string | number }[];
-}
-
-interface NetworkPolicySpec {
-  podSelector: Selector;
-  policyTypes?: string[];
-  ingress?: Rule[];
-  egress?: Rule[];
-}
+type Rule = INetworkPolicyIngressRule & INetworkPolicyEgressRule;
 
 /** Pods of this namespace that others bring, teams and operators: a policy may name them. */
 const OTHERS_PODS: readonly Record<string, string>[] = [
@@ -45,26 +33,26 @@ export function networkPolicyProblems(objects: readonly KubernetesObject[]): str
   ];
 }
 
-function specOf({ spec }: KubernetesObject): NetworkPolicySpec {
-  return spec as NetworkPolicySpec;
+function specOf({ spec }: KubernetesObject): INetworkPolicySpec {
+  return spec as INetworkPolicySpec;
 }
 
 function coversFully(
-  { podSelector, policyTypes = [] }: NetworkPolicySpec,
+  { podSelector, policyTypes = [] }: INetworkPolicySpec,
   labels: Record<string, string>,
 ): boolean {
   return (
-    matches(podSelector.matchLabels, labels) &&
+    matches(podSelector?.matchLabels, labels) &&
     policyTypes.includes('Ingress') &&
     policyTypes.includes('Egress')
   );
 }
 
-function problemsOf(spec: NetworkPolicySpec, pods: readonly Workload[]): string[] {
-  const isForAll = spec.podSelector.matchLabels === undefined;
+function problemsOf(spec: INetworkPolicySpec, pods: readonly Workload[]): string[] {
+  const isForAll = spec.podSelector?.matchLabels === undefined;
   const selected = isForAll
     ? pods
-    : pods.filter(({ labels }) => matches(spec.podSelector.matchLabels, labels));
+    : pods.filter(({ labels }) => matches(spec.podSelector?.matchLabels, labels));
   const { ingress = [], egress = [] } = spec;
   return [
     ...(selected.length === 0 && !isForAll && !isOthers(spec.podSelector)

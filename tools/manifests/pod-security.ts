@@ -1,5 +1,12 @@
 import { containers, title, workloads } from './kubernetes-object.ts';
-import type { Container, Fields, KubernetesObject, PodSpec } from './kubernetes-object.ts';
+import type { Container, KubernetesObject, PodSpec } from './kubernetes-object.ts';
+
+/** What the security contexts of a pod and of a container have in common. */
+type Context = Pick<
+  NonNullable<PodSpec['securityContext']>,
+  'appArmorProfile' | 'runAsNonRoot' | 'runAsUser' | 'seLinuxOptions' | 'seccompProfile' | 'windowsOptions'
+>;
+
 const VOLUMES = [
   'configMap',
   'csi',
@@ -10,7 +17,8 @@ const VOLUMES = [
   'projected',
   'secret',
 ];
-const SECCOMP = ['RuntimeDefault', 'Localhost'];
+/** Profiles of seccomp and AppArmor. */
+const PROFILES: readonly string[] = ['RuntimeDefault', 'Localhost'];
 const SYSCTLS = [
   'kernel.shm_rmid_forced',
   'net.ipv4.ip_local_port_range',
@@ -40,9 +48,8 @@ export function podSecurityProblems(objects: readonly KubernetesObject[]): strin
 
 function podProblems(pod: PodSpec): string[] {
   const context = pod.securityContext ?? {};
-  const sysctls = (context.sysctls ?? []) as { name: string }[];
   return [
-    ...['hostNetwork', 'hostPID', 'hostIPC']
+    ...(['hostNetwork', 'hostPID', 'hostIPC'] as const)
       .filter((field) => pod[field] === true)
       .map((field) => `${field} is not allowed`),
     ...(pod.volumes ?? []).flatMap((volume) =>
@@ -50,7 +57,7 @@ function podProblems(pod: PodSpec): string[] {
         .filter((type) => type !== 'name' && !VOLUMES.includes(type))
         .map((type) => `volumes of type ${type} are not allowed`),
     ),
-    ...sysctls
+    ...(context.sysctls ?? [])
       .filter(({ name }) => !SYSCTLS.includes(name))
       .map(({ name }) => `sysctl ${name} is not allowed`),
     ...contextProblems(context),
@@ -60,18 +67,15 @@ function podProblems(pod: PodSpec): string[] {
 function containerProblems(container: Container, pod: PodSpec): string[] {
   const context = container.securityContext ?? {};
   const podContext = pod.securityContext ?? {};
-  const capabilities = (context.capabilities ?? {}) as { drop?: string[]; add?: string[] };
+  const { add = [], drop = [] } = context.capabilities ?? {};
   const rules: [boolean, string][] = [
     [context.privileged !== true, 'privileged is not allowed'],
     [context.allowPrivilegeEscalation === false, 'allowPrivilegeEscalation must be false'],
     [(context.runAsNonRoot ?? podContext.runAsNonRoot) === true, 'runAsNonRoot must be true'],
     [isConfined(context, podContext), 'seccompProfile must be RuntimeDefault or Localhost'],
-    [capabilities.drop?.includes('ALL') === true, 'capabilities must drop ALL'],
-    [
-      (capabilities.add ?? []).every((name) => name === 'NET_BIND_SERVICE'),
-      'only NET_BIND_SERVICE may be added',
-    ],
-    [[undefined, 'Default'].includes(context.procMount as string | undefined), 'procMount must be Default'],
+    [drop.includes('ALL'), 'capabilities must drop ALL'],
+    [add.every((name) => name === 'NET_BIND_SERVICE'), 'only NET_BIND_SERVICE may be added'],
+    [(context.procMount ?? 'Default') === 'Default', 'procMount must be Default'],
     [(container.ports ?? []).every(({ hostPort = 0 }) => hostPort === 0), 'hostPort is not allowed'],
     [!hasHostInProbes(container), 'probes and hooks must not name a host'],
   ];
@@ -79,24 +83,24 @@ function containerProblems(container: Container, pod: PodSpec): string[] {
 }
 
 /** What holds for the security context of a pod and of a container alike. */
-function contextProblems(context: Fields): string[] {
-  const windows = (context.windowsOptions ?? {}) as Fields;
-  const linux = (context.seLinuxOptions ?? {}) as { type?: string; user?: string; role?: string };
-  const appArmor = ((context.appArmorProfile ?? {}) as Fields).type ?? 'RuntimeDefault';
+function contextProblems(context: Context): string[] {
+  const { type: linuxType = '', user = '', role = '' } = context.seLinuxOptions ?? {};
   const rules: [boolean, string][] = [
-    [windows.hostProcess !== true, 'hostProcess is not allowed'],
+    [context.windowsOptions?.hostProcess !== true, 'hostProcess is not allowed'],
     [context.runAsUser !== 0, 'runAsUser must not be 0'],
     [context.runAsNonRoot !== false, 'runAsNonRoot must not be false'],
-    [SELINUX_TYPES.includes(linux.type ?? ''), 'seLinuxOptions.type is not allowed'],
-    [(linux.user ?? '') === '' && (linux.role ?? '') === '', 'seLinuxOptions.user and role are not allowed'],
-    [appArmor === 'RuntimeDefault' || appArmor === 'Localhost', 'appArmorProfile must not be Unconfined'],
+    [SELINUX_TYPES.includes(linuxType), 'seLinuxOptions.type is not allowed'],
+    [user === '' && role === '', 'seLinuxOptions.user and role are not allowed'],
+    [
+      PROFILES.includes(context.appArmorProfile?.type ?? 'RuntimeDefault'),
+      'appArmorProfile must not be Unconfined',
+    ],
   ];
   return rules.filter(([holds]) => !holds).map(([, problem]) => problem);
 }
 
-function isConfined(context: Fields, podContext: Fields): boolean {
-  const profile = (context.seccompProfile ?? podContext.seccompProfile) as { type?: string } | undefined;
-  return SECCOMP.includes(profile?.type ?? '');
+function isConfined(context: Context, podContext: Context): boolean {
+  return PROFILES.includes((context.seccompProfile ?? podContext.seccompProfile)?.type ?? '');
 }
 
 function hasHostInProbes(container: Container): boolean {

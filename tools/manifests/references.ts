@@ -1,3 +1,6 @@
+import type { IDeploymentSpec } from 'kubernetes-models/apps/v1/DeploymentSpec';
+import type { IIngressSpec } from 'kubernetes-models/networking.k8s.io/v1/IngressSpec';
+import type { IServiceSpec } from 'kubernetes-models/v1/ServiceSpec';
 import { containers, hasPort, matches, matchesAny, title, workloads } from './kubernetes-object.ts';
 import type { KubernetesObject, Selector, Workload } from './kubernetes-object.ts';
 /** ConfigMaps that are made outside. */
@@ -31,13 +34,12 @@ function inPod({ pod }: Workload, objects: readonly KubernetesObject[]): string[
 }
 
 function configMapsOf({ pod }: Pick<Workload, 'pod'>): string[] {
-  const volumes = (pod.volumes ?? []) as { configMap?: { name: string } }[];
   const references = [
-    ...volumes.map(({ configMap }) => configMap),
+    ...(pod.volumes ?? []).map(({ configMap }) => configMap),
     ...containers(pod).flatMap(({ envFrom = [] }) => envFrom.map(({ configMapRef }) => configMapRef)),
     ...containers(pod).flatMap(({ env = [] }) => env.map(({ valueFrom }) => valueFrom?.configMapKeyRef)),
   ];
-  return references.flatMap((reference) => (reference === undefined ? [] : [reference.name]));
+  return references.flatMap((reference) => reference?.name ?? []);
 }
 
 function probePortsThatAreMissing({ pod }: Pick<Workload, 'pod'>): (string | number)[] {
@@ -53,18 +55,10 @@ function inSelector({ kind, spec }: KubernetesObject, pods: readonly Workload[])
     return matchesAny((spec as { selector: Selector }).selector, pods) ? [] : ['the selector matches no pod'];
   }
   if (kind !== 'Deployment') return [];
-  const { selector, template } = spec as {
-    selector: Selector;
-    template: { metadata: { labels: Record<string, string> } };
-  };
-  return matches(selector.matchLabels, template.metadata.labels)
+  const { selector, template } = spec as IDeploymentSpec;
+  return matches(selector.matchLabels, template.metadata?.labels ?? {})
     ? []
     : ['the selector does not match its own pods'];
-}
-
-interface ServiceSpec {
-  selector: Record<string, string>;
-  ports: { name: string; port: number; targetPort?: string | number }[];
 }
 
 interface Backend {
@@ -78,7 +72,7 @@ export function routeProblems(objects: readonly KubernetesObject[]): string[] {
   const services = objects.filter(({ kind }) => kind === 'Service');
   return objects.flatMap((object) => {
     const problems = [
-      ...(object.kind === 'Service' ? serviceProblems(object.spec as ServiceSpec, pods) : []),
+      ...(object.kind === 'Service' ? serviceProblems(object.spec as IServiceSpec, pods) : []),
       ...(object.kind === 'ServiceMonitor' ? monitorProblems(object, services) : []),
       ...backendsOf(object)
         .filter((backend) => !isThere(backend, services))
@@ -88,7 +82,7 @@ export function routeProblems(objects: readonly KubernetesObject[]): string[] {
   });
 }
 
-function serviceProblems({ selector, ports }: ServiceSpec, pods: readonly Workload[]): string[] {
+function serviceProblems({ selector, ports = [] }: IServiceSpec, pods: readonly Workload[]): string[] {
   const selected = pods.filter(({ labels }) => matches(selector, labels));
   if (selected.length !== 1) return [`the selector matches ${selected.length} pod templates`];
   return ports
@@ -114,12 +108,10 @@ function backendsOf({ kind, spec }: KubernetesObject): Backend[] {
     return (spec as { rules: { backendRefs: Backend[] }[] }).rules.flatMap(({ backendRefs }) => backendRefs);
   }
   if (kind !== 'Ingress') return [];
-  type Path = { backend: { service: { name: string; port: { name?: string; number?: number } } } };
-  const { rules } = spec as { rules: { http: { paths: Path[] } }[] };
-  return rules.flatMap(({ http }) =>
-    http.paths.map(({ backend: { service } }) => ({
-      name: service.name,
-      port: service.port.name ?? service.port.number ?? '',
+  return ((spec as IIngressSpec).rules ?? []).flatMap(({ http }) =>
+    (http?.paths ?? []).map(({ backend: { service } }) => ({
+      name: service?.name ?? '',
+      port: service?.port?.name ?? service?.port?.number ?? '',
     })),
   );
 }
@@ -128,6 +120,6 @@ function isThere({ name, port }: Backend, services: readonly KubernetesObject[])
   return services.some(
     ({ metadata, spec }) =>
       metadata.name === name &&
-      (spec as ServiceSpec).ports.some((item) => item.name === port || item.port === port),
+      (spec as IServiceSpec).ports?.some((item) => item.name === port || item.port === port),
   );
 }

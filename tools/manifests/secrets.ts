@@ -1,5 +1,5 @@
 import { containers, title, workloads } from './kubernetes-object.ts';
-import type { EnvironmentEntry, KubernetesObject } from './kubernetes-object.ts';
+import type { Container, KubernetesObject } from './kubernetes-object.ts';
 interface ExternalSecretSpec {
   target: { name: string };
   data: { secretKey: string }[];
@@ -53,10 +53,10 @@ export function missingSecretKeys(
   );
 }
 
-function requiredKey({ valueFrom }: EnvironmentEntry): string[] {
+function requiredKey({ valueFrom }: NonNullable<Container['env']>[number]): string[] {
   const reference = valueFrom?.secretKeyRef;
   if (reference === undefined || reference.optional === true) return [];
-  return OTHERS_SECRETS.includes(reference.name) ? [] : [`${reference.name}/${reference.key}`];
+  return OTHERS_SECRETS.includes(reference.name ?? '') ? [] : [`${reference.name}/${reference.key}`];
 }
 
 function valuesOf(object: KubernetesObject): [name: string, value: string][] {

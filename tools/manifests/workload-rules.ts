@@ -1,3 +1,6 @@
+import type { IDeploymentSpec } from 'kubernetes-models/apps/v1/DeploymentSpec';
+import type { IHorizontalPodAutoscalerSpec } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscalerSpec';
+import type { IPodDisruptionBudgetSpec } from 'kubernetes-models/policy/v1/PodDisruptionBudgetSpec';
 import { bytesOf, containers, matches, splitImage, title, workloads } from './kubernetes-object.ts';
 import type { Container, KubernetesObject, PodSpec, Workload } from './kubernetes-object.ts';
 type Rule = [holds: boolean, problem: string];
@@ -52,16 +55,13 @@ function containerRules(container: Container): Rule[] {
 }
 
 function serviceRules({ object, pod }: Workload): Rule[] {
-  const { replicas, strategy } = object.spec as {
-    replicas?: number;
-    strategy?: { rollingUpdate?: { maxUnavailable?: number; maxSurge?: number } };
-  };
+  const { replicas, strategy } = object.spec as IDeploymentSpec;
   const [container] = pod.containers;
   const update = strategy?.rollingUpdate;
   return [
     [replicas === undefined, 'replicas belong to the HorizontalPodAutoscaler'],
     [
-      update?.maxUnavailable === 0 && (update.maxSurge ?? 0) > 0,
+      update?.maxUnavailable === 0 && Number(update.maxSurge ?? 0) > 0,
       'a rollout must start a new pod before it stops an old one',
     ],
     [(pod.topologySpreadConstraints ?? []).length > 0, 'needs a topology spread'],
@@ -76,18 +76,6 @@ function serviceRules({ object, pod }: Workload): Rule[] {
   ];
 }
 
-interface Budget {
-  minAvailable?: number | string;
-  maxUnavailable?: number | string;
-  selector?: { matchLabels?: Record<string, string> };
-}
-
-interface Autoscaler {
-  scaleTargetRef: { kind: string; name: string };
-  minReplicas?: number;
-  maxReplicas: number;
-}
-
 /** Whether every Deployment always has two replicas, and a rollout and a node's drain can nevertheless go on. */
 export function availabilityProblems(objects: readonly KubernetesObject[]): string[] {
   const deployments = workloads(objects).filter(({ object }) => object.kind === 'Deployment');
@@ -99,7 +87,7 @@ export function availabilityProblems(objects: readonly KubernetesObject[]): stri
 }
 
 function autoscalerProblems({ object }: Workload, objects: readonly KubernetesObject[]): string[] {
-  const scalers = ofKind<Autoscaler>(objects, 'HorizontalPodAutoscaler').filter(
+  const scalers = ofKind<IHorizontalPodAutoscalerSpec>(objects, 'HorizontalPodAutoscaler').filter(
     ({ scaleTargetRef: { kind, name } }) => kind === object.kind && name === object.metadata.name,
   );
   const [scaler] = scalers;
@@ -109,7 +97,7 @@ function autoscalerProblems({ object }: Workload, objects: readonly KubernetesOb
 }
 
 function budgetProblems({ labels }: Workload, objects: readonly KubernetesObject[]): string[] {
-  const budgets = ofKind<Budget>(objects, 'PodDisruptionBudget').filter(({ selector }) =>
+  const budgets = ofKind<IPodDisruptionBudgetSpec>(objects, 'PodDisruptionBudget').filter(({ selector }) =>
     matches(selector?.matchLabels, labels),
   );
   const [budget] = budgets;

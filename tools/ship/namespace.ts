@@ -1,3 +1,5 @@
+import type { IDeploymentSpec } from 'kubernetes-models/apps/v1/DeploymentSpec';
+import type { IServiceSpec } from 'kubernetes-models/v1/ServiceSpec';
 import { containerEnvironment } from '#manifests/environment.ts';
 import {
   bytesOf,
@@ -85,11 +87,8 @@ export class Namespace {
   async openServices({ services }: Release, address: (name: string) => Promise<string>): Promise<void> {
     for (const object of services.filter(({ kind }) => kind === 'Service')) {
       const { name } = object.metadata;
-      const spec = object.spec as {
-        ports: { name: string; port: number }[];
-        selector: Record<string, string>;
-      };
-      const port = spec.ports.find((each) => each.name === 'http')?.port ?? 0;
+      const spec = object.spec as IServiceSpec;
+      const port = spec.ports?.find((each) => each.name === 'http')?.port ?? 0;
       const deployment = find(services, 'Deployment', name);
       if (!matches(spec.selector, deployment.labels))
         throw new FriendlyError(`Service ${name} selects no pod.`);
@@ -123,9 +122,7 @@ export class Namespace {
    */
   async rollOut(name: string, { tag, services }: Release, replicas = 2): Promise<void> {
     const { object, pod: template } = find(services, 'Deployment', name);
-    const { strategy } = object.spec as {
-      strategy?: { rollingUpdate?: { maxSurge?: number; maxUnavailable?: number } };
-    };
+    const { strategy } = object.spec as IDeploymentSpec;
     if (strategy?.rollingUpdate?.maxSurge !== 1 || strategy.rollingUpdate.maxUnavailable !== 0)
       throw new FriendlyError(`${name} has a strategy that this tool does not play.`);
     const [container] = template.containers;
@@ -165,15 +162,8 @@ export class Namespace {
   ): ContainerSpec {
     this.#count += 1;
     const { limits = {} } = container.resources ?? {};
-    const context = (container.securityContext ?? {}) as {
-      allowPrivilegeEscalation?: boolean;
-      readOnlyRootFilesystem?: boolean;
-      capabilities?: { drop?: string[] };
-    };
-    const { runAsUser, runAsGroup } = (pod.securityContext ?? {}) as {
-      runAsUser?: number;
-      runAsGroup?: number;
-    };
+    const context = container.securityContext ?? {};
+    const { runAsUser, runAsGroup } = pod.securityContext ?? {};
     const command = [...(container.command ?? []), ...(container.args ?? [])];
     const app = splitImage(container.image).repository.split('/').at(-1) ?? '';
     return {
@@ -189,7 +179,7 @@ export class Namespace {
       mayGainPrivileges: context.allowPrivilegeEscalation ?? true,
       ...(runAsUser === undefined ? {} : { user: `${runAsUser}:${runAsGroup ?? runAsUser}` }),
       ...(limits['memory'] === undefined ? {} : { memoryBytes: bytesOf(limits['memory']) }),
-      ...(limits['cpu'] === undefined ? {} : { cpus: limits['cpu'] }),
+      ...(limits['cpu'] === undefined ? {} : { cpus: String(limits['cpu']) }),
     };
   }
 }

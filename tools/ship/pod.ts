@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Container, PodSpec, Probe } from '#manifests/kubernetes-object.ts';
+import type { IProbe } from 'kubernetes-models/v1/Probe';
+import type { Container, PodSpec } from '#manifests/kubernetes-object.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import { answersOk, eventually } from '#platform/waiting.ts';
@@ -93,7 +94,7 @@ export class Pod {
   }
 
   /** A startup probe: succeeds once, or fails for good. */
-  async #until(probe: Probe): Promise<void> {
+  async #until(probe: IProbe): Promise<void> {
     const { periodSeconds = 10, failureThreshold = 3 } = probe;
     for (let failures = 0; failures < failureThreshold; failures += 1) {
       if (await this.#ask(probe)) return;
@@ -103,7 +104,7 @@ export class Pod {
   }
 
   /** Tells what a probe says until the pod is stopped: good at once, bad after as many failures as it allows. */
-  async #repeat(probe: Probe, tell: (isGood: boolean) => void): Promise<void> {
+  async #repeat(probe: IProbe, tell: (isGood: boolean) => void): Promise<void> {
     const { periodSeconds = 10, failureThreshold = 3 } = probe;
     let failures = 0;
     do {
@@ -115,7 +116,7 @@ export class Pod {
     } while (await this.#pause(periodSeconds));
   }
 
-  #ask({ httpGet }: Probe): Promise<boolean> {
+  #ask({ httpGet }: IProbe): Promise<boolean> {
     const port = typeof httpGet?.port === 'string' ? this.#portOf(httpGet.port) : httpGet?.port;
     return answersOk(`http://${this.ip}:${String(port)}${httpGet?.path ?? ''}`)();
   }
