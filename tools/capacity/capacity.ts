@@ -1,6 +1,5 @@
 import { backgroundCards, type Card, requestCard, rowBytes } from './cards.ts';
 
-/** What a platform is used for. */
 export interface Workload {
   readonly facilities: number;
   readonly users: number;

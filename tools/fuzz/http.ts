@@ -21,7 +21,6 @@ export interface RawRequest {
   readonly isUnfinished: boolean;
 }
 
-/** A generated request. */
 export interface FuzzRequest {
   readonly service: ServiceName;
   readonly kind: RequestKind;
@@ -50,7 +49,6 @@ export function bytesOf(request: FuzzRequest, host: string): Buffer {
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'utf8'), body ?? Buffer.alloc(0)]);
 }
 
-/** A response as it came over the wire. */
 export interface HttpResponse {
   readonly status: number;
   /** By lower-case name; repeated ones joined by a comma. */
@@ -142,7 +140,6 @@ function readChunks(received: Buffer, start: number): Body | null {
   }
 }
 
-/** The outcome of a request. */
 export type Outcome =
   | { readonly kind: 'responded'; readonly response: HttpResponse; readonly tookMs: number }
   /** The connection ended without a response. */

@@ -34,7 +34,6 @@ export async function testPlatform(
   }
 }
 
-/** The process of a service. */
 export function programOf(platform: TestPlatform, name: ServiceName): Program {
   return platform.programAt(platform.url(name));
 }
@@ -50,7 +49,6 @@ function residentBytes(pid: number): number | null {
   return kilobytes === undefined ? null : Number(kilobytes) * 1_024;
 }
 
-/** Watches the services' processes. */
 export class Watch {
   readonly #programs: readonly Program[];
   readonly #peaks = new Map<Program, number>();
@@ -66,7 +64,6 @@ export class Watch {
     return this.#programs.some((program) => program.hasEnded());
   }
 
-  /** Everything that is wrong with the processes. */
   complaints(): string[] {
     return this.#programs.flatMap((program) => [
       ...(program.hasEnded() ? [`the process of ${program.name} ended`] : []),
@@ -101,7 +98,6 @@ export function readLogs(
   return { lines, leaks: [...leaks] };
 }
 
-/** The secrets that the platform is configured with, by name. */
 export function secretsOf(
   platform: TestPlatform,
   { databaseUrl, rabbitmqUrl }: ServerAddresses,

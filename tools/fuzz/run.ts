@@ -13,7 +13,6 @@ import {
 } from './http.ts';
 import { judge, type Secrets } from './judge.ts';
 
-/** What `npm run fuzz` was asked for. */
 export interface FuzzArguments {
   readonly requests: number;
   readonly seed: number;

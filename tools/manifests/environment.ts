@@ -181,12 +181,10 @@ export function composeContainers(composeText: string, environmentText: string):
   });
 }
 
-/** The same for files. */
 export function readCompose(composeFile: string, environmentFile: string): ComposeContainer[] {
   return composeContainers(readFileSync(composeFile, 'utf8'), readFileSync(environmentFile, 'utf8'));
 }
 
-/** The variables of an environment file. */
 export function readEnvironmentFile(text: string): Record<string, string> {
   return parseEnv(text) as Record<string, string>;
 }

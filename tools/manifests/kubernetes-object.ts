@@ -1,9 +1,7 @@
 import type { IContainer } from 'kubernetes-models/v1/Container';
 import type { IPodSpec } from 'kubernetes-models/v1/PodSpec';
 
-/** Any YAML or JSON value. */
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
-/** A YAML or JSON object. */
 export type Fields = { [key: string]: Value };
 
 /** One Kubernetes object as rendered. */
@@ -29,7 +27,6 @@ export interface PodSpec extends Omit<IPodSpec, 'containers' | 'initContainers' 
   readonly ephemeralContainers?: readonly Container[];
 }
 
-/** A pod template and the object that holds it. */
 export interface Workload {
   readonly object: KubernetesObject;
   readonly labels: Record<string, string>;
@@ -41,7 +38,6 @@ export function title(object: KubernetesObject): string {
   return `${object.kind}/${object.metadata.name}`;
 }
 
-/** Every pod template among the objects. */
 export function workloads(objects: readonly KubernetesObject[]): Workload[] {
   return objects.flatMap((object) => {
     const template = podTemplate(object);
@@ -50,7 +46,6 @@ export function workloads(objects: readonly KubernetesObject[]): Workload[] {
   });
 }
 
-/** All containers of a pod, of every sort. */
 export function containers(pod: PodSpec): Container[] {
   return [...(pod.initContainers ?? []), ...pod.containers, ...(pod.ephemeralContainers ?? [])];
 }
@@ -84,7 +79,6 @@ export function matches(
   return wanted.length > 0 && wanted.every(([key, value]) => labels[key] === value);
 }
 
-/** Whether a selector finds any pod. */
 export function matchesAny(selector: Selector | undefined, pods: readonly Workload[]): boolean {
   return pods.some(({ labels }) => matches(selector?.matchLabels, labels));
 }

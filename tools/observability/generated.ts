@@ -19,7 +19,6 @@ export function ruleGroups(): { groups: { name: string; rules: Rule[] }[] } {
   return parse(readFileSync(join(FOLDER, 'alerts.yaml'), 'utf8')) as ReturnType<typeof ruleGroups>;
 }
 
-/** The generated files by their path below observability/. */
 export function generatedFiles(): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
   for (const dashboard of DASHBOARDS)
@@ -44,7 +43,6 @@ const PANEL = { w: 8, h: 8 } as const;
 /** The data source that docker/grafana provisions; elsewhere the variable chooses. */
 const DATA_SOURCE = { type: 'prometheus', uid: '${datasource}' } as const;
 
-/** A dashboard as Grafana's JSON, three panels in a row. */
 function grafanaDashboard({ uid, title, panels }: Dashboard): object {
   return {
     uid,

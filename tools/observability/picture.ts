@@ -84,7 +84,6 @@ function formatValue(value: number, unit: string): string {
   return unit === 'short' ? rounded(value) : `${rounded(value)}/s`;
 }
 
-/** Text for an SVG. */
 export function escapeXml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -21,7 +21,6 @@ export interface ClientSettings {
   consumers: { prefetch_count: number }[];
 }
 
-/** A message taken from a queue. */
 export interface ReceivedMessage {
   body: string;
   exchange: string;
@@ -31,7 +30,6 @@ export interface ReceivedMessage {
   redelivered: boolean;
 }
 
-/** A message to publish. */
 export interface OutgoingMessage {
   body: string;
   routingKey?: string;
@@ -71,7 +69,6 @@ export class BrokerManagement {
     return found === null ? null : { messages: found.messages ?? 0, consumers: found.consumers ?? 0 };
   }
 
-  /** Names of all queues, sorted. */
   async queues(): Promise<string[]> {
     const queues = await this.send<{ name: string }[]>('GET', `queues/${this.scope}`);
     return queues.map(({ name }) => name).sort();
@@ -143,7 +140,6 @@ export class BrokerManagement {
     return this.send('GET', 'nodes');
   }
 
-  /** The broker's version. */
   async version(): Promise<string> {
     return (await this.send<{ rabbitmq_version: string }>('GET', 'overview')).rabbitmq_version;
   }

@@ -7,7 +7,6 @@ export interface ServiceDatabase {
   readonly appPassword: string;
 }
 
-/** The two connection URLs of a service's database. */
 export interface DatabaseUrls {
   readonly owner: string;
   readonly app: string;

@@ -4,7 +4,6 @@ import type { PortTable } from './ports.ts';
 import type { Deployable, Service, ServiceName } from './programs.ts';
 import type { Variables } from './state-folder.ts';
 
-/** Everything that the programs' environments are made from. */
 export interface PlatformSettings {
   readonly ports: PortTable;
   readonly databases: Readonly<Record<ServiceName, DatabaseUrls>>;
@@ -23,7 +22,6 @@ const TOKEN_AUDIENCE = 'property-platform';
 /** The auth service as the identity provider knows it. */
 const OPENID_CLIENT_ID = 'auth-service';
 
-/** The address of a program on this machine. */
 export function localUrl(port: number): string {
   return `http://127.0.0.1:${port}`;
 }
@@ -41,7 +39,6 @@ export function addressVariables(ports: PortTable): Variables {
   };
 }
 
-/** Environment of a service's main program. */
 export function serviceEnvironment(service: Service, settings: PlatformSettings): Variables {
   return {
     ...commonVariables(service, settings),
@@ -74,7 +71,6 @@ export function withoutOwner({ MIGRATION_DATABASE_URL: _owner, ...variables }: V
   return variables;
 }
 
-/** Environment of a neighbour. */
 export function neighbourEnvironment(neighbour: Deployable, settings: PlatformSettings): Variables {
   return {
     ...commonVariables(neighbour, settings),

@@ -2,7 +2,6 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { isErrorCode } from './errors.ts';
 
-/** The full path of a program on PATH, or null. */
 export function findOnPath(program: string): string | null {
   const candidates = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, program));
   return candidates.find(isExecutable) ?? null;

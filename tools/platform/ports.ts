@@ -25,7 +25,6 @@ export type PortTable = Readonly<Record<PortName, number>>;
 
 export const PORT_NAMES = Object.keys(DEFAULT_PORTS) as PortName[];
 
-/** True when `name` is one of the platform's ports. */
 export function isPortName(name: string): name is PortName {
   return Object.hasOwn(DEFAULT_PORTS, name);
 }
@@ -49,7 +48,6 @@ export function choosePorts(offset: number, chosen: Readonly<Partial<PortTable>>
   return table;
 }
 
-/** A free port for each of the platform's names. */
 export async function findFreePortTable(): Promise<PortTable> {
   const ports = await findFreePorts(PORT_NAMES.length);
   return Object.fromEntries(PORT_NAMES.map((name, index) => [name, ports[index]])) as PortTable;

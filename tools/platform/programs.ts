@@ -13,7 +13,6 @@ export interface Deployable {
   readonly port: PortName;
 }
 
-/** A service with a database of its own. */
 export interface Service extends Deployable {
   readonly service: ServiceName;
   readonly migrate: string;
@@ -58,7 +57,6 @@ export const NEIGHBOURS: readonly Deployable[] = [
   { name: 'identity-provider', bundle: 'dist/tools/neighbours/identity-provider.js', port: 'openid' },
 ];
 
-/** The service of this name. */
 export function serviceOf(name: ServiceName): Service {
   const found = SERVICES.find(({ service }) => service === name);
   if (found === undefined) throw new RangeError(`there is no service ${name}`);
@@ -72,7 +70,6 @@ const READY_TIMEOUT_MS = 100_000;
 /** A service ends its own shutdown after 25 s (SHUTDOWN_TIMEOUT_MS). */
 const GRACE_MS = 30_000;
 
-/** What a process of the platform runs. */
 export interface ProgramSpec {
   readonly name: string;
   /** Options of Node, the program, and its arguments. */
@@ -160,13 +157,11 @@ export class Program {
     return this.exited();
   }
 
-  /** What its processes have written so far. */
   log(): string {
     return this.logFiles.map((file) => readFileSync(file, 'utf8')).join('');
   }
 }
 
-/** A process of Node in the workspace. */
 export function nodeProcess(name: string, args: readonly string[], env: NodeJS.ProcessEnv): ProcessSpec {
   return {
     name,

@@ -18,7 +18,6 @@ import type { RecordedProcess, RunRecord } from './run-record.ts';
 
 const TAIL_BYTES = 64 * 1024;
 
-/** What to run and how to end it. */
 export interface ProcessSpec {
   readonly name: string;
   readonly stage: number;
@@ -33,7 +32,6 @@ export interface ProcessSpec {
   readonly oneShot?: boolean;
 }
 
-/** A running child. */
 export interface SupervisedProcess {
   readonly name: string;
   readonly pid: number;

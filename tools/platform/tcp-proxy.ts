@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** A place that connections can go to. */
 export interface TcpTarget {
   readonly host: string;
   readonly port: number;
@@ -52,7 +51,6 @@ export class TcpProxy {
     return this.#port;
   }
 
-  /** Connections that stand now. */
   get connections(): number {
     return this.#pairs.size;
   }
@@ -118,7 +116,6 @@ export class TcpProxy {
     for (const { client } of this.#pairs) client.write(bytes);
   }
 
-  /** Ends the proxy and its connections. */
   stop(): Promise<void> {
     return this.refuse();
   }

@@ -49,19 +49,16 @@ export interface TestPlatformOptions {
   /** Holds secrets, and what the neighbours heard. */
   readonly folder: string;
   readonly servers: ServerAddresses;
-  /** Folder of the build under test. */
   readonly dist?: string;
   /** Options of Node for every program, e.g. a profiler's. */
   readonly nodeOptions?: readonly string[];
   /** Then the auth service is not in production mode, which refuses the neighbours' identity provider. */
   readonly hasSingleSignOn?: boolean;
-  /** What every program gets over what it would get. */
   readonly variables?: (settings: PlatformSettings) => Variables | Promise<Variables>;
   /** Called when the platform has been stopped. */
   readonly onStopped?: () => Promise<void>;
 }
 
-/** What one process of a service differs in. */
 export interface ServiceOptions {
   readonly name?: string;
   readonly variables?: Variables;
@@ -69,7 +66,6 @@ export interface ServiceOptions {
   readonly readyPath?: string;
 }
 
-/** How a program ended, and what it wrote. */
 export interface Ended {
   readonly exitCode: number | null;
   readonly output: string;
@@ -117,12 +113,10 @@ export class TestPlatform {
     return platform;
   }
 
-  /** The address of a program. */
   url(name: PortName): string {
     return localUrl(this.settings.ports[name]);
   }
 
-  /** The program that answers at `url`. */
   programAt(url: string): Program {
     const found = this.programs.find((program) => program.url === url);
     if (found === undefined) throw new Error(`nothing of this platform runs at ${url}`);
@@ -182,7 +176,6 @@ export class TestPlatform {
     return this.makeService(name, options).start(READY_POLL_MS);
   }
 
-  /** A place for a process of a service, which is not started yet. */
   makeService(name: ServiceName, { variables, nodeOptions = [], ...rest }: ServiceOptions = {}): Program {
     const service = serviceOf(name);
     const isDevelopment = name === 'auth' && this.#options.hasSingleSignOn === true;
@@ -219,7 +212,6 @@ export class TestPlatform {
     await Promise.all(wanted.map((neighbour) => this.startNeighbour(neighbour)));
   }
 
-  /** Runs a program of the workspace to its end. */
   async runToEnd(name: string, args: readonly string[], variables: Variables): Promise<Ended> {
     const { supervisor } = this.#options;
     const child = await supervisor.spawn({
@@ -337,7 +329,6 @@ export class PrivateServers implements ServerAddresses {
     return this.rabbitmq.managementUrl;
   }
 
-  /** A platform on these servers, without any program. */
   createPlatform(): Promise<TestPlatform> {
     const { supervisor, folder } = this.place;
     return TestPlatform.create({ supervisor, folder, servers: this, ...this.#options });

@@ -1,7 +1,6 @@
 import { commandLine, someOf } from '#platform/command-line.ts';
 import { ENGINE_NAMES, type EngineName } from './engine.ts';
 
-/** What the command line of `npm run ship` says. */
 export interface ShipArguments {
   /** The first of these that works is used. */
   readonly engines: readonly EngineName[];

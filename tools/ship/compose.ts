@@ -138,7 +138,6 @@ export class Compose {
     this.#running.push(name);
   }
 
-  /** A service's container. */
   specOf(name: string, tag: string): ContainerSpec {
     const service = this.#service(name);
     const shared = /^service:(.+)$/.exec(service.network_mode ?? '')?.[1];

@@ -112,7 +112,6 @@ export class Engine {
     }
   }
 
-  /** Whether a command of the engine succeeds. */
   succeeds(args: readonly string[], options: CallOptions = {}): Promise<boolean> {
     return this.call(args, options).then(
       () => true,
@@ -190,7 +189,6 @@ export class Engine {
     return { name, image, command, environment: {}, network: { ip: this.nextAddress() } };
   }
 
-  /** Starts a container. */
   async start(spec: ContainerSpec, hosts: Variables = {}): Promise<void> {
     await this.#run(spec, hosts, ['--detach']);
   }
@@ -214,7 +212,6 @@ export class Engine {
     return exitCode;
   }
 
-  /** What a container has written so far. */
   logs(name: string): Promise<string> {
     return this.call(['logs', name]);
   }
@@ -233,12 +230,10 @@ export class Engine {
     if (this.#subnet !== '') await this.succeeds(['network', 'rm', this.#network]);
   }
 
-  /** The full name of a container of this run. */
   container(name: string): string {
     return `${this.#network}-${name}`;
   }
 
-  /** The network's interface on this machine. */
   async #findInterface(): Promise<string> {
     const [network] = JSON.parse(await this.call(['network', 'inspect', this.#network])) as {
       network_interface?: string;

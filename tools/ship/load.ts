@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { FriendlyError } from '#platform/errors.ts';
 import { eventually } from '#platform/waiting.ts';
 
-/** Where the platform answers. */
 export interface Addresses {
   readonly auth: string;
   readonly settings: string;
@@ -12,7 +11,6 @@ export interface Addresses {
   readonly receiver: string;
 }
 
-/** How callers sign in. */
 export interface Application {
   readonly applicationKey: string;
   readonly sharedSecret: string;

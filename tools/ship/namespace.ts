@@ -106,12 +106,10 @@ export class Namespace {
     }
   }
 
-  /** The pods behind a Deployment now. */
   pods(deployment: string): readonly Pod[] {
     return this.#pods.get(deployment) ?? [];
   }
 
-  /** All pods. */
   get allPods(): readonly Pod[] {
     return [...this.#pods.values()].flat();
   }

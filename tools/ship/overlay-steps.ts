@@ -52,7 +52,6 @@ export function localSteps(context: ShipContext): Step[] {
   ];
 }
 
-/** Everything of the overlay for one machine. */
 async function bringUpDevelopment(
   overlay: Overlay,
   release: Release,

@@ -70,7 +70,6 @@ export class Pod {
     if (exitCode !== 0) throw new FriendlyError(`${this.name} ended with ${exitCode}.`);
   }
 
-  /** A sample of its metrics. */
   async metric(name: string): Promise<number> {
     const text = await (await fetch(`http://${this.ip}:${this.#portOf('metrics')}/metrics`)).text();
     return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1]);

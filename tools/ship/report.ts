@@ -2,7 +2,6 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { WORKSPACE } from '#platform/state-folder.ts';
 
-/** What became of one check. */
 export interface Outcome {
   readonly name: string;
   readonly durationMs: number;
@@ -12,7 +11,6 @@ export interface Outcome {
   readonly problem: string | null;
 }
 
-/** What was measured of one service. */
 export interface Measured {
   readonly name: string;
   imageBytes: number;
@@ -41,7 +39,6 @@ export function saveOutcomes(outcomes: readonly Outcome[], measured: readonly Me
   save('ship/report.json', { outcomes, measured });
 }
 
-/** The table at the end. */
 export function renderMeasured(measured: readonly Measured[]): string {
   const rows = measured.map(({ name, imageBytes, user, readyMs, idle, loaded }) => {
     const sorted = readyMs.toSorted((left, right) => left - right);

@@ -64,7 +64,6 @@ export class Servers {
     return new Servers(place, host, { proxies, urls });
   }
 
-  /** A folder that goes with the servers. */
   get folder(): string {
     return this.#place.folder;
   }

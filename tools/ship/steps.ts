@@ -18,7 +18,6 @@ export interface Step {
   readonly run: () => Promise<string>;
 }
 
-/** What every step works with. */
 export interface ShipContext {
   readonly engine: Engine;
   readonly servers: Servers;

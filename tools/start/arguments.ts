@@ -2,7 +2,6 @@ import { InvalidArgumentError } from 'commander';
 import { ArgumentsError, commandLine } from '#platform/command-line.ts';
 import { choosePorts, isPortName, PORT_NAMES, type PortName, type PortTable } from '#platform/ports.ts';
 
-/** What the command line of `npm start` says. */
 export interface StartArguments {
   readonly ports: PortTable;
   readonly reset: boolean;
@@ -73,7 +72,6 @@ export function portsToOpen(plan: {
   });
 }
 
-/** What to tell the user about ports that other programs hold. */
 export function describeTakenPorts(taken: readonly PortName[], ports: PortTable): string {
   const lines = taken.map(
     (name) => `  port ${ports[name]} for ${name}: choose another with --port ${name}=<number>`,

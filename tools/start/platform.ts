@@ -24,7 +24,6 @@ import type { ExternalServers } from './external-servers.ts';
 import { PRIVATE_SECRETS, Servers } from './servers.ts';
 import type { Progress } from './terminal.ts';
 
-/** What every step of a start works with. */
 export interface StartContext {
   readonly stateFolder: string;
   readonly args: StartArguments;

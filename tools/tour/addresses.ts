@@ -7,9 +7,7 @@ export interface TourSettings {
   scheduling: string;
   receiver: string;
   identityProvider: string;
-  /** Every development user's password. */
   password: string;
-  /** The shared secret of `demo-backend`. */
   backendSecret: string;
   /** That of `demo-reports`. */
   reportsSecret: string;

@@ -8,7 +8,6 @@ export interface WalkResponse {
   json: unknown;
 }
 
-/** Something was not as the tour says. */
 export class Difference extends Error {
   readonly what: string;
   readonly expected: string;
@@ -52,7 +51,6 @@ export function readClaims(token: string): Claims {
   return JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')) as Claims;
 }
 
-/** Body of every token endpoint. */
 interface TokenResponse {
   accessToken: string | null;
   refreshToken: string | null;

@@ -60,7 +60,6 @@ class CoreModule {
   }
 }
 
-/** The authentication service. */
 @Module({})
 export class AppModule {
   static forRoot(config: AuthConfig): DynamicModule {

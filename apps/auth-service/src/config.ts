@@ -54,7 +54,6 @@ export function missingWindowsSettings(config: WindowsConfig): readonly (keyof W
   return REQUIRED[config.WINDOWS_AUTHENTICATION].filter((name) => config[name] === undefined);
 }
 
-/** Injection token of the service's configuration. */
 export const AUTH_CONFIG = Symbol('auth-service configuration');
 
 const webUrl = z.url({ protocol: /^https?$/ });

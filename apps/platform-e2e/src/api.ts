@@ -47,7 +47,6 @@ export async function statusOf(method: string, url: string, token: string): Prom
   return response.status;
 }
 
-/** A task instance, in as far as journeys look at it. */
 export interface Instance {
   taskInstanceId: string;
   scheduleId: string;
@@ -63,7 +62,6 @@ export class TaskApi {
     private readonly headers: Readonly<Record<string, string>> = {},
   ) {}
 
-  /** Creates a daily schedule and gives its id. */
   async createSchedule(idempotencyKey: string = randomUUID(), facilityId = 501): Promise<string> {
     const answer = await this.send('POST', '/Schedules', {
       body: { facilityId, name: 'Journey', schedule: '0 6 * * *', timeZone: 'UTC' },

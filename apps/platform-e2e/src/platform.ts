@@ -8,7 +8,6 @@ import { MIN_SECRET_LENGTH, type BrokerAddresses } from '@platform/testing';
 export const SHUTDOWN_GRACE_MS = 2_000;
 
 interface PlatformOptions {
-  /** What every program gets over what it would get. */
   readonly variables?: (settings: PlatformSettings) => Variables | Promise<Variables>;
   /** Where the buses are, instead of the broker that all suites share. */
   readonly broker?: BrokerAddresses;
@@ -45,7 +44,6 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Test
   }
 }
 
-/** Walks the tour against a platform. */
 export function tour(platform: TestPlatform, overrides: Variables = {}): Promise<Ended> {
   const variables = { ...addressVariables(platform.settings.ports), ...overrides };
   return platform.runToEnd('tour', ['tools/tour/main.ts'], variables);

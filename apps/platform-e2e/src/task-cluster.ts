@@ -58,7 +58,6 @@ export class TaskCluster {
     return this.platform.runToEnd('admin', ['dist/apps/task-service/admin.js', ...args], variables);
   }
 
-  /** Ends what runs and takes database and broker away. */
   async stop(): Promise<void> {
     // A stopped process takes no other signal.
     for (const running of this.processes) if (!running.hasEnded()) running.signal('SIGCONT');

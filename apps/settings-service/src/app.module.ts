@@ -30,7 +30,6 @@ const CONTROLLERS = [
   DiagnosticsController,
 ];
 
-/** The settings service. */
 @Module({})
 export class AppModule {
   static forRoot(config: Readonly<SettingsServiceConfig>): DynamicModule {

@@ -2,7 +2,6 @@ import { authServiceConfigShape } from '@platform/access-tokens';
 import { loadConfig, secret, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
 
-/** Everything this service reads from its environment. */
 export const settingsServiceConfigSchema = z.object({
   ...serviceConfigShape,
   PORT: serviceConfigShape.PORT.default(3002),
@@ -23,7 +22,6 @@ export function loadSettingsServiceConfig(env?: NodeJS.ProcessEnv): Readonly<Set
   return loadConfig(settingsServiceConfigSchema, env);
 }
 
-/** Everything the operator's command line reads from its environment. */
 export const settingsAdminConfigSchema = z.object({ DATABASE_URL: serviceConfigShape.DATABASE_URL });
 
 /** What the operator's command line reads. @throws {ConfigError} naming the variable if it is missing or wrong */

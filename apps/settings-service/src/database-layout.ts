@@ -4,10 +4,8 @@ import { IndexHistory1796400000001 } from './migrations/1796400000001-index-hist
 import { HistoryEntry } from './settings/history-entry.entity';
 import { Setting } from './settings/setting.entity';
 
-/** The schema that holds every table of this service. */
 export const SCHEMA = 'settings';
 
-/** Every table of this service. */
 export const ENTITIES = [Setting, HistoryEntry];
 
 /** In the order they apply; listed one by one, because a bundle has no folder to search. */

@@ -77,7 +77,6 @@ const SERVICES = [
 ];
 const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, GenerationConsumer];
 
-/** The task service. */
 @Module({
   imports: [TypeOrmModule.forFeature(ENTITIES), TypeOrmModule.forFeature([OutboxMessage], RELAY_POOL)],
   controllers: [

@@ -48,7 +48,6 @@ export function httpPoolSize(config: TaskServiceConfig): number {
   return config.DATABASE_POOL_SIZE - config.DATABASE_POOL_CONSUMERS - config.DATABASE_POOL_RELAY;
 }
 
-/** Everything this service reads from its environment. */
 export const taskServiceConfigSchema = shape
   .refine((config) => httpPoolSize(config) >= 1, {
     path: ['DATABASE_POOL_SIZE'],
@@ -66,7 +65,6 @@ function isLongerThanCatchUp(days: number, { GENERATION_CATCH_UP_DAYS }: z.outpu
 
 export type TaskServiceConfig = z.output<typeof shape>;
 
-/** Everything the operator’s command line reads from its environment. */
 export const taskAdminConfigSchema = z.object({
   DATABASE_URL: serviceConfigShape.DATABASE_URL,
   RABBITMQ_MAIN_URL: brokerAddresses,
@@ -82,7 +80,6 @@ export function loadTaskAdminConfig(env?: NodeJS.ProcessEnv): Readonly<TaskAdmin
   return loadConfig(taskAdminConfigSchema, env);
 }
 
-/** Injection token of the configuration. */
 export const TASK_CONFIG = Symbol('TASK_CONFIG');
 
 /** @throws {ConfigError} naming every variable that is missing or wrong */

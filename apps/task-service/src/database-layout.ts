@@ -15,7 +15,6 @@ import { TriggerFire } from './scheduler/trigger-fire.entity';
 import { Trigger } from './scheduler/trigger.entity';
 import { Schedule } from './schedules/schedule.entity';
 
-/** The schema that holds every table of this service. */
 export const SCHEMA = 'task';
 
 /** The data source of the message consumers; the default one is HTTP's. */
@@ -23,7 +22,6 @@ export const CONSUMER_POOL = 'consumers';
 /** The data source of the relay and the scheduler. */
 export const RELAY_POOL = 'relay';
 
-/** Every table of this service. */
 export const ENTITIES = [
   Calendar,
   Schedule,

@@ -67,7 +67,6 @@ export class EmptyProject {
     await this.run(TSC, '--strict', '--module', 'node16', '--types', 'node', ...options, ...files);
   }
 
-  /** Paths of everything that was installed. */
   async installedPackages(): Promise<string[]> {
     const lock = JSON.parse(await readFile(join(this.folder, 'package-lock.json'), 'utf8')) as {
       packages: Record<string, unknown>;

@@ -3,7 +3,6 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { AddressInfo } from 'node:net';
 import { TEST_TOKEN_CONFIG, testAccessToken } from './access-token';
 
-/** A stand-in for a neighbour, reached over HTTP. */
 export interface HttpDouble {
   readonly url: string;
   /** Closes it and every connection to it. */
@@ -36,7 +35,6 @@ export interface AuthServiceDouble extends HttpDouble {
   traceparents: Record<string, string>;
 }
 
-/** Starts it on a free port. */
 export async function startAuthServiceDouble(): Promise<AuthServiceDouble> {
   const respond = (request: IncomingMessage, response: ServerResponse): void => {
     const path = new URL(request.url ?? '/', 'http://auth').pathname;

@@ -6,7 +6,6 @@ import { COMPILE_CACHE } from '#platform/state-folder.ts';
 import { eventually } from '#platform/waiting.ts';
 import { TRAFFIC_RECORDER, recordedLog, recordingFolder } from './recording';
 
-/** A child process under test. */
 export interface RunningProcess {
   child: ChildProcess;
   /** Everything written so far, standard output and standard error together. */
@@ -17,7 +16,6 @@ export interface RunningProcess {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** What to run. */
 export interface ProcessOptions {
   /** Path of the program, e.g. `dist/apps/task-service/main.js`. */
   entry: string;

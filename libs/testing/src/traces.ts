@@ -16,7 +16,6 @@ export interface CollectedSpan {
   readonly linkedTraceIds: readonly string[];
 }
 
-/** One export as it arrived. */
 interface CollectedExport {
   readonly path: string;
   readonly contentType: string;

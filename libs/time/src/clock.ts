@@ -8,7 +8,6 @@ export interface Clock {
   sleep?(durationMs: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The machine's clock. */
 export const SYSTEM_CLOCK: Clock = {
   now: () => new Date(),
   monotonicMs: () => performance.now(),

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { queryAt } from '#platform/postgresql.ts';
 
-/** What was measured of one thing, in order of time. */
 export interface Series {
   readonly name: string;
   readonly unit: 'MB' | '';
@@ -57,7 +56,6 @@ export function slopeOf(values: readonly number[]): number {
   return (low + high) / 2;
 }
 
-/** What is under watch. */
 export interface Subject {
   readonly pids: Readonly<Record<string, number>>;
   readonly probeFolder: string;

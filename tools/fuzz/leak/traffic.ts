@@ -5,7 +5,6 @@ import type { Random } from '#platform/random.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { type PersonaName, PERSONAS } from '../fixtures.ts';
 
-/** A response in JSON. */
 interface JsonResponse<T> {
   readonly status: number;
   readonly value: T;

@@ -12,7 +12,6 @@ export interface NewSecret {
   sealed: Buffer;
 }
 
-/** Makes a random shared secret. */
 export function newSharedSecret(applicationKey: string, box: SecretBox): NewSecret {
   const sharedSecret = randomBytes(SECRET_BYTES).toString('base64url');
   const purpose = applicationSecretPurpose(applicationKey);

@@ -8,7 +8,6 @@ import { parseMinDate } from '../revocations/revocation';
 import type { SecretBox } from '../keys/secret-box';
 import { TOKEN_FLOWS } from '../token/token-rejection';
 
-/** What a command works with. */
 export interface CommandContext {
   dataSource: DataSource;
   /** Seals and opens secrets. @throws {RefusedError} when the environment has no key for that */

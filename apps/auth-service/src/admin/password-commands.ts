@@ -24,7 +24,6 @@ interface ImportOptions {
   badLines?: string;
 }
 
-/** Adds the commands on passwords. */
 export function addPasswordCommands(program: Command, run: RunCommand): void {
   program
     .command('passwords')

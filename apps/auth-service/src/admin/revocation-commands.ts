@@ -12,7 +12,6 @@ import { RevocationsRepository } from '../revocations/revocations.repository';
 import { LIMIT, columns, parseInstant } from './command';
 import type { RunCommand } from './command';
 
-/** Adds the commands on the revocation registry. */
 export function addRevocationCommands(program: Command, run: RunCommand): void {
   const group = program
     .command('revocations')

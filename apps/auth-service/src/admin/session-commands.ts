@@ -9,7 +9,6 @@ import type { RunCommand } from './command';
 /** What a session may last is in its tokens; only those of before 0.3.0 can be listed for longer than they last. */
 const MAX_AGE_SECONDS = 366 * 24 * 60 * 60;
 
-/** Adds the commands on sessions. */
 export function addSessionCommands(program: Command, run: RunCommand): void {
   const group = program.command('sessions').description('Sessions: sign-ins that can be refreshed.');
   addList(group, run);

@@ -45,7 +45,6 @@ export function isFreshTimestamp(timestamp: Date, now: Date): boolean {
   return Math.abs(now.getTime() - timestamp.getTime()) <= TRUST_MAX_AGE_SECONDS * 1_000;
 }
 
-/** True when the application may use this flow. */
 export function mayUseFlow(application: Application, flow: TokenFlow): boolean {
   return application.allowedFlows.includes(flow);
 }

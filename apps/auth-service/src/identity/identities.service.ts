@@ -11,7 +11,6 @@ import { IdentityStoresRepository } from './identity-stores.repository';
 import type { ExplicitIdentifiers } from './merge-identities';
 import { ServiceProvidersRepository } from './single-stores.repository';
 
-/** The part of a trust request that names the user. */
 export interface TrustedUser {
   persona: Personas;
   userName: string;

@@ -96,7 +96,6 @@ export class PersonFacility {
 
 export const PERSON_DIRECTORY_ENTITIES = [Person, PersonRole, PersonFacility] as const;
 
-/** An internal user. */
 @Entity({ schema: 'internal_legacy', name: 'internal_user' })
 @Unique('internal_user_user_name_key_key', ['userNameKey'])
 @Unique('internal_user_person_id_key', ['personId'])

@@ -150,7 +150,6 @@ export class ServiceProvidersRepository extends IdentityStoreRepository {
   }
 }
 
-/** Identifiers of technicians' accounts. */
 interface TechnicianAccounts {
   byUserName: number[] | null;
   byName: number[] | null;

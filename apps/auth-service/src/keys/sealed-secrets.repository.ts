@@ -31,7 +31,6 @@ export const SEALED_COLUMNS = {
 
 export type SealedKind = keyof typeof SEALED_COLUMNS;
 
-/** A stored secret. */
 export interface SealedSecret {
   /** Address of the row's present version. */
   ctid: string;

@@ -21,7 +21,6 @@ export const sealingKeyShape = {
     .optional(),
 };
 
-/** The values of `sealingKeyShape`. */
 type SealingKeyConfig = z.output<z.ZodObject<typeof sealingKeyShape>>;
 
 /** The configured keys, the one that seals first. The list comes before the single key, which it may repeat. */

@@ -4,7 +4,6 @@ import type { SecretBox } from './secret-box';
 
 export type AsymmetricAlgorithm = 'ES256' | 'RS256';
 
-/** A new key as it is stored. */
 export interface NewSigningKey {
   kid: string;
   algorithm: AsymmetricAlgorithm;

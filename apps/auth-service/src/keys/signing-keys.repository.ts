@@ -12,7 +12,6 @@ export interface UsableSigningKey extends SigningKeyEntity {
   sealedPrivateKey: Buffer;
 }
 
-/** A key as administrators see it. */
 export type ListedSigningKey = Pick<
   SigningKeyEntity,
   'kid' | 'algorithm' | 'state' | 'createdAt' | 'stateChangedAt'

@@ -83,7 +83,6 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     return this.published;
   }
 
-  /** Replaces what is known by what the database says. */
   async reload(): Promise<void> {
     const askedAtMs = this.clock.monotonicMs();
     this.adopt(await this.repository.findUsable());

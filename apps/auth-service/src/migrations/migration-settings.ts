@@ -14,7 +14,6 @@ export const ownerAddressShape = {
   SERVICE_PROVIDERS_MIGRATION_DATABASE_URL: postgresAddresses.optional(),
 };
 
-/** What migrating reads. */
 export const migrationConfigSchema = z
   .object(ownerAddressShape)
   .refine((urls) => urls.DATABASE_URL !== undefined || urls.MIGRATION_DATABASE_URL !== undefined, {

@@ -70,7 +70,6 @@ export const returnState = z
   .string()
   .max(1_024)
   .regex(/^[^\p{Cc}\p{Cs}]*$/u);
-/** The S256 challenge of RFC 7636. */
 export const codeChallenge = z.string().regex(/^[A-Za-z0-9_-]{43}$/);
 /** A verifier of RFC 7636. */
 export const codeVerifier = z.string().regex(/^[A-Za-z0-9._~-]{43,128}$/, 'must be a PKCE code verifier');

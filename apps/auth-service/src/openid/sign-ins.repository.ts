@@ -74,7 +74,6 @@ export class SignInsRepository {
   }
 }
 
-/** New secrets for one sign-in. */
 export function newSignInSecrets(): SignInSecrets {
   return { state: randomSecret(), nonce: randomSecret(), codeVerifier: randomSecret() };
 }

@@ -53,7 +53,6 @@ const BAD_IDENTIFIER = 'The identifier is not valid for this domain.';
 const NOT_FOUND = 'There is no such revocation.';
 const instance = '/auth/revocations/svc-personid/1003';
 
-/** The path of one revocation. */
 function RevocationPath(): MethodDecorator {
   return applyDecorators(
     ApiParam({

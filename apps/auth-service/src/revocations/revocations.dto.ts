@@ -77,7 +77,6 @@ export class RevocationDto extends createZodDto(
     .meta({ description: 'What stopped working, and when.' }) satisfies z.ZodType<Revocation>,
 ) {}
 
-/** The revocation of a person, as an example. */
 export const RITA: Revocation = {
   domain: 'svc-personid',
   identifier: '1003',

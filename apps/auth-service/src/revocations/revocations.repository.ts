@@ -7,7 +7,6 @@ import { REVOCATION_DOMAINS, isUuid } from './revocation';
 import type { RevocationDomain } from './revocation';
 import type { RevocationEntity } from './revocation.entity';
 
-/** A row of the registry. */
 export type RevocationRow = Pick<RevocationEntity, 'domain' | 'identifier' | 'revocationDate'>;
 
 /** Where a page of the list ended. */

@@ -23,7 +23,6 @@ export function sessionOwner(name: string, identifier: string): SessionOwner | n
     : { subject: formatSubject({ kind: 'person', personId: id }) };
 }
 
-/** A session as it is listed. */
 export interface SessionRow {
   sid: string;
   subject: string;

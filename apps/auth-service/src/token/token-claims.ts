@@ -77,7 +77,6 @@ export interface TokenKeys {
   audience: string;
 }
 
-/** The access token that says `grant`. */
 export function signAccessToken({ access: key, issuer, audience }: TokenKeys, grant: AccessGrant): string {
   const claims = accessTokenClaimsOf(grant, issuer, audience);
   const fixedCharacters = key.encodedHeader.length + SIGNATURE_CHARACTERS[key.algorithm];
@@ -137,7 +136,6 @@ export interface RefreshTokenToSign {
   expiresAt: Date;
 }
 
-/** The claims of a refresh token. */
 export function refreshTokenClaimsOf(token: RefreshTokenToSign, issuer: string): RefreshTokenClaims {
   return {
     iss: issuer,

@@ -46,7 +46,6 @@ export function TokenPost(path: string, route: FlowRoute): MethodDecorator {
   return applyDecorators(Post(path), HttpCode(200), tokenRoute(route));
 }
 
-/** The route of a token flow that is a GET. */
 export function TokenGet(path: string, route: FlowRoute): MethodDecorator {
   return applyDecorators(Get(path), tokenRoute(route));
 }

@@ -19,7 +19,6 @@ import { CHANGE_LIMITS, ChangeFeedService } from './change-feed.service';
 import type { ChangeLimits } from './change-feed.service';
 import { CHANGES, ChangesDto, ChangesQuery, WAIT_SECONDS } from './changes.dto';
 
-/** Documents the one route. */
 function ListChanges(): MethodDecorator {
   return applyDecorators(
     ApiOperation({

@@ -5,7 +5,6 @@ import { settingNameText } from '../settings/bulk.dto';
 
 const MAX_WAIT_SECONDS = 30;
 
-/** Query of the feed. */
 export class ChangesQuery extends createZodDto(
   z.object({
     after: pageKeyQuery.meta({
@@ -50,7 +49,6 @@ export class ChangesDto extends createZodDto(
     .meta({ id: 'SettingChanges', description: 'Changes, of each setting in the order of their commits.' }),
 ) {}
 
-/** A response, as an example. */
 export const CHANGES = {
   changes: [
     {

@@ -13,7 +13,6 @@ import { RECORDED_WRITE_COLUMNS } from './settings.repository';
 import { auditColumns, columnsOf } from './write-request';
 import type { AuditTrail } from './write-request';
 
-/** A value for a setting. */
 export interface SettingWrite {
   readonly key: SettingKey;
   readonly value: JsonText;

@@ -118,7 +118,6 @@ export class WriteSettingsResponseDto extends createZodDto(
 const INVOICE_DAY_NAME = { subsystemName: 'billing', settingName: 'invoice-day' };
 const CURRENCY_NAME = { subsystemName: 'billing', settingName: 'currency' };
 
-/** Examples of requests and responses. */
 export const BULK_EXAMPLES = {
   read: { two: { summary: 'Two settings', value: { settings: [INVOICE_DAY_NAME, CURRENCY_NAME] } } },
   found: {

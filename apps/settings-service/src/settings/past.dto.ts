@@ -20,7 +20,6 @@ export class HistoryQuery extends createZodDto(
   }),
 ) {}
 
-/** Query of the list of a subsystem. */
 export class PageAtQuery extends createZodDto(
   z.object({ ...PageQuery.schema.shape, at: instant.optional() }),
 ) {}
@@ -58,7 +57,6 @@ export class ChangesPageDto extends createZodDto(
 
 const AT = '2026-03-01T00:00:00.000Z';
 
-/** Examples of requests and responses. */
 export const PAST_EXAMPLES = {
   changes: {
     one: {

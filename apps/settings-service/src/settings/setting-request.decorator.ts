@@ -133,10 +133,8 @@ function nameInPath(name: string, what: string, example: string): MethodDecorato
   });
 }
 
-/** Documents the subsystem in the path. */
 export const SubsystemPath = (): MethodDecorator => nameInPath('subsystemName', 'The subsystem', 'billing');
 
-/** Documents the names of the setting in the path. */
 export const SettingPath = (): MethodDecorator =>
   applyDecorators(SubsystemPath(), nameInPath('settingName', 'The setting', 'invoice-day'));
 

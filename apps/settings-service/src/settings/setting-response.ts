@@ -79,7 +79,6 @@ function settingWithTagJson(setting: StoredSetting, revision: Revision | null): 
   return `{${settingMembers(setting)},"etag":${etag}}`;
 }
 
-/** PlatformSetting as JSON text. */
 export function platformSettingJson(setting: StoredSetting): string {
   return `{${settingMembers(setting)}}`;
 }
@@ -95,7 +94,6 @@ function pageJson(member: string, items: readonly string[], nextPageKey: string 
   return `{"${member}":[${items.join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
 }
 
-/** PagedPlatformSettingsResponse as JSON text. */
 export function settingsPageJson(settings: readonly StoredSetting[], nextPageKey: string | null): string {
   return pageJson('settings', settings.map(platformSettingJson), nextPageKey);
 }

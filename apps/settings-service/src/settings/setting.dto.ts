@@ -2,7 +2,6 @@ import { NEXT_PAGE_KEY_DESCRIPTION, pageKeyQuery, pageSizeQuery } from '@platfor
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 
-/** Query of the paged lists. */
 export class PageQuery extends createZodDto(z.object({ pageKey: pageKeyQuery, pageSize: pageSizeQuery })) {}
 
 /** A PostgreSQL bigint. */
@@ -64,22 +63,18 @@ export class PutPlatformSettingDto extends createZodDto(
   z.object({ settingValue }).meta({ description: 'At most 256 KiB of value, nested at most 512 deep.' }),
 ) {}
 
-/** Examples of values. */
 export const VALUES = {
   number: { summary: 'A number', value: 28 },
   object: { summary: 'An object', value: { channels: ['mail', 'sms'], quietHours: true } },
 };
 
-/** Bodies with these values. */
 export const BODIES = {
   number: { ...VALUES.number, value: { settingValue: VALUES.number.value } },
   object: { ...VALUES.object, value: { settingValue: VALUES.object.value } },
 };
 
-/** A setting, as an example. */
 export const INVOICE_DAY = { subsystemName: 'billing', settingName: 'invoice-day', settingValue: 28 };
 
-/** An entry of a history, as an example. */
 export const ENTRY = {
   id: 1042,
   operation: 'write',
@@ -95,7 +90,6 @@ export const ENTRY = {
 // A cache may keep a response only to ask whether it still holds: an acknowledged write is seen by the next read.
 export const REVALIDATE = 'private, no-cache';
 
-/** Headers of responses, as the API document describes them. */
 export const HEADERS = {
   etag: {
     ETag: {
@@ -115,5 +109,4 @@ export const HEADERS = {
   },
 } as const;
 
-/** Headers of every read. */
 export const READ_HEADERS = { ...HEADERS.etag, ...HEADERS.revalidate };

@@ -40,7 +40,6 @@ export class Setting {
 /** What a response shows of a setting. */
 export type StoredSetting = Pick<Setting, 'subsystemName' | 'settingName' | 'valueText'>;
 
-/** A setting with its revision. */
 export type CurrentSetting = StoredSetting & Pick<Setting, 'revision'>;
 
 /** What a read of many finds: null for a setting that is not there, no value for one that did not fit into the response. */
@@ -50,5 +49,4 @@ export type FoundSetting =
 /** Where a page of settings ended. */
 export type ListPosition = Pick<Setting, 'subsystemKey' | 'settingKey'>;
 
-/** What a page of settings shows. */
 export type ListedSetting = StoredSetting & ListPosition;

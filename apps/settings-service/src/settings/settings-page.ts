@@ -1,4 +1,3 @@
-/** One page of a list. */
 export interface Page<Row> {
   readonly rows: readonly Row[];
   /** The row after which the next page starts; null on the last page. */
@@ -11,11 +10,9 @@ export const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 /** No name is empty, so this is before every setting. */
 export const START = '';
 
-/** The columns of a ListedSetting. */
 export const LISTED_SETTING_COLUMNS = `subsystem_key AS "subsystemKey", setting_key AS "settingKey",
     subsystem_name AS "subsystemName", setting_name AS "settingName", value_text AS "valueText"`;
 
-/** The columns of a ListedEntry. */
 export const LISTED_ENTRY_COLUMNS = `history_id AS "historyId", operation, value_text AS "valueText", person_id AS "personId",
     user_id AS "userId", person_name AS "personName", persona, occurred_at AS "occurredAt", request_id AS "requestId"`;
 

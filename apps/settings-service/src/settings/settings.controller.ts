@@ -58,7 +58,6 @@ import type { WriteHeaders } from './write-request';
 const LIST_OF_ALL = 'settings';
 const SETTING = 'subsystems/:subsystemName/settings/:settingName';
 
-/** Documents a page of settings. */
 function SettingsPage(): MethodDecorator {
   const first = { settings: [INVOICE_DAY], nextPageKey: 'WyJiaWxsaW5nIl0.5kV…' };
   return applyDecorators(

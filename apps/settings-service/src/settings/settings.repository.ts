@@ -19,7 +19,6 @@ import type { FoundSetting, ListPosition, ListedSetting } from './setting.entity
 import { auditColumns, columnsOf } from './write-request';
 import type { AuditTrail } from './write-request';
 
-/** A setting to delete. */
 interface SettingDeletion {
   readonly key: SettingKey;
   readonly trail: AuditTrail;

@@ -43,7 +43,6 @@ export class SettingsService {
     private readonly past: PastSettingsRepository,
   ) {}
 
-  /** Creates a setting or replaces its value. */
   async put(request: WriteRequest, value: JsonText): Promise<RecordedWrite> {
     const { key, trail, conditions } = request;
     if (!isConditional(conditions)) {

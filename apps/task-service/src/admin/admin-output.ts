@@ -45,7 +45,6 @@ export function queueStatus(
   };
 }
 
-/** Everything about a parked event. */
 export function eventDetails(event: OutboxMessage): Shown {
   const { createdAt, traceHeaders, message } = event;
   return { ...eventLine(event), createdAt: createdAt.toISOString(), traceHeaders, message };
@@ -61,7 +60,6 @@ function errorText({ errorType, errorMessage }: FailedMessage): string | null {
   return errorType === null ? null : `${errorType}: ${errorMessage ?? ''}`;
 }
 
-/** Everything about a parked message. */
 export function messageDetails(message: FailedMessage): Shown {
   const { attempts, headers, body } = message;
   return { ...messageLine(message), attempts, headers, body: parsed(body) };

@@ -4,12 +4,10 @@ import { z } from 'zod';
 import { identifier, identifierText, instant, nextPageKey, text } from '../fields/fields';
 import type { Calendar } from './calendar.entity';
 
-/** Of a calendar in examples. */
 export const CALENDAR_ID = '0198f2c6-1d2e-4f3a-8b4c-5d6e7f8a9b0c';
 /** Ten years of days. */
 const MAX_DATES = 3_660;
 
-/** Body of PUT /Calendars/{id}. */
 export class PutCalendarDto extends createZodDto(
   z.strictObject({
     name: text({ min: 1, max: 200 }),
@@ -39,19 +37,16 @@ const calendar = z
   })
   .meta({ id: 'Calendar', description: 'Dates that schedules leave out, each in its own time zone.' });
 
-/** A calendar as responses show it. */
 export class CalendarDto extends createZodDto(calendar) {}
 
 export class CalendarPageDto extends createZodDto(
   z.object({ calendars: z.array(calendar), nextPageKey }).meta({ id: 'CalendarPage' }),
 ) {}
 
-/** The calendar as responses show it. */
 export function calendarBody({ calendarId, name, excludedDates, changedAt }: Calendar): CalendarDto {
   return { calendarId, name, excludedDates, changedAtUtc: changedAt.toISOString() };
 }
 
-/** A calendar, as an example. */
 export const HOLIDAYS: CalendarDto = {
   calendarId: CALENDAR_ID,
   name: 'Holidays',

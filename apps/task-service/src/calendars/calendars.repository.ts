@@ -41,7 +41,6 @@ export class CalendarsRepository {
     return this.calendars.find({ where, order: { calendarId: 'ASC' }, take: limit });
   }
 
-  /** Creates or replaces the calendar. */
   async put(
     manager: EntityManager,
     calendar: Pick<Calendar, 'calendarId' | 'name' | 'excludedDates'>,

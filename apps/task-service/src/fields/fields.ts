@@ -32,7 +32,6 @@ export const facilityIdText = z
     example: 501,
   });
 
-/** Query parameter `facilityId` of the lists. */
 export const facilityIdQuery = facilityIdText.optional().meta({
   ...{ type: 'integer', pattern: undefined, minimum: 1 },
   description: "Only this facility's. Without it: all facilities of the caller.",
@@ -72,7 +71,6 @@ export const actor = z
   })
   .meta({ id: 'Actor', description: 'Who did something.' });
 
-/** An actor, as an example. */
 export const IVY = { personId: null, name: 'Ivy Internal', persona: 1 };
 
 const EARLIEST_MS = Date.UTC(2000, 0, 1);

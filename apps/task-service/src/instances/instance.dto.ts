@@ -15,7 +15,6 @@ import { templateBody } from '../schedules/schedule.dto';
 import { CANCELLATION_CAUSES, INSTANCE_STATUSES } from './instance.entity';
 import type { TaskInstance } from './instance.entity';
 
-/** Of an instance in examples. */
 export const INSTANCE_ID = '0198f2c5-03b7-4e0a-8f64-2d9c5a7e1b30';
 const instant = z.iso.datetime({ offset: true });
 
@@ -95,14 +94,12 @@ const instance = z
   })
   .meta({ id: 'TaskInstance', description: 'One task at one time.' });
 
-/** A task instance as responses show it. */
 export class InstanceDto extends createZodDto(instance) {}
 
 export class InstancePageDto extends createZodDto(
   z.object({ instances: z.array(instance), nextPageKey }).meta({ id: 'TaskInstancePage' }),
 ) {}
 
-/** The instance as responses show it. */
 export function instanceBody(instance: TaskInstance): InstanceDto {
   return {
     taskInstanceId: instance.taskInstanceId,
@@ -138,7 +135,6 @@ function actorBody(
   return persona === null ? null : { personId, name, persona };
 }
 
-/** Instances, as examples. */
 export const PENDING: InstanceDto = {
   taskInstanceId: INSTANCE_ID,
   scheduleId: '0198f2c4-6a1e-4c3b-9d52-7b1f0e6a2c11',
@@ -172,7 +168,6 @@ export const CANCELLED: InstanceDto = {
   cancellationReason: 'The building is closed that week.',
 };
 
-/** Bodies of the complete command, as examples. */
 export const COMPLETE_EXAMPLES = {
   now: { summary: 'Completed now', value: {} },
   before: {

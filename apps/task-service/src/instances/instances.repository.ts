@@ -7,7 +7,6 @@ import type { FacilityScope } from '../access/caller-scope.service';
 import { INSTANCE_STATUSES, TaskInstance } from './instance.entity';
 import type { CancellationCause, InstanceStatus } from './instance.entity';
 
-/** How an instance was completed. */
 export interface Completion {
   readonly completedAt: Date;
   readonly completedByPersonId: number | null;
@@ -16,7 +15,6 @@ export interface Completion {
   readonly notes: string | null;
 }
 
-/** How a person cancelled an instance. */
 export interface Cancellation {
   readonly cancelledAt: Date;
   readonly cancelledByPersonId: number | null;
@@ -42,7 +40,6 @@ export interface LockedInstance {
   readonly now: Date;
 }
 
-/** A due instant of a schedule. */
 export type Occurrence = Pick<TaskInstance, 'scheduleId' | 'dueAt'>;
 
 /** Which instances a list shows; `dueFrom` is inclusive, `dueTo` exclusive, both ISO 8601 with an offset. */

@@ -29,7 +29,6 @@ interface Command<Request> {
   readonly scope: FacilityScope;
 }
 
-/** Completes and cancels task instances. */
 @Injectable()
 export class InstancesService {
   constructor(

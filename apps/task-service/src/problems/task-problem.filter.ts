@@ -64,7 +64,6 @@ const TASK_PROBLEMS = {
 
 type TaskErrorReason = keyof typeof TASK_PROBLEMS;
 
-/** A request that the service refuses. */
 export class TaskError extends Error {
   override readonly name = 'TaskError';
 

@@ -56,7 +56,6 @@ export class GenerationRefusedDto extends createZodDto(
     .meta({ description: 'The Failed answer of the consumer, as a problem.' }),
 ) {}
 
-/** Bodies of the schedule command, as examples. */
 export const SCHEDULE_EXAMPLES = {
   defaults: { summary: 'Defaults of the service', value: { facilityId: 501 } },
   nightly: {

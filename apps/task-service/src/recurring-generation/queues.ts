@@ -1,6 +1,5 @@
 import type { Bus } from '@platform/contracts';
 
-/** The queues that this service consumes. */
 export const QUEUES = {
   businessUnitChange: 'task-service.business-unit-change',
   scheduleRequest: 'task-service.schedule-recurring-task-instance-generation',
@@ -16,7 +15,6 @@ export const RETRY_DELAYS_MS = [
   1_000, 5_000, 10_000, 15_000, 30_000, 60_000, 100_000, 180_000, 300_000,
 ] as const;
 
-/** Which bus each queue is on. */
 export const BUS_OF_QUEUE: Readonly<Record<QueueName, Bus>> = {
   [QUEUES.businessUnitChange]: 'main',
   [QUEUES.scheduleRequest]: 'scheduling',

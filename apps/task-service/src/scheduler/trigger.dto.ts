@@ -37,7 +37,6 @@ const trigger = z
   })
   .meta({ id: 'Trigger', description: "A facility's trigger." });
 
-/** A trigger as responses show it. */
 export class TriggerDto extends createZodDto(trigger) {}
 
 export class TriggerPageDto extends createZodDto(
@@ -64,7 +63,6 @@ export class FirePageDto extends createZodDto(
   z.object({ fires: z.array(fire), nextPageKey }).meta({ id: 'TriggerFirePage' }),
 ) {}
 
-/** The fire as responses show it. */
 export function fireBody({
   scheduledAt,
   firedAt,
@@ -79,7 +77,6 @@ export function fireBody({
   };
 }
 
-/** Fires, as an example. */
 export const FIRES: FirePageDto = {
   fires: [
     {
@@ -91,7 +88,6 @@ export const FIRES: FirePageDto = {
   nextPageKey: null,
 };
 
-/** The trigger as responses show it. */
 export function triggerBody(trigger: Trigger): TriggerDto {
   return {
     facilityId: trigger.facilityId,
@@ -107,7 +103,6 @@ export function triggerBody(trigger: Trigger): TriggerDto {
   };
 }
 
-/** A trigger, as an example. */
 export const WAITING: TriggerDto = {
   triggerName: 'facility-501',
   triggerGroup: TRIGGER_GROUP,

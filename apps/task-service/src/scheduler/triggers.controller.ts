@@ -25,7 +25,6 @@ import {
 import { TriggersRepository } from './triggers.repository';
 import { TriggersService } from './triggers.service';
 
-/** Documents the responses of a command to a trigger. */
 function CommandResponses(name: 'pause' | 'resume', state: TriggerDto['state']): MethodDecorator {
   return applyDecorators(
     ApiOkResponse({

@@ -43,7 +43,6 @@ export interface TriggerBacklog {
   readonly failed: number;
 }
 
-/** Which triggers a list shows. */
 export interface TriggerListing {
   readonly scope: FacilityScope;
   /** Facility of the last row of the page before; empty for the first page. */
@@ -241,7 +240,6 @@ export class TriggersRepository {
     if (plans.length > 0) await manager.query(RESCHEDULE, [...planColumns(plans), originTrace()]);
   }
 
-  /** Pauses or resumes a locked trigger. */
   async setState(manager: EntityManager, trigger: Trigger, state: 'PAUSED' | 'WAITING'): Promise<Trigger> {
     await manager.update(Trigger, { facilityId: trigger.facilityId }, { state });
     return { ...trigger, state };
@@ -314,7 +312,6 @@ export class TriggersRepository {
     return rows[0]?.count ?? 0;
   }
 
-  /** Reads it with one statement. */
   async readBacklog(): Promise<TriggerBacklog> {
     const rows = await this.triggers.query<TriggerBacklog[]>(BACKLOG, [COUNT_LIMIT]);
     return rows[0] ?? { lagSeconds: 0, failed: 0 };

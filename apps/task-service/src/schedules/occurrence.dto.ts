@@ -41,7 +41,6 @@ export class OccurrencesDto extends createZodDto(
   z.object({ occurrences: z.array(occurrence) }).meta({ id: 'Occurrences' }),
 ) {}
 
-/** Due instants of a recurrence as responses show them. */
 export function occurrencesBody(
   { expression, zone }: Recurrence,
   dueInstants: readonly Date[],

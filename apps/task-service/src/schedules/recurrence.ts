@@ -5,7 +5,6 @@ import { occurrencesBetween } from './occurrences';
 import { endInstant, startInstant, timeZone } from './time-zone';
 import type { TimeZone } from './time-zone';
 
-/** What a schedule says about its occurrences. */
 export interface RecurrenceText {
   /** Cron expression with five fields. */
   readonly schedule: string;

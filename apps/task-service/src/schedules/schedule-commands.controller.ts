@@ -36,7 +36,6 @@ import type { ScheduleCommand } from './schedule-states';
 
 const PATH = `/Schedules/${SCHEDULE_ID}`;
 
-/** Documents the responses of an operation that changes a schedule. */
 function ChangeResponses(path: string, status: ScheduleStatus): MethodDecorator {
   return applyDecorators(
     ApiOkResponse({
@@ -50,7 +49,6 @@ function ChangeResponses(path: string, status: ScheduleStatus): MethodDecorator 
   );
 }
 
-/** Documents a command to a schedule. */
 function CommandResponses(
   command: Exclude<ScheduleCommand, 'update'>,
   status: ScheduleStatus,
@@ -65,7 +63,6 @@ function CommandResponses(
   );
 }
 
-/** Changes of schedules. */
 @Controller('Schedules')
 @ApiTags('Schedules')
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)

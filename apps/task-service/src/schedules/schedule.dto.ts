@@ -19,7 +19,6 @@ import { SCHEDULE_STATUSES } from './schedule.entity';
 import type { Schedule } from './schedule.entity';
 import { TimeZoneError, timeZone } from './time-zone';
 
-/** Of a schedule in examples. */
 export const SCHEDULE_ID = '0198f2c4-6a1e-4c3b-9d52-7b1f0e6a2c11';
 const TEMPLATE_MAX_LENGTH = 16 * 1_024;
 
@@ -79,7 +78,6 @@ export class UpdateScheduleDto extends createZodDto(
   z.strictObject({ name: text({ min: 1, max: 200 }), description, ...recurrence, template }).partial(),
 ) {}
 
-/** Body of the preview command. */
 export class PreviewScheduleDto extends createZodDto(
   z.strictObject({
     schedule: recurrence.schedule,
@@ -139,19 +137,16 @@ const schedule = z
     description: 'What has to be done at a facility, and when.',
   });
 
-/** A schedule as responses show it. */
 export class ScheduleDto extends createZodDto(schedule) {}
 
 export class SchedulePageDto extends createZodDto(
   z.object({ schedules: z.array(schedule), nextPageKey }).meta({ id: 'SchedulePage' }),
 ) {}
 
-/** A stored template as responses show it. */
 export function templateBody(template: string | null): Record<string, unknown> | null {
   return template === null ? null : (JSON.parse(template) as Record<string, unknown>);
 }
 
-/** The schedule as responses show it. */
 export function scheduleBody(schedule: Schedule): ScheduleDto {
   return {
     scheduleId: schedule.scheduleId,
@@ -180,7 +175,6 @@ export function sentSchedule(reply: FastifyReply, schedule: Schedule): ScheduleD
   return scheduleBody(schedule);
 }
 
-/** A schedule, as an example. */
 export const WEEKLY_ROUND: ScheduleDto = {
   scheduleId: SCHEDULE_ID,
   facilityId: 501,
@@ -197,7 +191,6 @@ export const WEEKLY_ROUND: ScheduleDto = {
   createdBy: IVY,
 };
 
-/** Documents the ETag of a schedule. */
 export const ETAG = {
   ETag: {
     description: 'Names this state of the schedule, for `If-Match`.',
@@ -214,7 +207,6 @@ const weekly = {
   timeZone: 'Europe/Berlin',
 };
 
-/** Bodies of POST /Schedules, as examples. */
 export const CREATE_EXAMPLES = {
   weekly: { summary: 'Mondays at nine, local time', value: weekly },
   full: {
@@ -232,7 +224,6 @@ export const CREATE_EXAMPLES = {
   },
 };
 
-/** Bodies of PATCH /Schedules/{id}, as examples. */
 export const UPDATE_EXAMPLES = {
   later: { summary: 'An hour later', value: { schedule: '0 10 * * 1' } },
   ends: { summary: 'It ends with the year', value: { endDate: '2026-12-31' } },

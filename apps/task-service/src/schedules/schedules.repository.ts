@@ -10,7 +10,6 @@ import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
 import { SCHEDULE_STATUSES, Schedule } from './schedule.entity';
 import type { ScheduleStatus } from './schedule.entity';
 
-/** A schedule to be stored. */
 export interface NewSchedule extends Omit<
   Schedule,
   'status' | 'createdAt' | 'generatedUntil' | 'revision' | 'calendarRevision'
@@ -19,7 +18,6 @@ export interface NewSchedule extends Omit<
   readonly startsAt: Date | null;
 }
 
-/** A schedule to be stored, with the event of its creation. */
 export interface ScheduleCreation {
   readonly schedule: NewSchedule;
   readonly event: NewOutboxMessage;
@@ -53,7 +51,6 @@ export interface GeneratingSchedule extends Pick<
   readonly isCalendarStale: boolean;
 }
 
-/** Which schedules a list shows. */
 export interface ScheduleListing {
   readonly scope: FacilityScope;
   readonly status: ScheduleStatus | undefined;

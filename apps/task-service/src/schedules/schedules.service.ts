@@ -18,7 +18,6 @@ import { checkRecurrence, minIntervalMinutes } from './schedule-limits';
 import { SchedulesRepository } from './schedules.repository';
 import type { NewSchedule, ScheduleCreation } from './schedules.repository';
 
-/** Creates schedules. */
 @Injectable()
 export class SchedulesService {
   constructor(

@@ -100,7 +100,6 @@ export const tokenConfigShape = {
   LEGACY_ISSUERS: legacyIssuerSettings().default([]),
 };
 
-/** The values of `tokenConfigShape`. */
 export type TokenConfig = z.output<z.ZodObject<typeof tokenConfigShape>>;
 
 /** The tokens that configuration alone says a service accepts; asymmetric keys come from elsewhere and are combined with `keys`. */
@@ -155,7 +154,6 @@ export const authServiceConfigShape = {
   SERVICE_USER_NAME: z.string().min(1),
 };
 
-/** The values of `authServiceConfigShape`. */
 type AuthServiceConfig = z.output<z.ZodObject<typeof authServiceConfigShape>>;
 
 /** The identity of a service, with which it asks auth-service for tokens of its own: what `TokenProvider` of the client library takes. */

@@ -41,12 +41,10 @@ export function callerOf(request: AuthenticatedRequest): Caller {
   return request.user;
 }
 
-/** Injects the `Caller` into a route's parameter. */
 export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller =>
   callerOf(context.switchToHttp().getRequest()),
 );
 
-/** Who may use one route. */
 interface AccessRule {
   readonly isPublic: boolean;
   readonly anyOf: Personas | undefined;
@@ -98,7 +96,6 @@ function accessRuleOf(controller: Type, handler: Handler, reflector = new Reflec
   };
 }
 
-/** Who may call a route. */
 export interface RouteRequirement {
   readonly isPublic: boolean;
   /** In words, to be read after "Needs"; null: any valid token will do. */

@@ -9,7 +9,6 @@ import type { Caller } from '../token/caller';
 import { SIGNING_ALGORITHMS } from '../token/parse-token';
 import type { AuthenticatedRequest } from './access-rules';
 
-/** Name of the passport strategy. */
 export const ACCESS_TOKEN_STRATEGY = 'access-token';
 
 interface Verification {

@@ -71,7 +71,6 @@ export class RevocationFeed implements RevocationCheck {
     return this.polling;
   }
 
-  /** Number of revocations known. */
   get size(): number {
     return this.index.size;
   }

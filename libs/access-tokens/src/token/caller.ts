@@ -117,7 +117,6 @@ export interface Caller {
 /** The role that makes a customer an internal administrator. Source: authentication spec, Authentication 2. */
 export const CUSTOMER_GLOBAL_ADMINISTRATOR = 'CustomerGlobalAdministrator';
 
-/** The caller that verified claims describe. */
 export function callerFromClaims(token: string, claims: AccessTokenClaims): Caller {
   return Object.freeze({
     token,

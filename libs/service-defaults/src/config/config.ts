@@ -47,7 +47,6 @@ export const serviceConfigShape = {
   ...tracingConfigShape,
 } as const;
 
-/** What `serviceConfigShape` yields. */
 export type ServiceConfig = z.output<z.ZodObject<typeof serviceConfigShape>>;
 
 /** The version in the nearest `package.json` at or above `folder`; `0.0.0` when there is none. */

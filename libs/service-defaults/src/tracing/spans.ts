@@ -29,7 +29,6 @@ export function recordSpansWith(next: SpanRecorder | null): void {
   recorder = next;
 }
 
-/** Whether spans are recorded. */
 export function isRecordingSpans(): boolean {
   return recorder !== null;
 }

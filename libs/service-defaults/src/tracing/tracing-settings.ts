@@ -77,7 +77,6 @@ export const tracingConfigShape = {
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: spans.optional(),
 } as const;
 
-/** What `tracingConfigShape` yields. */
 export type TracingConfig = z.output<z.ZodObject<typeof tracingConfigShape>>;
 
 /** Where spans are exported to, and how. */

@@ -9,12 +9,10 @@ export function workspaceFile(...segments: string[]): string {
   return join(folder, ...segments);
 }
 
-/** Path of the committed OpenAPI document of a service. */
 export function documentFile(service: string): string {
   return workspaceFile('docs/openapi', `${service}.json`);
 }
 
-/** The committed OpenAPI document of a service. */
 export function apiDocument(service: string): OpenApiDocument {
   return JSON.parse(readFileSync(documentFile(service), 'utf8')) as OpenApiDocument;
 }

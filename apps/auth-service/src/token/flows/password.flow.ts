@@ -32,7 +32,6 @@ export class PasswordQueryDto extends createZodDto(
   }),
 ) {}
 
-/** User name and password. */
 @TokenFlowController()
 export class PasswordFlow {
   constructor(

@@ -25,7 +25,6 @@ export class RefreshRequestDto extends createZodDto(
     .meta({ id: 'RefreshRequest' }),
 ) {}
 
-/** A refresh token for the next pair of tokens. */
 @TokenFlowController()
 export class RefreshFlow {
   constructor(
