@@ -70,7 +70,7 @@ export function operationsOf(service: ServiceName, document: OpenApiDocument): O
         ...{ service, id, path, parameters },
         method: method.toUpperCase(),
         bodies: content.length === 0 ? null : new Map(content.map(([type, { schema }]) => [type, schema])),
-        needsToken: security.length > 0,
+        needsToken: security.some((requirement) => 'accessToken' in requirement),
       };
     }),
   );

@@ -43,8 +43,9 @@ export async function buildDocument(app: INestApplication, about: AboutApi): Pro
   }
   const { openapi, servers, tags, security, components } = document;
   const { title, version, description } = about;
-  const used = JSON.stringify(paths);
+  const used = JSON.stringify([paths, security]);
   const isUsed = ([name]: [string, unknown]): boolean => used.includes(`/responses/${name}"`);
+  const isDemanded = ([name]: [string, unknown]): boolean => used.includes(`"${name}":[]`);
   const { schemas, rename } = publicSchemas(components.schemas);
   return rename({
     ...{ openapi, info: { title, version, description, license: { name: 'MIT', identifier: 'MIT' } } },
@@ -53,7 +54,7 @@ export async function buildDocument(app: INestApplication, about: AboutApi): Pro
     components: {
       schemas,
       responses: Object.fromEntries(Object.entries(STANDARD_RESPONSES).filter(isUsed)),
-      securitySchemes: components.securitySchemes,
+      securitySchemes: Object.fromEntries(Object.entries(components.securitySchemes).filter(isDemanded)),
     },
   } as OpenApiDocument);
 }
@@ -100,6 +101,11 @@ function header(
       bearerFormat: 'JWT',
       description: 'An access token of the authentication service: `Authorization: Bearer <ACCESS_TOKEN>`.',
     })
+    .addSecurity('application', {
+      type: 'http',
+      scheme: 'basic',
+      description: 'An application: its key as user name, its shared secret as password.',
+    })
     .build();
 }
 
@@ -144,8 +150,8 @@ function finished(
     ...{ operationId, tags, summary },
     ...(description === '' ? {} : { description }),
     ...(deprecated === true ? { deprecated } : {}),
-    // No name in the list: nothing is needed.
-    security: access.isPublic ? [] : [{ accessToken: [] }],
+    // No name in the list: nothing is needed. A route that no guard protects may judge credentials itself.
+    security: access.isPublic ? (scanned.security ?? []) : [{ accessToken: [] }],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(requestBody === undefined ? {} : { requestBody: bodyOf(requestBody) }),
     responses: { ...Object.fromEntries(standard), ...scanned.responses },
@@ -171,15 +177,25 @@ function gaps({ operationId, summary, tags = [], responses }: ScannedOperation):
 
 const PLACES = ['path', 'query', 'header'];
 
-/** @throws {Error} for a parameter without a description, or the description of one that is not in the path */
-function parametersOf(route: string, path: string, { parameters = [] }: ScannedOperation): ParameterObject[] {
+/** OpenAPI has readers ignore parameters of these names. */
+const IGNORED_PARAMETERS = ['accept', 'authorization', 'content-type'];
+
+/** @throws {Error} for a parameter without a description, the description of one that is not in the path, or one that readers ignore */
+function parametersOf(route: string, path: string, scanned: ScannedOperation): ParameterObject[] {
+  const isIgnored = ({ name }: ParameterObject): boolean => IGNORED_PARAMETERS.includes(name.toLowerCase());
+  // A handler that judges credentials itself asks for one of them, and names its scheme (`@ApiSecurity`).
+  const parameters = (scanned.parameters ?? []).filter(
+    (parameter) => !isIgnored(parameter) || parameter.description !== undefined,
+  );
   const described = parameters.filter(({ description }) => description !== undefined);
   // Nest knows a header by the lower-case name by which the handler asks for it, its description by the proper one.
   const isDescribed = ({ name }: ParameterObject): boolean =>
     described.some((parameter) => parameter.name.toLowerCase() === name.toLowerCase());
   const wrong = parameters.filter(
     (parameter) =>
-      !isDescribed(parameter) || (parameter.in === 'path' && !path.includes(`{${parameter.name}}`)),
+      !isDescribed(parameter) ||
+      isIgnored(parameter) ||
+      (parameter.in === 'path' && !path.includes(`{${parameter.name}}`)),
   );
   if (wrong.length > 0) {
     const names = wrong.map(({ name }) => name).join(', ');
@@ -192,11 +208,15 @@ function parametersOf(route: string, path: string, { parameters = [] }: ScannedO
 
 function parameterOf(parameter: ParameterObject): ParameterObject {
   const { name, in: place, required = false, description, schema = {} } = parameter;
-  const { example, ...type } = tidy(schema) as Record<string, unknown>;
+  const { example, ...type } = tidy(schema) as Record<string, unknown> & { example?: string | number };
+  const isRequired = place === 'path' || required;
+  // The docs page sends examples. Without one, what may be left out is left out: nobody means the condition of an example.
+  const isSent = isRequired || 'default' in type;
+  const inWords = example === undefined || isSent ? '' : ` For example \`${String(example)}\`.`;
   return {
-    ...{ name, in: place, required: place === 'path' || required },
-    ...(description === undefined ? {} : { description }),
+    ...{ name, in: place, required: isRequired },
+    ...(description === undefined ? {} : { description: description + inWords }),
     schema: type,
-    ...(example === undefined ? {} : { example }),
+    ...(example === undefined || !isRequired ? {} : { example }),
   };
 }

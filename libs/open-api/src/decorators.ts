@@ -35,6 +35,7 @@ export const ApiOperation = deferred('ApiOperation');
 export const ApiParam = deferred('ApiParam');
 export const ApiQuery = deferred('ApiQuery');
 export const ApiResponse = deferred('ApiResponse');
+export const ApiSecurity = deferred('ApiSecurity');
 export const ApiTags = deferred('ApiTags');
 export const ApiOkResponse = deferred('ApiOkResponse');
 export const ApiCreatedResponse = deferred('ApiCreatedResponse');

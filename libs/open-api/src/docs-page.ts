@@ -88,14 +88,14 @@ SwaggerUIBundle({
 /** Calmer than Swagger UI's own style, and wide enough for tables. */
 const PAGE_STYLE = `:root { color-scheme: light; --ink: #1c2530; --soft: #5b6775; --line: #dfe4ea; }
 body { margin: 0; background: #f6f8fa; }
-.swagger-ui :not(code, pre, code *) { font-family: system-ui, 'Segoe UI', Roboto, Arial, sans-serif; color: var(--ink); }
+.swagger-ui :not(code, pre, code *, pre *) { font-family: system-ui, 'Segoe UI', Roboto, Arial, sans-serif; color: var(--ink); }
 .swagger-ui .wrapper { max-width: 1180px; }
 .swagger-ui .info { margin: 36px 0 20px; padding: 28px 36px; background: #fff; border: 1px solid var(--line); border-radius: 12px; }
 .swagger-ui .info :is(p, li, td, th) { font-size: 15px; line-height: 1.55; }
 .swagger-ui .info table { border-collapse: collapse; margin: 12px 0; }
 .swagger-ui .info table :is(th, td, td:first-of-type) { padding: 6px 12px; border: 1px solid var(--line); text-align: left; }
-.swagger-ui .info pre { background: #182230; border-radius: 8px; padding: 14px 16px; overflow-x: auto; }
-.swagger-ui .info pre code { color: #e7edf5; background: none; padding: 0; white-space: pre; }
+.swagger-ui .info .markdown pre { background: #182230; border-radius: 8px; padding: 14px 16px; overflow-x: auto; }
+.swagger-ui .info .markdown pre code { color: #e7edf5; background: none; padding: 0; white-space: pre; }
 .swagger-ui .scheme-container { background: none; box-shadow: none; padding: 4px 0; }
 .swagger-ui .opblock { border-radius: 8px; box-shadow: none; }
 .swagger-ui .opblock .opblock-summary-description { color: var(--soft); font-size: 14px; }

@@ -42,7 +42,6 @@ export function healthPaths(): OpenApiDocument['paths'] {
           'A readiness check that is not asked and does not count, by its name in `checks`; may be repeated. For a probe ' +
           'whose callers can do without what it looks at. That the service has started cannot be excluded.',
         schema: { type: 'array', items: { type: 'string' } },
-        example: ['bus-main', 'bus-scheduling'],
       },
     ],
     responses: { ...probeResponses('/health/ready', { database: 'failed' }), 400: UNKNOWN_CHECK },

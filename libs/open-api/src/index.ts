@@ -13,6 +13,7 @@ export {
   ApiParam,
   ApiQuery,
   ApiResponse,
+  ApiSecurity,
   ApiTags,
   NeverFails,
   OmitStandardResponses,

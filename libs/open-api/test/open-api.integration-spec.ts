@@ -129,9 +129,9 @@ describe('a document', () => {
       ['pageSize', 'query', false],
     ]);
     expect(parameters).toMatchObject([
-      { description: 'A word.', schema: { type: 'string' }, example: 'night' },
+      { description: 'A word. For example `night`.', schema: { type: 'string' } },
       { description: pageKey, schema: { type: 'string', minLength: 1, maxLength: 8_192 } },
-      { schema: { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, example: 50 },
+      { schema: { type: 'integer', minimum: 1, maximum: 1_000, default: 100 } },
     ]);
   });
 
@@ -145,6 +145,7 @@ describe('a document', () => {
   const response = ApiOkResponse({ description: 'Told.' });
   const tag = ApiTags('Story');
   const nothing = ApiHeader({ name: 'X-Nothing' });
+  const credential = ApiHeader({ name: 'Authorization', description: '`Basic`, say.' });
   const parameter = ApiParam({ name: 'id', description: 'Of a story.' });
   it.each<[string, MethodDecorator[], RegExp]>([
     ['any description', [], /TellController.tell: the route is not documented: no operationId, no summary/],
@@ -153,6 +154,7 @@ describe('a document', () => {
     ['an operationId', [ApiOperation({ summary: 'Tell it' }), tag, response], /no operationId/],
     ['the description of a parameter', [operation, tag, response, nothing], /X-Nothing/],
     ['the parameter that is described', [operation, tag, response, parameter], /descriptions: id/],
+    ['a security scheme for its Authorization', [operation, tag, response, credential], /Authorization/],
   ])('is not made for a route without %s', async (_, decorators, message) => {
     class TellController {
       tell(): void {

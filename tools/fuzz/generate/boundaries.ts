@@ -117,6 +117,5 @@ function setParameter(draft: Draft, { name, in: place }: { name: string; in: str
     list.filter(([other]) => other !== name);
   if (place === 'path') draft.path[name] = percentEncode(value) || 'x';
   else if (place === 'query') draft.query = [...without(draft.query), [name, percentEncode(value)]];
-  else if (name !== 'Authorization')
-    draft.headers = [...without(draft.headers), [name, value.replace(/[^\x20-\x7e]/g, 'x')]];
+  else draft.headers = [...without(draft.headers), [name, value.replace(/[^\x20-\x7e]/g, 'x')]];
 }

@@ -39,8 +39,7 @@ export function validDraft(operation: Operation, fixtures: Fixtures, random: Ran
   };
   addParameters(draft, context);
   const persona = random.chance(INTERNAL_ONLY_LIKELY) ? 'internal' : random.pick(PERSONA_NAMES);
-  const isExchange = operation.parameters.some(({ name }) => name === 'Authorization');
-  if (operation.needsToken || isExchange) {
+  if (operation.needsToken) {
     draft.headers.push(['Authorization', `Bearer ${fixtures.accessToken(persona)}`]);
   }
   addBody(draft, context);
@@ -51,7 +50,7 @@ function addParameters(draft: Draft, context: ValueContext): void {
   const { random, fixtures } = context;
   for (const parameter of draft.operation.parameters) {
     const { name, schema, required = false } = parameter;
-    if (name === 'Authorization' || (!required && random.chance(0.6))) continue;
+    if (!required && random.chance(0.6)) continue;
     const isId = parameter.in === 'path' && name === 'id';
     const ids = /instances/i.test(draft.operation.path) ? fixtures.instanceIds : fixtures.scheduleIds;
     const value = isId ? random.pick(ids) : String(random.draw(valuesOf(context, schema, name)));

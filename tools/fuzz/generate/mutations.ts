@@ -83,7 +83,6 @@ const hostileHeader: Trick = (draft, random) => {
     'Cookie',
     'X-Forwarded-For',
   ]);
-  if (name === 'Authorization') return null;
   draft.headers = draft.headers.filter(([other]) => other !== name);
   draft.headers.push([name, headerText(random.draw(hostileText))]);
   return `hostile ${name}`;

@@ -2,9 +2,9 @@ import { applyDecorators } from '@nestjs/common';
 import {
   ApiBody,
   ApiConsumes,
-  ApiHeader,
   ApiOkResponse,
   ApiOperation,
+  ApiSecurity,
   ProblemResponse,
   RESPONSE_HEADERS,
 } from '@platform/open-api';
@@ -50,11 +50,7 @@ export function IntrospectionRoute(): MethodDecorator {
       summary: 'Say whether a token is valid now',
       description: 'RFC 7662. A refresh token is told only to the application that it belongs to.',
     }),
-    ApiHeader({
-      name: 'Authorization',
-      description: '`Basic`, with the application key as user name and its secret as password.',
-      example: 'Basic <CREDENTIALS>',
-    }),
+    ApiSecurity('application'),
     ApiConsumes('application/x-www-form-urlencoded'),
     ApiBody({
       type: IntrospectionRequestDto,

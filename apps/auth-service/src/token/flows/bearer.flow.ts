@@ -1,7 +1,7 @@
 import { Body, Headers, Inject, Query } from '@nestjs/common';
 import { AccessTokenError, AccessTokenVerifier, accessProblem, bearerToken } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
-import { ApiBody, ApiHeader, ApiOperation } from '@platform/open-api';
+import { ApiBody, ApiOperation, ApiSecurity } from '@platform/open-api';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { createZodDto } from 'nestjs-zod/dto';
@@ -28,13 +28,6 @@ export class TrustedTokenDto extends createZodDto(
   z.object({ token: z.string().max(16_384).nullish() }).default({}),
 ) {}
 
-/** Not a security scheme: without it the response is a TokenResponse. */
-const AUTHORIZATION = {
-  name: 'Authorization',
-  description: '`Bearer <ACCESS_TOKEN>`: the token to exchange.',
-  example: 'Bearer <ACCESS_TOKEN>',
-};
-
 /** A valid access token for a fresh one. */
 @TokenFlowController()
 export class BearerFlow {
@@ -54,7 +47,7 @@ export class BearerFlow {
     description:
       'The same user, at most the same personas, the same `auth_time`: a sign-in more than 365 days ago is not extended.',
   })
-  @ApiHeader(AUTHORIZATION)
+  @ApiSecurity('accessToken')
   async issue(
     @Headers('authorization') authorization: string | undefined,
     @Query() { bearerTokenOverride }: BearerQueryDto,
@@ -80,7 +73,8 @@ export class BearerFlow {
     description: 'Takes the token from the body too.',
     deprecated: true,
   })
-  @ApiHeader(AUTHORIZATION)
+  @ApiSecurity({})
+  @ApiSecurity('accessToken')
   @ApiBody({
     type: TrustedTokenDto,
     required: false,

@@ -38,7 +38,8 @@ export class CodeFlow {
     operationId: 'exchangeSignOnCode',
     summary: 'Exchange the code of a single sign-on',
     description:
-      'For a sign-in that began with `returnUrl`. The code is good for 60 seconds and once, and only with the verifier of its challenge.',
+      'For a sign-in that began with `returnUrl`. The code is good for 60 seconds and once, and only with the verifier of its challenge. ' +
+      'The code of the example is nobody’s: 401, reason 1.',
   })
   @ApiBody({
     type: CodeRequestDto,

@@ -42,7 +42,7 @@ const BROWSER_HEADERS = [
   APPLICATION_KEY,
   {
     name: 'Cookie',
-    description: `\`${signInCookieName(false)}\`, which GET /auth/token/sso/initiate set: a sign-in is bound to its browser.`,
+    description: `\`${signInCookieName(false)}\`, which GET /auth/token/sso/initiate set: a sign-in is bound to its browser, which sends it by itself.`,
   },
 ];
 
@@ -132,7 +132,8 @@ export class OpenIdFlow {
     summary: 'Start a single sign-on',
     description:
       'To be opened in the browser that signs in: it gets a cookie, and a redirect to the identity provider. With `returnUrl` it ends ' +
-      'at an application, else with tokens for the browser.',
+      'at an application, else with tokens for the browser.\n\n' +
+      'Not to be tried from this page, whose scripts may not follow the redirect: open the address itself.',
   })
   @ReturnQuery()
   @ApiHeaders(BROWSER_HEADERS)
@@ -160,7 +161,7 @@ export class OpenIdFlow {
     operationId: 'completeSingleSignOn',
     summary: 'Complete a single sign-on',
     description: `The identity provider has the browser post its callback here. A sign-in takes ten minutes at most and is good for one
-callback, in the browser that began it.`,
+callback, in the browser that began it. Tried from this page it is refused: 400, reason 7.`,
   })
   @CallbackBody()
   @ApiResponse(TO_APPLICATION)

@@ -70,7 +70,8 @@ export class TrustFlow {
 joined by line feeds: \`TRUST-HMAC-SHA256\`, requestTimestampUtc as sent, applicationKey, persona, userName, serviceProviderID, name,
 userAccountID, personID. An absent or null field is an empty line. The timestamp may be 300 s off; a code is accepted once.
 
-The example is signed with the secret \`kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs\`.`,
+The example is signed with the secret \`kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs\`. Tried as it stands it is refused: 401, reason 1.
+Sign one of your own, with the time of now.`,
   })
   @ApiBody({ type: TrustRequestDto, examples: TRUST_EXAMPLES })
   async issue(@Body() request: TrustRequestDto): Promise<TokenResponse> {

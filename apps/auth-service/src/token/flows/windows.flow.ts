@@ -1,5 +1,5 @@
 import { Headers, Inject, Req, Res } from '@nestjs/common';
-import { ApiHeaders, ApiOperation } from '@platform/open-api';
+import { ApiHeader, ApiOperation } from '@platform/open-api';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
@@ -11,11 +11,6 @@ import { TokenIssuer } from '../token-issuer.service';
 import type { TokenResponse } from '../token.dto';
 
 const CHALLENGE_HEADER = 'www-authenticate';
-
-const TICKET = {
-  name: 'Authorization',
-  description: '`Negotiate <ticket>`, which browsers in the domain attach by themselves.',
-};
 
 const NEGOTIATE = {
   'WWW-Authenticate': {
@@ -45,10 +40,11 @@ export class WindowsFlow {
     operationId: 'signInWithWindows',
     summary: 'Windows authentication',
     description:
-      'Kerberos (SPNEGO) or a trusted proxy, where it is switched on; otherwise 401 with reason 8.',
+      'Kerberos (SPNEGO: `Authorization: Negotiate <ticket>`, which browsers in the domain attach by themselves) or a trusted proxy, ' +
+      'where it is switched on; otherwise 401 with reason 8.',
     deprecated: true,
   })
-  @ApiHeaders([APPLICATION_KEY, TICKET])
+  @ApiHeader(APPLICATION_KEY)
   async issue(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
