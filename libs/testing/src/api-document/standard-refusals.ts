@@ -40,7 +40,7 @@ function refusalsOf(
   const refused = (status: 413 | 415): number =>
     status in responses ? status : 400 in responses ? 400 : 401;
   return [
-    ...(security?.length === 0 ? [] : [{ status: 401, init: {} }]),
+    ...(security?.some((credentials) => 'accessToken' in credentials) ? [{ status: 401, init: {} }] : []),
     ...(method === 'get'
       ? []
       : [
