@@ -93,7 +93,7 @@ async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): 
     write: false, // each gets a first line of its own
   });
   await Promise.all(
-    outputFiles.map(async ({ path, contents }) => {
+    outputFiles.map(async ({ path, text }) => {
       const file = relative(WORKSPACE, path);
       const inputs = Object.keys(metafile.outputs[file]!.inputs);
       await writeFile(join(dirname(path), LICENCES_FILE), await thirdPartyLicences(WORKSPACE, inputs));
@@ -101,9 +101,14 @@ async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): 
       const sbom = withPackages(empty, lock, packageFolders(inputs));
       await writeFile(join(dirname(path), SBOM_FILE), JSON.stringify(sbom, null, 2));
       // Last: the line says that all is there.
-      await writeFile(path, Buffer.concat([Buffer.from(`${banners.get(file)!}\n`), contents]));
+      await writeFile(path, `${banners.get(file)!}\n${asciiOf(text)}`);
     }),
   );
+}
+
+/** V8 keeps a text in half the memory when all of it is ASCII; esbuild leaves what is not in regular expressions. */
+function asciiOf(code: string): string {
+  return code.replace(/[^\0-\x7f]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** A first line that tells what a bundle of packages was made from: versions, what is asked of them, and how it is made. */

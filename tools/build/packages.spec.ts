@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { build } from 'esbuild';
@@ -41,7 +41,7 @@ describe('a project with bundled packages', () => {
 
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  async function run(programs: Readonly<Record<string, string>>): Promise<string[]> {
+  async function bundle(programs: Readonly<Record<string, string>>): Promise<void> {
     for (const [name, text] of Object.entries(programs)) write(`${name}.js`, text);
     const common = {
       absWorkingDir: folder,
@@ -51,15 +51,20 @@ describe('a project with bundled packages', () => {
       logLevel: 'error',
     } as const;
     const entryPoints = Object.keys(programs).map((name) => `./${name}.js`);
-    const plugins = [fromPackagesBundle()];
-    const { metafile } = await build({ ...common, entryPoints, outdir: 'out', metafile: true, plugins });
+    const own = { ...common, outdir: 'out', metafile: true, sourcemap: 'linked' } as const;
+    const { metafile } = await build({ ...own, entryPoints, plugins: [fromPackagesBundle()] });
     const packages = packagesTaken(Object.keys(metafile.inputs));
     const bundles = new Map([[basename(PACKAGES_BUNDLE, '.js'), packages]]);
     await build({ ...common, ...packagesBundles(bundles, folder), outdir: 'out' });
     rmSync(join(folder, 'node_modules'), { recursive: true });
-    return Object.keys(programs).map((name) =>
-      execFileSync(process.execPath, [join(folder, 'out', `${name}.js`)], { encoding: 'utf8' }).trim(),
-    );
+  }
+
+  const start = (name: string, env: NodeJS.ProcessEnv = {}): string =>
+    execFileSync(process.execPath, [join(folder, 'out', `${name}.js`)], { encoding: 'utf8', env }).trim();
+
+  async function run(programs: Readonly<Record<string, string>>): Promise<string[]> {
+    await bundle(programs);
+    return Object.keys(programs).map((name) => start(name));
   }
 
   it('runs without node_modules, several programs on one bundle of packages', async () => {
@@ -82,5 +87,35 @@ describe('a project with bundled packages', () => {
   it('leaves a package that is not installed to fail where it is asked for', async () => {
     const program = "try { require('not-installed'); } catch (error) { console.log(error.code); }";
     expect(await run({ main: program })).toEqual(['MODULE_NOT_FOUND']);
+  });
+
+  it('shows lines of the source in stack traces', async () => {
+    const program = "import 'user';\n\nconst fail = () => new Error('broken').stack;\nconsole.log(fail());";
+    const [stack] = await run({ main: program });
+    expect(stack!.split('\n').slice(0, 2)).toEqual([
+      'Error: broken',
+      `    at fail (${join(folder, 'main.js')}:3:20)`,
+    ]);
+  });
+
+  it('saves the code that ran for the next start, and again when V8 refuses it', async () => {
+    await bundle({ main: "import { make } from 'user'; console.log(make().constructor.name);" });
+    const packages = join(folder, 'out', PACKAGES_BUNDLE);
+    writeFileSync(packages, `// Made from abc;\n${readFileSync(packages, 'utf8')}`);
+    const cache = join(folder, 'cache');
+    const saved = (): { size: number; ino: number } => {
+      const name = readdirSync(cache, { recursive: true, encoding: 'utf8' }).find((each) =>
+        each.endsWith('abc'),
+      );
+      return statSync(join(cache, name!));
+    };
+    const startWithCache = (): string => start('main', { NODE_COMPILE_CACHE: cache });
+    expect(startWithCache()).toBe('Kind');
+    const first = saved();
+    expect(startWithCache()).toBe('Kind');
+    expect(saved().ino).toBe(first.ino);
+    writeFileSync(packages, readFileSync(packages, 'utf8').replace('class Kind', 'class Kinds'));
+    expect(startWithCache()).toBe('Kinds');
+    expect(saved().ino).not.toBe(first.ino);
   });
 });

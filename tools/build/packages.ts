@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { BuildOptions, OnResolveArgs, OnResolveResult, Plugin, PluginBuild } from 'esbuild';
 
 /** The bundle beside a project's own ones that holds its packages from npm; all its entry points share it. */
@@ -33,6 +34,7 @@ function packagesSource(specifiers: Iterable<string>): string {
 }
 
 const TAKEN = 'package';
+const LOADER = join(import.meta.dirname, 'load-packages.ts');
 
 /** For the workspace's own code: every package is taken from the packages' bundle beside the program. */
 export function fromPackagesBundle(): Plugin {
@@ -42,14 +44,14 @@ export function fromPackagesBundle(): Plugin {
     setup(bundler) {
       const resolveAsRequired = resolver(bundler);
       bundler.onResolve({ filter: /^[^./]/ }, async (asked) => {
-        if (asked.kind === 'entry-point' || asked.path === `./${PACKAGES_BUNDLE}`) return undefined;
+        if (asked.kind === 'entry-point') return undefined;
         const found = await resolveAsRequired(asked);
         return found === undefined || found.external === true ? found : { path: asked.path, namespace };
       });
       bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({
-        contents: `module.exports = require('./${PACKAGES_BUNDLE}')[${JSON.stringify(path)}]();`,
+        contents: `module.exports = require(${JSON.stringify(LOADER)}).packages[${JSON.stringify(path)}]();`,
+        resolveDir: import.meta.dirname,
       }));
-      bundler.onResolve({ filter: /./, namespace }, ({ path }) => ({ path, external: true }));
     },
   };
 }
@@ -75,6 +77,10 @@ export function packagesBundles(
     sourcemap: false,
     keepNames: false, // each CommonJS module has a scope of its own: nothing is renamed
     legalComments: 'none', // whole licences are written beside the bundle
+    minifyWhitespace: true, // comments are a third of it
+    lineLimit: 120,
+    banner: { js: '(function (exports, require, module, __filename, __dirname) {' },
+    footer: { js: '})' },
     plugins: [
       {
         name: namespace,

@@ -188,7 +188,7 @@ export class TestPlatform {
     const port = Number(env['PORT']);
     return this.#makeProgram({
       name: `${service.name}-${port}`,
-      args: [...nodeOptions, '--enable-source-maps', this.#bundle(service.bundle)],
+      args: [...nodeOptions, this.#bundle(service.bundle)],
       ...{ env, port, ...rest },
     });
   }

@@ -32,7 +32,7 @@ function administer(service: AdministeredService, args: readonly string[]): void
   const bundle = `dist/apps/${service}-service/admin.js`;
   if (!existsSync(join(WORKSPACE, bundle)))
     throw new FriendlyError(`${bundle} is missing. Build it with: npm run build`);
-  const child = spawn(process.execPath, ['--enable-source-maps', bundle, ...args], {
+  const child = spawn(process.execPath, [bundle, ...args], {
     cwd: WORKSPACE,
     env: { ...process.env, ...environment(service, args) },
     stdio: 'inherit',

@@ -131,7 +131,7 @@ export function bundleProcess(
     ([variable]) => !/^npm_|^INIT_CWD$|^RABBITMQ_URL$|^(MIGRATION_)?DATABASE_URL$/i.test(variable),
   );
   const env = { ...Object.fromEntries(inherited), ...variables };
-  return nodeProcess(name, [...nodeFlags, '--enable-source-maps', bundle], env);
+  return nodeProcess(name, [...nodeFlags, bundle], env);
 }
 
 const POLL_MS = 250;
