@@ -34,7 +34,10 @@ const rabbitmqCluster = z.strictObject({
   tls: z.strictObject({ secretName: z.string(), disableNonTLSListeners: z.boolean() }),
   persistence: z.strictObject({ storage: quantity, storageClassName: z.string().optional() }),
   resources,
-  rabbitmq: z.strictObject({ additionalConfig: z.string().max(100_000) }),
+  rabbitmq: z.strictObject({
+    additionalConfig: z.string().max(100_000),
+    envConfig: z.string().max(100_000),
+  }),
   override: z.strictObject({
     statefulSet: z.strictObject({
       spec: z.strictObject({ template: z.strictObject({ spec: podOverride }) }),

@@ -21,6 +21,8 @@ bound to the durable quorum queues of those who consume it. A message that needs
 other event is sent whether or not anybody subscribes. The body is the MassTransit v8 JSON envelope
 (\`application/vnd.masstransit+json\`) whose \`messageType\` holds \`urn:message:<namespace>:<name>\`; a bare JSON message
 (\`application/json\`) is understood too. Answers go to the envelope's \`responseAddress\` or to AMQP's \`reply-to\`.
+The events of a facility come to their exchange in order. A receiver to whom it matters declares its queue with
+\`x-single-active-consumer\`: else what a lost consumer or broker node had been sent comes again, \`redelivered\`, behind later ones.
 The headers \`traceparent\` (W3C Trace Context) and \`MT-Activity-Id\` (the same, as MassTransit names it) carry the trace.
 
 Messages only grow: receivers ignore fields they do not know, and a breaking change is a new \`…V2\` type. A message that its

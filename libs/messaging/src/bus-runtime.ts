@@ -64,7 +64,7 @@ export class BusRuntime {
   /** Starts to consume an endpoint, now or as soon as there is a connection, and again after every interruption. */
   consume(endpoint: Endpoint): void {
     const { connection, publisher, count } = this;
-    const { queue, prefetch = DEFAULT_PREFETCH, handlers } = endpoint;
+    const { queue, prefetch = DEFAULT_PREFETCH, singleActiveConsumer, handlers } = endpoint;
     const pipeline = new DeliveryPipeline(endpoint, {
       connection,
       publisher,
@@ -75,7 +75,7 @@ export class BusRuntime {
     const exchanges = handlers.map(({ contract }) =>
       exchangeName(connection.options.namespace, contract.name),
     );
-    const topology = { queue, exchanges, delaysMs: delaysOf(endpoint) };
+    const topology = { queue, exchanges, delaysMs: delaysOf(endpoint), singleActiveConsumer };
     const consumer = new QueueConsumer(connection, {
       queue,
       prefetch,

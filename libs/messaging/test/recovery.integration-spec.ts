@@ -112,6 +112,29 @@ describe('recovery', () => {
     await eventually(ready);
   });
 
+  it('gives what a lost consumer had to the next one first, where only one is active', async () => {
+    const options = { queue: 'recovery.ordered', singleActiveConsumer: true };
+    const lost = await connectBus({ url: proxy.url, name: 'lost', logger: SILENT });
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const heard: number[] = [];
+    await lost.consume(TaskInstanceCompletedEvent, options, () => held);
+    await neighbour.consume(TaskInstanceCompletedEvent, options, ({ facilityId }) => {
+      heard.push(facilityId);
+      return Promise.resolve();
+    });
+    const sent = Array.from({ length: 25 }, (_, index) => index + 1);
+    for (const facilityId of sent) await publish(facilityId);
+    await eventually(async () => expect(await probe.queue(options.queue)).toMatchObject({ ready: 15 }));
+    expect(heard).toEqual([]);
+    await proxy.refuse();
+    await eventually(() => expect(heard).toEqual(sent));
+    release();
+    await lost.close();
+  });
+
   it('subscribes again after its queue was deleted', async () => {
     const connection = await connect(broker.url);
     const channel = await connection.createChannel();

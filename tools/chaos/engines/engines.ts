@@ -338,7 +338,12 @@ async function firstOf<T>(work: (machine: Machine) => Promise<T>): Promise<T> {
 
 async function ask<T>(url: string, headers: Record<string, string> = {}, body?: string): Promise<T> {
   const post = body === undefined ? {} : { method: 'POST', body };
-  const response = await fetch(url, { headers, ...post, signal: AbortSignal.timeout(3_000) });
+  const signal = AbortSignal.timeout(3_000);
+  const response = await fetch(url, { headers, ...post, signal }).catch((error: Error) => {
+    // By itself it says only that a fetch failed.
+    const cause = error.cause instanceof Error ? error.cause : error;
+    throw new Error(`${url}: ${cause.message}`, { cause });
+  });
   if (!response.ok) throw new Error(`${url} answered ${response.status}`);
   return (await response.json()) as T;
 }

@@ -50,17 +50,19 @@ export interface EndpointTopology {
   /** Fanout exchanges of the messages that the queue receives. */
   readonly exchanges: readonly string[];
   readonly delaysMs: readonly number[];
+  readonly singleActiveConsumer?: boolean | undefined;
 }
 
 /** Declares the exchanges and queues of an endpoint; repeating it changes nothing. It sends every command at once and in order, so
  *  that the caller's next command on this channel finds them declared. */
 export async function declareEndpoint(channel: Channel, topology: EndpointTopology): Promise<void> {
-  const { queue } = topology;
+  const { queue, singleActiveConsumer } = topology;
+  const one = singleActiveConsumer === true ? { 'x-single-active-consumer': true } : {};
   const fanout = (name: string): Promise<unknown> =>
     channel.assertExchange(name, 'fanout', { durable: true });
   await Promise.all([
     ...topology.exchanges.map(fanout),
-    channel.assertQueue(queue, quorumQueue(DELIVERY_LIMIT, deadLettersTo(errorQueue(queue)))),
+    channel.assertQueue(queue, quorumQueue(DELIVERY_LIMIT, { ...deadLettersTo(errorQueue(queue)), ...one })),
     channel.assertQueue(errorQueue(queue), quorumQueue(UNLIMITED_DELIVERIES)),
     channel.assertQueue(skippedQueue(queue), quorumQueue(UNLIMITED_DELIVERIES)),
     ...topology.delaysMs.map((delayMs) => {

@@ -39,6 +39,9 @@ export interface QueueOptions {
   readonly outlastsOutages?: boolean;
   /** Deliveries in process at one time; 10 unless given. */
   readonly prefetch?: number;
+  /** The broker delivers to one consumer at a time and, once that is lost, gives the next one first what it had: the order holds. An
+   *  argument of the queue, so it cannot change once that exists. */
+  readonly singleActiveConsumer?: boolean;
 }
 
 /** A queue and how its messages are handled. */

@@ -35,7 +35,12 @@ export function createCompletionReceiver(config: CompletionReceiverConfig): Prom
     );
     await bus.consume(
       TaskInstanceCompletedEvent,
-      { queue: 'completion-receiver.task-instance-completed', retryDelaysMs: PATIENT_RETRY_DELAYS_MS },
+      {
+        queue: 'completion-receiver.task-instance-completed',
+        retryDelaysMs: PATIENT_RETRY_DELAYS_MS,
+        // It is told of the completions of a facility in their order, also when a broker node is lost.
+        singleActiveConsumer: true,
+      },
       (event, context) => ledger.append(context.messageId, event),
     );
     server.get('/completions', (request) => {
