@@ -2,7 +2,7 @@
  * Shows that a chaos run notices what it is for: builds with one deliberate mistake each, made by patching a copy of the bundles, and a
  * short run against each that has to fail.
  *
- * Usage: node tools/chaos/mutants.ts [<name> …]
+ * Usage: node tools/chaos/mutants.ts [--cluster] [<name> …]
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,6 +18,8 @@ interface Mutant {
   readonly mistake: string;
   /** Faults that bring it to light. */
   readonly faults: string;
+  /** Those of three machines; the same unless given. */
+  readonly clusterFaults?: string;
   /** Part of a finding that names the mistake's effect. */
   readonly caughtBy: RegExp;
 }
@@ -55,6 +57,7 @@ const MUTANTS: readonly Mutant[] = [
     original: 'const settlement = await this.options.handle(message);',
     mistake: 'const settlement = "ack"; void this.options.handle(message);',
     faults: 'kill-starved-replica',
+    clusterFaults: 'kill-replica,database-node-kill',
     caughtBy: /lost: /,
   },
   {
@@ -64,7 +67,17 @@ const MUTANTS: readonly Mutant[] = [
     mistake:
       'const deadlineMs = HTTP_STORE_DEADLINE_MS; const { sent } = await this.relay.relayPass.publish(messages); if (sent.length < messages.length) throw new Error("not published");',
     faults: 'database-kill,broker-kill',
+    clusterFaults: 'postmaster-kill,broker-node-kill',
     caughtBy: /did not happen|has \d+ events|replicas acknowledged a schedule/,
+  },
+  {
+    name: 'classic-reply-queue',
+    bundle: TASK,
+    original: 'const options = quorumQueue(UNLIMITED_DELIVERIES, {',
+    mistake: 'const options = ((more) => ({ durable: true, arguments: more }))({',
+    faults: 'broker-kill',
+    clusterFaults: 'broker-node-kill',
+    caughtBy: /replies\.\S+ is a classic queue/,
   },
 ];
 
@@ -73,20 +86,24 @@ const ROUNDS = '3';
 const SEED = '1';
 
 function main(): void {
-  const names = process.argv.slice(2);
+  const isClustered = process.argv.includes('--cluster');
+  const names = process.argv.slice(2).filter((argument) => argument !== '--cluster');
   process.exitCode = 1;
   const build = ['tools/build/bundle.ts', ...PROJECT_ROOTS];
   if (spawnSync(process.execPath, build, { cwd: WORKSPACE, stdio: 'inherit' }).status !== 0) return;
   const chosen = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
-  const survivors = chosen.filter((mutant) => !isCaught(mutant));
+  const survivors = chosen.filter((mutant) => !isCaught(mutant, isClustered));
   console.log(`\n${chosen.length - survivors.length} of ${chosen.length} broken builds were noticed`);
   process.exitCode = survivors.length === 0 && chosen.length > 0 ? 0 : 1;
 }
 
-function isCaught(mutant: Mutant): boolean {
+function isCaught(mutant: Mutant, isClustered: boolean): boolean {
   const dist = join('dist/mutants', mutant.name);
   breakCopy(mutant, join(WORKSPACE, dist));
-  const flags = ['--dist', dist, '--faults', mutant.faults, '--rounds', ROUNDS, '--seed', SEED];
+  const faults = isClustered
+    ? ['--cluster', '--faults', mutant.clusterFaults ?? mutant.faults]
+    : ['--faults', mutant.faults];
+  const flags = ['--dist', dist, ...faults, '--rounds', ROUNDS, '--seed', SEED];
   const run = spawnSync(process.execPath, [join(import.meta.dirname, 'main.ts'), ...flags], {
     encoding: 'utf8',
   });

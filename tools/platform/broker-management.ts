@@ -9,6 +9,7 @@ export interface QueueState {
 /** A queue as it was declared, and what lies in it. */
 export interface QueueDeclaration {
   name: string;
+  type: string;
   messages?: number;
   durable: boolean;
   exclusive: boolean;

@@ -55,6 +55,11 @@ function auditCompletions({ completions }: Journal, facts: Facts): Check[] {
   return [
     auditStored('completions: stored', completions, stored),
     auditEvents('completions: one TaskInstanceCompletedEvent each', stored, published),
+    auditWrites(
+      'completions: published in the order of the facility',
+      completions,
+      firstPublished(published).map(({ subject, group }) => ({ id: subject, group })),
+    ),
     auditWrites('completions: heard once, in the order of the facility', completions, heard),
   ];
 }
@@ -106,8 +111,10 @@ function auditInstances(facts: Facts): Check {
 /** Nothing is left over, and no caller saw what must not be. */
 function auditRemains({ violations, generationCommands }: Journal, facts: Facts): Check {
   const check = new CheckBuilder('nothing left in queues or outbox; what callers saw');
-  for (const { name, messages } of facts.queues)
+  for (const { name, type, messages } of facts.queues) {
     if (messages > 0) check.wrong(`${messages} messages in ${name}`);
+    if (type !== 'quorum') check.wrong(`${name} is a ${type} queue: it is away with its node`);
+  }
   if (facts.outboxRows > 0) check.wrong(`${facts.outboxRows} rows in the outbox`);
   for (const violation of violations) check.wrong(violation);
   const acknowledged = generationCommands.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null).length;

@@ -38,12 +38,14 @@ export async function watchApplications(
   );
 }
 
-/** A queue and what lies in it; all queues but those of the copies. */
-export async function readQueues(platform: TestPlatform): Promise<{ name: string; messages: number }[]> {
-  const found: { name: string; messages: number }[] = [];
+/** A queue, its type and how many messages are in it; all queues but those of the copies. */
+export async function readQueues(
+  platform: TestPlatform,
+): Promise<{ name: string; type: string; messages: number }[]> {
+  const found: { name: string; type: string; messages: number }[] = [];
   for (const bus of ['main', 'scheduling'] as const) {
-    for (const { name, messages = 0 } of await platform.bus(bus).queueDeclarations())
-      if (name !== COPIES_QUEUE) found.push({ name: `${bus}/${name}`, messages });
+    for (const { name, type, messages = 0 } of await platform.bus(bus).queueDeclarations())
+      if (name !== COPIES_QUEUE) found.push({ name: `${bus}/${name}`, type, messages });
   }
   return found;
 }
