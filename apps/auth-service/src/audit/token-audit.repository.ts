@@ -17,22 +17,22 @@ export interface TokenAuditRow extends TokenAttempt {
 
 const COLUMNS =
   'trace_id, flow, status, reason, detail, application_key, subject, user_name, address, access_token_id';
-const FIELDS = `"traceId" text, flow text, status smallint, reason smallint, detail text, "applicationKey" text, subject text,
+/** SQL: the members of a TokenAuditRow, as columns of a record that is read from JSON. */
+export const TOKEN_AUDIT_FIELDS = `"traceId" text, flow text, status smallint, reason smallint, detail text, "applicationKey" text, subject text,
     "userName" text, address inet, "accessTokenId" uuid`;
 const VALUES = `entry."traceId", entry.flow, entry.status, entry.reason, entry.detail, entry."applicationKey", entry.subject,
     entry."userName", entry.address, entry."accessTokenId"`;
 
-/** SQL that inserts the rows that a column `audit` of `from` holds as JSON, for use as a CTE of the statement that does what is
+/** SQL that inserts the rows that `from` has in columns of TOKEN_AUDIT_FIELDS, for use as a CTE of the statement that does what is
  *  audited: both happen or neither does. @param condition which of them */
 export function insertTokenAuditsOf(from: string, condition = 'true'): string {
-  return `INSERT INTO auth.token_audit (${COLUMNS})
-    SELECT ${VALUES} FROM ${from}, jsonb_to_record(audit) AS entry(${FIELDS}) WHERE ${condition}`;
+  return `INSERT INTO auth.token_audit (${COLUMNS}) SELECT ${VALUES} FROM ${from} AS entry WHERE ${condition}`;
 }
 
 // By hand: up to 500 rows in one statement, each dated back by its `ageMs`.
 const INSERT_TOKEN_AUDITS = `INSERT INTO auth.token_audit (occurred_at, ${COLUMNS})
   SELECT now() - entry."ageMs" * interval '1 millisecond', ${VALUES}
-  FROM jsonb_to_recordset($1::jsonb) AS entry(${FIELDS}, "ageMs" double precision)`;
+  FROM json_to_recordset($1::json) AS entry(${TOKEN_AUDIT_FIELDS}, "ageMs" double precision)`;
 
 // The service has no other right over the rows. A bounded number at a time.
 const PURGE_AUDIT = `SELECT auth.purge_audit($1)::int AS removed`;

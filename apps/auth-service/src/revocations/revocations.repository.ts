@@ -56,6 +56,12 @@ export function newestRevocation(
   return `SELECT greatest(${dates.join(', ')}) AS at OFFSET 0`;
 }
 
+/** SQL: whether the token or session that an expression names as text is revoked. With a limit it is looked up in the index each time; EXISTS
+ *  may become a scan. */
+export function isRevoked(domain: 'jti' | 'sid', identifier: string): string {
+  return `coalesce((SELECT true FROM auth.revocations WHERE domain = '${domain}' AND identifier = ${identifier} LIMIT 1), false)`;
+}
+
 const COLUMNS = `domain, identifier, revocation_date AS "revocationDate"`;
 const ORDER = `ORDER BY revocation_date, domain, identifier LIMIT`;
 

@@ -4,11 +4,16 @@ import { batched, queryPrepared, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { Application } from '../applications/application';
-import { insertTokenAuditsOf } from '../audit/token-audit.repository';
+import { TOKEN_AUDIT_FIELDS, insertTokenAuditsOf } from '../audit/token-audit.repository';
 import type { TokenAuditRow } from '../audit/token-audit.repository';
 import type { Identity } from '../identity/identity';
 import { PURGE_BATCH } from '../purge-batch';
-import { REVOKED_NOW, insertRevocations, newestRevocation } from '../revocations/revocations.repository';
+import {
+  REVOKED_NOW,
+  insertRevocations,
+  isRevoked,
+  newestRevocation,
+} from '../revocations/revocations.repository';
 import type { RefreshState } from './refresh-state';
 
 /** An access token that is exchanged for another. */
@@ -89,7 +94,9 @@ export interface Rotated {
   expiresAt: Date;
 }
 
-const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.subject', 'r."applicationKey"');
+// A request is one record: who asks, as revocations name them, what is asked for, and its audit row. Plain JSON costs less to read than jsonb.
+const REVOCABLE_FIELDS = `"personId" text, "userId" text, sub text, "clientId" text`;
+const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.sub', 'r."clientId"');
 
 /** SQL: the `iat` of a token issued now. The database's clock decides, as it dates the revocations too. */
 const ISSUE_INSTANT = `date_trunc('second', now())`;
@@ -104,8 +111,7 @@ const WAIT_MS = `
 // The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
 const PRESENTED_REVOKED = `
   coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
-    OR EXISTS (SELECT 1 FROM auth.revocations WHERE domain = 'jti' AND identifier = r."presentedTokenId")
-    OR EXISTS (SELECT 1 FROM auth.revocations WHERE domain = 'sid' AND identifier = r."presentedSessionId")`;
+    OR ${isRevoked('jti', 'r."presentedTokenId"')} OR ${isRevoked('sid', 'r."presentedSessionId"')}`;
 
 const ADMITTED = 'NOT presented_revoked AND wait_ms IS NULL';
 
@@ -122,14 +128,14 @@ const BEGIN_ISSUES: PreparedStatement = {
   text: `
   WITH verdict AS MATERIALIZED (
     SELECT r.*, ${ISSUE_INSTANT} AS issued_at, revoked.at AS revoked_at, ${WAIT_MS} AS wait_ms, ${PRESENTED_REVOKED} AS presented_revoked
-    FROM jsonb_to_recordset($1::jsonb) AS r(position integer, "personId" text, "userId" text, subject text, "applicationKey" text,
-      "presentedTokenId" text, "presentedSessionId" text, "presentedIssuedAt" timestamptz, "waitedFor" timestamptz, family jsonb, audit jsonb)
+    FROM json_to_recordset($1::json) AS r(position integer, ${REVOCABLE_FIELDS}, "presentedTokenId" text, "presentedSessionId" text,
+      "presentedIssuedAt" timestamptz, "waitedFor" timestamptz, family json, ${TOKEN_AUDIT_FIELDS})
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), opened AS MATERIALIZED (
     SELECT f.*, verdict.position, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id,
       ${expiresAt('coalesce("authTime", issued_at)')} AS expires_at
-    FROM verdict, jsonb_to_record(verdict.family) AS f(${FAMILY_FIELDS})
-    WHERE ${ADMITTED} AND jsonb_typeof(verdict.family) = 'object'
+    FROM verdict, json_to_record(verdict.family) AS f(${FAMILY_FIELDS})
+    WHERE ${ADMITTED} AND json_typeof(verdict.family) = 'object'
       AND ("authTime" IS NULL OR "authTime" + "maxAgeSeconds" * interval '1 second' > issued_at)
   ), family AS (
     INSERT INTO auth.refresh_family (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
@@ -157,14 +163,16 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
     coalesce(f.revoked_at, (SELECT revocation_date FROM auth.revocations WHERE domain = 'sid' AND identifier = f.family_id::text))
       AS "familyRevokedAt",
     (${newestRevocation('f.person_id::text', 'f.user_id::text', 'f.subject', 'f.application_key')}) AS "userRevokedAt",
-    CASE WHEN a.enabled THEN json_build_object('applicationKey', a.application_key,
-      'allowedPersonas', a.allowed_personas, 'allowRefresh', a.allow_refresh, 'allowedFlows', a.allowed_flows,
-      'allowedSubjects', a.allowed_subjects) END AS application
+    a.application
   FROM unnest($1::uuid[]) AS asked (jti)
   CROSS JOIN LATERAL (SELECT * FROM auth.refresh_token WHERE jti = asked.jti LIMIT 1) AS t
   CROSS JOIN LATERAL (SELECT * FROM auth.refresh_family WHERE family_id = t.family_id LIMIT 1) AS f
   LEFT JOIN LATERAL (SELECT issued_at, expires_at, rotated_at FROM auth.refresh_token WHERE jti = t.successor_jti LIMIT 1) AS s ON true
-  LEFT JOIN LATERAL (SELECT * FROM auth.application WHERE application_key = f.application_key LIMIT 1) AS a ON true`,
+  LEFT JOIN LATERAL (
+    SELECT json_build_object('applicationKey', application_key, 'allowedPersonas', allowed_personas, 'allowRefresh', allow_refresh,
+      'allowedFlows', allowed_flows, 'allowedSubjects', allowed_subjects) AS application
+    FROM auth.application WHERE application_key = f.application_key AND enabled LIMIT 1
+  ) AS a ON true`,
 };
 
 // By hand: hot, batched, and atomic over three tables.
@@ -176,9 +184,9 @@ const ROTATE: PreparedStatement = {
   text: `
   WITH request AS MATERIALIZED (
     SELECT r.*, revoked.at AS revoked_at, ${ISSUE_INSTANT} AS issued_at,
-      EXISTS (SELECT 1 FROM auth.revocations WHERE domain = 'sid' AND identifier = r."sessionId") AS session_revoked
-    FROM jsonb_to_recordset($1::jsonb) AS r(jti uuid, "successorJti" uuid, "sessionId" text, "applicationKey" text,
-      "lifetimeSeconds" double precision, "maxAgeSeconds" double precision, "personId" text, "userId" text, subject text, audit jsonb)
+      ${isRevoked('sid', 'r."sessionId"')} AS session_revoked
+    FROM json_to_recordset($1::json) AS r(jti uuid, "successorJti" uuid, "sessionId" text, "lifetimeSeconds" double precision,
+      "maxAgeSeconds" double precision, ${REVOCABLE_FIELDS}, ${TOKEN_AUDIT_FIELDS})
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), rotated AS (
     UPDATE auth.refresh_token t SET rotated_at = now(), successor_jti = r."successorJti"
@@ -256,16 +264,13 @@ export class RefreshSessionsRepository {
       JSON.stringify(
         requests.map(({ identity, applicationKey, presented, waitedFor, family, audit }, position) => ({
           position,
-          personId: identity.personId,
-          userId: identity.userId,
-          subject: identity.subject,
-          applicationKey,
-          presentedTokenId: presented?.tokenId ?? null,
-          presentedSessionId: presented?.sessionId ?? null,
-          presentedIssuedAt: presented?.issuedAt ?? null,
+          ...revocableOf(identity, applicationKey),
+          presentedTokenId: presented?.tokenId,
+          presentedSessionId: presented?.sessionId,
+          presentedIssuedAt: presented?.issuedAt,
           waitedFor,
           family,
-          audit,
+          ...audit,
         })),
       ),
     ]);
@@ -280,7 +285,11 @@ export class RefreshSessionsRepository {
 
   private async rotateAll(rotations: readonly Rotation[]): Promise<(Rotated | null)[]> {
     const requests = rotations
-      .map(({ identity: { personId, userId, subject }, ...rest }) => ({ ...rest, personId, userId, subject }))
+      .map(({ identity, applicationKey, audit, ...rest }) => ({
+        ...rest,
+        ...revocableOf(identity, applicationKey),
+        ...audit,
+      }))
       // Makes it unlikely that two replicas lock the same rows crosswise. A joined UPDATE promises no order: a deadlock is refused, and
       // `batched` takes the batch apart.
       .toSorted((one, other) => (one.jti < other.jti ? -1 : 1));
@@ -291,4 +300,11 @@ export class RefreshSessionsRepository {
     const done = new Map(rows.map(({ successorJti, ...rotated }) => [successorJti, rotated]));
     return rotations.map(({ successorJti }) => done.get(successorJti) ?? null);
   }
+}
+
+function revocableOf(
+  { personId, userId, subject: sub }: IssueRequest['identity'],
+  clientId: string | null,
+): object {
+  return { personId, userId, sub, clientId };
 }
