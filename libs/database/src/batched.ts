@@ -25,5 +25,5 @@ export function batched<Call, Result>(
     },
     { cache: false, maxBatchSize: maxBatch, batchScheduleFn: (send) => setImmediate(send) },
   );
-  return async (call) => loader.load(call);
+  return (call) => loader.load(call) as Promise<Result>;
 }

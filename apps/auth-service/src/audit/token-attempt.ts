@@ -73,9 +73,12 @@ export function noteInAttempt(found: { applicationKey?: string | null; subject?:
 export function auditedText(value: unknown, maxLength: number): string | null {
   if (typeof value !== 'string') return null;
   // Cut first: cleaning costs by length, and a caller chooses that.
-  const cut = Array.from(value.slice(0, maxLength * 2))
-    .slice(0, maxLength)
-    .join('');
+  const cut =
+    value.length <= maxLength
+      ? value
+      : Array.from(value.slice(0, maxLength * 2))
+          .slice(0, maxLength)
+          .join('');
   return hideTokens(cut.replace(UNPRINTABLE, '\ufffd'));
 }
 

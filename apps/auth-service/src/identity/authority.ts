@@ -52,6 +52,7 @@ function personaOf(role: string): Personas | null {
 }
 
 function unite<T extends string | number>(all: readonly Held<T>[]): Held<T>[] {
+  if (all.length === 0) return [];
   const byValue = new Map<T, Personas>();
   for (const { value, personas } of all) byValue.set(value, (byValue.get(value) ?? Persona.None) | personas);
   return [...byValue]

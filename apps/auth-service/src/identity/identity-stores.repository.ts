@@ -63,12 +63,20 @@ export class IdentityStoresRepository {
   /** What all stores know of a user, in the order of the stores: the records that match, and all that links lead to from there, so that
    *  one person's records are the same whichever of them was asked for. Most users have no links and cost one round trip. */
   async find(query: IdentityQuery): Promise<IdentityRecord[]> {
+    const first = await Promise.all(this.groups.map((group) => group(query)));
+    const [only, ...others] = first.flat();
+    if (only !== undefined && others.length === 0 && this.groups.length === 1 && isComplete(only, query))
+      return [only.record];
+    return this.followLinks(query, first);
+  }
+
+  /** @param answers of all groups to the query */
+  private async followLinks(query: IdentityQuery, answers: FoundRecord[][]): Promise<IdentityRecord[]> {
     const found = new Map<string, IdentityRecord>();
     // By group: the identifiers under which it has nothing more to give.
     const exhausted = this.groups.map(() => new Set<string>());
     let questions = this.groups.map((_, group) => ({ group, query }));
     while (questions.length > 0) {
-      const answers = await Promise.all(questions.map((each) => this.groups[each.group]!(each.query)));
       for (const [i, { group, query: asked }] of questions.entries()) {
         exhausted[group]!.add(linkKey(asked));
         for (const { record, isReferred } of answers[i]!) {
@@ -80,6 +88,7 @@ export class IdentityStoresRepository {
       questions = exhausted.flatMap((keys, group) =>
         [...links].filter(([key]) => !keys.has(key)).map(([, link]) => ({ group, query: link })),
       );
+      answers = await Promise.all(questions.map((each) => this.groups[each.group]!(each.query)));
     }
     return [...found.values()].sort(
       (one, other) => this.order.indexOf(one.store) - this.order.indexOf(other.store),
@@ -143,6 +152,12 @@ function linksOf({ personId, userId }: IdentityRecord): IdentityQuery[] {
     ...(personId === null ? [] : [{ by: 'person', personId } as const]),
     ...(userId === null ? [] : [{ by: 'user', userId } as const]),
   ];
+}
+
+/** Whether the only database has nothing more to give: the record links to nobody else, and no other names it. */
+function isComplete({ record, isReferred }: FoundRecord, asked: IdentityQuery): boolean {
+  const exhausted = [linkKey(asked), isReferred === false ? linkKey(ownLink(record)) : null];
+  return linksOf(record).every((link) => exhausted.includes(linkKey(link)));
 }
 
 /** What other stores call an account. */

@@ -17,7 +17,7 @@ export function mergeIdentities(
   records: readonly IdentityRecord[],
   explicit: ExplicitIdentifiers = {},
 ): Resolution {
-  const [meant, ...others] = linkedRecords(records).filter(
+  const [meant, ...others] = (records.length === 1 ? [records] : linkedRecords(records)).filter(
     (linked) => !linked.some((record) => contradicts(record, explicit)),
   );
   if (meant === undefined) return { outcome: 'absent' };
@@ -64,6 +64,7 @@ function lacks(identity: Identity, explicit: ExplicitIdentifiers): boolean {
 
 /** True when no store knows two of them and no identifier has two values. */
 function isOnePerson(linked: readonly IdentityRecord[]): boolean {
+  if (linked.length === 1) return true;
   const isUnique = (values: readonly (string | number | null)[]): boolean =>
     distinct(values.filter((value) => value !== null)).length <= 1;
   return (
@@ -74,15 +75,15 @@ function isOnePerson(linked: readonly IdentityRecord[]): boolean {
 }
 
 function unite(records: readonly IdentityRecord[]): Identity {
-  const personId = first(records.map((record) => record.personId));
-  const userId = first(records.map((record) => record.userId));
+  const personId = first(records, 'personId');
+  const userId = first(records, 'userId');
   return {
     ...nameIdentity(records, personId, userId),
     userNameKeys: distinct(records.map((record) => record.userNameKey)),
     personId,
     userId,
-    providerId: first(records.map((record) => record.providerId)),
-    name: first(records.map((record) => record.name)),
+    providerId: first(records, 'providerId'),
+    name: first(records, 'name'),
     personas: combinePersonas(...records.map((record) => record.personas)),
     ...uniteAuthority(records),
   };
@@ -106,8 +107,11 @@ function nameIdentity(
   };
 }
 
-function first<T>(values: readonly (T | null)[]): T | null {
-  return values.find((value) => value !== null) ?? null;
+function first<Member extends keyof IdentityRecord>(
+  records: readonly IdentityRecord[],
+  member: Member,
+): IdentityRecord[Member] | null {
+  return records.find((record) => record[member] !== null)?.[member] ?? null;
 }
 
 function distinct<T>(values: readonly T[]): T[] {

@@ -25,6 +25,9 @@ import type { TrustSignature } from './trust-signatures.repository';
 /** The applications that ask for tokens: which one a request names, whether it really comes from there, and whether it may use the flow. */
 @Injectable()
 export class TokenApplicationsService {
+  /** Requests that share a look-up share its row, and the secrets that were opened of it. */
+  private readonly opened = new WeakMap<EnabledApplication, readonly Buffer[]>();
+
   constructor(
     private readonly applications: ApplicationsRepository,
     private readonly signatures: TrustSignaturesRepository,
@@ -90,8 +93,14 @@ export class TokenApplicationsService {
   /** The application's live secrets, decrypted; for an unknown application dummies of equal cost. */
   private secretsToCompare(application: EnabledApplication | null): readonly Buffer[] {
     if (application === null) return comparableSecrets(null);
+    const known = this.opened.get(application);
+    if (known !== undefined) return known;
     const purpose = applicationSecretPurpose(application.applicationKey);
-    return comparableSecrets(application.sealedSecrets.map((sealed) => this.secretBox.open(purpose, sealed)));
+    const secrets = comparableSecrets(
+      application.sealedSecrets.map((sealed) => this.secretBox.open(purpose, sealed)),
+    );
+    this.opened.set(application, secrets);
+    return secrets;
   }
 
   /** Counts a signed request and uses up its signature: a request refused for its rate can be sent again as it is, and a replayed one costs
