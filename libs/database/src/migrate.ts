@@ -77,6 +77,7 @@ export async function runMigrations(
     lock_timeout: LOCK_TIMEOUT_MS,
   });
   try {
+    await warnOfPooler(lock);
     // A session lock: it is gone with the connection, whatever becomes of this process.
     await lock.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [`migrations:${settings.schema}`]);
     await ensureSchema(lock, settings.schema);
@@ -86,6 +87,15 @@ export async function runMigrations(
   } finally {
     await lock.end();
   }
+}
+
+/** A pooler gives its clients process ids of its own. When it also moves them between sessions, the lock is one that others may have. */
+async function warnOfPooler(client: Client): Promise<void> {
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  if ('processID' in client && client.processID === rows[0]?.pid) return;
+  new Logger('Migrations').warn(
+    'a pooler is between the migration and its database: unless it keeps sessions, two migrations may run at once; let MIGRATION_DATABASE_URL name the server',
+  );
 }
 
 /** CREATE SCHEMA IF NOT EXISTS wants the right to create even when there is nothing to create. */

@@ -1,10 +1,34 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import { migrateFromEnvironment, runMigrations } from '../src';
 import { MIGRATION_NAMES, connectCounters, counterSettings } from './counters';
 
+/** Its type and length; process id and secret follow. */
+const BACKEND_KEY_DATA = Buffer.from([0x4b, 0, 0, 0, 12]);
 const empty = (): Promise<void> => Promise.resolve();
 const grants = (role: string): string[] => [`GRANT SELECT, UPDATE ON counting.counter TO ${role}`];
+
+/** What PgBouncer does to a client: the process id that it is told is not that of its server. */
+async function startPooler(databaseUrl: string): Promise<{ url: string; stop: () => void }> {
+  const { hostname, port } = new URL(databaseUrl);
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    client.pipe(upstream);
+    upstream.on('data', (bytes) => {
+      const at = bytes.indexOf(BACKEND_KEY_DATA);
+      if (at !== -1) bytes.writeInt32BE(-1, at + BACKEND_KEY_DATA.length);
+      client.write(bytes);
+    });
+    upstream.on('close', () => client.destroy());
+    client.on('error', () => upstream.destroy());
+  });
+  await once(server.listen(0, hostname), 'listening');
+  const url = new URL(databaseUrl);
+  url.port = String((server.address() as AddressInfo).port);
+  return { url: url.toString(), stop: () => void server.close() };
+}
 
 describe('migrations', () => {
   let database: TestDatabase;
@@ -22,6 +46,16 @@ describe('migrations', () => {
     expect(await database.query('SELECT name FROM counting.migrations ORDER BY id')).toEqual(
       MIGRATION_NAMES.map((name) => ({ name })),
     );
+  });
+
+  it('warn of a pooler, which has their lock in a session of its own', async () => {
+    const written = jest.spyOn(process.stdout, 'write').mockReturnValue(true);
+    const pooler = await startPooler(database.url);
+    await runMigrations(counterSettings(database.url));
+    expect(written.mock.calls.join('')).not.toContain('a pooler is between');
+    await runMigrations(counterSettings(pooler.url));
+    expect(written.mock.calls.join('')).toContain('a pooler is between');
+    pooler.stop();
   });
 
   it('live in the schema of the service', async () => {
