@@ -127,7 +127,9 @@ export class HealthReporter {
 export function addHealthRoutes(instance: FastifyInstance, registry: HealthRegistry): void {
   const logger = new Logger('Health');
   const reporter = new HealthReporter(registry, (check, error) => {
-    logger.warn(error instanceof Error ? error : String(error), `Health ${check}`);
+    // The message of a plain error says which condition does not hold; its stack would only delay a start.
+    const isPlain = error instanceof Error && error.constructor === Error;
+    logger.warn(isPlain ? error.message : error, `Health ${check}`);
   });
   instance.get('/health/live', (_request, reply) => {
     void reply.header('cache-control', 'no-store').send({ status: 'ok' });
