@@ -6,7 +6,6 @@ interface Query {
 
 export interface Panel {
   readonly title: string;
-  readonly description?: string;
   /** Grafana's unit. */
   readonly unit: string;
   readonly queries: readonly Query[];

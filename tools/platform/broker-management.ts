@@ -141,8 +141,13 @@ export class BrokerManagement {
     return this.send('GET', 'nodes');
   }
 
+  /** The broker's version, and how many connections, channels, consumers, queues and exchanges it has; seconds old. */
+  overview(): Promise<{ rabbitmq_version: string; object_totals: Record<string, number> }> {
+    return this.send('GET', 'overview');
+  }
+
   async version(): Promise<string> {
-    return (await this.send<{ rabbitmq_version: string }>('GET', 'overview')).rabbitmq_version;
+    return (await this.overview()).rabbitmq_version;
   }
 
   /** Makes the virtual host and gives this user all rights on it. */

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { queryAt } from './postgresql.ts';
 
 /** One service's database and its two roles: the owner runs the migrations, the application only uses the tables. */
 export interface ServiceDatabase {
@@ -13,52 +14,44 @@ export interface DatabaseUrls {
 }
 
 /** Creates what is missing of each service's roles and database; safe to repeat. */
-export function createDatabases(adminUrl: string, databases: readonly ServiceDatabase[]): Promise<void> {
-  return administer(adminUrl, async (client) => {
-    for (const database of databases) await createDatabase(client, database);
-  });
+export async function createDatabases(
+  adminUrl: string,
+  databases: readonly ServiceDatabase[],
+): Promise<void> {
+  const present = await queryAt<{ name: string }>(
+    adminUrl,
+    'SELECT rolname AS name FROM pg_roles UNION ALL SELECT datname FROM pg_database',
+  );
+  const names = new Set(present.map(({ name }) => name));
+  await queryAt(adminUrl, ...databases.flatMap((database) => creation(database, names)));
 }
 
 /** Disconnects everybody and removes databases and roles again. */
-export function dropDatabases(adminUrl: string, databases: readonly ServiceDatabase[]): Promise<void> {
-  return administer(adminUrl, async (client) => {
-    for (const { service } of databases) {
-      await client.query(`DROP DATABASE IF EXISTS ${client.escapeIdentifier(service)} WITH (FORCE)`);
-      for (const role of [`${service}_owner`, `${service}_app`])
-        await client.query(`DROP ROLE IF EXISTS ${client.escapeIdentifier(role)}`);
-    }
-  });
+export async function dropDatabases(adminUrl: string, databases: readonly ServiceDatabase[]): Promise<void> {
+  const statements = databases.flatMap(({ service }) => [
+    `DROP DATABASE IF EXISTS ${pg.escapeIdentifier(service)} WITH (FORCE)`,
+    `DROP ROLE IF EXISTS ${pg.escapeIdentifier(`${service}_owner`)}`,
+    `DROP ROLE IF EXISTS ${pg.escapeIdentifier(`${service}_app`)}`,
+  ]);
+  await queryAt(adminUrl, ...statements);
 }
 
-async function administer(adminUrl: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  const client = new pg.Client({ connectionString: adminUrl });
-  await client.connect();
-  try {
-    await work(client);
-  } finally {
-    await client.end();
-  }
-}
-
-async function createDatabase(client: pg.Client, database: ServiceDatabase): Promise<void> {
-  const { service } = database;
-  await createRole(client, `${service}_owner`, database.ownerPassword);
-  await createRole(client, `${service}_app`, database.appPassword);
-  const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [service]);
-  // CREATE DATABASE and GRANT take no parameters; the names are this project's own.
-  const name = client.escapeIdentifier(service);
-  if (rowCount === 0)
-    await client.query(`CREATE DATABASE ${name} OWNER ${client.escapeIdentifier(`${service}_owner`)}`);
-  await client.query(`REVOKE ALL ON DATABASE ${name} FROM PUBLIC`);
-  await client.query(`GRANT CONNECT ON DATABASE ${name} TO ${client.escapeIdentifier(`${service}_app`)}`);
-}
-
-async function createRole(client: pg.Client, role: string, password: string): Promise<void> {
-  const { rowCount } = await client.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [role]);
-  const verb = rowCount === 0 ? 'CREATE' : 'ALTER';
-  await client.query(
-    `${verb} ROLE ${client.escapeIdentifier(role)} LOGIN PASSWORD ${client.escapeLiteral(password)}`,
-  );
+/** CREATE DATABASE and GRANT take no parameters. @param present names of roles and databases that there are */
+function creation(
+  { service, ownerPassword, appPassword }: ServiceDatabase,
+  present: ReadonlySet<string>,
+): string[] {
+  const role = (name: string, password: string): string =>
+    `${present.has(name) ? 'ALTER' : 'CREATE'} ROLE ${pg.escapeIdentifier(name)} LOGIN PASSWORD ${pg.escapeLiteral(password)}`;
+  const [owner, app] = [`${service}_owner`, `${service}_app`] as const;
+  const name = pg.escapeIdentifier(service);
+  return [
+    role(owner, ownerPassword),
+    role(app, appPassword),
+    ...(present.has(service) ? [] : [`CREATE DATABASE ${name} OWNER ${pg.escapeIdentifier(owner)}`]),
+    `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`,
+    `GRANT CONNECT ON DATABASE ${name} TO ${pg.escapeIdentifier(app)}`,
+  ];
 }
 
 /** Where a service finds its database on the server of `adminUrl`. */

@@ -25,6 +25,7 @@ export interface Release {
 }
 
 const READY_TIMEOUT_MS = 120_000;
+const REPLICAS = 2;
 
 /** What a namespace of Kubernetes does with these manifests, as far as one machine can: Jobs, Deployments that are replaced pod by pod, probes,
  *  Services. It enforces no network policies and schedules nothing. */
@@ -118,7 +119,7 @@ export class Namespace {
    * Brings a Deployment to a release as its strategy says: a new pod is ready before an old one goes.
    * @throws {FriendlyError} when a pod does not become ready, was restarted, or did not end in order
    */
-  async rollOut(name: string, { tag, services }: Release, replicas = 2): Promise<void> {
+  async rollOut(name: string, { tag, services }: Release): Promise<void> {
     const { object, pod: template } = find(services, 'Deployment', name);
     const { strategy } = object.spec as IDeploymentSpec;
     if (strategy?.rollingUpdate?.maxSurge !== 1 || strategy.rollingUpdate.maxUnavailable !== 0)
@@ -127,7 +128,7 @@ export class Namespace {
     if (container === undefined || template.containers.length > 1 || template.initContainers !== undefined)
       throw new FriendlyError(`${name} has not exactly one container, which this tool does not play.`);
     const old = [...this.pods(name)];
-    for (let count = 0; count < replicas; count += 1) {
+    for (let count = 0; count < REPLICAS; count += 1) {
       const spec = this.#specOf({ container, pod: template }, services, tag);
       const pod = new Pod(this.#engine, { spec, container, template });
       this.#pods.set(name, [...this.pods(name), pod]);

@@ -72,10 +72,10 @@ const DEMO_BACKEND: Application = {
 };
 
 /** An overlay that is made when its first step runs. */
-function playOf({ engine, servers }: ShipContext, name: string, suffix = `-${name}`): () => Promise<Play> {
+function playOf({ engine, servers }: ShipContext, name: string): () => Promise<Play> {
   let play: Promise<Play> | null = null;
   const make = async (): Promise<Play> => ({
-    overlay: new Overlay(engine, await servers.stage(suffix, randomKey()), WORKSPACE),
+    overlay: new Overlay(engine, await servers.stage(`-${name}`, randomKey()), WORKSPACE),
     release: readRelease(WORKSPACE, name, PRESENT),
     application: DEMO_BACKEND,
   });

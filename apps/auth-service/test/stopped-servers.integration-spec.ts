@@ -1,5 +1,5 @@
 import { signTrustRequest } from '@platform/auth-client';
-import { PrivatePostgresql, createTestDatabase, eventually } from '@platform/testing';
+import { createTestDatabase, eventually, startPrivatePostgresql } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { Response, Test } from 'supertest';
 import { BACKEND, PASSWORD, agentOf, bearerOf, migrateWithIdentities, postTo } from './auth-fixture';
@@ -18,13 +18,13 @@ const NEEDS_PROVIDER = ['sso/initiate', 'openId', 'user/AzureADLogOn'];
 type Requests = Record<string, () => Test>;
 
 describe('a process of the built service whose servers are stopped', () => {
-  let postgresql: PrivatePostgresql;
+  let postgresql: Awaited<ReturnType<typeof startPrivatePostgresql>>;
   let provider: IdentityProviderProcess;
   let database: TestDatabase;
   let replica: ReplicaProcess;
   beforeAll(async () => {
-    [postgresql, provider] = await Promise.all([PrivatePostgresql.start(), IdentityProviderProcess.start()]);
-    database = await createTestDatabase({ migrate: migrateWithIdentities, server: postgresql.url });
+    [postgresql, provider] = await Promise.all([startPrivatePostgresql(), IdentityProviderProcess.start()]);
+    database = await createTestDatabase({ migrate: migrateWithIdentities, server: postgresql.server.url });
     await database.query(
       `INSERT INTO auth.external_identity (issuer, subject, person_id) VALUES ($1, 'external-carl', 1001)`,
       [provider.issuer],
@@ -104,10 +104,10 @@ describe('a process of the built service whose servers are stopped', () => {
 
   it('answers every token endpoint 503 in bounded time while PostgreSQL is stopped, and goes on by itself', async () => {
     const requests = await prepare();
-    await postgresql.crash();
+    await postgresql.server.crash();
     await Promise.all(Object.entries(requests).map(([endpoint, send]) => expectUnavailable(endpoint, send)));
     expect((await agentOf(replica.url).get('/health/live')).status).toBe(200);
-    await postgresql.restart();
+    await postgresql.server.start();
     await eventually(async () => expect((await agentOf(replica.url).get('/health/ready')).status).toBe(200), {
       timeoutMs: 30_000,
     });

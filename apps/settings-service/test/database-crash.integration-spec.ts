@@ -1,6 +1,6 @@
 import { SettingsClient } from '@platform/settings-client';
 import type { PassingTime } from '@platform/settings-client';
-import { PrivatePostgresql, eventually, testAccessToken } from '@platform/testing';
+import { eventually, startPrivatePostgresql, testAccessToken } from '@platform/testing';
 import { SYSTEM_CLOCK, sleep } from '@platform/time';
 import { CUSTOMER, PARTNER, settingPath, startSettings } from './settings-fixture';
 import type { SettingsFixture } from './settings-fixture';
@@ -21,12 +21,12 @@ const SLOW_TIME: PassingTime = {
 };
 
 describe('kill -9 of PostgreSQL during writes', () => {
-  let postgresql: PrivatePostgresql;
+  let postgresql: Awaited<ReturnType<typeof startPrivatePostgresql>>;
   let service: SettingsFixture;
 
   beforeAll(async () => {
-    postgresql = await PrivatePostgresql.start();
-    service = await startSettings({ replicas: 2, server: postgresql.url });
+    postgresql = await startPrivatePostgresql();
+    service = await startSettings({ replicas: 2, server: postgresql.server.url });
   }, 120_000);
   afterAll(async () => {
     await service.close();
@@ -51,8 +51,8 @@ describe('kill -9 of PostgreSQL during writes', () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const before = written();
       await eventually(() => expect(written()).toBeGreaterThan(before + 5 * WRITERS), { timeoutMs: 60_000 });
-      await postgresql.crash();
-      await postgresql.restart();
+      await postgresql.server.crash();
+      await postgresql.server.start();
     }
     const before = written();
     await eventually(() => expect(written()).toBeGreaterThan(before + 5 * WRITERS), { timeoutMs: 60_000 });

@@ -1,6 +1,6 @@
 import { chownSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createTestDatabase, eventually, PrivatePostgresql, TcpProxy } from '@platform/testing';
+import { createTestDatabase, eventually, startPrivatePostgresql, TcpProxy } from '@platform/testing';
 import type { TestDatabase, TestRole } from '@platform/testing';
 import { Client } from 'pg';
 import type { DataSource } from 'typeorm';
@@ -10,8 +10,8 @@ import { connectCounters, counterSettings } from './counters';
 const IS_STANDBY = 'SELECT pg_is_in_recovery() AS standby, pg_sleep(0.1)';
 
 /** A server in hot standby that lets the same user into a database of the same name. */
-async function startStandby(url: string): Promise<PrivatePostgresql> {
-  const server = await PrivatePostgresql.start();
+async function startStandby(url: string) {
+  const { server, stop } = await startPrivatePostgresql();
   const { username, password, pathname } = new URL(url);
   const admin = new Client({ connectionString: server.url });
   await admin.connect();
@@ -24,14 +24,14 @@ async function startStandby(url: string): Promise<PrivatePostgresql> {
   writeFileSync(signal, '');
   chownSync(signal, uid, gid);
   await server.crash();
-  await server.restart();
-  return server;
+  await server.start();
+  return { server, stop };
 }
 
 describe('a database with several hosts', () => {
   let database: TestDatabase;
   let user: TestRole;
-  let standby: PrivatePostgresql;
+  let standby: Awaited<ReturnType<typeof startStandby>>;
   let first: TcpProxy;
   let second: TcpProxy;
   let toStandby: TcpProxy;
@@ -58,7 +58,7 @@ describe('a database with several hosts', () => {
     await database.query(`GRANT CREATE ON DATABASE ${new URL(user.url).pathname.slice(1)} TO ${user.role}`);
     standby = await startStandby(user.url);
     [first, second, toStandby] = (await Promise.all(
-      [user.url, user.url, standby.url].map((url) => TcpProxy.start(url)),
+      [user.url, user.url, standby.server.url].map((url) => TcpProxy.start(url)),
     )) as [TcpProxy, TcpProxy, TcpProxy];
   });
 
@@ -126,7 +126,7 @@ describe('a database with several hosts', () => {
     await look();
     await first.refuse();
     await expect(look()).rejects.toThrow();
-    const admin = new Client({ connectionString: standby.url });
+    const admin = new Client({ connectionString: standby.server.url });
     await admin.connect();
     await admin.query('SELECT pg_promote()');
     await admin.end();

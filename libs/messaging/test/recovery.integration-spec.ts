@@ -8,7 +8,7 @@ import {
 import { DatabaseUnavailableError } from '@platform/database';
 import { HealthRegistry } from '@platform/service-defaults';
 import {
-  PrivateRabbitmq,
+  startPrivateRabbitmq,
   TcpProxy,
   createTestBroker,
   eventually,
@@ -301,11 +301,11 @@ function connectionFrame(method: number, reason?: string): Buffer {
 }
 
 describe('a broker that is killed as soon as a reply queue is declared', () => {
-  let broker: PrivateRabbitmq;
+  let broker: Awaited<ReturnType<typeof startPrivateRabbitmq>>;
   let bus: PlainBus;
   beforeAll(async () => {
-    broker = await PrivateRabbitmq.start();
-    bus = await connectBus({ url: broker.url, name: 'killed', logger: SILENT });
+    broker = await startPrivateRabbitmq();
+    bus = await connectBus({ url: broker.server.url, name: 'killed', logger: SILENT });
   }, 60_000);
   afterAll(async () => {
     await bus.close();
@@ -317,8 +317,8 @@ describe('a broker that is killed as soon as a reply queue is declared', () => {
     const request = (): Promise<unknown> =>
       bus.request(UnscheduleRequest, { facilityId: 1 }, { timeoutMs: 5_000 });
     await expect(request()).rejects.toThrow(MessageReturnedError);
-    await broker.crash();
-    await broker.restart();
+    await broker.server.end('SIGKILL');
+    await broker.server.start();
     await eventually(() => expect(request()).rejects.toThrow(MessageReturnedError), { timeoutMs: 40_000 });
   }, 120_000);
 });

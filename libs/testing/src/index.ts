@@ -1,6 +1,6 @@
 export { createTestDatabase } from './test-database';
 export type { TestDatabase, TestRole } from './test-database';
-export { PrivatePostgresql, PrivateRabbitmq, createTestBroker } from './test-servers';
+export { createTestBroker, startPrivatePostgresql, startPrivateRabbitmq } from './test-servers';
 export type { BrokerAddresses, TestBroker } from './test-servers';
 export { BrokerManagement } from '#platform/broker-management.ts';
 export type { QueueDeclaration, ReceivedMessage } from '#platform/broker-management.ts';

@@ -19,8 +19,6 @@ export interface RunningProcess {
 export interface ProcessOptions {
   /** Path of the program, e.g. `dist/apps/task-service/main.js`. */
   entry: string;
-  /** Options of Node itself, before the program. */
-  nodeOptions?: readonly string[];
   args?: readonly string[];
   /** Added to PATH, HOME and where Node keeps what it compiled; nothing else of this process's environment is passed on. */
   env: Readonly<Record<string, string>>;
@@ -36,10 +34,10 @@ export interface ProcessOptions {
  * @throws {Error} with what it wrote if it ends, or is not ready, in time
  */
 export async function runProcess(options: ProcessOptions): Promise<RunningProcess> {
-  const { entry, nodeOptions = [], args = [], env, readyUrl, timeoutMs = 60_000 } = options;
+  const { entry, args = [], env, readyUrl, timeoutMs = 60_000 } = options;
   const { PATH = '', HOME = '' } = process.env;
   const recording = recordingOf(options);
-  const child = spawn(process.execPath, [...recording.nodeOptions, ...nodeOptions, entry, ...args], {
+  const child = spawn(process.execPath, [...recording.nodeOptions, entry, ...args], {
     env: { PATH, HOME, NODE_COMPILE_CACHE: COMPILE_CACHE, ...recording.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
+import { queryAt } from '#platform/postgresql.ts';
 import { testVariable } from '#platform/private-servers.ts';
 
 /** A login role of a suite, e.g. to prove what grants allow. */
@@ -51,12 +52,12 @@ export async function createTestDatabase({
   const template = await pending;
   template.clones += 1;
   const name = randomName('test');
-  await administer(server, (admin) => admin.query(`CREATE DATABASE ${name} TEMPLATE ${template.name}`));
+  await queryAt(server, `CREATE DATABASE ${name} TEMPLATE ${template.name}`);
   return new ClonedDatabase(server, name, async () => {
     template.clones -= 1;
     if (template.clones > 0) return;
     templates.delete(migrate);
-    await administer(server, (admin) => admin.query(`DROP DATABASE IF EXISTS ${template.name} WITH (FORCE)`));
+    await queryAt(server, `DROP DATABASE IF EXISTS ${template.name} WITH (FORCE)`);
   });
 }
 
@@ -84,7 +85,10 @@ class ClonedDatabase implements TestDatabase {
   }
 
   private async connect(): Promise<Client> {
-    const client = await connect(this.ownerUrl);
+    const client = new Client({ connectionString: this.ownerUrl, connectionTimeoutMillis: 5_000 });
+    // Tests end servers and connections on purpose; what matters fails in the statement.
+    client.on('error', () => undefined);
+    await client.connect();
     // The next statement connects anew, e.g. after a crash of the server.
     client.once('end', () => (this.connection = null));
     return client;
@@ -104,36 +108,17 @@ class ClonedDatabase implements TestDatabase {
   async drop(): Promise<void> {
     await (await this.connection)?.end();
     this.connection = null;
-    await administer(this.server, async (admin) => {
-      await admin.query(`DROP DATABASE IF EXISTS ${this.name} WITH (FORCE)`);
-      for (const role of this.roles) await admin.query(`DROP ROLE IF EXISTS ${role}`);
-    });
+    const roles = this.roles.map((role) => `DROP ROLE IF EXISTS ${role}`);
+    await queryAt(this.server, `DROP DATABASE IF EXISTS ${this.name} WITH (FORCE)`, ...roles);
     await this.onDrop();
   }
 }
 
 async function createTemplate(server: string, migrate: Migrate): Promise<Template> {
   const name = randomName('test_template');
-  await administer(server, (admin) => admin.query(`CREATE DATABASE ${name}`));
+  await queryAt(server, `CREATE DATABASE ${name}`);
   await migrate(databaseUrl(server, name));
   return { name, clones: 0 };
-}
-
-async function administer<T>(server: string, work: (admin: Client) => Promise<T>): Promise<T> {
-  const admin = await connect(server);
-  try {
-    return await work(admin);
-  } finally {
-    await admin.end();
-  }
-}
-
-async function connect(connectionString: string): Promise<Client> {
-  const client = new Client({ connectionString, connectionTimeoutMillis: 5_000 });
-  // Tests end servers and connections on purpose; what matters fails in the statement.
-  client.on('error', () => undefined);
-  await client.connect();
-  return client;
 }
 
 function databaseUrl(server: string, name: string): string {

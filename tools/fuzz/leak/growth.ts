@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { BrokerManagement } from '#platform/broker-management.ts';
 import { queryAt } from '#platform/postgresql.ts';
 
 export interface Series {
@@ -120,12 +121,7 @@ export class Sampler {
   }
 
   async #broker(): Promise<void> {
-    const { username, password, origin } = new URL(this.#subject.managementUrl);
-    const credentials = Buffer.from(`${username}:${decodeURIComponent(password)}`).toString('base64');
-    const response = await fetch(`${origin}/api/overview`, {
-      headers: { authorization: `Basic ${credentials}` },
-    });
-    const { object_totals: totals } = (await response.json()) as { object_totals: Record<string, number> };
+    const { object_totals: totals } = await new BrokerManagement(this.#subject.managementUrl, '/').overview();
     for (const thing of ['connections', 'channels', 'consumers', 'queues', 'exchanges']) {
       this.#enter(`RabbitMQ: ${thing}`, '', COUNT, totals[thing] ?? 0);
     }

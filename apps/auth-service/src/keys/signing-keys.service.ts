@@ -149,10 +149,9 @@ export interface ReloadingKeysOptions {
   /** Brings the ring up to date. */
   reload: () => Promise<void>;
   clock: Clock;
-  /** Shortest time between two reloads, whatever key ids tokens name. Default 5 s. */
-  cooldownMs?: number;
 }
 
+/** Shortest time between two reloads, whatever key ids tokens name. */
 const COOLDOWN_MS = 5_000;
 
 /** The ring, looked up again when a token names an asymmetric key that it does not hold: another replica may have begun to use one
@@ -183,9 +182,9 @@ export class ReloadingKeys implements KeySource {
   }
 
   private lookAgain(): Promise<void> {
-    const { clock, reload, cooldownMs = COOLDOWN_MS } = this.options;
+    const { clock, reload } = this.options;
     if (this.reloading !== null) return this.reloading;
-    if (clock.monotonicMs() - this.askedAtMs < cooldownMs) return Promise.resolve();
+    if (clock.monotonicMs() - this.askedAtMs < COOLDOWN_MS) return Promise.resolve();
     this.askedAtMs = clock.monotonicMs();
     this.failure = null;
     this.reloading = reload()

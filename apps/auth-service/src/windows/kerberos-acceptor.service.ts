@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { withTimeout } from '@platform/time';
 import { BoundedWork } from '../bounded-work';
 
 /** The part of the package `kerberos` that accepts tickets. */
@@ -62,7 +63,11 @@ export class KerberosAcceptor {
    *  @throws {TooMuchWorkError} when too many are waiting already */
   accept(ticket: string): Promise<AcceptedTicket> {
     // The place is held until the native call is over, whether or not somebody still waits for it.
-    return withinTime(this.work.run(() => this.judge(ticket)));
+    return withTimeout(
+      this.work.run(() => this.judge(ticket)),
+      TIME_LIMIT_MS,
+      () => new KerberosUnavailableError(`no verdict on a ticket within ${TIME_LIMIT_MS} ms`),
+    );
   }
 
   private async judge(ticket: string): Promise<AcceptedTicket> {
@@ -102,19 +107,5 @@ function loadPackage(): KerberosPackage {
         'Install libkrb5-dev, python3, make and g++, then run `docker/install-kerberos`.',
       { cause: error },
     );
-  }
-}
-
-async function withinTime<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new KerberosUnavailableError(`no verdict on a ticket within ${TIME_LIMIT_MS} ms`));
-    }, TIME_LIMIT_MS);
-  });
-  try {
-    return await Promise.race([work, limit]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -70,14 +70,13 @@ export class Metrics {
     }
   }
 
-  /** @param buckets upper bounds, ascending; for durations in seconds */
+  /** Of durations, in seconds. */
   histogram<L extends string = string>(
     name: string,
     help: string,
     labelNames: readonly L[] = [],
-    buckets: readonly number[] = DURATION_BUCKETS_SECONDS,
   ): Histogram<L> {
-    const settings = { name, help, labelNames, buckets: [...buckets] };
+    const settings = { name, help, labelNames, buckets: DURATION_BUCKETS_SECONDS };
     return this.known(name, (registers) => new Histogram({ ...settings, registers }));
   }
 
@@ -87,9 +86,7 @@ export class Metrics {
 }
 
 /** Upper bounds for durations of requests and queries, in seconds. */
-const DURATION_BUCKETS_SECONDS: readonly number[] = [
-  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-];
+const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** Serves `GET /metrics` on a port of its own, so that it is never reachable where the service is. */
 export async function startMetricsServer(registry: Registry, port: number, host: string): Promise<Server> {
