@@ -9,7 +9,7 @@ describe('arguments of npm run bench', () => {
       list: false,
       ids: [],
       rounds: 7,
-      seconds: 5,
+      seconds: 3,
       profile: null,
       write: true,
     });
@@ -21,7 +21,7 @@ describe('arguments of npm run bench', () => {
   });
 
   it('ask for a quick look, which is not written down', () => {
-    expect(parseBenchArguments(['--quick'], KNOWN)).toMatchObject({ rounds: 1, seconds: 1, write: false });
+    expect(parseBenchArguments(['--quick'], KNOWN)).toMatchObject({ rounds: 1, seconds: 0.5, write: false });
   });
 
   it.each([[['settings-raed']], [['--rounds', '0']], [['--seconds', 'long']], [['--fast']]])(

@@ -38,6 +38,17 @@ describe('a contest', () => {
     expect(judge(comparison, new Map([['effect', [2_500, 3_000, 1_000]]])).met).toBe(false);
   });
 
+  it('can compare what a second process adds on both sides', () => {
+    const comparison = {
+      title: '',
+      of: ['two', 'one'],
+      against: ['two bare', 'bare'],
+      goal: { atLeast: 0.9 },
+    } as const;
+    const figures = new Map(Object.entries({ one: [100], two: [150], bare: [200], 'two bare': [400] }));
+    expect(judge(comparison, figures)).toMatchObject({ ratio: { median: 0.75 }, met: false });
+  });
+
   it('does not compare with somebody who has no figures', () => {
     const comparison = { title: '', of: 'a', against: 'b', goal: { atLeast: 1 } } as const;
     expect(() => judge(comparison, new Map([['a', [1]]]))).toThrow(RangeError);

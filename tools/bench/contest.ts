@@ -11,14 +11,17 @@ export interface Contestant {
   readonly measure: (seconds: number) => Promise<number>;
 }
 
-/** A goal: the ratio of one contestant's figure to another's, or to a constant. */
+/** What is compared: a contestant's figure, or how many times another's it is. */
+export type Side = string | readonly [of: string, against: string];
+
+/** A goal: the ratio of one side to another, or to a constant. */
 export interface Comparison {
   /** What is compared, when a contest has more than one comparison. */
   readonly title: string;
-  /** Name of the contestant that is judged. */
-  readonly of: string;
-  /** Name of the contestant it is measured against, or a constant in the contest's unit. */
-  readonly against: string | number;
+  /** Who is judged. */
+  readonly of: Side;
+  /** Who it is measured against, or a constant in the contest's unit. */
+  readonly against: Side | number;
   readonly goal: { readonly atLeast: number } | { readonly atMost: number };
 }
 
@@ -105,9 +108,8 @@ export interface ComparisonResult extends Comparison {
   readonly met: boolean;
 }
 
-const WARM_UP_ROUNDS = 1;
-
-/** Lets the contestants work in turns, each round in the opposite order of the one before, so that what drifts on the machine falls on all. */
+/** Lets the contestants work in turns, each round in the opposite order of the one before, so that what drifts on the machine falls on all.
+ *  A warm-up round comes first, unless one round is all. */
 export async function runContest(
   contest: Contest,
   { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
@@ -119,7 +121,7 @@ export async function runContest(
     busy: [] as ProcessorTime[],
   }));
   const measured = Math.min(rounds, contest.maxRounds ?? rounds);
-  for (let round = 1 - WARM_UP_ROUNDS; round <= measured; round += 1) {
+  for (let round = measured > 1 ? 0 : 1; round <= measured; round += 1) {
     for (const { name, measure, figures, busy } of round % 2 === 0 ? sides.toReversed() : sides) {
       const watched = await watch(() => measure(seconds));
       if (round > 0) figures.push(watched.figure);
@@ -168,12 +170,15 @@ export function judge(
   figures: ReadonlyMap<string, readonly number[]>,
 ): ComparisonResult {
   const { of, against, goal } = comparison;
-  const own = figures.get(of) ?? [];
-  const ratios = own.map((figure, round) => {
-    const other = typeof against === 'number' ? against : figures.get(against)?.[round];
-    if (other === undefined) throw new RangeError(`${String(against)} has no figure for round ${round + 1}`);
-    return figure / other;
-  });
+  const figureOf = (side: Side | number, round: number): number => {
+    if (typeof side === 'number') return side;
+    if (typeof side !== 'string') return figureOf(side[0], round) / figureOf(side[1], round);
+    const figure = figures.get(side)?.[round];
+    if (figure === undefined) throw new RangeError(`${side} has no figure for round ${round + 1}`);
+    return figure;
+  };
+  const rounds = figures.get(typeof of === 'string' ? of : of[0]) ?? [];
+  const ratios = rounds.map((_figure, round) => figureOf(of, round) / figureOf(against, round));
   const ratio = spreadOf(ratios);
   return {
     ...comparison,
@@ -193,7 +198,7 @@ export function compareWithBest(
   const bestSeen: Record<string, number> = { ...before };
   const slowSides: string[] = [];
   for (const { id, result } of benchmarks) {
-    const against = new Set(
+    const against = new Set<unknown>(
       result.comparisons.filter(({ goal }) => 'atLeast' in goal).map((each) => each.against),
     );
     for (const { name, spread } of result.contestants.filter((each) => against.has(each.name))) {

@@ -8,7 +8,7 @@ import { WORKSPACE } from '#platform/state-folder.ts';
 import { PrivateServers } from '#platform/test-platform.ts';
 import { type BenchArguments, parseBenchArguments } from './arguments.ts';
 import { latency } from './benchmarks/latency.ts';
-import { schedulePost } from './benchmarks/schedule-post.ts';
+import { commitToConsumer, schedulePost } from './benchmarks/schedule-post.ts';
 import { generation, outboxRelay, schedulerFire } from './benchmarks/scheduler.ts';
 import { settingsBulkRead, settingsList, settingsRead, settingsWrite } from './benchmarks/settings.ts';
 import { settingsClientRead, settingsWatchers, settingsWatchLatency } from './benchmarks/settings-feed.ts';
@@ -29,7 +29,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   ...[settingsWatchLatency, settingsWatchers, settingsClientRead],
   ...[tokenTrust, tokenRefresh, tokenPassword, tokenPasswordPing],
   ...[tokenVerify, revocationCheck, revocationMemory, revocationEffect],
-  ...[schedulerFire, outboxRelay, schedulePost, generation, latency],
+  ...[schedulerFire, outboxRelay, schedulePost, generation, latency, commitToConsumer],
   ...[coldStart, coldStartMemory, firstRun],
 ];
 const IDS = BENCHMARKS.map(({ id }) => id);

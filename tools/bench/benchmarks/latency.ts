@@ -4,7 +4,7 @@ import { type Operation, OPERATIONS } from '../costs/operations.ts';
 import { HttpLoad, type LoadResult } from '../load.ts';
 
 const CONNECTIONS = 32;
-const SATURATION_SECONDS = 3;
+const SATURATION_SECONDS = 2;
 const LONGEST_SECONDS = 3;
 const SHARES = [0.5, 0.8];
 const FIGURES = { p50: 0.5, p99: 0.99, 'p99.9': 0.999, longest: 1 } as const;
@@ -29,7 +29,7 @@ export const latency: Benchmark = {
     }
     return {
       unit: 'ms',
-      maxRounds: 3,
+      maxRounds: 2,
       contestants,
       comparisons: IDS.flatMap(comparisonsOf),
       conditions: [

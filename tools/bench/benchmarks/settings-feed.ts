@@ -21,6 +21,7 @@ export const settingsClientRead: Benchmark = {
     ]);
     return {
       unit: 'reads/s',
+      maxRounds: 3,
       ...contest,
       comparisons: [
         ...contest.comparisons,
@@ -46,6 +47,7 @@ export const settingsWatchLatency: Benchmark = {
     });
     return {
       unit: 'ms',
+      maxRounds: 3,
       contestants: [
         measuredBy(program, 'p99', 'writes, waits for the callback, pauses for 0 to 200 ms; 99th percentile'),
         measuredBy(program, 'p50', 'the same; median'),

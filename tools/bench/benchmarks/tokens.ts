@@ -1,7 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
+import type { Variables } from '#platform/state-folder.ts';
 import type { PrivateServers } from '#platform/test-platform.ts';
-import { type Benchmark, closing, firstAgainstSecond, percentile } from '../contest.ts';
+import {
+  type Benchmark,
+  closing,
+  type Contest,
+  type Contestant,
+  firstAgainstSecond,
+  percentile,
+} from '../contest.ts';
 import { HttpLoad, type LoadRequest, repeat } from '../load.ts';
 import { measuredBy, startMeasuredProgram } from '../measured-program.ts';
 
@@ -17,13 +25,15 @@ function trustSimple(applicationKey: string, sharedSecret: string): LoadRequest 
   return post('/auth/token/trust-simple', { applicationKey, sharedSecret, ...person });
 }
 
-/** The auth service, and oidc-provider beside it. */
+/** The auth service, and beside it oidc-provider, in memory and on PostgreSQL. */
 async function startBoth(servers: PrivateServers) {
   const platform = await servers.startPlatform(['auth']);
   const secret = randomBytes(24).toString('hex');
-  const peer = await servers.startPeer('tools/bench/peers/oidc-provider.ts', { CLIENT_SECRET: secret });
+  const startPeer = (variables: Variables) =>
+    servers.startPeer('tools/bench/peers/oidc-provider.ts', { CLIENT_SECRET: secret, ...variables });
+  const peers = [await startPeer({}), await startPeer({ DATABASE_URL: servers.databaseUrl })];
   const ours = new HttpLoad(platform.url('auth'), CONNECTIONS);
-  const theirs = new HttpLoad(peer.url, CONNECTIONS);
+  const [theirs, stored] = peers.map(({ url }) => new HttpLoad(url, CONNECTIONS)) as [HttpLoad, HttpLoad];
   const theirPost = (parameters: Readonly<Record<string, string>>): LoadRequest => ({
     method: 'POST',
     path: '/token',
@@ -31,7 +41,22 @@ async function startBoth(servers: PrivateServers) {
     body: new URLSearchParams({ client_id: 'bench', client_secret: secret, ...parameters }).toString(),
     expect: 200,
   });
-  return { ours, theirs, theirPost, close: closing(ours, theirs, platform, peer) };
+  return { ours, theirs, stored, theirPost, close: closing(ours, theirs, stored, platform, ...peers) };
+}
+
+const ON_POSTGRESQL = 'oidc-provider on PostgreSQL';
+
+/** Ours comes first and is judged against both peers. */
+function besideBothPeers(
+  goals: Readonly<Record<'memory' | 'stored', number>>,
+  contestants: readonly Contestant[],
+): Pick<Contest, 'contestants' | 'comparisons'> {
+  const inMemory = firstAgainstSecond('oidc-provider', { atLeast: goals.memory }, contestants);
+  const stored = { title: ON_POSTGRESQL, of: contestants[0]!.name, against: ON_POSTGRESQL };
+  return {
+    contestants,
+    comparisons: [...inMemory.comparisons, { ...stored, goal: { atLeast: goals.stored } }],
+  };
 }
 
 /** Service-to-service tokens, the identity resolved each time. */
@@ -39,10 +64,11 @@ export const tokenTrust: Benchmark = {
   id: 'token-trust',
   title: 'A token for a trusted service',
   async prepare(servers) {
-    const { ours, theirs, theirPost, close } = await startBoth(servers);
+    const { ours, theirs, stored, theirPost, close } = await startBoth(servers);
+    const request = theirPost({ grant_type: 'client_credentials', scope: 'api' });
     return {
       unit: 'tokens/s',
-      ...firstAgainstSecond('oidc-provider', { atLeast: 1 }, [
+      ...besideBothPeers({ memory: 1.2, stored: 4 }, [
         {
           name: 'auth-service',
           does: 'POST /auth/token/trust-simple: finds the application, compares its secret, resolves the person in the identity stores in PostgreSQL, reads revocations, writes the audit row, signs HS256; no refresh token',
@@ -52,11 +78,16 @@ export const tokenTrust: Benchmark = {
         {
           name: 'oidc-provider',
           does: 'client_credentials with client_secret_post: keeps clients and tokens in memory, signs a JWT access token with ES256',
-          measure: theirs.rate(theirPost({ grant_type: 'client_credentials', scope: 'api' })),
+          measure: theirs.rate(request),
+        },
+        {
+          name: ON_POSTGRESQL,
+          does: 'the same on the same PostgreSQL: finds the client there, stores an opaque access token and signs none',
+          measure: stored.rate(request),
         },
       ]),
       conditions: [
-        `one process each, ${CONNECTIONS} connections; ours commits a durable audit row for each token, the peer writes nothing to a disk`,
+        `one process each, ${CONNECTIONS} connections; ours commits a durable audit row for each token; the peer in memory writes nothing to a disk, the other one the token`,
       ],
       close,
     };
@@ -77,20 +108,31 @@ async function chaining(
   };
 }
 
+type Post = (parameters: Readonly<Record<string, string>>) => LoadRequest;
+
+/** The same of a peer. */
+function chainingAtPeer(load: HttpLoad, post: Post): ReturnType<typeof chaining> {
+  return chaining(
+    () => load.send({ method: 'GET', path: '/seed', expect: 200 }),
+    async (token) => {
+      const text = await load.send(post({ grant_type: 'refresh_token', refresh_token: token }));
+      return (JSON.parse(text) as { refresh_token: string }).refresh_token;
+    },
+  );
+}
+
 /** Chains of rotating refresh tokens. */
 export const tokenRefresh: Benchmark = {
   id: 'token-refresh',
   title: 'A refresh token for the next pair, rotation included',
   async prepare(servers) {
-    const { ours, theirs, theirPost, close } = await startBoth(servers);
+    const { ours, theirs, stored, theirPost, close } = await startBoth(servers);
     const ourToken = async (request: LoadRequest): Promise<string> =>
       (JSON.parse(await ours.send(request)) as { refreshToken: string }).refreshToken;
-    const theirToken = async (request: LoadRequest): Promise<string> =>
-      (JSON.parse(await theirs.send(request)) as { refresh_token: string }).refresh_token;
     const signIn = trustSimple('demo-backend', 'demo-backend-secret-for-local-use-only-000001');
     return {
       unit: 'refreshes/s',
-      ...firstAgainstSecond('oidc-provider', { atLeast: 1 }, [
+      ...besideBothPeers({ memory: 1.5, stored: 4 }, [
         {
           name: 'auth-service',
           does: 'POST /auth/token/refresh with hmacSigning false: verifies, resolves the person in PostgreSQL, rotates the row with one UPDATE, writes the audit row, signs the access token with ES256 and the next refresh token',
@@ -102,14 +144,16 @@ export const tokenRefresh: Benchmark = {
         {
           name: 'oidc-provider',
           does: 'refresh_token with rotateRefreshToken, in memory: consumes the token, issues the next one, signs a JWT access token with ES256',
-          measure: await chaining(
-            () => theirs.send({ method: 'GET', path: '/seed', expect: 200 }),
-            (token) => theirToken(theirPost({ grant_type: 'refresh_token', refresh_token: token })),
-          ),
+          measure: await chainingAtPeer(theirs, theirPost),
+        },
+        {
+          name: ON_POSTGRESQL,
+          does: 'the same on the same PostgreSQL: finds client, token and grant there, consumes the token, stores the next one',
+          measure: await chainingAtPeer(stored, theirPost),
         },
       ]),
       conditions: [
-        `${CONNECTIONS} chains of tokens; ours commits each rotation durably, the peer keeps everything in memory`,
+        `${CONNECTIONS} chains of tokens; ours and the peer on PostgreSQL commit each rotation durably`,
       ],
       close,
     };

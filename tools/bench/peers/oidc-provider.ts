@@ -1,7 +1,9 @@
-/** The peer of the token benchmarks: oidc-provider with its in-memory adapter, client_credentials and rotating refresh tokens, ES256. */
+/** The peer of the token benchmarks: oidc-provider with client_credentials and rotating refresh tokens, ES256. It keeps everything in memory,
+ *  or clients, grants and tokens in the PostgreSQL of DATABASE_URL. */
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Provider } from 'oidc-provider';
+import { openPostgresAdapter } from './oidc-postgres-adapter.ts';
 
 const RESOURCE = 'urn:platform:api';
 const CLIENT = { client_id: 'bench', client_secret: process.env['CLIENT_SECRET']! };
@@ -12,17 +14,24 @@ const jwk = {
   alg: 'ES256',
   use: 'sig',
 };
+const client = {
+  ...CLIENT,
+  id_token_signed_response_alg: 'ES256',
+  token_endpoint_auth_method: 'client_secret_post',
+  grant_types: ['client_credentials', 'refresh_token', 'authorization_code'],
+  redirect_uris: ['https://client.example/callback'],
+};
+const databaseUrl = process.env['DATABASE_URL'];
+const adapter = databaseUrl === undefined ? undefined : await openPostgresAdapter(databaseUrl);
+if (adapter !== undefined) await new adapter('Client').upsert(client.client_id, client);
+
+interface RequestContext {
+  readonly oidc: { readonly params: { readonly grant_type?: string } };
+}
+
 const provider = new Provider(`http://127.0.0.1:${port}`, {
   jwks: { keys: [jwk] },
-  clients: [
-    {
-      ...CLIENT,
-      id_token_signed_response_alg: 'ES256',
-      token_endpoint_auth_method: 'client_secret_post',
-      grant_types: ['client_credentials', 'refresh_token', 'authorization_code'],
-      redirect_uris: ['https://client.example/callback'],
-    },
-  ],
+  ...(adapter === undefined ? { clients: [client] } : { adapter }),
   scopes: ['openid', 'offline_access', 'api'],
   rotateRefreshToken: true,
   findAccount: (_context: unknown, accountId: string) => ({ accountId, claims: () => ({ sub: accountId }) }),
@@ -33,10 +42,12 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
       enabled: true,
       defaultResource: () => RESOURCE,
       useGrantedResource: () => true,
-      getResourceServerInfo: () => ({
+      getResourceServerInfo: ({ oidc }: RequestContext) => ({
         scope: 'api',
         audience: RESOURCE,
-        accessTokenFormat: 'jwt',
+        // It stores no token that is a JWT: of a client's sign-in nothing would be kept.
+        accessTokenFormat:
+          adapter !== undefined && oidc.params.grant_type === 'client_credentials' ? 'opaque' : 'jwt',
         jwt: { sign: { alg: 'ES256' } },
       }),
     },
