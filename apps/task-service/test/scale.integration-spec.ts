@@ -59,9 +59,10 @@ async function fireBatch(manager: EntityManager, dataSource: DataSource): Promis
 
 const relayBatch = (dataSource: DataSource): Promise<unknown> =>
   dataSource.transaction(async (manager) => {
-    const batch = await outbox(dataSource).lockBatch(manager, 3, ['ScheduleCreatedEvent'], 100);
-    expect(batch).toHaveLength(100);
-    return outbox(dataSource).settle(manager, 3, { sent: batch ?? [], refused: [] });
+    const batches = await outbox(dataSource).lockBatches(manager, [3], ['ScheduleCreatedEvent'], 100);
+    const sent = batches.get(3)!;
+    expect(sent).toHaveLength(100);
+    return outbox(dataSource).settle(manager, [3], { sent, refused: [] });
   });
 
 const occurrences = (n: number) =>
@@ -120,15 +121,16 @@ const RELAY: readonly HotStatement<DataSource>[] = [
     // Two for each of the 50 to look for a refused one before it.
     pages: 150,
     work: inTransaction(async (m, d) => {
-      const batch = await outbox(d).lockBatch(m, 3, messageTypesOf(['scheduling']), 100);
-      expect(batch).toHaveLength(50);
+      const batches = await outbox(d).lockBatches(m, [3], messageTypesOf(['scheduling']), 100);
+      expect(batches.get(3)).toHaveLength(50);
     }),
   },
   {
     name: 'select nothing for a bus behind a backlog of the other',
     pages: 100,
     work: inTransaction(async (m, d) => {
-      expect(await outbox(d).lockBatch(m, 4, messageTypesOf(['scheduling']), 100)).toEqual([]);
+      const batches = await outbox(d).lockBatches(m, [4], messageTypesOf(['scheduling']), 100);
+      expect(batches).toEqual(new Map([[4, []]]));
     }),
   },
   {

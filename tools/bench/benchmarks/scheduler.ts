@@ -216,7 +216,7 @@ export const outboxRelay: Benchmark = {
         measuredBy(
           program,
           'relay',
-          'the relay of task-service: locks a partition, selects up to 200 events in order, builds and publishes the envelope of each with a confirm and a log line, deletes what is confirmed, commits; four passes at once',
+          'the relay of task-service: locks partitions, selects up to 400 events in order, builds and publishes the envelope of each with a confirm and a log line, deletes what is confirmed, commits; two passes at once',
         ),
         measuredBy(
           program,

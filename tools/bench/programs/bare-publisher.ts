@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { SerializedEnvelope } from '@platform/messaging';
 import { connect } from 'amqplib';
 
-/** As many as the relay has on the way: four passes with 200 events each. */
+/** As many as the relay has on the way: two passes with 400 events each. */
 const IN_FLIGHT = 800;
 const QUEUE = 'bench.outbox-relay';
 

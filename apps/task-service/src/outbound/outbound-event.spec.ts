@@ -19,28 +19,44 @@ describe('outbox partitions', () => {
   });
 });
 
-describe('the partition of the next pass', () => {
+describe('the partitions of the next pass', () => {
   const queueOf = (...partitions: number[]): PartitionQueue => {
     const queue = new PartitionQueue();
     for (const partition of partitions) queue.want(partition);
     return queue;
   };
+  const ended = { failed: false };
 
-  it('is the one that has waited longest, each once', () => {
+  it('are those that have waited longest, each once', () => {
     const partitions = Array.from({ length: 16 }, (_, index) => (index * 5) % 16);
     const queue = queueOf(...partitions, ...partitions);
-    expect(partitions.map(() => queue.take())).toEqual(partitions);
-    expect(queue.take()).toBeNull();
+    expect(queue.take(1)).toEqual(partitions);
+    expect(queue.take(1)).toEqual([]);
   });
 
-  it('is none that is under way, which stays wanted', () => {
+  it('are a share of what is wanted while other passes are free', () => {
+    const queue = queueOf(4, 9, 2);
+    expect([queue.take(2), queue.take(1)]).toEqual([[4, 9], [2]]);
+  });
+
+  it('are none that is under way, which stays wanted', () => {
     const queue = queueOf(1);
-    expect(queue.take()).toBe(1);
+    expect(queue.take(1)).toEqual([1]);
     queue.want(1);
     queue.want(2);
-    expect(queue.take()).toBe(2);
-    expect(queue.take()).toBeNull();
-    queue.release(1);
-    expect(queue.take()).toBe(1);
+    expect(queue.take(1)).toEqual([2]);
+    expect(queue.take(1)).toEqual([]);
+    queue.release([1], ended);
+    expect(queue.take(1)).toEqual([1]);
+  });
+
+  it('are one alone after its pass failed, until one succeeds', () => {
+    const queue = queueOf(1, 2);
+    queue.release(queue.take(1), { failed: true });
+    for (const partition of [3, 1, 2, 4]) queue.want(partition);
+    expect([queue.take(1), queue.take(1), queue.take(1)]).toEqual([[3, 4], [1], [2]]);
+    queue.release([1, 2, 3, 4], ended);
+    for (const partition of [1, 2, 3]) queue.want(partition);
+    expect(queue.take(1)).toEqual([1, 2, 3]);
   });
 });

@@ -65,33 +65,36 @@ const STORE = {
 
 // The commit of a pass need not wait for the disk: what a crash of the server undoes is that an event was settled.
 const LOCK = `
-  SELECT set_config('task.has_partition', pg_try_advisory_xact_lock($1, $2)::text, true) AS "hasPartition",
+  SELECT array_agg(partition) AS partitions, set_config('task.partitions', coalesce(array_agg(partition), '{}')::text, true),
     set_config('synchronous_commit', 'off', true),
-    set_config('idle_in_transaction_session_timeout', '${String(FROZEN_PASS_LIMIT_MS)}', true)`;
+    set_config('idle_in_transaction_session_timeout', '${String(FROZEN_PASS_LIMIT_MS)}', true)
+  FROM unnest($2::int[]) AS wanted (partition) WHERE pg_try_advisory_xact_lock($1, partition)`;
 
 // An event waits while an earlier one of its facility and type waits for its next attempt. Other types go on: they lead to
 // other queues, between which the broker keeps no order anyway. Each type is read from its head on: however long the backlog of one is, of
 // a bus that is away perhaps, no more than a batch of each is touched. A sub-query with a limit is looked up for each event; NOT EXISTS may
 // become a join of every event with everything refused, and the planner takes IS NULL for rare.
 const SELECT_BATCH = `
-  SELECT event.* FROM unnest($2::text[]) AS wanted (message_type) CROSS JOIN LATERAL (
-    SELECT partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId", message_type AS "messageType",
-      conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts
-    FROM task.outbox AS event
-    WHERE partition = $1 AND parked_at IS NULL AND message_type = wanted.message_type AND NOT coalesce((
-      SELECT true FROM task.outbox AS refused
-      WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
-        AND refused.message_type = event.message_type AND refused.sequence <= event.sequence
-        AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.next_attempt_at > now()
-      LIMIT 1), false)
-    ORDER BY sequence
-    LIMIT $3) AS event
-  WHERE current_setting('task.has_partition') = 'true'
-  ORDER BY event.sequence
-  LIMIT $3`;
+  SELECT batch.* FROM unnest(current_setting('task.partitions')::smallint[]) AS locked (partition) CROSS JOIN LATERAL (
+    SELECT event.* FROM unnest($1::text[]) AS wanted (message_type) CROSS JOIN LATERAL (
+      SELECT partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId", message_type AS "messageType",
+        conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts
+      FROM task.outbox AS event
+      WHERE partition = locked.partition AND parked_at IS NULL AND message_type = wanted.message_type AND NOT coalesce((
+        SELECT true FROM task.outbox AS refused
+        WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
+          AND refused.message_type = event.message_type AND refused.sequence <= event.sequence
+          AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.next_attempt_at > now()
+        LIMIT 1), false)
+      ORDER BY sequence
+      LIMIT $2) AS event
+    ORDER BY event.sequence
+    LIMIT $2) AS batch
+  ORDER BY batch.sequence`;
 
 // By index whatever the statistics say: joined with its positions, a table that was small when it was analysed is read as a whole.
-const DELETE_SENT = `DELETE FROM task.outbox WHERE partition = $1 AND sequence = ANY ($2::bigint[])`;
+// A sequence number is given once: the partitions are named for the index.
+const DELETE_SENT = `DELETE FROM task.outbox WHERE partition = ANY ($1::smallint[]) AND sequence = ANY ($2::bigint[])`;
 
 const MARK_REFUSED = `
   UPDATE task.outbox AS event
@@ -99,7 +102,7 @@ const MARK_REFUSED = `
     next_attempt_at = clock_timestamp() + coalesce(refused.delay_ms, 0) * interval '1 millisecond',
     parked_at = CASE WHEN refused.delay_ms IS NULL THEN clock_timestamp() END
   FROM unnest($2::bigint[], $3::float8[], $4::text[]) AS refused (sequence, delay_ms, error)
-  WHERE event.partition = $1 AND event.sequence = refused.sequence`;
+  WHERE event.partition = ANY ($1::smallint[]) AND event.sequence = refused.sequence`;
 
 // One index probe per partition, however long the backlog is.
 const SELECT_WAITING = `
@@ -146,33 +149,36 @@ export class OutboxRepository {
     ]);
   }
 
-  /** Locks the partition for this transaction, so that one replica at a time publishes it and keeps its order, and gives its oldest events
-   *  that may be published now, in order; null when another has it. The lock ends with the transaction or the connection: a dead replica
-   *  holds nothing, and the server ends a frozen one. By hand: an advisory lock. */
-  async lockBatch(
+  /** Locks those of the partitions that no other replica has, so that one at a time publishes each and keeps its order, and gives the oldest
+   *  events of each that may be published now, in order. A lock ends with the transaction or the connection: a dead replica holds nothing,
+   *  and the server ends a frozen one. By hand: advisory locks.
+   *  @param limit most events of each partition */
+  async lockBatches(
     manager: EntityManager,
-    partition: number,
+    partitions: readonly number[],
     messageTypes: readonly string[],
     limit: number,
-  ): Promise<StoredMessage[] | null> {
-    // Two statements in one packet: one that began before the lock would see again what the last holder has published.
-    const [[lock], batch] = await Promise.all([
-      manager.query<{ hasPartition: string }[]>(LOCK, [RELAY_LOCK_CLASS, partition]),
-      manager.query<StoredMessage[]>(SELECT_BATCH, [partition, messageTypes, limit]),
+  ): Promise<Map<number, StoredMessage[]>> {
+    // Two statements in one packet: one that began before the locks would see again what the last holder has published.
+    const [[lock], events] = await Promise.all([
+      manager.query<{ partitions: number[] | null }[]>(LOCK, [RELAY_LOCK_CLASS, partitions]),
+      manager.query<StoredMessage[]>(SELECT_BATCH, [messageTypes, limit]),
     ]);
-    return lock?.hasPartition === 'true' ? batch : null;
+    const batches = new Map((lock?.partitions ?? []).map((partition) => [partition, [] as StoredMessage[]]));
+    for (const event of events) batches.get(event.partition)?.push(event);
+    return batches;
   }
 
-  /** Removes what the broker confirmed and notes what it refused. By hand: in batches. */
+  /** Removes what the broker confirmed and notes what it refused, in locked partitions. By hand: in batches. */
   async settle(
     manager: EntityManager,
-    partition: number,
+    partitions: readonly number[],
     { sent, refused }: Pick<BatchOutcome, 'sent' | 'refused'>,
   ): Promise<void> {
-    if (sent.length > 0) await manager.query(DELETE_SENT, [partition, sent.map(({ sequence }) => sequence)]);
+    if (sent.length > 0) await manager.query(DELETE_SENT, [partitions, sent.map(({ sequence }) => sequence)]);
     if (refused.length > 0) {
       await manager.query(MARK_REFUSED, [
-        partition,
+        partitions,
         refused.map(({ sequence }) => sequence),
         refused.map(({ delayMs }) => delayMs),
         refused.map(({ error }) => error.slice(0, LONGEST_ERROR)),

@@ -16,14 +16,15 @@ import { OutboxRepository } from './outbox.repository';
 import { BusPauses, nextPassDelayMs, publishBatch } from './publish-batch';
 import type { BatchOutcome } from './publish-batch';
 
-const BATCH_SIZE = 200;
+/** Most events of a pass, over all its partitions. */
+const BATCH_SIZE = 400;
 const CONFIRM_TIMEOUT_MS = 2 * SECOND_MS;
 /** A pass starts no publish after this long; what is left takes its turn anew. */
 const PASS_LIMIT_MS = SECOND_MS;
 /** Another replica publishes the partition; it may have selected its batch before our event was there. */
 const LOCKED_DELAY_MS = 200;
 
-/** One pass over a partition: lock it, read its oldest events, publish them, settle them; in one transaction. */
+/** One pass over some partitions: lock them, read their oldest events, publish these, settle them; in one transaction. */
 @Injectable()
 export class RelayPass {
   private readonly logger = new Logger(RelayPass.name);
@@ -45,30 +46,46 @@ export class RelayPass {
   }
 
   /** A crash between publish and commit publishes again: events leave at least once, and receivers know them by messageId.
-   *  @returns the wait before the next pass over the partition in ms; null when nothing is known to be left of it */
-  async run(partition: number): Promise<number | null> {
+   *  @returns the wait before the next pass over each partition in ms; none where nothing is known to be left */
+  async run(partitions: readonly number[]): Promise<ReadonlyMap<number, number>> {
     const buses = this.pauses.open(this.clock.monotonicMs());
-    if (buses.length === 0) return null;
+    if (buses.length === 0) return new Map();
+    const limit = Math.ceil(BATCH_SIZE / partitions.length);
     const relayed = await inTransaction(
       this.dataSource,
       'READ COMMITTED',
-      (manager) => this.relay(manager, partition, buses),
-      // Nothing collides in a partition that this transaction owns; a second attempt would publish everything again.
+      (manager) => this.relay(manager, { partitions, buses, limit }),
+      // Nothing collides in partitions that this transaction owns; a second attempt would publish everything again.
       { maxAttempts: 1 },
     );
-    if (relayed === null) return LOCKED_DELAY_MS;
-    const { batch, outcome } = relayed;
-    this.count(partition, outcome);
-    return nextPassDelayMs(batch, BATCH_SIZE, outcome, this.pausesAfter(outcome));
+    const delays = new Map<number, number>();
+    for (const partition of partitions) {
+      const done = relayed.get(partition);
+      if (done) this.count(partition, done.outcome);
+      const delayMs = done
+        ? nextPassDelayMs(done.batch, limit, done.outcome, this.pausesAfter(done.outcome))
+        : LOCKED_DELAY_MS;
+      if (delayMs !== null) delays.set(partition, delayMs);
+    }
+    return delays;
   }
 
-  /** Null when another replica has the partition. */
-  private async relay(manager: EntityManager, partition: number, buses: readonly Bus[]) {
-    const batch = await this.outbox.lockBatch(manager, partition, messageTypesOf(buses), BATCH_SIZE);
-    if (batch === null) return null;
-    const outcome = await this.publish(batch);
-    await this.outbox.settle(manager, partition, outcome);
-    return { batch, outcome };
+  /** What became of each partition; nothing of those that another replica has. */
+  private async relay(
+    manager: EntityManager,
+    { partitions, buses, limit }: { partitions: readonly number[]; buses: readonly Bus[]; limit: number },
+  ) {
+    const batches = await this.outbox.lockBatches(manager, partitions, messageTypesOf(buses), limit);
+    const publishing = [...batches].map(
+      async ([partition, batch]) => [partition, { batch, outcome: await this.publish(batch) }] as const,
+    );
+    const relayed = new Map(await Promise.all(publishing));
+    const outcomes = [...relayed.values()].map(({ outcome }) => outcome);
+    await this.outbox.settle(manager, [...batches.keys()], {
+      sent: outcomes.flatMap(({ sent }) => sent),
+      refused: outcomes.flatMap(({ refused }) => refused),
+    });
+    return relayed;
   }
 
   private publish(batch: readonly StoredMessage[]): Promise<BatchOutcome> {

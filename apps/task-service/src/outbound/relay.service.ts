@@ -7,36 +7,48 @@ import type { TaskServiceConfig } from '../config';
 import { OutboxRepository } from './outbox.repository';
 import { RelayPass } from './relay-pass.service';
 
-/** Each pass holds a database connection, and one is left for the scheduler and the sweep. */
-const MAX_CONCURRENT_PASSES = 4;
+/** Few, so that a busy relay finds more to publish in each; two, so that one that waits for the broker holds up nobody for long. Each holds
+ *  a database connection, and one is left for the scheduler and the sweep. */
+const MAX_CONCURRENT_PASSES = 2;
 /** How long an event can wait whose replica ended between commit and publish. */
 const SWEEP_INTERVAL_MS = 5 * SECOND_MS;
 const FAILURE_DELAY_MS = SECOND_MS;
 
-/** Which partition the relay takes next: the one that has waited longest, none twice at a time. */
+/** Which partitions the relay takes next: those that have waited longest, none twice at a time. */
 export class PartitionQueue {
   private readonly wanted = new Set<number>();
   private readonly underWay = new Set<number>();
+  private readonly failed = new Set<number>();
 
   /** A partition that is under way stays wanted: that pass may have selected its batch already. */
   want(partition: number): void {
     this.wanted.add(partition);
   }
 
-  /** The partition of the next pass, now under way; null when there is nothing to do. */
-  take(): number | null {
-    for (const partition of this.wanted) {
-      if (this.underWay.has(partition)) continue;
+  /** The partitions of the next pass, now under way; none when there is nothing to do. One whose last pass failed is alone in its pass, so
+   *  that it fails no other.
+   *  @param passes that are free: they share what is wanted */
+  take(passes: number): number[] {
+    const free = [...this.wanted].filter((partition) => !this.underWay.has(partition));
+    const [first] = free;
+    const isAlone = first !== undefined && this.failed.has(first);
+    const taken = isAlone
+      ? [first]
+      : free.filter((partition) => !this.failed.has(partition)).slice(0, Math.ceil(free.length / passes));
+    for (const partition of taken) {
       this.wanted.delete(partition);
       this.underWay.add(partition);
-      return partition;
     }
-    return null;
+    return taken;
   }
 
   /** Ends a pass. */
-  release(partition: number): void {
-    this.underWay.delete(partition);
+  release(partitions: readonly number[], { failed }: { failed: boolean }): void {
+    for (const partition of partitions) {
+      this.underWay.delete(partition);
+      if (failed) this.failed.add(partition);
+      else this.failed.delete(partition);
+    }
   }
 }
 
@@ -93,10 +105,10 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
 
   private pump(): void {
     while (this.isRunning && this.passes.size < this.concurrentPasses) {
-      const partition = this.queue.take();
-      if (partition === null) return;
+      const partitions = this.queue.take(this.concurrentPasses - this.passes.size);
+      if (partitions.length === 0) return;
       // A pass publishes what many requests stored; each event brings its own trace.
-      const pass = withoutTrace(() => this.run(partition)).finally(() => {
+      const pass = withoutTrace(() => this.run(partitions)).finally(() => {
         this.passes.delete(pass);
         this.pump();
       });
@@ -104,14 +116,17 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     }
   }
 
-  private async run(partition: number): Promise<void> {
-    const nextDelayMs = await this.relayPass.run(partition).catch((error: unknown) => {
-      this.logger.warn(`relay of partition ${String(partition)} failed: ${String(error)}`);
-      return FAILURE_DELAY_MS;
+  private async run(partitions: readonly number[]): Promise<void> {
+    const delays = await this.relayPass.run(partitions).catch((error: unknown) => {
+      this.logger.warn(`relay of partitions ${partitions.join()} failed: ${String(error)}`);
+      return null;
     });
-    this.queue.release(partition);
-    if (nextDelayMs === 0) this.queue.want(partition);
-    else if (nextDelayMs !== null) this.later(nextDelayMs, () => this.wake(partition));
+    this.queue.release(partitions, { failed: delays === null });
+    for (const partition of partitions) {
+      const delayMs = delays === null ? FAILURE_DELAY_MS : delays.get(partition);
+      if (delayMs === 0) this.queue.want(partition);
+      else if (delayMs !== undefined) this.later(delayMs, () => this.wake(partition));
+    }
   }
 
   private sweep(): void {
