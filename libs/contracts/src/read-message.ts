@@ -18,7 +18,7 @@ export class InvalidMessageError extends Error {
 /** The contract's message out of parsed JSON, as generously as MassTransit reads it: property names match in any case, and null
  *  stands for an absent optional field. Unknown fields are dropped. @throws {InvalidMessageError} if a known field is wrong. */
 export function readMessage<T>(contract: MessageContract<T>, json: unknown): T {
-  const result = contract.schema.safeParse(aligned(contract.schema, json));
+  const result = contract.schema.safeParse(alignerOf(contract.schema)(json));
   if (result.success) return result.data;
   throw new InvalidMessageError(
     contract.name,
@@ -29,30 +29,50 @@ export function readMessage<T>(contract: MessageContract<T>, json: unknown): T {
   );
 }
 
-/** `json` with its property names spelt as in `schema`. */
-function aligned(schema: unknown, json: unknown): unknown {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
-    return aligned(schema.unwrap(), json);
-  if (schema instanceof z.ZodArray)
-    return Array.isArray(json) ? json.map((item) => aligned(schema.element, item)) : json;
-  if (!(schema instanceof z.ZodObject) || json === null || typeof json !== 'object' || Array.isArray(json))
-    return json;
-  return alignedObject(schema, json as Record<string, unknown>);
+/** Spells the property names of parsed JSON as a schema does. */
+type Align = (json: unknown) => unknown;
+
+const aligners = new WeakMap<z.ZodType, Align>();
+
+/** Looking through a schema costs more than a message does, so it is done once. */
+function alignerOf(schema: z.ZodType): Align {
+  let aligner = aligners.get(schema);
+  if (aligner === undefined) aligners.set(schema, (aligner = makeAligner(schema)));
+  return aligner;
 }
 
-function alignedObject(schema: z.ZodObject, json: Record<string, unknown>): Record<string, unknown> {
-  let byLowerName: Map<string, string> | undefined;
-  const foreignSpelling = (field: string): string | undefined => {
-    byLowerName ??= new Map(Object.keys(json).map((key) => [key.toLowerCase(), key]));
-    return byLowerName.get(field.toLowerCase());
-  };
-  const result: Record<string, unknown> = {};
-  for (const [field, fieldSchema] of Object.entries(schema.shape)) {
-    const key = Object.hasOwn(json, field) ? field : foreignSpelling(field);
-    if (key === undefined) continue;
-    const value = json[key];
-    if (value === null && fieldSchema instanceof z.ZodOptional) continue;
-    result[field] = aligned(fieldSchema, value);
+function makeAligner(schema: unknown): Align {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return makeAligner(schema.unwrap());
+  if (schema instanceof z.ZodArray) {
+    const align = makeAligner(schema.element);
+    return (json) => (Array.isArray(json) ? json.map(align) : json);
   }
-  return result;
+  return schema instanceof z.ZodObject ? objectAligner(schema) : (json) => json;
+}
+
+function objectAligner(schema: z.ZodObject): Align {
+  const fields = Object.entries(schema.shape).map(([name, field]) => ({
+    name,
+    lowerName: name.toLowerCase(),
+    isOptional: field instanceof z.ZodOptional,
+    align: makeAligner(field),
+  }));
+  return (json) => {
+    if (json === null || typeof json !== 'object' || Array.isArray(json)) return json;
+    const given = json as Record<string, unknown>;
+    let byLowerName: Map<string, string> | undefined;
+    const result: Record<string, unknown> = {};
+    for (const { name, lowerName, isOptional, align } of fields) {
+      let key: string | undefined = name;
+      if (!Object.hasOwn(given, name)) {
+        byLowerName ??= new Map(Object.keys(given).map((each) => [each.toLowerCase(), each]));
+        key = byLowerName.get(lowerName);
+      }
+      if (key === undefined) continue;
+      const value = given[key];
+      if (value === null && isOptional) continue;
+      result[name] = align(value);
+    }
+    return result;
+  };
 }
