@@ -15,6 +15,7 @@ export interface TransactionOptions {
    *  other replicas remain, and are retried. */
   serializeOn?: string | readonly string[];
   clock?: Clock;
+  onRetry?: (error: unknown, attempt: number) => void;
 }
 
 /** Hears of the collisions of a data source's transactions. */
@@ -77,7 +78,12 @@ function inTurn<T>(
 async function repeat<T>(
   dataSource: DataSource,
   attemptOnce: () => Promise<T>,
-  { maxAttempts = 10, clock, deadlineAtMs }: TransactionOptions & { clock: Clock; deadlineAtMs: number },
+  {
+    maxAttempts = 10,
+    onRetry,
+    clock,
+    deadlineAtMs,
+  }: TransactionOptions & { clock: Clock; deadlineAtMs: number },
 ): Promise<T> {
   const observer = observers.get(dataSource);
   const exhausted = (message: string, cause?: unknown): ContentionError => {
@@ -95,6 +101,7 @@ async function repeat<T>(
       if (attempt >= maxAttempts || clock.monotonicMs() + waitMs > deadlineAtMs)
         throw exhausted(`the transaction kept colliding (${attempt} attempts)`, error);
       observer?.retried();
+      onRetry?.(error, attempt);
       await sleep(waitMs);
     }
   }
