@@ -138,8 +138,10 @@ export class ApiContract {
   /** Whatever a service accepts, its document must allow. */
   #accepted({ requestBody = '', requestHeaders }: Exchange, { operation, pointer }: FoundOperation) {
     if (requestHeaders === undefined) return [];
-    const isMissingToken = requestHeaders['authorization'] === undefined && operation.security?.length !== 0;
-    const violations = isMissingToken ? ['no token was needed'] : [];
+    const { security } = operation;
+    const isFree = security?.length === 0 || security?.some((demand) => Object.keys(demand).length === 0);
+    const violations =
+      requestHeaders['authorization'] === undefined && isFree !== true ? ['no token was needed'] : [];
     const type = mediaTypeOf(requestHeaders);
     if (requestBody === '' || type !== 'application/json' || operation.requestBody === undefined)
       return violations;

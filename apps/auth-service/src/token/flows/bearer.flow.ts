@@ -47,6 +47,7 @@ export class BearerFlow {
     description:
       'The same user, at most the same personas, the same `auth_time`: a sign-in more than 365 days ago is not extended.',
   })
+  @ApiSecurity({})
   @ApiSecurity('accessToken')
   async issue(
     @Headers('authorization') authorization: string | undefined,
