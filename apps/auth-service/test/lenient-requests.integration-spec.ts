@@ -4,6 +4,7 @@ import {
   BACKEND,
   PASSWORD,
   PLATFORM_SECRET,
+  agentOf,
   bearerOf,
   expectOutcome,
   startAuthService,
@@ -53,6 +54,17 @@ describe('lenient bodies, strict headers, limited applications', () => {
     expect(body).toMatchObject({
       rejectionReason: 7,
       rejectionDetails: 'The body must be a form (application/x-www-form-urlencoded).',
+    });
+  });
+
+  it('says to a form where JSON is wanted that it must be JSON', async () => {
+    const { body } = await agentOf(service.app)
+      .post('/auth/token/user')
+      .type('form')
+      .send({ user: 'x', password: 'y' });
+    expect(body).toMatchObject({
+      rejectionReason: 7,
+      rejectionDetails: 'The body must be JSON (application/json), in UTF-8 and uncompressed.',
     });
   });
 

@@ -58,7 +58,7 @@ export const problems = {
   forbidden: (detail?: string): ProblemException => plain(403, detail),
   /** 404; `type` tells the caller's own missing resource from a wrong address. */
   notFound: (detail?: string, type?: string): ProblemException => plain(404, detail, { type }),
-  unsupportedMediaType: (detail?: string): ProblemException => plain(415, detail),
+  unsupportedMediaType: (detail = DETAILS[415]): ProblemException => plain(415, detail),
   unprocessable: (detail?: string, extensions?: Record<string, unknown>): ProblemException =>
     plain(422, detail, { extensions }),
   httpVersionNotSupported: (): ProblemException => new ProblemException(defaultProblem(505)),
