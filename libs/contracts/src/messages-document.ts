@@ -32,19 +32,25 @@ receiver cannot read, or that breaks its contract, ends in \`<queue>_error\`; on
 /** The text of docs/messages.md. */
 export function messagesDocument(contracts: readonly MessageContract<unknown>[]): string {
   const overview = ['| message | bus | meaning |', '|---|---|---|', ...contracts.map(overviewRow)];
-  return [INTRODUCTION, overview.join('\n'), '', ...contracts.map(section)].join('\n');
+  return [INTRODUCTION, overview.join('\n'), '', ...contracts.map((one) => section(one, contracts))].join(
+    '\n',
+  );
 }
 
 function overviewRow({ name, bus, description }: MessageContract<unknown>): string {
   return `| [\`${name}\`](#${name.toLowerCase()}) | ${bus} | ${description} |`;
 }
 
-function section(contract: MessageContract<unknown>): string {
-  const fields = rows(messageJsonSchema(contract), '');
+function section(contract: MessageContract<unknown>, all: readonly MessageContract<unknown>[]): string {
+  const fields = rows(messageJsonSchema(contract));
+  const first = all.find((other) => rows(messageJsonSchema(other)).join() === fields.join()) ?? contract;
   const responses = isRequest(contract)
     ? [`Answered with \`${contract.succeeded.name}\` or \`${contract.failed.name}\`.`, '']
     : [];
-  const table = ['| field | type | |', '|---|---|---|', ...fields];
+  const table =
+    first === contract
+      ? ['| field | type | |', '|---|---|---|', ...fields]
+      : [`Fields as [\`${first.name}\`](#${first.name.toLowerCase()}).`];
   return [
     `## ${contract.name}`,
     '',
@@ -56,17 +62,20 @@ function section(contract: MessageContract<unknown>): string {
   ].join('\n');
 }
 
-function rows(schema: FieldSchema, prefix: string): string[] {
-  const required = new Set(schema.required);
-  return Object.entries(schema.properties ?? {}).flatMap(([field, fieldSchema]) => {
-    const row = `| \`${prefix}${field}\` | ${typeText(fieldSchema)} | ${required.has(field) ? 'required' : 'optional'} |`;
-    return [row, ...rows(fieldSchema, `${prefix}${field}.`)];
-  });
+function rows({ properties = {}, required = [] }: FieldSchema): string[] {
+  return Object.entries(properties).map(
+    ([field, schema]) =>
+      `| \`${field}\` | ${typeText(schema)} | ${required.includes(field) ? 'required' : 'optional'} |`,
+  );
 }
 
 function typeText(schema: FieldSchema): string {
   if (schema.anyOf) return schema.anyOf.map(typeText).join(' or ');
   if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(', ');
+  if (schema.properties) {
+    const members = Object.entries(schema.properties).map(([name, member]) => `${name}: ${typeText(member)}`);
+    return `{${members.join(', ')}}`;
+  }
   if (schema.type === 'array') return `array of ${schema.items ? typeText(schema.items) : 'anything'}`;
   if (schema.format === 'date-time') return 'instant (ISO 8601 with offset)';
   if (schema.format === 'uuid') return 'UUID';
