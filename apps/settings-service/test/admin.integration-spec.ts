@@ -89,7 +89,7 @@ describe('the operator’s command line', () => {
     await put(from, 'Billing', 'b', '2');
     await put(from, 'Mail', 'a', '1');
     const file = join(folder, 'billing.ndjson');
-    expect((await admin(from, ['export', '--subsystem', 'BILLING', '--', file])).exitCode).toBe(0);
+    expect((await admin(from, ['export', '--subsystem', 'BILLING', file])).exitCode).toBe(0);
     expect(readFileSync(file, 'utf8').split('\n').length).toBe(3);
     await put(to, 'billing', 'B', '3');
     await put(to, 'billing', 'c', '4');
@@ -101,7 +101,15 @@ describe('the operator’s command line', () => {
         '+ "Billing" "a"\n~ "Billing" "b"\n- "billing" "c"\n1 missing, 1 different, 1 here only, 0 same\n',
       complaint: '',
     });
-    const both = await admin(to, ['compare', file, '--quiet', '--subsystem', 'billing', 'mail']);
+    const both = await admin(to, [
+      'compare',
+      '--quiet',
+      '--subsystem',
+      'billing',
+      '--subsystem',
+      'mail',
+      file,
+    ]);
     expect(both.output).toBe('1 missing, 1 different, 2 here only, 0 same\n');
   });
 

@@ -84,8 +84,10 @@ function describe(command: Command, action: AdminCommand['action']): Command {
       .option('--dry-run', 'only say what would be written')
       .option('--as <name>', 'whom the history names', DEFAULT_AUTHOR);
   return command.option(
-    '--subsystem <names...>',
-    action === 'export' ? 'only these subsystems' : 'these subsystems, in place of those in the file',
+    '--subsystem <name>',
+    `${action === 'export' ? 'only this subsystem' : 'this subsystem, in place of those in the file'}; may be repeated`,
+    // Not a list of names, which would take the file for one of them.
+    (name: string, before: readonly string[] = []) => [...before, name],
   );
 }
 
