@@ -16,6 +16,6 @@ export {
   isUniqueViolation,
   withDatabaseAdvice,
 } from './errors';
-export { PoolDriver, queryPrepared, readPrepared, readPreparedArrays } from './pool';
+export { PoolDriver, listParameter, queryPrepared, readPrepared, readPreparedArrays } from './pool';
 export type { Isolation, PreparedStatement } from './pool';
 export { batched } from './batched';

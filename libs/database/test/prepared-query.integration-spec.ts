@@ -1,11 +1,15 @@
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { DataSource, EntityManager } from 'typeorm';
-import { inTransaction, isUniqueViolation, queryPrepared, runMigrations } from '../src';
+import { inTransaction, isUniqueViolation, listParameter, queryPrepared, runMigrations } from '../src';
 import { connectCounters, counterSettings } from './counters';
 
 const ADD = { name: 'add', text: 'INSERT INTO counter (name, value) VALUES ($1, $2) RETURNING value' };
 const READ = { name: 'read', text: 'SELECT value FROM counter WHERE name = $1' };
+const PLANS = {
+  name: 'plans',
+  text: `SELECT custom_plans::int AS custom, generic_plans::int AS generic FROM pg_prepared_statements WHERE name = $1`,
+};
 const PREPARED = { name: 'prepared', text: 'SELECT name FROM pg_prepared_statements ORDER BY name' };
 
 describe('queryPrepared', () => {
@@ -30,6 +34,16 @@ describe('queryPrepared', () => {
     expect(await queryPrepared(dataSource, PREPARED, [])).toEqual(
       expect.arrayContaining([{ name: 'read' }, { name: 'prepared' }]),
     );
+  });
+
+  it.each([
+    ['unnest', `SELECT value FROM unnest(${listParameter(1, 'text')}) AS n JOIN counter ON name = n`],
+    ['= ANY', `SELECT value FROM counter WHERE name = ANY (${listParameter(1, 'text')})`],
+  ])('keeps the plan of a statement over a list, however short (%s)', async (name, text) => {
+    for (let run = 1; run <= 7; run += 1)
+      expect(await queryPrepared(dataSource, { name, text }, [['hits']])).toEqual([{ value: 0 }]);
+    // PostgreSQL plans the first five for their parameters, to know what that costs.
+    expect(await queryPrepared(dataSource, PLANS, [name])).toEqual([{ custom: 5, generic: 2 }]);
   });
 
   it('is part of the transaction whose manager it is given', async () => {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { batched, inTransaction, readPrepared } from '@platform/database';
+import { batched, inTransaction, listParameter, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource, In } from 'typeorm';
 import type { EntityManager } from 'typeorm';
@@ -50,7 +50,7 @@ const FIND_ENABLED: PreparedStatement = {
       ORDER BY s.version DESC LIMIT ${String(LIVE_SECRETS)}
     ) AS "sealedSecrets"
   FROM auth.application a
-  WHERE a.application_key = ANY ($1) AND a.enabled`,
+  WHERE a.application_key = ANY (${listParameter(1, 'text')}) AND a.enabled`,
 };
 
 /** Whether a secret has not expired, by the database's clock. */

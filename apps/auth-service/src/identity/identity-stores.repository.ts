@@ -1,4 +1,4 @@
-import { batched, readPrepared } from '@platform/database';
+import { batched, listParameter, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { IdentityQuery, IdentityRecord, IdentityStoreName, Resolution } from './identity';
@@ -120,9 +120,10 @@ async function findRecords(
 ): Promise<FoundRecord[][]> {
   const knowing = stores.filter((store) => store.statements.by[by] !== null);
   if (knowing[0] === undefined) return keys.map(() => []);
-  // A plan for one key serves every key, and PostgreSQL keeps it. One for a list it makes anew each time, at twice the cost of the look-up.
+  const list = listParameter(1, by === 'user-name' || by === 'windows-account' ? 'text' : 'bigint');
+  // A list costs more than one key.
   const [name, condition, parameter] =
-    keys.length === 1 ? [`find-one-by-${by}`, '= $1', keys[0]] : [`find-by-${by}`, '= ANY ($1)', keys];
+    keys.length === 1 ? [`find-one-by-${by}`, '= $1', keys[0]] : [`find-by-${by}`, `= ANY (${list})`, keys];
   const statement = unionAll(name, knowing, ({ statements }) => {
     const column = statements.by[by] ?? '';
     const isReferred = by === 'person' || by === 'user' ? 'NULL::boolean' : referredOf(statements, stores);

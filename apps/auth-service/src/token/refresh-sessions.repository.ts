@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { batched, queryPrepared, readPrepared } from '@platform/database';
+import { batched, listParameter, queryPrepared, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { Application } from '../applications/application';
@@ -164,7 +164,7 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
       AS "familyRevokedAt",
     (${newestRevocation('f.person_id::text', 'f.user_id::text', 'f.subject', 'f.application_key')}) AS "userRevokedAt",
     a.application
-  FROM unnest($1::uuid[]) AS asked (jti)
+  FROM unnest(${listParameter(1, 'uuid')}) AS asked (jti)
   CROSS JOIN LATERAL (SELECT * FROM auth.refresh_token WHERE jti = asked.jti LIMIT 1) AS t
   CROSS JOIN LATERAL (SELECT * FROM auth.refresh_family WHERE family_id = t.family_id LIMIT 1) AS f
   LEFT JOIN LATERAL (SELECT issued_at, expires_at, rotated_at FROM auth.refresh_token WHERE jti = t.successor_jti LIMIT 1) AS s ON true

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { batched, queryPrepared, readPreparedArrays } from '@platform/database';
+import { batched, listParameter, queryPrepared, readPreparedArrays } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
@@ -41,7 +41,7 @@ const FIND_SETTINGS: PreparedStatement = {
   // small table joins the keys with all of a large one.
   text: `
   SELECT s.subsystem_name, s.setting_name, s.value_text, s.revision, k.position
-    FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C") WITH ORDINALITY AS k (subsystem_key, setting_key, position)
+    FROM unnest(${listParameter(1, 'text')} COLLATE "C", $2::text[] COLLATE "C") WITH ORDINALITY AS k (subsystem_key, setting_key, position)
     CROSS JOIN LATERAL (SELECT * FROM settings.setting
       WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1) AS s`,
 };
@@ -52,7 +52,7 @@ const writeStatement = (name: string, free: string): PreparedStatement => ({
   name,
   text: `
   WITH request AS MATERIALIZED (
-    SELECT r.* FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C", $3::text[], $4::text[], $5::text[],
+    SELECT r.* FROM unnest(${listParameter(1, 'text')} COLLATE "C", $2::text[] COLLATE "C", $3::text[], $4::text[], $5::text[],
       $6::bigint[], $7::bigint[], $8::text[], $9::smallint[], $10::text[], $11::bytea[])
       AS r (subsystem_key, setting_key, subsystem_name, setting_name, value_text,
         person_id, user_id, person_name, persona, request_id, idempotency_digest) ${free}
