@@ -21,7 +21,7 @@ describe('what a workload needs', () => {
     expect(deviation).toBeLessThan(2.2);
   });
 
-  it('is what docs/scaling.md computes by hand', () => {
+  it('is what the tables of docs/scaling.md give by hand', () => {
     const { rows, gigabytes } = needOf({ ...NOTHING, facilities: 1e4, schedules: 1e5, days: 335 });
     expect(rows['task.instances']).toBe(365 * 1e5);
     expect(gigabytes).toBeCloseTo(13.4, 0);
