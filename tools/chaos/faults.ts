@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
 import type { TcpProxy } from '#platform/tcp-proxy.ts';
 import { eventually } from '#platform/waiting.ts';
 import { watchApplications } from './audit/gather.ts';
@@ -54,6 +55,7 @@ async function killReplica({ cluster, fault }: Scene): Promise<Proof> {
 
 /** Without its database a replica takes on work and finishes none; then it dies with all of it in its hands. */
 async function killStarvedReplica(scene: Scene): Promise<Proof> {
+  if (scene.cluster.isClustered) return killWaitingReplica(scene);
   const proxy = scene.cluster.proxy(scene.fault.replica, 'database');
   proxy.freeze();
   await delay(scene.fault.lastsMs);
@@ -61,6 +63,27 @@ async function killStarvedReplica(scene: Scene): Promise<Proof> {
   const killed = await killReplica(scene);
   await proxy.restore();
   return `${killed} after ${proved(count, 'connections to its database stood still')}`;
+}
+
+/** A table that each service writes all the time. */
+const WRITTEN = { auth: 'auth.refresh_token', settings: 'settings.setting', task: 'task.inbox' } as const;
+
+/** Where no proxy can hold its connections up: it waits for a lock. */
+async function killWaitingReplica(scene: Scene): Promise<Proof> {
+  const { service } = scene.fault.replica;
+  const session = new Client({ connectionString: scene.cluster.platform.settings.databases[service].owner });
+  await session.connect();
+  try {
+    await session.query(`BEGIN; LOCK TABLE ${WRITTEN[service]} IN ACCESS EXCLUSIVE MODE`);
+    await delay(scene.fault.lastsMs);
+    const { rows } = await session.query<{ count: number }>(
+      'SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted',
+    );
+    const killed = await killReplica(scene);
+    return `${killed} after ${proved(rows[0]?.count ?? 0, 'statements waited for a lock')}`;
+  } finally {
+    await session.end();
+  }
 }
 
 async function freezeReplica({ cluster, fault }: Scene): Promise<Proof> {

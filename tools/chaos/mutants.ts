@@ -57,7 +57,6 @@ const MUTANTS: readonly Mutant[] = [
     original: 'const settlement = await this.options.handle(message);',
     mistake: 'const settlement = "ack"; void this.options.handle(message);',
     faults: 'kill-starved-replica',
-    clusterFaults: 'kill-replica,database-node-kill',
     caughtBy: /lost: /,
   },
   {

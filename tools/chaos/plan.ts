@@ -66,7 +66,7 @@ const END_OF_CLUSTER = KINDS.indexOf('upgrade');
 export const FAULT_KINDS = KINDS.slice(0, FIRST_OF_CLUSTER);
 /** What chance chooses from on three machines: their network is broken where it is, not in proxies. */
 export const CLUSTER_FAULT_KINDS: readonly FaultKind[] = [
-  ...(['kill-replica', 'freeze-replica', 'rolling-restart'] as const),
+  ...(['kill-replica', 'kill-starved-replica', 'freeze-replica', 'rolling-restart'] as const),
   ...KINDS.slice(FIRST_OF_CLUSTER, END_OF_CLUSTER),
 ];
 
