@@ -147,7 +147,8 @@ const list = (
   after: unknown[] = [],
 ): HotStatement<DataSource> => ({
   name: `list instances ${name}`,
-  pages: 500,
+  // PostgreSQL 17 reads up to 505.
+  pages: 550,
   work: (d) => instances(d).list({ scope: 'all', ...filters, after, limit: 101 }),
 });
 
