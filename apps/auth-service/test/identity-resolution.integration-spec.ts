@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { BACKEND, PASSWORD, bearerOf, claimsOf, startAuthService } from './auth-fixture';
+import { ServiceProvidersRepository } from '../src/identity/single-stores.repository';
 import type { TokenResponse } from '../src/token/token.dto';
 import type { AuthFixture } from './auth-fixture';
 
@@ -104,6 +105,28 @@ describe('identity and authority', () => {
   ])('finds the account of a technician named %s', async (_, user, subject) => {
     const { claims } = await trust({ persona: 4, serviceProviderID: 815, ...user });
     expect(claims.sub).toContain(subject);
+  });
+
+  it('tells apart technicians who are named at the same moment', async () => {
+    const find = service.app.get(ServiceProvidersRepository).findAccounts;
+    const technician = { providerId: 815, name: 'nobody', userName: null };
+    const asked = [
+      { ...technician, providerId: 816 },
+      { ...technician, userName: 'T.Two' },
+      technician,
+      { ...technician, name: 'C. Tech' },
+      { ...technician, name: 'Sam Same', userName: 't.one' },
+      { ...technician, name: 'a name\0that PostgreSQL refuses' },
+    ];
+    const found = await Promise.allSettled(asked.map((each) => find(each)));
+    expect(found).toMatchObject([
+      { value: null },
+      { value: { byUserName: [7003], byName: null } },
+      { value: { byUserName: null, byName: null } },
+      { value: { byUserName: null, byName: [7001] } },
+      { value: { byUserName: [7002], byName: [7002, 7003] } },
+      { status: 'rejected' },
+    ]);
   });
 
   it.each<[string, object]>([

@@ -48,6 +48,10 @@ const revocations = (d: DataSource): RevocationsRepository => new RevocationsRep
 /** Requests that arrive together are one statement. */
 const twenty = <T>(of: (n: number) => T): T[] => Array.from({ length: 20 }, (_, i) => of(MIDDLE + 997 * i));
 
+const namedTechnician = (n: number) => ({
+  ...{ providerId: 10_001 + (n % (ROWS / 10)), name: 'Technician', userName: 'nobody' },
+});
+
 const find = (query: IdentityQuery): HotStatement<DataSource> => ({
   name: `find a user by ${query.by} (${'userName' in query ? query.userName : 'number'})`,
   pages: 400,
@@ -77,14 +81,20 @@ const IDENTITIES: readonly HotStatement<DataSource>[] = [
     pages: 100,
     prepared: true,
     work: async (d) => {
-      const accounts = await technicians(d).findAccounts(
-        10_001 + (MIDDLE % (ROWS / 10)),
-        'Technician',
-        'nobody',
-      );
+      const accounts = await technicians(d).findAccounts(namedTechnician(MIDDLE));
       expect(accounts?.byName).toHaveLength(2);
       const [technicianId] = accounts!.byName!;
       expect(await stores(d).find({ by: 'technician', technicianId: technicianId! })).toHaveLength(1);
+    },
+  },
+  {
+    name: 'find twenty technicians by account',
+    pages: 600,
+    prepared: true,
+    work: async (d) => {
+      const repository = technicians(d);
+      const found = await Promise.all(twenty((n) => repository.findAccounts(namedTechnician(n))));
+      expect(found.flatMap((accounts) => accounts?.byName)).toHaveLength(40);
     },
   },
   find({ by: 'windows-account', accountKey: `user.${String(10_000 + MIDDLE)}@REALM` }),

@@ -97,7 +97,7 @@ export class IdentitiesService {
     { name, userName }: { name: string; userName: string | null },
     explicit: ExplicitIdentifiers = {},
   ): Promise<Resolution> {
-    const accounts = await this.serviceProviders.findAccounts(providerId, name, userName);
+    const accounts = await this.serviceProviders.findAccounts({ providerId, name, userName });
     if (accounts === null) return ABSENT;
     const [technicianId, ...namesakes] = accounts.byUserName ?? accounts.byName ?? [];
     if (namesakes.length > 0) return { outcome: 'ambiguous' };

@@ -1,4 +1,4 @@
-import { readPrepared } from '@platform/database';
+import { batched, listParameter, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { Persona } from '@platform/personas';
 import { userNameKey } from './identity';
@@ -103,17 +103,20 @@ const TECHNICIAN_RECORD = `
     'groups', '[]'::json,
     'disabled', t.disabled OR (SELECT p.disabled FROM service_providers.provider p WHERE p.provider_id = t.provider_id))`;
 
-// By hand: two look-ups in one round trip of the trust flows. Two of a name are enough to know that it is ambiguous.
+// By hand: batched, and two look-ups in one round trip of the trust flows. Two of a name are enough to know that it is ambiguous.
 const FIND_ACCOUNTS: PreparedStatement = {
   name: 'find-technicians',
   text: `
-  SELECT
+  SELECT asked.position::integer,
     (SELECT json_agg(t.technician_id) FROM service_providers.technician t
-     WHERE t.user_name_key = $3 AND t.provider_id = p.provider_id) AS "byUserName",
+     WHERE t.user_name_key = asked.user_name_key AND t.provider_id = p.provider_id) AS "byUserName",
     (SELECT json_agg(named.technician_id) FROM (
        SELECT t.technician_id FROM service_providers.technician t
-       WHERE t.provider_id = p.provider_id AND t.display_name = $2 LIMIT 2) AS named) AS "byName"
-  FROM service_providers.provider p WHERE p.provider_id = $1 AND NOT p.disabled`,
+       WHERE t.provider_id = p.provider_id AND t.display_name = asked.name LIMIT 2) AS named) AS "byName"
+  FROM unnest(${listParameter(1, 'bigint')}, ${listParameter(2, 'text')}, ${listParameter(3, 'text')}) WITH ORDINALITY
+    AS asked (provider_id, name, user_name_key, position)
+  CROSS JOIN LATERAL (
+    SELECT provider_id FROM service_providers.provider WHERE provider_id = asked.provider_id AND NOT disabled LIMIT 1) AS p`,
 };
 
 const TECHNICIAN_STATEMENTS: StoreStatements = {
@@ -137,17 +140,34 @@ export class ServiceProvidersRepository extends IdentityStoreRepository {
   readonly statements = TECHNICIAN_STATEMENTS;
   readonly accounts = { entity: Technician, id: 'technicianId' };
 
-  /** The accounts of a provider's technician with this user name, and with this name: at most two, null for none.
-   *  @returns null when there is no such provider, or it is disabled */
-  async findAccounts(
-    providerId: number,
-    name: string,
-    userName: string | null,
-  ): Promise<TechnicianAccounts | null> {
-    const parameters = [providerId, name, userName === null ? null : userNameKey(userName)];
-    const [found] = await readPrepared<TechnicianAccounts>(this.dataSource, FIND_ACCOUNTS, parameters);
-    return found ?? null;
+  /** The accounts of a provider's technician with this user name, and with this name: at most two, null for none. Null when there is no
+   *  such provider, or it is disabled. Concurrent calls share a statement. */
+  readonly findAccounts: (technician: NamedTechnician) => Promise<TechnicianAccounts | null> = batched(
+    (technicians) => this.findAllAccounts(technicians),
+  );
+
+  private async findAllAccounts(
+    technicians: readonly NamedTechnician[],
+  ): Promise<(TechnicianAccounts | null)[]> {
+    const found = await readPrepared<TechnicianAccounts & { position: number }>(
+      this.dataSource,
+      FIND_ACCOUNTS,
+      [
+        technicians.map(({ providerId }) => providerId),
+        technicians.map(({ name }) => name),
+        technicians.map(({ userName }) => (userName === null ? null : userNameKey(userName))),
+      ],
+    );
+    const byPosition = new Map(found.map((accounts) => [accounts.position, accounts]));
+    return technicians.map((_, index) => byPosition.get(index + 1) ?? null);
   }
+}
+
+/** A technician as the provider's application names them. */
+interface NamedTechnician {
+  providerId: number;
+  name: string;
+  userName: string | null;
 }
 
 interface TechnicianAccounts {
