@@ -8,13 +8,14 @@ import { PrivateServers, type TestPlatform } from '#platform/test-platform.ts';
 import { eventually } from '#platform/waiting.ts';
 import { HttpLoad, repeat } from '../load.ts';
 import { processorTime } from '../processor-time.ts';
+import { allocatedKilobytes } from './allocations.ts';
 import { type NextRequest, type Operation, OPERATIONS } from './operations.ts';
 
 /** Of one request, on average; one after the other on one connection, so that no two share a statement. */
 type Counts = Readonly<Record<(typeof COUNTS)[number], number>>;
 
 /** Of one request, on average, with many at once. */
-type Micros = Readonly<Record<'serviceMicros' | 'postgresqlMicros', number>>;
+type Work = Readonly<Record<'serviceMicros' | 'serviceKilobytes' | 'postgresqlMicros', number>>;
 
 const COUNTS = ['transactions', 'pages', 'walBytes'] as const;
 /** What background work adds on a slow machine, where it falls to fewer requests. A check allows that, and twice the pages and bytes:
@@ -43,10 +44,12 @@ async function main(): Promise<void> {
     )
     .parse()
     .opts<{ write: boolean; seconds: number; check: boolean }>();
-  const servers = await PrivateServers.open({}, (line) => console.log(`▸ ${line}`));
+  const servers = await PrivateServers.open({ nodeOptions: ['--trace-gc'] }, (line) =>
+    console.log(`▸ ${line}`),
+  );
   onEndSignal(() => void servers.close().then(() => process.exit(130)));
   try {
-    const costs: [id: string, Counts & Partial<Micros>][] = [];
+    const costs: [id: string, Counts & Partial<Work>][] = [];
     for (const service of ['auth', 'settings', 'task'] as const) {
       const platform = await servers.startPlatform(service === 'auth' ? [service] : ['auth', service]);
       for (const operation of OPERATIONS.filter((each) => each.service === service)) {
@@ -56,7 +59,7 @@ async function main(): Promise<void> {
       await platform.stop();
     }
     if (check) process.exitCode = reportGrowth(costs) ? 1 : 0;
-    else if (write) await writeTable(costs as [string, Counts & Micros][]);
+    else if (write) await writeTable(costs as [string, Counts & Work][]);
   } finally {
     await servers.close();
   }
@@ -68,7 +71,7 @@ async function costOf(
   { service, prepare }: Operation,
   platform: TestPlatform,
   seconds: number | null,
-): Promise<Counts & Partial<Micros>> {
+): Promise<Counts & Partial<Work>> {
   const load = new HttpLoad(platform.url(service), CONNECTIONS);
   try {
     const send = sender(load, await prepare(platform, load));
@@ -79,13 +82,20 @@ async function costOf(
     const each = (name: keyof Counts): number => (after[name] - before[name]) / COUNTED;
     const counts = { transactions: each('transactions'), pages: each('pages'), walBytes: each('walBytes') };
     if (seconds === null) return counts;
+    const program = platform.programs.find(({ name }) => name.startsWith(service))!;
+    const logged = program.log().length;
     const [startedWith, work] = [processorTime(), await repeat(seconds, CONNECTIONS, send)];
     const endedWith = processorTime();
     if (startedWith === null || endedWith === null)
       throw new Error('this system does not tell processor time');
     const micros = (role: 'program' | 'postgresql'): number =>
       Math.round(((endedWith[role] - startedWith[role]) * 1e6) / work.latenciesMs.length);
-    return { ...counts, serviceMicros: micros('program'), postgresqlMicros: micros('postgresql') };
+    return {
+      ...counts,
+      serviceMicros: micros('program'),
+      serviceKilobytes: allocatedKilobytes(program.log().slice(logged)) / work.latenciesMs.length,
+      postgresqlMicros: micros('postgresql'),
+    };
   } finally {
     await load.close();
   }
@@ -137,14 +147,14 @@ async function counters(platform: TestPlatform, service: Operation['service']): 
   });
 }
 
-async function writeTable(costs: readonly (readonly [id: string, cost: Counts & Micros])[]): Promise<void> {
+async function writeTable(costs: readonly (readonly [id: string, cost: Counts & Work])[]): Promise<void> {
   const rows = costs.map(
-    ([id, { transactions, pages, walBytes, serviceMicros, postgresqlMicros }]) =>
-      `| ${id} | ${transactions.toFixed(1)} | ${Math.round(pages)} | ${Math.round(walBytes)} | ${serviceMicros} | ${postgresqlMicros} |`,
+    ([id, { transactions, pages, walBytes, serviceMicros, serviceKilobytes, postgresqlMicros }]) =>
+      `| ${id} | ${transactions.toFixed(1)} | ${Math.round(pages)} | ${Math.round(walBytes)} | ${serviceMicros} | ${postgresqlMicros} | ${serviceKilobytes === 0 ? '–' : Math.round(serviceKilobytes)} |`,
   );
   const table = [
-    '| operation | transactions | pages | WAL bytes | µs service | µs PostgreSQL |',
-    '| --- | ---: | ---: | ---: | ---: | ---: |',
+    '| operation | transactions | pages | WAL bytes | µs service | µs PostgreSQL | KB service |',
+    '| --- | ---: | ---: | ---: | ---: | ---: | ---: |',
     ...rows,
   ];
   const page = readFileSync(PAGE, 'utf8');
