@@ -36,6 +36,14 @@ describe('a service process', () => {
     },
   );
 
+  it('answers on, and ends as ever, when nobody reads its log any more', async () => {
+    await start();
+    running.child.stdout!.destroy();
+    expect((await fetch(`${origin}/nowhere`)).status).toBe(404);
+    // A line at `error`, which is written at once: one of the drain hooks fails.
+    expect(await running.stop()).toBe(0);
+  });
+
   it.each(['127.0.0.1', '0.0.0.0'])('says that it listens on %s when it does', async (host) => {
     await start({ HOST: host });
     const line = `listening on ${host} port ${new URL(origin).port}`;

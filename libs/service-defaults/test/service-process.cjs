@@ -3,6 +3,9 @@ require('./run-typescript.cjs');
 const { runService } = require('../src/index.ts');
 const { Story, stoppingConfig, stoppingDefinition } = require('./stopping-app.ts');
 
+// The lines that only this program writes; a service writes its own through its logger.
+process.stdout.on('error', () => undefined);
+
 void runService('stopping', () => ({
   ...stoppingDefinition,
   config: stoppingConfig(process.env),

@@ -184,13 +184,27 @@ let standardOutput: LogSink | undefined;
 
 /** One sink a process: two would interleave their buffers. */
 function bufferedStandardOutput(): LogSink {
-  standardOutput ??= pino.destination({
-    fd: 1,
-    sync: false,
-    // For each line sonic-boom counts the bytes of its last chunk anew, so chunks are small.
-    minLength: 8_192,
-    maxWrite: 16_384,
-    periodicFlush: 500,
-  });
-  return standardOutput;
+  return (standardOutput ??= withoutReaders(
+    pino.destination({
+      fd: 1,
+      sync: false,
+      // For each line sonic-boom counts the bytes of its last chunk anew, so chunks are small.
+      minLength: 8_192,
+      maxWrite: 16_384,
+      periodicFlush: 500,
+    }),
+  ));
+}
+
+/** When nobody reads the log any more, a service works on without it. pino sees to that after an error event; `flushSync` throws instead. */
+function withoutReaders(sink: ReturnType<typeof pino.destination>): LogSink {
+  const flushSync = sink.flushSync.bind(sink);
+  sink.flushSync = () => {
+    try {
+      flushSync();
+    } catch (error) {
+      sink.emit('error', error);
+    }
+  };
+  return sink;
 }
