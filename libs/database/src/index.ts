@@ -2,7 +2,7 @@ export { DatabaseModule } from './database.module';
 export { postgresOptions, quoteIdentifier } from './postgres-options';
 export type { PostgresSettings } from './postgres-options';
 export { migrateFromEnvironment, runMigrations } from './migrate';
-export { inStatement, inTransaction } from './transaction';
+export { inStatement, inTransaction, inTwoRoundTrips } from './transaction';
 export type { TransactionOptions } from './transaction';
 export { withConnectionRetry } from './connection-retry';
 export {
@@ -17,5 +17,5 @@ export {
   withDatabaseAdvice,
 } from './errors';
 export { PoolDriver, listParameter, queryPrepared, readPrepared, readPreparedArrays } from './pool';
-export type { Isolation, PreparedStatement } from './pool';
+export type { Isolation, PreparedStatement, Query } from './pool';
 export { batched } from './batched';

@@ -19,8 +19,13 @@ export function listParameter(position: number, type: 'text' | 'uuid' | 'bigint'
   return `(SELECT $${String(position)}::${type}[])::${type}[]`;
 }
 
-/** A statement with its parameters, as pg takes it. */
-type Query = PreparedStatement & { values: unknown[]; rowMode?: 'array' };
+/** A statement with its parameters, as pg takes it; prepared if it has a name. */
+export interface Query {
+  readonly name?: string;
+  readonly text: string;
+  readonly values: unknown[];
+  readonly rowMode?: 'array';
+}
 
 /** Look-ups that come in one turn of the event loop share a connection and a packet: they are sent one behind the other, and none waits for
  *  another's response. Each stays a transaction by itself. */
@@ -42,12 +47,52 @@ class SharedReads {
       return;
     }
     client.on('error', ignore);
-    const { stream } = client.connection;
-    stream.cork();
-    const results = reads.map(({ query }) => client.query(query));
-    stream.uncork();
+    const results = sendTogether(
+      client,
+      reads.map(({ query }) => query),
+    );
     for (const [i, { resolve }] of reads.entries()) resolve(results[i]!);
     await releaseAfter(client, results);
+  }
+}
+
+/** Sends statements one behind the other, in one packet. */
+function sendTogether(client: PoolClient, queries: readonly (Query | string)[]): Promise<QueryResult>[] {
+  const { stream } = client.connection;
+  stream.cork();
+  const results = queries.map((query) => client.query(query));
+  stream.uncork();
+  return results;
+}
+
+/** One transaction in two packets: `first` goes with BEGIN, what `next` makes of its rows with COMMIT. That is one statement: of several,
+ *  one that pg itself refuses to send would not keep the others from being committed. */
+export async function sendTransaction<Row extends object, Written extends object>(
+  dataSource: DataSource,
+  first: PreparedStatement,
+  next: (rows: Row[]) => Query | null,
+): Promise<Written[]> {
+  const client = await PoolDriver.of(dataSource).pool.connect();
+  client.on('error', ignore);
+  const sent: Promise<QueryResult>[] = [];
+  const send = (queries: readonly (Query | string)[]): Promise<QueryResult[]> => {
+    const results = sendTogether(client, queries);
+    sent.push(...results);
+    return Promise.all(results);
+  };
+  let isCommitted = false;
+  try {
+    const [, found] = await send(['BEGIN', { ...first, values: [] }]);
+    // A statement that fails turns COMMIT into a rollback, and this into its error.
+    const last = next(found!.rows as Row[]);
+    const [written] = await send(last === null ? ['COMMIT'] : [last, 'COMMIT']);
+    isCommitted = true;
+    return written!.rows as Written[];
+  } finally {
+    await Promise.allSettled(sent);
+    client.off('error', ignore);
+    // The server rolls back what a closed connection leaves.
+    client.release(!isCommitted);
   }
 }
 

@@ -2,8 +2,8 @@ import { SYSTEM_CLOCK, fullJitterDelayMs, sleep } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
 import { ContentionError, DatabaseUnavailableError, isSerializationFailure } from './errors';
-import { PoolDriver } from './pool';
-import type { Isolation } from './pool';
+import { PoolDriver, sendTransaction } from './pool';
+import type { Isolation, PreparedStatement, Query } from './pool';
 
 /** How often and how long a transaction is repeated. */
 export interface TransactionOptions {
@@ -57,6 +57,19 @@ export function inTransaction<T>(
   options: TransactionOptions = {},
 ): Promise<T> {
   return inTurn(dataSource, () => runOnce(dataSource, isolation, work), options);
+}
+
+/** Runs a transaction in two round trips where `inTransaction` needs four, and repeats it as that does: BEGIN goes with `first`, COMMIT with the
+ *  statement that `next` makes of its rows, if any. Its isolation is the pool's `defaultIsolation`. `first` may lock but must not write: should
+ *  the server give up on BEGIN alone, it runs without, and its rows are not looked at.
+ *  @returns the rows of that statement
+ *  @throws as `inTransaction` */
+export function inTwoRoundTrips<Row extends object, Written extends object>(
+  dataSource: DataSource,
+  first: PreparedStatement,
+  next: (rows: Row[]) => Query | null,
+): Promise<Written[]> {
+  return inTurn(dataSource, () => sendTransaction<Row, Written>(dataSource, first, next), {});
 }
 
 function inTurn<T>(

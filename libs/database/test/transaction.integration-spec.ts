@@ -2,7 +2,16 @@ import { Metrics } from '@platform/service-defaults';
 import { createTestDatabase, eventually } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { DataSource, EntityManager } from 'typeorm';
-import { ContentionError, inTransaction, isConnectionError, isUniqueViolation, runMigrations } from '../src';
+import {
+  ContentionError,
+  PoolDriver,
+  inTransaction,
+  inTwoRoundTrips,
+  isConnectionError,
+  isUniqueViolation,
+  runMigrations,
+} from '../src';
+import type { Query } from '../src';
 import { registerDatabaseMetrics } from '../src/database.module';
 import { connectCounters, counterSettings } from './counters';
 
@@ -209,5 +218,100 @@ describe('inTransaction', () => {
       isUniqueViolation(error, 'counter_pkey'),
       isUniqueViolation(error, 'other'),
     ]).toEqual([true, true, false]);
+  });
+});
+
+describe('inTwoRoundTrips', () => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate: (url) => runMigrations(counterSettings(url)) });
+    dataSource = await connectCounters(database.url, { poolSize: 1 });
+  });
+  beforeEach(() => database.query("UPDATE counting.counter SET value = 0 WHERE name = 'hits'"));
+  afterAll(async () => {
+    const { pool } = PoolDriver.of(dataSource);
+    expect({ waiting: pool.waitingCount, busy: pool.totalCount - pool.idleCount }).toEqual({
+      waiting: 0,
+      busy: 0,
+    });
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  const statement = (text: string) => ({ text, values: [] });
+  const LOCK = {
+    name: 'lock-hits',
+    text: `SELECT value, pg_current_xact_id()::text AS xid FROM counter WHERE name = 'hits' FOR UPDATE`,
+  };
+  const INCREMENT = statement(
+    `UPDATE counter SET value = value + 1 WHERE name = 'hits' RETURNING value, pg_current_xact_id()::text AS xid`,
+  );
+  const WRITE = `WITH written AS (${INCREMENT.text})`;
+  const value = async (): Promise<unknown> =>
+    (await database.query("SELECT value FROM counting.counter WHERE name = 'hits'"))[0]?.value;
+  const failed = (next: () => Query | null, first = LOCK): Promise<unknown> =>
+    inTwoRoundTrips(dataSource, first, next).then(
+      () => 'committed',
+      (error: unknown) => error,
+    );
+
+  it('is one transaction, committed with its last statement', async () => {
+    let found: unknown[] = [];
+    const written = await inTwoRoundTrips<{ value: number; xid: string }, object>(
+      dataSource,
+      LOCK,
+      (rows) => {
+        found = rows;
+        return INCREMENT;
+      },
+    );
+    const [{ xid }] = found as [{ xid: string }];
+    expect(found).toEqual([{ value: 0, xid }]);
+    expect(written).toEqual([{ value: 1, xid }]);
+    expect(await value()).toBe(1);
+    expect(await inTwoRoundTrips(dataSource, LOCK, () => null)).toEqual([]);
+  });
+
+  it.each<[string, () => Query | null, object]>([
+    [
+      'PostgreSQL refuses a statement',
+      () => statement(`${WRITE}, refused AS (SELECT 1 / (value - value) FROM written) SELECT * FROM refused`),
+      { code: '22012' },
+    ],
+    [
+      'the connection is lost',
+      () => statement(`${WRITE} SELECT pg_terminate_backend(pg_backend_pid()) FROM written`),
+      { code: '57P01' },
+    ],
+    [
+      'nobody can decide',
+      () => {
+        throw new TypeError('undecided');
+      },
+      { message: 'undecided' },
+    ],
+  ])('keeps nothing and gives the connection back when %s', async (_, next, error) => {
+    expect(await failed(next)).toMatchObject(error);
+    expect(await value()).toBe(0);
+    await inTwoRoundTrips(dataSource, LOCK, () => INCREMENT);
+    expect(await value()).toBe(1);
+  });
+
+  it('goes no further when the first statement is refused', async () => {
+    const next = jest.fn(() => INCREMENT);
+    expect(await failed(next, { name: 'refused', text: 'SELECT 1 / 0' })).toMatchObject({ code: '22012' });
+    expect(next).not.toHaveBeenCalled();
+  });
+
+  it('is repeated when PostgreSQL asks for it', async () => {
+    const refusals = [
+      statement('DO $$ BEGIN RAISE serialization_failure; END $$'),
+      statement('DO $$ BEGIN RAISE deadlock_detected; END $$'),
+    ];
+    await inTwoRoundTrips(dataSource, LOCK, () => refusals.shift() ?? INCREMENT);
+    expect(refusals).toEqual([]);
+    expect(await value()).toBe(1);
   });
 });

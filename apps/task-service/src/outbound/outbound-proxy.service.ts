@@ -61,7 +61,7 @@ export class OutboundProxy {
       () => inStatement(this.dataSource, () => work(this.dataSource), { deadlineMs }),
       { deadlineMs, clock: this.clock },
     );
-    for (const { partition } of messages) this.relay.wake(partition);
+    this.wake(messages);
     return result;
   }
 
@@ -73,7 +73,7 @@ export class OutboundProxy {
     this.wakeAfterCommit(manager, messages);
   }
 
-  /** The row that `store` would write, for a caller that writes it in a statement of its own; `wakeAfterCommit` then.
+  /** The row that `store` would write, for a caller that writes it in a statement of its own; `wake` then.
    *  @throws {InvalidMessageError} if the message does not satisfy its contract */
   prepare({ contract, message, facilityId, conversationId }: OutboundEvent): NewOutboxMessage {
     return {
@@ -88,8 +88,13 @@ export class OutboundProxy {
     };
   }
 
+  /** Has the partitions of committed messages relayed. */
+  wake(messages: readonly NewOutboxMessage[]): void {
+    for (const { partition } of messages) this.relay.wake(partition);
+  }
+
   /** Has the partitions of stored messages relayed as soon as the caller's transaction has committed. */
-  wakeAfterCommit(manager: EntityManager, messages: readonly NewOutboxMessage[]): void {
+  private wakeAfterCommit(manager: EntityManager, messages: readonly NewOutboxMessage[]): void {
     for (const { partition } of messages) {
       runAfterCommit(manager, `relay partition ${String(partition)}`, () => {
         this.relay.wake(partition);

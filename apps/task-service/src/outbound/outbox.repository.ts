@@ -126,7 +126,7 @@ const SELECT_STATUS = `
   FROM task.outbox GROUP BY message_type, parked_at IS NOT NULL ORDER BY since`;
 
 /** Every statement on the outbox, except two that store an event together with its cause: `SchedulesRepository.insert` and
- *  `TriggersRepository.recordFires`. */
+ *  `TriggersRepository.fireDue`. */
 @Injectable()
 export class OutboxRepository {
   constructor(

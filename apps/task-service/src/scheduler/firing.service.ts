@@ -1,11 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { inTransaction } from '@platform/database';
 import { openSpan, traceOf, withTrace } from '@platform/service-defaults';
 import type { TraceContext } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
-import type { EntityManager } from 'typeorm';
 import { RELAY_POOL } from '../database-layout';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { parseCronExpression } from '../schedules/cron-expression';
@@ -14,19 +12,13 @@ import { decideFire } from './due-fire';
 import { generationRequested } from './generation-requested';
 import { JOB_NAME } from './trigger.entity';
 import { TriggersRepository } from './triggers.repository';
-import type { DecidedFire, DueTrigger } from './triggers.repository';
+import type { DecidedFire, Decisions, DueTrigger } from './triggers.repository';
 
 /** What one batch did. */
 export interface FiredBatch {
   readonly acquired: number;
   readonly fired: number;
   readonly misfired: number;
-}
-
-/** What a batch of due triggers does: those that fire, and those that cannot be evaluated. */
-interface Decisions {
-  readonly fires: DecidedFire[];
-  readonly failed: { facilityId: number; error: string }[];
 }
 
 /** Fires one batch of due triggers: lock, record, store the messages and move on, in one transaction. There is no acquired
@@ -46,23 +38,10 @@ export class FiringService {
     return this.triggers.findNextDueDelayMs(this.dataSource);
   }
 
-  fireBatch(): Promise<FiredBatch> {
-    return inTransaction(this.dataSource, 'READ COMMITTED', (manager) => this.fireBatchIn(manager));
-  }
-
-  private async fireBatchIn(manager: EntityManager): Promise<FiredBatch> {
-    const due = await this.triggers.acquireDue(manager);
-    if (due.length === 0) return { acquired: 0, fired: 0, misfired: 0 };
-    const { fires, failed } = this.decide(due);
-    await this.triggers.fail(manager, failed);
-    const recorded = await this.triggers.recordFires(manager, fires);
-    const fired = fires.filter(({ message }) => recorded.has(message.messageId));
-    this.outbound.wakeAfterCommit(
-      manager,
-      fired.map(({ message }) => message),
-    );
-    const misfired = fired.filter((fire) => fire.misfired).length;
-    return { acquired: due.length, fired: fired.length, misfired };
+  async fireBatch(): Promise<FiredBatch> {
+    const { acquired, recorded } = await this.triggers.fireDue(this.dataSource, (due) => this.decide(due));
+    this.outbound.wake(recorded.map(({ message }) => message));
+    return { acquired, fired: recorded.length, misfired: recorded.filter((fire) => fire.misfired).length };
   }
 
   private decide(due: readonly DueTrigger[]): Decisions {

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { queryPrepared } from '@platform/database';
+import { inTwoRoundTrips, queryPrepared } from '@platform/database';
+import type { Query } from '@platform/database';
 import { traceHeaders } from '@platform/service-defaults';
 import { Any, LessThan, Repository } from 'typeorm';
-import type { EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
 import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
 import type { DueFire } from './due-fire';
@@ -27,6 +28,12 @@ export interface DueTrigger extends Pick<
 export interface DecidedFire extends DueFire {
   readonly facilityId: number;
   readonly message: NewOutboxMessage;
+}
+
+/** What a batch of due triggers does: those that fire, and those that cannot be evaluated. */
+export interface Decisions {
+  readonly fires: DecidedFire[];
+  readonly failed: { facilityId: number; error: string }[];
 }
 
 /** When a trigger fires. */
@@ -93,11 +100,13 @@ const RECORD_FIRES = {
   SELECT message_id AS "messageId" FROM recorded`,
 };
 
-// By hand: a batch in one statement.
+// By hand: rare, and then before RECORD_FIRES in one statement.
 const FAIL = `
-  UPDATE task.triggers AS trigger SET state = 'ERROR', error = failed.error
-  FROM unnest($1::bigint[], $2::text[]) AS failed (facility_id, error)
-  WHERE trigger.facility_id = failed.facility_id`;
+  WITH failed AS (
+    UPDATE task.triggers AS trigger SET state = 'ERROR', error = failed.error
+    FROM unnest($12::bigint[], $13::text[]) AS failed (facility_id, error)
+    WHERE trigger.facility_id = failed.facility_id
+  )`;
 
 // By hand: in a batch. In order, as everybody locks triggers who locks several and waits.
 const INSERT_MISSING = `
@@ -160,6 +169,29 @@ const DELETE_OLD_FIRES = `
       ORDER BY fire.fired_at LIMIT $2))
     RETURNING 1
   ) SELECT count(*)::int AS count FROM deleted`;
+
+function recordStatement({ fires, failed }: Decisions): Query {
+  const column = <T>(pick: (fire: DecidedFire) => T): T[] => fires.map(pick);
+  const values = [
+    column((fire) => fire.facilityId),
+    column((fire) => fire.scheduledAt),
+    column((fire) => fire.misfired),
+    column((fire) => fire.missedCount),
+    column(({ message }) => message.messageId),
+    column((fire) => fire.nextFireAt),
+    column(({ message }) => message.partition),
+    column(({ message }) => message.messageType),
+    column(({ message }) => message.sentAt),
+    column(({ message }) => JSON.stringify(message.traceHeaders)),
+    column(({ message }) => JSON.stringify(message.message)),
+  ];
+  if (failed.length === 0) return { ...RECORD_FIRES, values };
+  values.push(
+    failed.map(({ facilityId }) => facilityId),
+    failed.map(({ error }) => error),
+  );
+  return { text: RECORD_FIRES.text.replace('WITH', `${FAIL},`), values };
+}
 
 /** A trigger that is there and then gone again was deleted in between; nobody does that over and over. */
 const MAX_LOOKS = 5;
@@ -262,39 +294,24 @@ export class TriggersRepository {
     return rows[0]?.delayMs ?? null;
   }
 
-  /** Locks a batch of due triggers, longest due first, passing over those that another replica is firing. */
-  acquireDue(manager: EntityManager): Promise<DueTrigger[]> {
-    return queryPrepared<DueTrigger>(manager, ACQUIRE_DUE, []);
-  }
-
-  /** Takes triggers that cannot be evaluated out of the way of the others. Scheduling them again revives them. */
-  async fail(
-    manager: EntityManager,
-    failed: readonly { facilityId: number; error: string }[],
-  ): Promise<void> {
-    if (failed.length === 0) return;
-    await manager.query(FAIL, [failed.map((each) => each.facilityId), failed.map((each) => each.error)]);
-  }
-
-  /** Records the fires, stores their messages and moves their triggers on. Gives the message ids of those occurrences that had not
-   *  fired before; the messages of the others are not stored. */
-  async recordFires(manager: EntityManager, fires: readonly DecidedFire[]): Promise<Set<string>> {
-    if (fires.length === 0) return new Set();
-    const column = <T>(pick: (fire: DecidedFire) => T): T[] => fires.map(pick);
-    const rows = await queryPrepared<{ messageId: string }>(manager, RECORD_FIRES, [
-      column((fire) => fire.facilityId),
-      column((fire) => fire.scheduledAt),
-      column((fire) => fire.misfired),
-      column((fire) => fire.missedCount),
-      column(({ message }) => message.messageId),
-      column((fire) => fire.nextFireAt),
-      column(({ message }) => message.partition),
-      column(({ message }) => message.messageType),
-      column(({ message }) => message.sentAt),
-      column(({ message }) => JSON.stringify(message.traceHeaders)),
-      column(({ message }) => JSON.stringify(message.message)),
-    ]);
-    return new Set(rows.map(({ messageId }) => messageId));
+  /** Locks a batch of due triggers, longest due first, passing over those that another replica is firing, and does with it in the same
+   *  transaction what `decide` says: records the fires, stores their messages and moves their triggers on; and takes triggers that cannot
+   *  be evaluated out of the way of the others, until they are scheduled again. `decide` is called again when PostgreSQL asks for a
+   *  repetition. `recorded`: the fires of occurrences that had not fired before; the messages of the others are not stored. */
+  async fireDue(
+    dataSource: DataSource,
+    decide: (due: readonly DueTrigger[]) => Decisions,
+  ): Promise<{ acquired: number; recorded: DecidedFire[] }> {
+    let { fires, failed }: Decisions = { fires: [], failed: [] };
+    const rows = await inTwoRoundTrips<DueTrigger, { messageId: string }>(dataSource, ACQUIRE_DUE, (due) => {
+      ({ fires, failed } = decide(due));
+      return due.length === 0 ? null : recordStatement({ fires, failed });
+    });
+    const recorded = new Set(rows.map(({ messageId }) => messageId));
+    return {
+      acquired: fires.length + failed.length,
+      recorded: fires.filter(({ message }) => recorded.has(message.messageId)),
+    };
   }
 
   /** Makes the months to come and drops those that ended more than `days` ago; gives how many. One replica at a time does it. */
