@@ -13,6 +13,9 @@ const LOCK = join(WORKSPACE, '.installing');
 const NODE = join(WORKSPACE, 'node_modules/.bin/node');
 const RUNTIME_MAJOR = 24;
 
+/** How long npm waits before another attempt. By its own settings it is silent for two minutes without a network. */
+const SOON_AGAIN = ['--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=5000'];
+
 /** Installs what package-lock.json says, unless that is what node_modules holds already. Exits with a message on failure. */
 export function ensureInstalled() {
   if (Number(process.versions.node.split('.')[0]) < 20) {
@@ -35,12 +38,12 @@ function isInstalled(wanted) {
 
 function install(wanted) {
   const startedAt = performance.now();
-  console.log('▸ Installing packages (npm ci) …');
+  console.log('▸ Installing packages (npm ci; it needs a network or a full npm cache) …');
   const { status, error } = runNpmCi();
   if (error || status !== 0) {
     fail(
       `npm ci failed${error ? ` (${error.message})` : ` (exit code ${status})`}; its messages are above. ` +
-        'Check the network and `npm config get registry`, then run the same command again.',
+        'Check that `npm ping` works (`npm config get registry` is the address), then run the same command again.',
     );
   }
   if (!runtimeWorks()) {
@@ -70,7 +73,7 @@ function runtimeWorks() {
 
 function runNpmCi() {
   // Also the development dependencies: the build, the embedded PostgreSQL and the runtime itself are among them.
-  const args = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'];
+  const args = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error', ...SOON_AGAIN];
   const npm = process.env.npm_execpath;
   const options = { cwd: WORKSPACE, stdio: 'inherit' };
   return npm ? spawnSync(process.execPath, [npm, ...args], options) : spawnSync('npm', args, options);
