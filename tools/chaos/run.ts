@@ -73,7 +73,7 @@ export async function runChaos(cluster: Cluster, options: RunOptions) {
 
 async function auditAll(cluster: Cluster, { journal, traffic }: Load, rounds: readonly RoundResult[]) {
   return [
-    ...auditRun(journal, await gatherFacts(cluster.platform)),
+    ...auditRun(journal, await gatherFacts(cluster.platform), cluster.isUpgrade),
     await auditTokens(cluster, journal),
     auditLogs(cluster, journal),
     auditTraffic(traffic, rounds),
