@@ -35,6 +35,11 @@ describe('withPackages', () => {
     ]);
   });
 
+  it('finds a package whose node_modules is a link', () => {
+    const { components } = withPackages(empty, lock, ['../elsewhere/node_modules/pg']);
+    expect(components.map(({ purl }) => purl)).toEqual(['pkg:npm/pg@8.0.0']);
+  });
+
   it('adds to what is there, and refuses what nobody has locked', () => {
     const first = withPackages(empty, lock, ['node_modules/pg']);
     expect(withPackages(first, lock, ['node_modules/@nestjs/core']).components).toHaveLength(2);

@@ -41,7 +41,7 @@ export function emptySbom(name: string, version: string): Sbom {
 
 /**
  * The same with more packages. One that lies in several folders in one version is one component.
- * @param folders as the lock file names them: `node_modules/pg`
+ * @param folders as the lock file names them: `node_modules/pg`; or behind a linked `node_modules`, wherever that is
  * @throws {Error} for a folder that it does not name
  */
 export function withPackages(sbom: Sbom, lock: Lock, folders: Iterable<string>): Sbom {
@@ -55,7 +55,8 @@ export function withPackages(sbom: Sbom, lock: Lock, folders: Iterable<string>):
 }
 
 function componentOf(folder: string, { packages }: Lock): Component {
-  const { version, license, integrity } = packages[folder] ?? {};
+  const locked = folder.slice(Math.max(0, folder.indexOf('node_modules/')));
+  const { version, license, integrity } = packages[locked] ?? {};
   if (version === undefined) throw new Error(`the lock file does not name ${folder}`);
   const name = folder.slice(folder.lastIndexOf('node_modules/') + 'node_modules/'.length);
   const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`;
