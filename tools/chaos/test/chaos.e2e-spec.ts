@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { runProcess } from '@platform/testing';
 import { findPrometheus } from '#observability/promtool.ts';
 import { findOnPath } from '#platform/find-program.ts';
@@ -30,14 +31,22 @@ const HAS_CLUSTER =
 if (!HAS_CLUSTER)
   process.stderr.write('\nSKIPPED: lost leaders of a cluster (root and .ci/install-cluster)\n\n');
 
+/** An upgrade may fetch packages: as whoever runs the tests has set it up. */
+const NPM_ENVIRONMENT = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => /^npm_config_|_proxy$|^NODE_EXTRA_CA_CERTS$/i.test(name)),
+) as Record<string, string>;
+
 async function expectClean(rounds: number, args: readonly string[]): Promise<void> {
   const running = await runProcess({
     entry: join(__dirname, '../main.ts'),
     args: ['--seed', '1', ...args],
-    env: {},
+    env: NPM_ENVIRONMENT,
   });
   try {
-    const exitCode = await running.exited;
+    const exitCode = await Promise.race([
+      running.exited,
+      setTimeout(RUN_TIMEOUT_MS - 30_000, 'timed out', { ref: false }),
+    ]);
     const written = running.output();
     // With everything that it wrote as the message.
     expect({ exitCode, written }).toEqual({ exitCode: 0, written });
