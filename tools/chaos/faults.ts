@@ -246,7 +246,7 @@ async function startDatabase({ cluster, fault }: Scene, proof: Proof): Promise<P
 
 /** The server stands still with all its sessions; the system accepts new connections and nobody serves them. */
 async function freezeDatabase({ cluster, fault }: Scene): Promise<Proof> {
-  const stopped = cluster.freeze(await cluster.servers.postgresql.processes());
+  const stopped = cluster.freeze(await cluster.servers.postgresql.freeze());
   await delay(fault.lastsMs);
   cluster.thaw();
   return `${stopped} processes of the server stood still`;

@@ -14,7 +14,7 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { FriendlyError, isErrorCode } from './errors.ts';
-import { findProcessStart, trySignal } from './process-identity.ts';
+import { childrenOf, findProcessStart, isStopped, trySignal } from './process-identity.ts';
 import { isReachableBy, makeOwnedFolder, type RunAs } from './run-as.ts';
 import { WORKSPACE } from './state-folder.ts';
 import { endProcess, type ServerPlace, type SupervisedProcess, waitUntilReady } from './supervisor.ts';
@@ -75,10 +75,10 @@ export class Postgresql {
     return endProcess(this.#place.supervisor, NAME, 'SIGQUIT');
   }
 
-  /** Ends every process of it with SIGKILL: the parent first, so that it starts no more; then all its children, or they would
-   *  write on beside the next server. @throws {Error} when one survives */
+  /** Ends every process of it with SIGKILL: one that was left would write on beside the next server.
+   *  @throws {Error} when one survives */
   async crash(): Promise<void> {
-    const processes = await this.processes();
+    const processes = await this.freeze();
     for (const pid of processes) trySignal(pid, 'SIGKILL');
     const expectGone = (): void => {
       if (processes.some((pid) => findProcessStart(pid) !== null))
@@ -87,11 +87,18 @@ export class Postgresql {
     await eventually(expectGone, { timeoutMs: CRASH_TIMEOUT_MS, intervalMs: 20 });
   }
 
-  /** Every process of the server, the parent first. */
-  async processes(): Promise<number[]> {
-    const sessions = await this.query<{ pid: number }>('postgres', 'SELECT pid FROM pg_stat_activity');
+  /** Stops every process of it, until SIGCONT. The parent first: while it stands still it begins no more.
+   *  @throws {Error} when it goes on */
+  async freeze(): Promise<number[]> {
     const parent = this.#place.supervisor.running(NAME).pid;
-    return [parent, ...sessions.map(({ pid }) => pid)];
+    trySignal(parent, 'SIGSTOP');
+    const expectStopped = (): void => {
+      if (!isStopped(parent)) throw new Error('PostgreSQL goes on after SIGSTOP');
+    };
+    await eventually(expectStopped, { timeoutMs: CRASH_TIMEOUT_MS, intervalMs: 5 });
+    const children = childrenOf(parent);
+    for (const pid of children) trySignal(pid, 'SIGSTOP');
+    return [parent, ...children];
   }
 
   /** Runs statements as the superuser on one connection; gives the rows of the last. */

@@ -29,6 +29,18 @@ export function parseProcStat(stat: string): string | null {
   return state === 'Z' || state === 'X' || startTicks === undefined ? null : startTicks;
 }
 
+/** True once `pid` has obeyed SIGSTOP. Linux only. */
+export function isStopped(pid: number): boolean {
+  const stat = readIfPresent(`/proc/${pid}/stat`) ?? '';
+  return stat.slice(stat.lastIndexOf(')')).startsWith(') T');
+}
+
+/** The processes that `pid` has begun and not outlived; all of them while it is stopped. Linux only. */
+export function childrenOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return (children.match(/\d+/g) ?? []).map(Number);
+}
+
 function findStartInProc(pid: number): string | null {
   const stat = readIfPresent(`/proc/${pid}/stat`);
   const ticks = stat === null ? null : parseProcStat(stat);
