@@ -3,38 +3,35 @@
 import { randomUUID } from 'node:crypto';
 import { commandLine, runMain } from '#platform/command-line.ts';
 import { openStateFolder, readRunningAddresses, WORKSPACE } from '#platform/state-folder.ts';
-import { readTourSettings, type TourSettings } from './addresses.ts';
-import { accessControlChapter } from './chapters/access-control.chapter.ts';
-import { completionChapter } from './chapters/completion.chapter.ts';
 import { activationChapter, generationChapter } from './chapters/generation-triggers.chapter.ts';
 import { lifecycleChapter } from './chapters/lifecycle.chapter.ts';
 import { revocationChapter } from './chapters/revocation.chapter.ts';
-import { scheduleChapter } from './chapters/schedule.chapter.ts';
+import { completionChapter, scheduleChapter } from './chapters/schedule.chapter.ts';
 import { settingsChapter } from './chapters/settings.chapter.ts';
 import { singleSignOnChapter } from './chapters/single-sign-on.chapter.ts';
-import { tokensChapter } from './chapters/tokens.chapter.ts';
-import { Difference, same } from './expectations.ts';
+import { accessControlChapter, tokensChapter } from './chapters/tokens.chapter.ts';
+import { Difference } from './expectations.ts';
 import { Narrator, terminalScreen } from './narrator.ts';
-import { Walk } from './walk.ts';
+import { readTourSettings, Walk } from './walk.ts';
 
 const DESCRIPTION = `Walks through the running platform: each step shows a request, its response and what it means. Ends with 1 at the first
 unexpected response. AUTH_URL, SETTINGS_URL, TASK_URL, CUSTOMERS_URL, SCHEDULING_URL, RECEIVER_URL and IDENTITY_PROVIDER_URL name other
 addresses.`;
 
-async function tour(walk: Walk, settings: TourSettings): Promise<void> {
+async function tour(walk: Walk): Promise<void> {
   // Fresh names on every run, so that the tour can be walked again on the same data.
   const run = randomUUID().slice(0, 8);
-  await readinessChapter(walk, settings);
-  const travellers = await tokensChapter(walk, settings);
-  await singleSignOnChapter(walk, settings);
-  await accessControlChapter(walk, settings, travellers);
-  await settingsChapter(walk, settings, travellers, run);
-  await activationChapter(walk, settings, travellers);
-  const instance = await scheduleChapter(walk, settings, travellers, run);
-  await completionChapter(walk, settings, instance);
-  await generationChapter(walk, settings, travellers);
-  await lifecycleChapter(walk, settings, travellers, instance);
-  await revocationChapter(walk, settings, travellers);
+  await readinessChapter(walk);
+  const travellers = await tokensChapter(walk);
+  await singleSignOnChapter(walk);
+  await accessControlChapter(walk, travellers);
+  await settingsChapter(walk, travellers, run);
+  await activationChapter(walk, travellers);
+  const instance = await scheduleChapter(walk, travellers, run);
+  await completionChapter(walk, instance);
+  await generationChapter(walk, travellers);
+  await lifecycleChapter(walk, travellers, instance);
+  await revocationChapter(walk, travellers);
 }
 
 const SERVICES = [
@@ -44,27 +41,22 @@ const SERVICES = [
 ] as const;
 
 /** The rest of the tour needs all three services. */
-async function readinessChapter(walk: Walk, settings: TourSettings): Promise<void> {
+async function readinessChapter(walk: Walk): Promise<void> {
   walk.chapter('Is everybody there?');
   for (const [service, explanation] of SERVICES) {
-    await walk.step(
-      `The ${service} service says whether it can work`,
-      { method: 'GET', url: `${settings[service]}/health/ready` },
-      (response) => {
-        same('the status', response.status, 200);
-        return explanation;
-      },
-    );
+    const url = `${walk.settings[service]}/health/ready`;
+    await walk.step(`The ${service} service says whether it can work`, { url }, explanation);
   }
 }
 
 async function main(): Promise<void> {
   commandLine('npm run tour', '', DESCRIPTION).parse();
   const narrator = new Narrator(terminalScreen());
-  const walk = new Walk(narrator);
+  const settings = readTourSettings(process.env, readRunningAddresses(openStateFolder(WORKSPACE)));
+  const walk = new Walk(narrator, settings);
   const startedAtMs = performance.now();
   try {
-    await tour(walk, readTourSettings(process.env, readRunningAddresses(openStateFolder(WORKSPACE))));
+    await tour(walk);
   } catch (error) {
     if (!(error instanceof Difference)) throw error;
     narrator.difference(error);

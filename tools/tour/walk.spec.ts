@@ -1,8 +1,8 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Difference, same, type WalkResponse } from './expectations.ts';
+import { Difference } from './expectations.ts';
 import { Narrator } from './narrator.ts';
-import { Walk } from './walk.ts';
+import { readTourSettings, Walk } from './walk.ts';
 
 describe('Walk', () => {
   let server: Server | undefined;
@@ -11,7 +11,8 @@ describe('Walk', () => {
 
   beforeEach(() => {
     shown = '';
-    walk = new Walk(new Narrator({ write: (text) => void (shown += text), width: 100, colour: false }));
+    const screen = { write: (text: string) => void (shown += text), width: 100, colour: false };
+    walk = new Walk(new Narrator(screen), readTourSettings({}));
   });
 
   afterEach(() => server?.close());
@@ -25,10 +26,7 @@ describe('Walk', () => {
     });
   }
 
-  const isOk = (response: WalkResponse): string => {
-    same('the status', response.status, 200);
-    return 'As it should be.';
-  };
+  const isOk = 'As it should be.';
 
   it('shows request, response and explanation of a step', async () => {
     const url = await serve((request, response) => {
@@ -61,7 +59,7 @@ describe('Walk', () => {
 
   it('stops at a response that is not as it should be', async () => {
     const url = await serve((_request, response) => response.writeHead(500).end());
-    await expect(walk.step('Ask', { method: 'GET', url }, isOk)).rejects.toMatchObject({
+    await expect(walk.step('Ask', { url }, isOk)).rejects.toMatchObject({
       what: 'the status',
       expected: '200',
       actual: '500',
@@ -72,13 +70,13 @@ describe('Walk', () => {
   it('asks again until the response is right and says how often', async () => {
     let asked = 0;
     const url = await serve((_request, response) => response.writeHead(++asked < 3 ? 404 : 200).end());
-    await walk.stepUntil('Wait', { method: 'GET', url }, isOk, 5_000);
+    await walk.stepUntil('Wait', { url }, isOk, 5_000);
     expect(shown).toContain('asked 3 times');
   });
 
   it('gives up when the time is over, with the last difference', async () => {
     const url = await serve((_request, response) => response.writeHead(404).end());
-    await expect(walk.stepUntil('Wait', { method: 'GET', url }, isOk, 150)).rejects.toMatchObject({
+    await expect(walk.stepUntil('Wait', { url }, isOk, 150)).rejects.toMatchObject({
       actual: '404',
     });
     expect(shown).toContain('150 ms were allowed');
@@ -87,7 +85,7 @@ describe('Walk', () => {
   it('names the address and the reason when nothing responds', async () => {
     const url = await serve((_request, response) => response.end());
     await new Promise((resolve) => server?.close(resolve));
-    const refused = walk.step('Ask', { method: 'GET', url }, isOk);
+    const refused = walk.step('Ask', { url }, isOk);
     await expect(refused).rejects.toBeInstanceOf(Difference);
     await expect(refused).rejects.toMatchObject({ what: url, expected: 'a response' });
   });
@@ -108,5 +106,24 @@ describe('Narrator', () => {
     );
     expect(lines.join('')).not.toContain('\u001b');
     for (const line of lines) expect(line.trimEnd().length).toBeLessThanOrEqual(60);
+  });
+});
+
+describe('readTourSettings', () => {
+  it('goes by the port table when nothing else is said', () => {
+    expect(readTourSettings({})).toMatchObject({
+      auth: 'http://127.0.0.1:3001',
+      settings: 'http://127.0.0.1:3002',
+      task: 'http://127.0.0.1:3003',
+      receiver: 'http://127.0.0.1:3013',
+    });
+  });
+
+  it('prefers a variable to the running platform, and that to the default; a last slash does not matter', () => {
+    const settings = readTourSettings(
+      { AUTH_URL: 'http://auth.test/' },
+      { AUTH_URL: 'http://127.0.0.1:1', TASK_URL: 'http://127.0.0.1:2' },
+    );
+    expect(settings).toMatchObject({ auth: 'http://auth.test', task: 'http://127.0.0.1:2' });
   });
 });

@@ -1,29 +1,77 @@
-import { Difference, type WalkResponse } from './expectations.ts';
+import { Difference, same, type WalkResponse } from './expectations.ts';
 import type { Narrator } from './narrator.ts';
+
+/** Where the platform's processes respond, and what the tour needs to know of the development identities. */
+export interface TourSettings {
+  auth: string;
+  settings: string;
+  task: string;
+  customers: string;
+  scheduling: string;
+  receiver: string;
+  identityProvider: string;
+  password: string;
+  backendSecret: string;
+  /** That of `demo-reports`. */
+  reportsSecret: string;
+}
+
+const DEFAULTS = {
+  auth: ['AUTH_URL', 'http://127.0.0.1:3001'],
+  settings: ['SETTINGS_URL', 'http://127.0.0.1:3002'],
+  task: ['TASK_URL', 'http://127.0.0.1:3003'],
+  customers: ['CUSTOMERS_URL', 'http://127.0.0.1:3011'],
+  scheduling: ['SCHEDULING_URL', 'http://127.0.0.1:3012'],
+  receiver: ['RECEIVER_URL', 'http://127.0.0.1:3013'],
+  identityProvider: ['IDENTITY_PROVIDER_URL', 'http://127.0.0.1:3014'],
+  password: ['TOUR_PASSWORD', 'Demo-Passw0rd!'],
+  backendSecret: ['TOUR_BACKEND_SECRET', 'demo-backend-secret-for-local-use-only-000001'],
+  reportsSecret: ['TOUR_REPORTS_SECRET', 'demo-reports-secret-for-local-use-only-000002'],
+} as const satisfies Record<keyof TourSettings, readonly [variable: string, fallback: string]>;
+
+/** The variable if set, else what the running platform says of itself, else the default of the port table. */
+export function readTourSettings(
+  environment: Readonly<Record<string, string | undefined>>,
+  running: Readonly<Record<string, string>> = {},
+): TourSettings {
+  const entries = Object.entries(DEFAULTS).map(([name, [variable, fallback]]) => [
+    name,
+    (environment[variable] ?? running[variable] ?? fallback).replace(/\/$/, ''),
+  ]);
+  return Object.fromEntries(entries) as TourSettings;
+}
 
 /** A request of the walk. URLSearchParams are sent as a form; else a string body is sent as it is, anything else as JSON. */
 export interface WalkRequest {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** GET unless given. */
+  method?: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   url: string;
   token?: string;
   headers?: Record<string, string>;
   body?: unknown;
+  /** What the response must have; 200 unless given. */
+  status?: number;
 }
 
-/** Checks a response and says in one line what it means. @throws {Difference} if it is not as the tour says */
-export type Verify = (response: WalkResponse) => string;
+/** What a response with the expected status means, in one line, and what else is checked of it. @throws {Difference} if it is not as the
+ *  tour says */
+export type Verify = string | ((response: WalkResponse) => string);
 
 const REQUEST_TIMEOUT_MS = 15_000;
 const POLL_INTERVAL_MS = 100;
+/** Two hops over a broker; generous, because the first delivery may meet a consumer that is just connecting. */
+const EVENT_TIMEOUT_MS = 10_000;
 const FORM = 'application/x-www-form-urlencoded';
 
 /** Goes through the steps: sends, shows, checks, and stops at the first difference. */
 export class Walk {
+  readonly settings: TourSettings;
   readonly #narrator: Narrator;
   #steps = 0;
 
-  constructor(narrator: Narrator) {
+  constructor(narrator: Narrator, settings: TourSettings) {
     this.#narrator = narrator;
+    this.settings = settings;
   }
 
   get steps(): number {
@@ -40,7 +88,7 @@ export class Walk {
     const startedAtMs = performance.now();
     const response = await send(request);
     this.#narrator.response(response.status, response.text, `${elapsed(startedAtMs)} ms`);
-    this.#narrator.explanation(verify(response));
+    this.#narrator.explanation(check(request, verify, response));
     return response;
   }
 
@@ -49,14 +97,14 @@ export class Walk {
     title: string,
     request: WalkRequest,
     verify: Verify,
-    withinMs: number,
+    withinMs = EVENT_TIMEOUT_MS,
   ): Promise<WalkResponse> {
     this.#begin(title, request);
     const startedAtMs = performance.now();
     for (let attempt = 1; ; attempt++) {
       const response = await send(request);
       const note = `after ${elapsed(startedAtMs)} ms${attempt > 1 ? `, asked ${attempt} times` : ''}`;
-      const verdict = judge(verify, response);
+      const verdict = judge(request, verify, response);
       if (typeof verdict === 'string') {
         this.#narrator.response(response.status, response.text, note);
         this.#narrator.explanation(verdict);
@@ -74,13 +122,18 @@ export class Walk {
     this.#steps += 1;
     this.#narrator.step(this.#steps, title);
     const body = request.body === undefined ? null : bodyText(request.body);
-    this.#narrator.request(request.method, request.url, shownHeaders(request), body);
+    this.#narrator.request(request.method ?? 'GET', request.url, shownHeaders(request), body);
   }
 }
 
-function judge(verify: Verify, response: WalkResponse): string | Difference {
+function check({ status = 200 }: WalkRequest, verify: Verify, response: WalkResponse): string {
+  same('the status', response.status, status);
+  return typeof verify === 'string' ? verify : verify(response);
+}
+
+function judge(request: WalkRequest, verify: Verify, response: WalkResponse): string | Difference {
   try {
-    return verify(response);
+    return check(request, verify, response);
   } catch (error) {
     if (error instanceof Difference) return error;
     throw error;
@@ -105,7 +158,7 @@ async function send(request: WalkRequest): Promise<WalkResponse> {
   const hasBody = request.body !== undefined;
   try {
     const response = await fetch(request.url, {
-      method: request.method,
+      method: request.method ?? 'GET',
       headers: { ...shownHeaders(request), ...contentType(request.body) },
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       redirect: 'manual',

@@ -1,5 +1,4 @@
 import { grantedTokens, readClaims, refusedWith, same, type WalkResponse } from '../expectations.ts';
-import type { TourSettings } from '../addresses.ts';
 import type { Walk, WalkRequest } from '../walk.ts';
 import type { Travellers } from './tokens.chapter.ts';
 
@@ -8,179 +7,132 @@ const CUSTOMER = 2;
 const EFFECT_TIMEOUT_MS = 5_000;
 
 /** A token is revoked and, within moments, refused by all three services. */
-export async function revocationChapter(
-  walk: Walk,
-  settings: TourSettings,
-  { ivy }: Travellers,
-): Promise<void> {
+export async function revocationChapter(walk: Walk, { ivy }: Travellers): Promise<void> {
   walk.chapter('A token is revoked');
-  const token = await issueToken(walk, settings);
-  const { jti } = readClaims(token);
-  const revocation = `${settings.auth}/auth/revocations/jti/${jti}`;
-  const places = placesThatTake(settings, token, revocation);
-  for (const { service, request, status } of places) {
-    await walk.step(`The ${service} service takes the token`, request, (response) => {
-      same('the status', response.status, status);
-      return status === 404 ? 'Let in; there is no such revocation yet.' : 'Let in.';
-    });
+  const { auth } = walk.settings;
+  const token = await issueToken(walk);
+  const url = `${auth}/auth/revocations/jti/${readClaims(token).jti}`;
+  for (const [service, request] of placesThatTake(walk, token, url)) {
+    const explanation = service === 'auth' ? 'Let in; there is no such revocation yet.' : 'Let in.';
+    await walk.step(`The ${service} service takes the token`, request, explanation);
   }
-  await walk.step('Ivy revokes it', { method: 'PUT', url: revocation, token: ivy }, (response) => {
-    same('the status', response.status, 200);
+  await walk.step('Ivy revokes it', { method: 'PUT', url, token: ivy }, (response) => {
     same('the body', response.text, '');
     return 'Recorded with the current time.';
   });
-  const revokedAtMs = performance.now();
-  for (const { service, request } of places) await refusedSoon(walk, service, request, revokedAtMs);
-  const exchange = { method: 'POST', url: `${settings.auth}/auth/token/bearer`, token } as const;
+  await refusedSoon(walk, token, url);
+  const exchange = { method: 'POST', url: `${auth}/auth/token/bearer`, token, status: 401 } as const;
   await walk.step('It cannot be exchanged for another one either', exchange, (response) => {
-    refusedWith(response, 401, 6);
+    refusedWith(response, 6);
     return 'Reason 6, TokenRevoked.';
   });
-  await sessionChapter(walk, settings);
-  await introspectionChapter(walk, settings);
-  await applicationChapter(walk, settings, ivy);
+  await sessionChapter(walk);
+  await introspectionChapter(walk);
+  await applicationChapter(walk, ivy);
 }
 
 /** Carl looks at what is signed in as him, and logs out: his token is refused everywhere. */
-async function sessionChapter(walk: Walk, settings: TourSettings): Promise<void> {
+async function sessionChapter(walk: Walk): Promise<void> {
   walk.chapter('Carl logs out');
-  const token = await issueToken(walk, settings);
+  const sessions = `${walk.settings.auth}/auth/sessions`;
+  const token = await issueToken(walk);
   const { sid } = readClaims(token);
-  const sessions = `${settings.auth}/auth/sessions`;
-  const other = readClaims(await issueToken(walk, settings));
-  const end = { method: 'DELETE', url: `${sessions}/${other.sid}`, token } as const;
-  await walk.step('He ends another session of his, on a device that he has lost', end, (response) => {
-    same('the status', response.status, 204);
-    return `Session ${other.sid} has ended.`;
-  });
-  const list = { method: 'GET', url: sessions, token } as const;
-  await walk.step('His sessions', list, (response) => {
-    same('the status', response.status, 200);
+  const other = readClaims(await issueToken(walk));
+  const end = { method: 'DELETE', url: `${sessions}/${other.sid}`, token, status: 204 } as const;
+  const ended = `Session ${other.sid} has ended.`;
+  await walk.step('He ends another session of his, on a device that he has lost', end, ended);
+  await walk.step('His sessions', { url: sessions, token }, (response) => {
     same('the session is listed', response.text.includes(sid), true);
     same('the ended session is listed', response.text.includes(other.sid), false);
     return 'This one is among them, the ended one is not.';
   });
-  const logout = { method: 'POST', url: `${settings.auth}/auth/logout`, token } as const;
-  await walk.step('He logs out', logout, (response) => {
-    same('the status', response.status, 204);
-    return `Session ${sid} has ended.`;
-  });
-  const endedAtMs = performance.now();
-  const places = placesThatTake(settings, token, `${settings.auth}/auth/revocations/jti/none`);
-  for (const { service, request } of places) await refusedSoon(walk, service, request, endedAtMs);
+  await walk.step('He logs out', logout(walk, token), `Session ${sid} has ended.`);
+  await refusedSoon(walk, token);
 }
 
 /** A service of another team reads who issues tokens, and asks whether one is good; also after its session has ended. */
-async function introspectionChapter(walk: Walk, settings: TourSettings): Promise<void> {
+async function introspectionChapter(walk: Walk): Promise<void> {
   walk.chapter('A service of another framework checks tokens');
-  const metadata = { method: 'GET', url: `${settings.auth}/.well-known/openid-configuration` } as const;
+  const { auth, backendSecret } = walk.settings;
+  const metadata = { url: `${auth}/.well-known/openid-configuration` };
   await walk.step('It discovers the issuer', metadata, (response) => {
-    same('the status', response.status, 200);
     const { introspection_endpoint: endpoint } = response.json as Record<string, string>;
     same('the introspection endpoint', endpoint?.endsWith('/auth/introspect'), true);
     return 'Keys and introspection are where the metadata says.';
   });
-  const token = await issueToken(walk, settings);
-  const credentials = Buffer.from(`demo-backend:${settings.backendSecret}`).toString('base64');
+  const token = await issueToken(walk);
+  const credentials = Buffer.from(`demo-backend:${backendSecret}`).toString('base64');
   const ask: WalkRequest = {
     method: 'POST',
-    url: `${settings.auth}/auth/introspect`,
+    url: `${auth}/auth/introspect`,
     headers: { authorization: `Basic ${credentials}` },
     body: new URLSearchParams({ token }),
   };
   const isActive = (expected: boolean, explanation: string) => (response: WalkResponse) => {
-    same('the status', response.status, 200);
     same('active', (response.json as { active?: boolean }).active, expected);
     return explanation;
   };
   await walk.step('It asks about a token of Carl’s', ask, isActive(true, 'Active, with its claims.'));
-  const logout = { method: 'POST', url: `${settings.auth}/auth/logout`, token } as const;
-  await walk.step('Carl logs out', logout, (response) => {
-    same('the status', response.status, 204);
-    return 'The session has ended.';
-  });
+  await walk.step('Carl logs out', logout(walk, token), 'The session has ended.');
   const verify = isActive(false, 'Not active, and nothing else is told.');
   await walk.stepUntil('It asks again', ask, verify, EFFECT_TIMEOUT_MS);
 }
 
 /** Every token of an application is revoked; the application goes on with new ones. */
-async function applicationChapter(walk: Walk, settings: TourSettings, ivy: string): Promise<void> {
+async function applicationChapter(walk: Walk, ivy: string): Promise<void> {
   walk.chapter('An application’s tokens are revoked');
-  const application = { applicationKey: 'demo-reports', sharedSecret: settings.reportsSecret };
-  const token = await issueToken(walk, settings, application);
-  const revocation = `${settings.auth}/auth/revocations/client_id/demo-reports`;
-  await walk.step(
-    'Ivy revokes what demo-reports has got',
-    { method: 'PUT', url: revocation, token: ivy },
-    (response) => {
-      same('the status', response.status, 200);
-      return 'Every token issued to it up to now.';
-    },
-  );
-  const revokedAtMs = performance.now();
-  const places = placesThatTake(settings, token, `${settings.auth}/auth/revocations/jti/none`);
-  for (const { service, request } of places) await refusedSoon(walk, service, request, revokedAtMs);
-  const fresh = await issueToken(walk, settings, application);
-  const me = { method: 'GET', url: `${settings.auth}/auth/me`, token: fresh } as const;
-  await walk.step('It goes on with the new one', me, (response) => {
-    same('the status', response.status, 200);
-    return 'Let in.';
-  });
+  const { auth, reportsSecret } = walk.settings;
+  const application = { applicationKey: 'demo-reports', sharedSecret: reportsSecret };
+  const token = await issueToken(walk, application);
+  const revoke = {
+    method: 'PUT',
+    url: `${auth}/auth/revocations/client_id/demo-reports`,
+    token: ivy,
+  } as const;
+  await walk.step('Ivy revokes what demo-reports has got', revoke, 'Every token issued to it up to now.');
+  await refusedSoon(walk, token);
+  const fresh = await issueToken(walk, application);
+  await walk.step('It goes on with the new one', { url: `${auth}/auth/me`, token: fresh }, 'Let in.');
 }
 
-/** Per service a route that any valid token opens, and its response while the token is good. */
-function placesThatTake(
-  settings: TourSettings,
-  token: string,
-  revocation: string,
-): { service: string; request: WalkRequest; status: number }[] {
-  const get = (url: string): WalkRequest => ({ method: 'GET', url, token });
+function logout({ settings }: Walk, token: string): WalkRequest {
+  return { method: 'POST', url: `${settings.auth}/auth/logout`, token, status: 204 };
+}
+
+/** Per service a route that any valid token opens. @param revocation one that there is not */
+function placesThatTake({ settings }: Walk, token: string, revocation: string): [string, WalkRequest][] {
   return [
-    { service: 'auth', request: get(revocation), status: 404 },
-    {
-      service: 'settings',
-      request: get(`${settings.settings}/platform/v1/diagnostics/database`),
-      status: 200,
-    },
-    { service: 'task', request: get(`${settings.task}/Instances?facilityId=501&pageSize=1`), status: 200 },
+    ['auth', { url: revocation, token, status: 404 }],
+    ['settings', { url: `${settings.settings}/platform/v1/diagnostics/database`, token }],
+    ['task', { url: `${settings.task}/Instances?facilityId=501&pageSize=1`, token }],
   ];
 }
 
+/** Every service refuses a token that was revoked just now. */
 async function refusedSoon(
   walk: Walk,
-  service: string,
-  request: WalkRequest,
-  revokedAtMs: number,
+  token: string,
+  revocation = `${walk.settings.auth}/auth/revocations/jti/none`,
 ): Promise<void> {
-  await walk.stepUntil(
-    `The ${service} service refuses it from now on`,
-    request,
-    (response) => {
-      same('the status', response.status, 401);
-      return `Refused, ${Math.round(performance.now() - revokedAtMs)} ms after the revocation (2 s are promised).`;
-    },
-    EFFECT_TIMEOUT_MS,
-  );
+  const revokedAtMs = performance.now();
+  for (const [service, request] of placesThatTake(walk, token, revocation)) {
+    const verify = (): string =>
+      `Refused, ${Math.round(performance.now() - revokedAtMs)} ms after the revocation (2 s are promised).`;
+    const title = `The ${service} service refuses it from now on`;
+    await walk.stepUntil(title, { ...request, status: 401 }, verify, EFFECT_TIMEOUT_MS);
+  }
 }
 
 async function issueToken(
   walk: Walk,
-  settings: TourSettings,
-  application = { applicationKey: 'demo-backend', sharedSecret: settings.backendSecret },
+  application = { applicationKey: 'demo-backend', sharedSecret: walk.settings.backendSecret },
 ): Promise<string> {
-  const response = await walk.step(
-    `${application.applicationKey} gets a token for Carl with its shared secret`,
-    {
-      method: 'POST',
-      url: `${settings.auth}/auth/token/trust-simple`,
-      body: {
-        ...application,
-        persona: CUSTOMER,
-        userName: 'carl.customer',
-      },
-    },
-    (granted) =>
-      `A token of its own, with the identifier ${readClaims(grantedTokens(granted).accessToken).jti}.`,
-  );
+  const url = `${walk.settings.auth}/auth/token/trust-simple`;
+  const body = { ...application, persona: CUSTOMER, userName: 'carl.customer' };
+  const title = `${application.applicationKey} gets a token for Carl with its shared secret`;
+  const response = await walk.step(title, { method: 'POST', url, body }, (granted) => {
+    const { jti } = readClaims(grantedTokens(granted).accessToken);
+    return `A token of its own, with the identifier ${jti}.`;
+  });
   return grantedTokens(response).accessToken;
 }

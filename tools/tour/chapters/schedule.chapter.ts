@@ -1,9 +1,6 @@
-import { Difference, holds, same, type WalkResponse } from '../expectations.ts';
-import type { TourSettings } from '../addresses.ts';
+import { Difference, grantedTokens, holds, readClaims, same, type WalkResponse } from '../expectations.ts';
 import type { Walk } from '../walk.ts';
 import type { Travellers } from './tokens.chapter.ts';
-
-const EVENT_TIMEOUT_MS = 10_000;
 
 /** A task instance as the task service shows it. */
 export interface Instance {
@@ -15,27 +12,38 @@ export interface Instance {
 }
 
 /** A schedule is created, its event goes round over both buses, and instances appear. Gives the first of them. */
-export async function scheduleChapter(
-  walk: Walk,
-  settings: TourSettings,
-  { carl }: Travellers,
-  run: string,
-): Promise<Instance> {
+export async function scheduleChapter(walk: Walk, { carl }: Travellers, run: string): Promise<Instance> {
   walk.chapter('A schedule and its event');
-  const scheduleId = await createSchedule(walk, settings, carl, run);
-  await eventHeard(walk, settings, scheduleId);
-  return instancesAppear(walk, settings, carl, scheduleId);
+  const scheduleId = await createSchedule(walk, carl, run);
+  await walk.stepUntil(
+    'The scheduling service hears of it and passes it on',
+    { url: `${walk.settings.scheduling}/events?scheduleId=${scheduleId}` },
+    (response) => {
+      const { scheduleCreated } = response.json as { scheduleCreated: unknown[] };
+      same('how often it was passed on', scheduleCreated.length, 1);
+      return 'ScheduleCreatedEvent came over the main bus; IScheduleCreatedEvent left on the scheduling bus.';
+    },
+  );
+  const response = await walk.stepUntil(
+    'The event comes back and the task service generates instances',
+    { url: `${walk.settings.task}/Instances?scheduleId=${scheduleId}&pageSize=1000`, token: carl },
+    (listed) => {
+      const found = instancesOf(listed);
+      holds('the number of instances', found.length > 0, 'some', found.length);
+      same('their schedules', [...new Set(found.map((instance) => instance.scheduleId))], [scheduleId]);
+      same('their due instants', new Set(found.map(({ dueAtUtc }) => dueAtUtc)).size, found.length);
+      return `${found.length} workdays ahead, each once; the first is due ${found[0]?.dueAtUtc}.`;
+    },
+  );
+  const [first] = instancesOf(response);
+  if (first === undefined) throw new Difference('the instances', 'at least one', 'none');
+  return first;
 }
 
-async function createSchedule(
-  walk: Walk,
-  settings: TourSettings,
-  carl: string,
-  run: string,
-): Promise<string> {
+async function createSchedule(walk: Walk, carl: string, run: string): Promise<string> {
   const request = {
     method: 'POST',
-    url: `${settings.task}/Schedules`,
+    url: `${walk.settings.task}/Schedules`,
     token: carl,
     headers: { 'idempotency-key': `tour-${run}` },
     body: {
@@ -44,71 +52,77 @@ async function createSchedule(
       schedule: '30 7 * * 1-5',
       timeZone: 'Europe/Berlin',
     },
+    status: 201,
   } as const;
   const title = 'Carl wants the boiler of facility 501 checked on workdays at 7:30';
   const created = await walk.step(title, request, (response) => {
-    same('the status', response.status, 201);
     same('facilityId', (response.json as Instance).facilityId, 501);
     const location = response.headers.get('location') ?? 'none';
-    holds(
-      'the Location header',
-      location.endsWith(scheduleIdOf(response)),
-      'the schedule’s address',
-      location,
-    );
+    const isItsOwn = location.endsWith(scheduleIdOf(response));
+    holds('the Location header', isItsOwn, 'the schedule’s address', location);
     return 'The schedule and its event are committed together.';
   });
   const scheduleId = scheduleIdOf(created);
   await walk.step('Carl’s browser sends it twice, with the same Idempotency-Key', request, (response) => {
-    same('the status', response.status, 201);
     same('scheduleId', scheduleIdOf(response), scheduleId);
     return 'Still one schedule: the repetition gets the first response.';
   });
   return scheduleId;
 }
 
-async function eventHeard(walk: Walk, settings: TourSettings, scheduleId: string): Promise<void> {
-  await walk.stepUntil(
-    'The scheduling service hears of it and passes it on',
-    { method: 'GET', url: `${settings.scheduling}/events?scheduleId=${scheduleId}` },
-    (response) => {
-      same('the status', response.status, 200);
-      const { scheduleCreated } = response.json as { scheduleCreated: unknown[] };
-      same('how often it was passed on', scheduleCreated.length, 1);
-      return 'ScheduleCreatedEvent came over the main bus; IScheduleCreatedEvent left on the scheduling bus.';
-    },
-    EVENT_TIMEOUT_MS,
-  );
-}
-
-async function instancesAppear(
-  walk: Walk,
-  settings: TourSettings,
-  carl: string,
-  scheduleId: string,
-): Promise<Instance> {
-  const response = await walk.stepUntil(
-    'The event comes back and the task service generates instances',
-    { method: 'GET', url: `${settings.task}/Instances?scheduleId=${scheduleId}&pageSize=1000`, token: carl },
-    (listed) => {
-      same('the status', listed.status, 200);
-      const found = instancesOf(listed);
-      holds('the number of instances', found.length > 0, 'some', found.length);
-      same('their schedules', [...new Set(found.map((instance) => instance.scheduleId))], [scheduleId]);
-      same('their due instants', new Set(found.map(({ dueAtUtc }) => dueAtUtc)).size, found.length);
-      return `${found.length} workdays ahead, each once; the first is due ${found[0]?.dueAtUtc}.`;
-    },
-    EVENT_TIMEOUT_MS,
-  );
-  const [first] = instancesOf(response);
-  if (first === undefined) throw new Difference('the instances', 'at least one', 'none');
-  return first;
-}
-
-function instancesOf(response: WalkResponse): Instance[] {
+export function instancesOf(response: WalkResponse): Instance[] {
   return (response.json as { instances: Instance[] }).instances;
 }
 
 function scheduleIdOf(response: WalkResponse): string {
   return (response.json as Instance).scheduleId;
+}
+
+const SERVICE_PROVIDER = 4;
+const TESS = { personId: 1004, name: 'Tess Tech', persona: SERVICE_PROVIDER };
+
+/** One instance is completed by a technician, twice, and the outside world hears of it, once. */
+export async function completionChapter(walk: Walk, { taskInstanceId }: Instance): Promise<void> {
+  walk.chapter('A task is completed');
+  const request = {
+    method: 'POST',
+    url: `${walk.settings.task}/Instances/${taskInstanceId}/commands/complete`,
+    token: await logInTess(walk),
+    body: { notes: 'Pressure is fine.' },
+  } as const;
+  const said = 'Completed by her, and TaskInstanceCompletedEvent is on its way.';
+  for (const [title, explanation] of [
+    ['Tess was there, and completes the task', said],
+    ['Tess presses the button again', 'The same response, and no second event.'],
+  ] as const)
+    await walk.step(title, request, (response) => {
+      const { status, completedBy } = response.json as Record<string, unknown>;
+      same('status', status, 'Completed');
+      same('completedBy', completedBy, TESS);
+      return explanation;
+    });
+  const heard = { url: `${walk.settings.receiver}/completions?taskInstanceId=${taskInstanceId}` };
+  await walk.stepUntil('The receiver of completions hears of it', heard, (response) => {
+    const { completions } = response.json as { completions: { record: Record<string, unknown> }[] };
+    same('the number of completions heard', completions.length, 1);
+    same('facilityId', completions[0]?.record['facilityId'], 501);
+    same('completedBy', completions[0]?.record['completedBy'], TESS);
+    return 'Exactly one event, in a ledger of another process.';
+  });
+}
+
+async function logInTess(walk: Walk): Promise<string> {
+  const { auth, password } = walk.settings;
+  const request = {
+    method: 'POST',
+    url: `${auth}/auth/token/user`,
+    body: { user: 'tess.tech', password },
+  } as const;
+  const response = await walk.step('Tess, a technician of provider 815, logs in', request, (granted) => {
+    const claims = readClaims(grantedTokens(granted).accessToken);
+    same('the claim personas', claims.personas, SERVICE_PROVIDER);
+    same('the claim facilities', claims.facilities, [501]);
+    return 'Two identity stores know her: her password and person come from one, provider and facility from the other.';
+  });
+  return grantedTokens(response).accessToken;
 }
