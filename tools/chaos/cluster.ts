@@ -1,7 +1,7 @@
 import { rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { findFreePorts } from '#platform/ports.ts';
-import { trySignal } from '#platform/process-identity.ts';
+import { trySignal } from '#platform/processes.ts';
 import { type Program, SERVICE_NAMES } from '#platform/programs.ts';
 import { type Variables, WORKSPACE } from '#platform/state-folder.ts';
 import { TcpProxy, throughPort } from '#platform/tcp-proxy.ts';

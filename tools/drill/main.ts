@@ -2,7 +2,7 @@
 import { checkTable, isClean } from '#chaos/report.ts';
 import { commandLine, onEndSignal, runMain, wholeNumber } from '#platform/command-line.ts';
 import { FriendlyError } from '#platform/errors.ts';
-import { findOnPath } from '#platform/find-program.ts';
+import { findOnPath } from '#platform/processes.ts';
 import { PrivateServers } from '#platform/test-platform.ts';
 import { Drill, type DrillResult } from './drill.ts';
 

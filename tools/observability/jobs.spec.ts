@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { renderAll } from '#manifests/renderings.ts';
 import { DASHBOARDS } from './dashboards.ts';
-import { jobsIn } from './expressions.ts';
+import { jobsIn } from './promtool.ts';
 import { ruleGroups } from './generated.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');

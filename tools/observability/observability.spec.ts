@@ -1,11 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stringify, parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { DASHBOARDS } from './dashboards.ts';
-import { metricsOf } from './expressions.ts';
+import { findPrometheus, metricsOf, promtool } from './promtool.ts';
 import { FOLDER, generatedFiles, ruleGroups } from './generated.ts';
-import { findPrometheus, promtool } from './promtool.ts';
 
 const OPERATIONS = readFileSync(join(FOLDER, '../docs/operations.md'), 'utf8');
 const rules = ruleGroups().groups.flatMap((group) => group.rules);

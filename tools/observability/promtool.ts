@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { findOnPath } from '#platform/find-program.ts';
+import { findOnPath } from '#platform/processes.ts';
 
 /** Where .ci/install-promtool unpacks Debian's package. */
 const UNPACKED = join(import.meta.dirname, '../../.platform/cache/prometheus/usr/bin');
@@ -15,4 +15,29 @@ export function findPrometheus(program: 'prometheus' | 'promtool'): string | nul
 /** Runs it and returns what it printed. @throws {Error} with its output when it finds fault */
 export function promtool(program: string, ...args: string[]): string {
   return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** Names that PromQL itself uses, or that Prometheus makes. */
+const NOT_EXPOSED: ReadonlySet<string> = new Set(['up', 'ALERTS']);
+
+/** The metrics that an expression reads: every name that is no function, label, keyword or recording rule. */
+export function metricsOf(expression: string): string[] {
+  const bare = expression
+    .replace(/"[^"]*"/g, '')
+    .replace(/\{[^}]*\}/g, '')
+    .replace(/\b(?:by|without|on|ignoring|group_left|group_right) *\([^)]*\)/g, '')
+    .replace(/\[[^\]]*\]/g, '');
+  const names = [...bare.matchAll(/(?<![\w:.])([a-zA-Z_][\w:]*)(?! *[\w:(])/g)].map(
+    ([, name]) => name as string,
+  );
+  return [...new Set(names)].filter(
+    (name) => !NOT_EXPOSED.has(name) && !name.includes(':') && !/^(?:and|or|unless|bool|offset)$/.test(name),
+  );
+}
+
+/** The values that an expression compares the label `job` with. */
+export function jobsIn(expression: string): string[] {
+  return [...expression.matchAll(/[{,]\s*job\s*(?:=|=~|!=|!~)\s*"([^"]*)"/g)].flatMap(([, values]) =>
+    (values as string).split('|'),
+  );
 }

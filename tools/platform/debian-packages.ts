@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { findOnPath } from './find-program.ts';
+import { findOnPath } from './processes.ts';
 
 const run = promisify(execFile);
 const APT_TIMEOUT_MS = 180_000;

@@ -1,8 +1,8 @@
 import { createHmac, randomUUID } from 'node:crypto';
+import { readServiceEnvironment, type Variables } from './state-folder.ts';
 import type { DatabaseUrls } from './databases.ts';
 import type { PortTable } from './ports.ts';
 import type { Deployable, Service, ServiceName } from './programs.ts';
-import type { Variables } from './state-folder.ts';
 
 export interface PlatformSettings {
   readonly ports: PortTable;
@@ -168,4 +168,54 @@ export function makeAccessToken({ ports, secret }: PlatformSettings, claims: Cla
     .join('.');
   const key = Buffer.from(secret('access-token-hmac-key'), 'base64url');
   return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
+}
+
+/** The signed fields of a trust request, in the order in which they are signed. */
+export interface TrustFields {
+  requestTimestampUtc: string;
+  applicationKey: string;
+  persona: number;
+  userName: string;
+  serviceProviderID?: number | null;
+  name?: string | null;
+  userAccountID?: number | null;
+  personID?: number | null;
+}
+
+/** The `authenticationCode` of a trust request: HMAC-SHA256, in padded base64, over nine lines joined by LF. Written out here and
+ *  not imported, because the tour plays a foreign backend that has nothing but the documentation. */
+export function signTrustRequest(fields: TrustFields, sharedSecret: string): string {
+  const lines = [
+    'TRUST-HMAC-SHA256',
+    fields.requestTimestampUtc,
+    fields.applicationKey,
+    fields.persona,
+    fields.userName,
+    fields.serviceProviderID ?? '',
+    fields.name ?? '',
+    fields.userAccountID ?? '',
+    fields.personID ?? '',
+  ];
+  return createHmac('sha256', sharedSecret).update(lines.join('\n'), 'utf8').digest('base64');
+}
+
+/** The services with an administration command line (`admin.js` in their bundle), and the variables it reads. */
+const VARIABLES = {
+  auth: ['DATABASE_URL', 'MIGRATION_DATABASE_URL', 'SECRET_ENCRYPTION_KEY'],
+  settings: ['DATABASE_URL'],
+  task: ['DATABASE_URL', 'RABBITMQ_MAIN_URL', 'RABBITMQ_SCHEDULING_URL'],
+} as const;
+
+export type AdministeredService = keyof typeof VARIABLES;
+
+export function isAdministeredService(name: string | undefined): name is AdministeredService {
+  return name !== undefined && Object.hasOwn(VARIABLES, name);
+}
+
+/** What administering a service takes and nothing else of its environment, as the last start of this state folder noted it; empty when
+ *  there was none. */
+export function readAdministration(stateFolder: string, service: AdministeredService): Variables {
+  const environment = readServiceEnvironment(stateFolder, `${service}-service`);
+  if (environment === null) return {};
+  return Object.fromEntries(VARIABLES[service].map((name) => [name, environment[name] ?? '']));
 }

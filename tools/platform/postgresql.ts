@@ -14,7 +14,7 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { FriendlyError, isErrorCode } from './errors.ts';
-import { childrenOf, findProcessStart, isStopped, trySignal } from './process-identity.ts';
+import { childrenOf, findProcessStart, isStopped, trySignal } from './processes.ts';
 import { isReachableBy, makeOwnedFolder, type RunAs } from './run-as.ts';
 import { WORKSPACE } from './state-folder.ts';
 import { endProcess, type ServerPlace, type SupervisedProcess, waitUntilReady } from './supervisor.ts';

@@ -13,7 +13,7 @@ import {
 import { basename, join, dirname, relative } from 'node:path';
 import { hasDebianPackages, unpackPackages } from './debian-packages.ts';
 import { FriendlyError, isErrorCode } from './errors.ts';
-import { findOnPath } from './find-program.ts';
+import { findOnPath } from './processes.ts';
 
 /** A RabbitMQ on this machine that a private node can be started from. */
 export interface RabbitmqInstallation {

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { FriendlyError } from './errors.ts';
-import { findOnPath } from './find-program.ts';
+import { findOnPath } from './processes.ts';
 import { provideRabbitmq, type RabbitmqInstallation, requiredMajor } from './rabbitmq-installation.ts';
 import { makeOwnedFolder } from './run-as.ts';
 import { endProcess, waitUntilReady, type ServerPlace } from './supervisor.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isErrorCode } from './errors.ts';
-import { isRunning, trySignal, type ProcessIdentity } from './process-identity.ts';
+import { isRunning, trySignal, type ProcessIdentity } from './processes.ts';
 
 const POLL_MS = 25;
 

@@ -1,20 +1,21 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { FriendlyError } from './errors.ts';
-import { findProcessStart, trySignal } from './process-identity.ts';
+import { findProcessStart, trySignal } from './processes.ts';
 import type { RunAs } from './run-as.ts';
 import {
   claimRunRecord,
   endRun,
   findRunRecord,
   isSupervised,
+  type RecordedProcess,
+  type RunRecord,
   saveRunRecord,
   sweepLeftovers,
 } from './run-record.ts';
-import type { RecordedProcess, RunRecord } from './run-record.ts';
 
 const TAIL_BYTES = 64 * 1024;
 

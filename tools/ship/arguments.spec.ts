@@ -1,4 +1,4 @@
-import { parseShipArguments } from './arguments.ts';
+import { parseShipArguments } from './steps.ts';
 
 describe('parseShipArguments', () => {
   it('tries podman and Docker, and does everything', () => {

@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { FriendlyError } from '#platform/errors.ts';
 import { SERVICES } from '#platform/programs.ts';
-import { findOnPath } from '#platform/find-program.ts';
+import { findOnPath } from '#platform/processes.ts';
 import type { Engine } from './engine.ts';
 
 const run = promisify(execFile);

@@ -7,14 +7,20 @@ import { FriendlyError } from '#platform/errors.ts';
 import { makeTemporaryFolder } from '#platform/private-servers.ts';
 import { SERVICES } from '#platform/programs.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
-import { parseShipArguments, type ShipArguments } from './arguments.ts';
+import {
+  buildSteps,
+  composeSteps,
+  parseShipArguments,
+  type ShipArguments,
+  type ShipContext,
+  type Step,
+} from './steps.ts';
 import { Compose } from './compose.ts';
 import { Engine } from './engine.ts';
 import { findBaseImage, removeImages } from './images.ts';
 import { localSteps, productionSteps } from './overlay-steps.ts';
 import { type Measured, type Outcome, renderMeasured, saveOutcomes, seconds } from './report.ts';
 import { Servers } from './servers.ts';
-import { buildSteps, composeSteps, type ShipContext, type Step } from './steps.ts';
 
 const FOLDER = join(WORKSPACE, 'docker');
 /** Whatever ends this process before the report must not look like success. */

@@ -7,11 +7,14 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { commandLine, runMain } from '#platform/command-line.ts';
+import {
+  type AdministeredService,
+  isAdministeredService,
+  readAdministration,
+} from '#platform/environments.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { findRunRecord, isSupervised } from '#platform/run-record.ts';
-import { openStateFolder, WORKSPACE, type Variables } from '#platform/state-folder.ts';
-import { isAdministeredService, readAdministration } from './administration.ts';
-import type { AdministeredService } from './administration.ts';
+import { openStateFolder, type Variables, WORKSPACE } from '#platform/state-folder.ts';
 
 /** Only of a platform that is up: what a stopped one noted leads nowhere. Help needs none. */
 function environment(service: AdministeredService, args: readonly string[]): Variables {

@@ -1,4 +1,4 @@
-import { readExamples, shellScript, typeScriptModule } from './examples';
+import { anchors, npmScripts, readExamples, relativeLinks, shellScript, typeScriptModule } from './examples';
 
 const FENCE = '```';
 const PAGE = `# Page
@@ -39,5 +39,25 @@ describe('examples of a page', () => {
     expect(script).toMatch(/^set -u\n# not a heading\none\n\ncurl .*URL"0\n\nthree\n\ncurl .*URL"1\n$/);
     const module = typeScriptModule(examples.slice(1, 2), 'end();\n');
     expect(module).toMatch(/^const two = 2;\n\nawait fetch\(.* '0'\);\nend\(\);\n$/);
+  });
+});
+
+describe('what is read off a page', () => {
+  it('are its relative links', () => {
+    const page = '[a](b.md) [c](https://example.com) [d](../e.md#f-g) [h](#i) | [`j`](k/README.md) |';
+    expect(relativeLinks(page)).toEqual(['b.md', '../e.md#f-g', 'k/README.md']);
+  });
+
+  it('are the anchors of its headings', () => {
+    expect(anchors('# Calling auth-service\n\ntext\n\n## `npm start`, and more')).toEqual([
+      'calling-auth-service',
+      'npm-start-and-more',
+    ]);
+  });
+
+  it('are the npm scripts it names', () => {
+    expect(
+      npmScripts('`npm start`, `npm run --silent auth:admin -- --help`, npm ci, `npm run tour`'),
+    ).toEqual(['start', 'auth:admin', 'tour']);
   });
 });

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, globSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { anchors, npmScripts, relativeLinks } from '../src/pages';
+import { anchors, npmScripts, relativeLinks } from '../src/examples';
 
 const WORKSPACE = join(__dirname, '../../..');
 const PAGES = globSync(['*.md', 'docs/**/*.md', 'libs/*/README.md', 'docker/*.md', 'k8s/**/*.md'], {

@@ -4,7 +4,7 @@ import { type Program, SERVICE_NAMES } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { eventually } from '@platform/testing';
 import { type Instance, logIn, TaskApi } from '../src/api';
-import { describedMetrics } from '../src/pages';
+import { describedMetrics } from '../src/examples';
 import { rejectedMessages, SHUTDOWN_GRACE_MS, startPlatform } from '../src/platform';
 
 const JOURNEY_TIMEOUT_MS = 90_000;

@@ -1,5 +1,5 @@
 export type { Bus, MessageContract, RequestContract } from './message-contract';
-export type { Actor } from './fields';
+export type { Actor } from './message-contract';
 export { InvalidMessageError, readMessage } from './read-message';
 
 export {

@@ -1,6 +1,14 @@
 import { z } from 'zod';
-import { actor, cron, identifier, instant, integerId, timeZone } from './fields';
-import { defineMessage, type MessageOf } from './message-contract';
+import {
+  actor,
+  cron,
+  defineMessage,
+  identifier,
+  instant,
+  integerId,
+  type MessageOf,
+  timeZone,
+} from './message-contract';
 
 /** Most facilities of one change: it is applied in one transaction. Source: docs/spec-gaps.md. */
 const MAX_FACILITIES = 10_000;

@@ -1,7 +1,14 @@
 import { z } from 'zod';
-import { cron, instant, integerId, timeZone } from './fields';
+import {
+  cron,
+  defineMessage,
+  defineRequest,
+  instant,
+  integerId,
+  type MessageOf,
+  timeZone,
+} from './message-contract';
 import { scheduleCreatedFields } from './main-bus-messages';
-import { defineMessage, defineRequest, type MessageOf } from './message-contract';
 
 /** Wire name IScheduleCreatedEvent; the type is named apart, since dropping the `I` would collide with ScheduleCreatedEvent. */
 export const ScheduleCreatedNotification = defineMessage({

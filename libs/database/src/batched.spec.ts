@@ -1,5 +1,5 @@
 import { DatabaseUnavailableError } from './errors';
-import { batched } from './batched';
+import { batched } from './transaction';
 
 describe('batched', () => {
   const doubled = (batches: number[][]) => (numbers: readonly number[]) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { foldCase } from './case-folding';
-import { MAX_NAME_CODE_POINTS, parseSettingName, settingNameKey } from './setting-name';
+import { MAX_NAME_CODE_POINTS, parseSettingName, settingNameKey } from './index';
 
 const anyName = fc.oneof(
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }),

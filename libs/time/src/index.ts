@@ -1,13 +1,115 @@
-export { ManualClock, SYSTEM_CLOCK, fixedClock } from './clock';
-export type { Clock } from './clock';
-export {
-  DAY_MS,
-  HOUR_MS,
-  MINUTE_MS,
-  SECOND_MS,
-  exponentialRetryDelayMs,
-  fullJitterDelayMs,
-  sleep,
-  waitUntil,
-  withTimeout,
-} from './durations';
+/** Where code asks for the time. Decisions that replicas share use the database's `now()` instead. */
+export interface Clock {
+  /** The current instant. */
+  now(): Date;
+  /** Milliseconds from an arbitrary origin, never going back; for measuring durations. */
+  monotonicMs(): number;
+  /** How waits pass for whoever waits by this clock; the machine's timers unless given. A test shortens them here. */
+  sleep?(durationMs: number, signal?: AbortSignal): Promise<void>;
+}
+
+export const SYSTEM_CLOCK: Clock = {
+  now: () => new Date(),
+  monotonicMs: () => performance.now(),
+};
+
+/** A clock that a test moves by hand. */
+export class ManualClock implements Clock {
+  private elapsedMs = 0;
+  private readonly startMs: number;
+
+  constructor(start: string | Date) {
+    this.startMs = new Date(start).getTime();
+  }
+
+  now(): Date {
+    return new Date(this.startMs + this.elapsedMs);
+  }
+
+  monotonicMs(): number {
+    return this.elapsedMs;
+  }
+
+  advance(durationMs: number): void {
+    this.elapsedMs += durationMs;
+  }
+}
+
+/** A clock that stands still at `instant`. */
+export function fixedClock(instant: string | Date): Clock {
+  return new ManualClock(instant);
+}
+
+export const SECOND_MS = 1_000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** Resolves after `durationMs`. Rejects with the signal's reason as soon as `signal` aborts. */
+export function sleep(durationMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason as Error);
+      return;
+    }
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, durationMs);
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
+/** The outcome of `work`, or a rejection with `timeoutError()` after `timeoutMs`. The work itself goes on; its late outcome is ignored. */
+export async function withTimeout<T>(
+  work: Promise<T>,
+  timeoutMs: number,
+  timeoutError = () => new Error(`no answer within ${timeoutMs} ms`),
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(timeoutError()), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Asks every `pollMs` whether `condition` holds; false if it does not before `timeoutMs` have passed. */
+export async function waitUntil(
+  condition: () => boolean,
+  { timeoutMs, pollMs }: { timeoutMs: number; pollMs: number },
+): Promise<boolean> {
+  const deadlineMs = performance.now() + timeoutMs;
+  while (!condition()) {
+    if (performance.now() > deadlineMs) return false;
+    await sleep(pollMs);
+  }
+  return true;
+}
+
+/** Wait before retry `attempt` (1–5), in milliseconds: 10 · 10^(attempt − 1), so 10 ms to 100 s.
+ *  Source: task messaging spec, Limits. @throws {RangeError} if `attempt` is outside 1–5. */
+export function exponentialRetryDelayMs(attempt: number): number {
+  if (!Number.isInteger(attempt) || attempt < 1 || attempt > 5) {
+    throw new RangeError(`retry attempt must be an integer from 1 to 5, got ${String(attempt)}`);
+  }
+  return 10 ** attempt;
+}
+
+/** A wait drawn evenly from 0 up to `min(maxMs, baseMs · 2^(attempt − 1))`, so that contenders spread out.
+ *  `attempt` counts from 1. @throws {RangeError} if `attempt` is not a positive integer. */
+export function fullJitterDelayMs(
+  attempt: number,
+  { baseMs, maxMs, random = Math.random }: { baseMs: number; maxMs: number; random?: () => number },
+): number {
+  if (!Number.isInteger(attempt) || attempt < 1)
+    throw new RangeError(`attempt must be 1 or more, got ${String(attempt)}`);
+  return Math.floor(random() * Math.min(maxMs, baseMs * 2 ** (attempt - 1)));
+}

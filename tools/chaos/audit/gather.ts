@@ -1,6 +1,6 @@
 import type { ServiceName } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
-import { SUBSYSTEM } from '../load/settings-writer.ts';
+import { SUBSYSTEM } from '../load/load.ts';
 import { COPIES_QUEUE, readPublishedMessages } from '../published-messages.ts';
 import type { StoredWrite } from './messages.ts';
 import type { Fire } from './scheduler.ts';

@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { isErrorCode } from '#platform/errors.ts';
-import { findProcessStart, trySignal } from '#platform/process-identity.ts';
+import { findProcessStart, trySignal } from '#platform/processes.ts';
 import { openTemporaryPlace, type TemporaryPlace } from '#platform/private-servers.ts';
 import { build, PROJECT_ROOTS } from '#platform/programs.ts';
 import { parsePasswd, type RunAs } from '#platform/run-as.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { trySignal } from '#platform/process-identity.ts';
+import { trySignal } from '#platform/processes.ts';
 import { eventually } from '#platform/waiting.ts';
 import type { Cluster } from '../cluster.ts';
 import type { Load } from '../load/load.ts';

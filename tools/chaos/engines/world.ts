@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { FriendlyError } from '#platform/errors.ts';
-import { findOnPath } from '#platform/find-program.ts';
+import { findOnPath } from '#platform/processes.ts';
 import { cacheFolder } from '#platform/state-folder.ts';
 
 const run = promisify(execFile);

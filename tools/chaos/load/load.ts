@@ -1,11 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { Random } from '#platform/random.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { republishChange } from '../published-messages.ts';
-import { Caller, type LoadContext, Traffic } from './caller.ts';
-import { type BusinessUnitChange, Journal } from './journal.ts';
+import { Caller, type LoadContext, repeatUntilStopped, Traffic } from './caller.ts';
+import { type BusinessUnitChange, Journal, operationOf } from './journal.ts';
 import { liveSchedules } from './lives.ts';
 import { holdSessions, revokeTokens, signIn } from './sessions.ts';
-import { writeSettings } from './settings-writer.ts';
 import { changeBusinessUnits, commandGeneration, createAndComplete } from './tasks.ts';
 
 /** How many callers do what. */
@@ -92,4 +92,28 @@ export class Load {
     this.#stop.abort();
     await Promise.all(this.#workers);
   }
+}
+
+const SHARED_NAMES = 3;
+/** The workers of the run write under this subsystem and nobody else does. */
+export const SUBSYSTEM = 'chaos';
+
+/** Writes settings: by turns one that all writers fight over, and one of its own, which it also reads back. */
+function writeSettings(context: LoadContext, worker: number): Promise<void> {
+  const { caller, journal, random, urls, adminToken: token } = context;
+  return repeatUntilStopped(context, async (count) => {
+    const isOwn = count % 2 === 0;
+    const name = isOwn ? `own-${worker}` : `shared-${random.integer(1, SHARED_NAMES)}`;
+    const url = `${urls.settings}/platform/v1/subsystems/${SUBSYSTEM}/settings/${name}`;
+    const value = `${worker}-${count}-${randomUUID()}`;
+    const body = { settingValue: value };
+    const idempotencyKey = randomUUID();
+    const written = await caller.persist({ operation: 'PUT setting', url, token, idempotencyKey, body });
+    journal.settings.push(operationOf(value, name, written));
+    if (!isOwn || written.response === null) return;
+    // Nobody else writes this setting, so whichever replica responds must know the last acknowledged value.
+    const read = await caller.persist({ operation: 'GET setting value', url: `${url}/value`, token });
+    if (read.response !== null && read.response.text !== JSON.stringify(value))
+      journal.violations.push(`a read of ${name} did not return the value acknowledged before it`);
+  });
 }

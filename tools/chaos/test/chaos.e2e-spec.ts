@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { runProcess } from '@platform/testing';
 import { findPrometheus } from '#observability/promtool.ts';
-import { findOnPath } from '#platform/find-program.ts';
+import { findOnPath } from '#platform/processes.ts';
 
 /** Some 45 s as a rule, an upgrade four times that; more beside other tests. */
 const RUN_TIMEOUT_MS = 480_000;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { runProcess } from '@platform/testing';
-import { findOnPath } from '#platform/find-program.ts';
+import { findOnPath } from '#platform/processes.ts';
 
 /** Some 55 s as a rule; more beside other tests. */
 const DRILL_TIMEOUT_MS = 300_000;

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect } from 'amqplib';
 import { Client } from 'pg';
-import { isRunning } from '../process-identity.ts';
+import { isRunning } from '../processes.ts';
 import { findRunRecord, type RecordedProcess } from '../run-record.ts';
 
 const WORKSPACE = join(__dirname, '../../..');

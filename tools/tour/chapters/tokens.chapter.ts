@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { signTrustRequest } from '#platform/trust-signature.ts';
+import { signTrustRequest } from '#platform/environments.ts';
 import {
   Difference,
   grantedTokens,

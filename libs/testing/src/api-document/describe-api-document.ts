@@ -3,10 +3,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { previewDocument } from '@platform/open-api';
-import type { OpenApiDocument } from '@platform/open-api';
+import { type OpenApiDocument, previewDocument } from '@platform/open-api';
 import type { ServiceDefinition } from '@platform/service-defaults';
-import { documentFile, workspaceFile } from './workspace-file';
+import { documentFile, workspaceFile } from './documents';
 
 /**
  * Tests that every service's OpenAPI document must pass. With `UPDATE_DOCS=1` they write the committed document first.

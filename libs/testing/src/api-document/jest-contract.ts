@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
 import { takeViolations, writeSeenResponses } from './watch-traffic';
-import { workspaceFile } from './workspace-file';
+import { workspaceFile } from './documents';
 
 /** Jest's setup of integration tests: no response of a watched service may differ from its API document. */
 function expectNoViolations(): void {

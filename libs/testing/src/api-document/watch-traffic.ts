@@ -1,9 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { ApiContract } from '#platform/api-contract.ts';
-import type { Exchange } from '#platform/api-contract.ts';
-import { apiDocument, workspaceFile } from './workspace-file';
+import { ApiContract, type Exchange } from '#platform/api-contract.ts';
+import { apiDocument, workspaceFile } from './documents';
 
 interface Traffic {
   readonly contract: ApiContract;

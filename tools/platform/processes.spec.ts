@@ -1,4 +1,4 @@
-import { findProcessStart, isRunning, parseProcStat } from './process-identity.ts';
+import { findProcessStart, isRunning, parseProcStat } from './processes.ts';
 
 const STAT_TAIL = '1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 2 3';
 

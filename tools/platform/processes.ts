@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { isErrorCode } from './errors.ts';
 
 /** A process named so that a later process that happens to get the same number is never taken for it. */
@@ -75,6 +76,21 @@ export function trySignal(pid: number, signal: NodeJS.Signals): boolean {
     return process.kill(pid, signal);
   } catch (error) {
     if (isErrorCode(error, 'ESRCH')) return false;
+    throw error;
+  }
+}
+
+export function findOnPath(program: string): string | null {
+  const candidates = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, program));
+  return candidates.find(isExecutable) ?? null;
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT', 'EACCES', 'ENOTDIR')) return false;
     throw error;
   }
 }
