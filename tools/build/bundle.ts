@@ -20,7 +20,7 @@ import {
   SBOM_FILE,
   withPackages,
 } from './sbom.ts';
-import { PACKAGES_BUNDLE, fromPackagesBundle, packagesBundles, packagesTaken } from './packages.ts';
+import { ownCode, PACKAGES_BUNDLE, packagesBundles, packagesTaken, starters } from './packages.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
 
@@ -39,18 +39,19 @@ interface Project {
   readonly file: ProjectFile;
 }
 
-/** All at once, so that libraries which several use are read once. */
-function bundleOwnCode(
-  projects: readonly Project[],
-  options: BuildOptions,
-): Promise<BuildResult<{ metafile: true }>> {
-  const entryPoints = projects.flatMap(({ root, file }) =>
-    Object.entries(bundlesOf(root, file)).map(([name, source]) => ({ in: source, out: join(root, name) })),
+/** The programs of projects: output name → source. */
+function programsOf(projects: readonly Project[]): Record<string, string> {
+  const programs = projects.flatMap(({ root, file }) =>
+    Object.entries(bundlesOf(root, file)).map(([name, source]) => [join(root, name), source]),
   );
+  return Object.fromEntries(programs) as Record<string, string>;
+}
+
+/** All at once, so that libraries which several use are read once. */
+function bundleOwnCode(options: BuildOptions): Promise<BuildResult<{ metafile: true }>> {
   return build({
     ...COMMON,
     ...options,
-    entryPoints,
     outdir: 'dist',
     metafile: true,
     sourcemap: 'linked',
@@ -60,10 +61,12 @@ function bundleOwnCode(
 }
 
 async function bundleWithPackages(projects: readonly Project[], swc: Plugin): Promise<void> {
-  const { metafile } = await bundleOwnCode(projects, {
-    packages: 'bundle',
-    plugins: [swc, fromPackagesBundle()],
-  });
+  const programs = programsOf(projects);
+  const own = ownCode(programs);
+  const [{ metafile }] = await Promise.all([
+    bundleOwnCode({ ...own, plugins: [swc, ...own.plugins] }),
+    build({ ...COMMON, ...starters(Object.keys(programs)), outdir: 'dist' }),
+  ]);
   const taken = projects.map(({ root }): [string, ReadonlySet<string>] => {
     const outputs = Object.entries(metafile.outputs).filter(([file]) => file.startsWith(`dist/${root}/`));
     return [root, packagesTaken(outputs.flatMap(([, { inputs }]) => Object.keys(inputs)))];
@@ -135,10 +138,10 @@ async function main(projectRoots: readonly string[]): Promise<void> {
   const isBundled = ({ file }: Project): boolean => file.metadata?.packages === 'bundled';
   await Promise.all([
     bundleWithPackages(projects.filter(isBundled), plugin),
-    bundleOwnCode(
-      projects.filter((project) => !isBundled(project)),
-      { packages: 'external', plugins: [plugin] },
-    ),
+    bundleOwnCode({
+      entryPoints: programsOf(projects.filter((project) => !isBundled(project))),
+      ...{ packages: 'external', plugins: [plugin] },
+    }),
   ]);
 }
 

@@ -3,13 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { build } from 'esbuild';
-import {
-  PACKAGES_BUNDLE,
-  fromPackagesBundle,
-  packageOf,
-  packagesBundles,
-  packagesTaken,
-} from './packages.ts';
+import { PACKAGES_BUNDLE, ownCode, packageOf, packagesBundles, packagesTaken, starters } from './packages.ts';
 
 describe('packageOf', () => {
   it.each([
@@ -50,9 +44,16 @@ describe('a project with bundled packages', () => {
       format: 'cjs',
       logLevel: 'error',
     } as const;
-    const entryPoints = Object.keys(programs).map((name) => `./${name}.js`);
-    const own = { ...common, outdir: 'out', metafile: true, sourcemap: 'linked' } as const;
-    const { metafile } = await build({ ...own, entryPoints, plugins: [fromPackagesBundle()] });
+    const names = Object.keys(programs);
+    const own = ownCode(Object.fromEntries(names.map((name) => [name, `./${name}.js`])));
+    const { metafile } = await build({
+      ...common,
+      ...own,
+      outdir: 'out',
+      metafile: true,
+      sourcemap: 'linked',
+    });
+    await build({ ...common, ...starters(names), outdir: 'out' });
     const packages = packagesTaken(Object.keys(metafile.inputs));
     const bundles = new Map([[basename(PACKAGES_BUNDLE, '.js'), packages]]);
     await build({ ...common, ...packagesBundles(bundles, folder), outdir: 'out' });
@@ -98,24 +99,45 @@ describe('a project with bundled packages', () => {
     ]);
   });
 
-  it('saves the code that ran for the next start, and again when V8 refuses it', async () => {
-    await bundle({ main: "import { make } from 'user'; console.log(make().constructor.name);" });
-    const packages = join(folder, 'out', PACKAGES_BUNDLE);
-    writeFileSync(packages, `// Made from abc;\n${readFileSync(packages, 'utf8')}`);
-    const cache = join(folder, 'cache');
-    const saved = (): { size: number; ino: number } => {
-      const name = readdirSync(cache, { recursive: true, encoding: 'utf8' }).find((each) =>
-        each.endsWith('abc'),
-      );
-      return statSync(join(cache, name!));
+  describe('with a folder for compiled code', () => {
+    const OWN = 'code/main.js';
+    const startWithCache = (): string => start('main', { NODE_COMPILE_CACHE: join(folder, 'cache') });
+    /** Identities of what is saved: of own code and of packages. */
+    const saved = (): string[] => {
+      const files = readdirSync(join(folder, 'cache'), { recursive: true, encoding: 'utf8' });
+      const ours = files.filter((file) => basename(file).startsWith('main.js-')).sort();
+      return ours.map((file) => `${file} ${statSync(join(folder, 'cache', file)).ino}`);
     };
-    const startWithCache = (): string => start('main', { NODE_COMPILE_CACHE: cache });
-    expect(startWithCache()).toBe('Kind');
-    const first = saved();
-    expect(startWithCache()).toBe('Kind');
-    expect(saved().ino).toBe(first.ino);
-    writeFileSync(packages, readFileSync(packages, 'utf8').replace('class Kind', 'class Kinds'));
-    expect(startWithCache()).toBe('Kinds');
-    expect(saved().ino).not.toBe(first.ino);
+    const edit = (file: string, from: string, to: string): void => {
+      const path = join(folder, 'out', file);
+      writeFileSync(path, readFileSync(path, 'utf8').replace(from, to));
+    };
+
+    beforeEach(async () => {
+      await bundle({ main: "import { make } from 'user'; console.log(make().constructor.name + ' 1');" });
+      const packages = join(folder, 'out', PACKAGES_BUNDLE);
+      writeFileSync(packages, `// Made from abc;\n${readFileSync(packages, 'utf8')}`);
+      expect(startWithCache()).toBe('Kind 1');
+    });
+
+    it('saves the code that ran for the next start', () => {
+      const first = saved();
+      expect(first).toHaveLength(2);
+      expect(startWithCache()).toBe('Kind 1');
+      expect(saved()).toEqual(first);
+    });
+
+    it.each([
+      ['own code of the same length', OWN, ' 1', ' 2', 'Kind 2'],
+      ['packages made from others', PACKAGES_BUNDLE, 'from abc;\n', 'from abd;\n', 'Kind 1'],
+      ['packages that V8 refuses', PACKAGES_BUNDLE, 'class Kind', 'class Kinds', 'Kinds 1'],
+    ])('saves it anew for %s', (_, file, from, to, output) => {
+      const first = saved();
+      edit(file, from, to);
+      expect(startWithCache()).toBe(output);
+      const kept = saved().filter((each) => first.includes(each));
+      expect([saved().length, kept.length]).toEqual([2, 1]);
+      expect(startWithCache()).toBe(output);
+    });
   });
 });

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { BuildOptions, OnResolveArgs, OnResolveResult, Plugin, PluginBuild } from 'esbuild';
 
 /** The bundle beside a project's own ones that holds its packages from npm; all its entry points share it. */
@@ -37,10 +37,35 @@ function packagesSource(specifiers: Iterable<string>): string {
 }
 
 const TAKEN = 'package';
-const LOADER = join(import.meta.dirname, 'load-packages.ts');
+/** What programs are started by; it loads their own code from the folder `code`. */
+const STARTER = join(import.meta.dirname, 'start-program.ts');
 
-/** For the workspace's own code: every package is taken from the packages' bundle beside the program. */
-export function fromPackagesBundle(): Plugin {
+/** A file that consists of one function: what Node makes of a CommonJS file when it loads it. */
+const asFunction = (...more: string[]) => ({
+  banner: {
+    js: `(function (${['exports', 'require', 'module', '__filename', '__dirname', ...more].join()}) {`,
+  },
+  footer: { js: '})' },
+});
+
+/**
+ * How the own code of programs is made: every package is taken from the bundle of packages beside the program.
+ * @param entryPoints output name → source
+ */
+export function ownCode(entryPoints: Readonly<Record<string, string>>): BuildOptions & { plugins: Plugin[] } {
+  const named = Object.entries(entryPoints).map(([name, source]) => ({
+    in: source,
+    out: join(dirname(name), 'code', basename(name)),
+  }));
+  return { ...asFunction('packages'), entryPoints: named, plugins: [fromPackagesBundle()] };
+}
+
+/** How programs with own code and a bundle of packages are made. @param names of the outputs */
+export function starters(names: readonly string[]): BuildOptions {
+  return { entryPoints: names.map((out) => ({ in: STARTER, out })) };
+}
+
+function fromPackagesBundle(): Plugin {
   const namespace = TAKEN;
   return {
     name: 'from packages bundle',
@@ -52,8 +77,7 @@ export function fromPackagesBundle(): Plugin {
         return found === undefined || found.external === true ? found : { path: asked.path, namespace };
       });
       bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({
-        contents: `module.exports = require(${JSON.stringify(LOADER)}).packages[${JSON.stringify(path)}]();`,
-        resolveDir: import.meta.dirname,
+        contents: `module.exports = packages[${JSON.stringify(path)}]();`,
       }));
     },
   };
@@ -82,8 +106,7 @@ export function packagesBundles(
     legalComments: 'none', // whole licences are written beside the bundle
     minifyWhitespace: true, // comments are a third of it
     lineLimit: 120,
-    banner: { js: '(function (exports, require, module, __filename, __dirname) {' },
-    footer: { js: '})' },
+    ...asFunction(),
     plugins: [
       {
         name: namespace,

@@ -24,12 +24,12 @@ interface Mutant {
   readonly caughtBy: RegExp;
 }
 
-const TASK = 'apps/task-service/main.js';
+const TASK = 'apps/task-service/code/main.js';
 
 const MUTANTS: readonly Mutant[] = [
   {
     name: 'grace-retry-removed',
-    bundle: 'apps/auth-service/main.js',
+    bundle: 'apps/auth-service/code/main.js',
     original: 'action: "repeat-successor"\n',
     mistake: 'action: "reused"\n',
     faults: 'kill-replica',
@@ -45,7 +45,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'no-retry-on-40001',
-    bundle: 'apps/settings-service/main.js',
+    bundle: 'apps/settings-service/code/main.js',
     original: 'if (!isSerializationFailure(error)) throw error;',
     mistake: 'throw error;',
     faults: 'kill-replica',
