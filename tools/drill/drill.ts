@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { auditRun } from '#chaos/audit/audit.ts';
 import { type Check, CheckBuilder } from '#chaos/audit/check.ts';
 import { gatherFacts, watchApplications } from '#chaos/audit/gather.ts';
@@ -13,11 +15,10 @@ import * as copies from '#chaos/published-messages.ts';
 import { drain } from '#chaos/run.ts';
 import { serviceEnvironment } from '#platform/environments.ts';
 import { serviceOf } from '#platform/programs.ts';
-import { makeOwnedFolder } from '#platform/run-as.ts';
-import type { Variables } from '#platform/state-folder.ts';
+import { makeOwnedFolder, type RunAs } from '#platform/run-as.ts';
+import { type Variables, WORKSPACE } from '#platform/state-folder.ts';
 import type { PrivateServers, TestPlatform } from '#platform/test-platform.ts';
 import { eventually } from '#platform/waiting.ts';
-import { documentedCommands, runCommands } from './documented.ts';
 import { adjustFacts, type Difference, joinJournals, journalAt } from './restored.ts';
 
 const WARM_UP_MS = 3_000;
@@ -210,4 +211,24 @@ function timestamp(atMs: number): string {
 function stopwatch(): () => string {
   const startedAtMs = performance.now();
   return () => `${((performance.now() - startedAtMs) / 1_000).toFixed(1)} s`;
+}
+
+const run = promisify(execFile);
+const PAGE = join(WORKSPACE, 'docs/operations.md');
+const HEADING = '### To an instant';
+
+/** The commands of the page's section, block by block as it has them. @throws {Error} when there are not three blocks */
+function documentedCommands(): { archive: string; backUp: string; restore: string } {
+  const [section = ''] = (readFileSync(PAGE, 'utf8').split(`\n${HEADING}\n`)[1] ?? '').split(/\n##+ /);
+  const blocks = [...section.matchAll(/^```sh\n(.+?)^```$/gms)].map(([, commands = '']) => commands);
+  const [archive, backUp, restore, ...others] = blocks;
+  if (archive === undefined || backUp === undefined || restore === undefined || others.length > 0)
+    throw new Error(`${PAGE} has ${blocks.length} blocks of commands under "${HEADING}", not three`);
+  return { archive, backUp, restore };
+}
+
+/** Runs commands in a shell that ends at the first failure. @throws {Error} with what they wrote */
+async function runCommands(commands: string, variables: Variables, runAs: RunAs | null): Promise<void> {
+  const env = { PATH: process.env['PATH'], LC_ALL: 'C', ...variables };
+  await run('sh', ['-ec', commands], { env, cwd: '/', ...runAs });
 }

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eventually } from '@platform/testing';
-import { slowDown, slowStatements, speedUp } from '../src/platform';
-import { TaskCluster } from '../src/task-cluster';
+import { slowDown, slowStatements, speedUp, TaskCluster } from '../src/platform';
 
 const QUEUE = 'task-service.task-instance-generation';
 const PREPARE_TIMEOUT_MS = 60_000;

@@ -1,16 +1,14 @@
 import { eventually } from '@platform/testing';
-import { TaskApi, logIn } from '../src/api';
+import { logIn, type Target, TaskApi, Workload } from '../src/api';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import {
-  SHUTDOWN_GRACE_MS,
   rejectedMessages,
+  SHUTDOWN_GRACE_MS,
   slowDown,
   slowStatements,
   speedUp,
   startPlatform,
 } from '../src/platform';
-import { Workload } from '../src/workload';
-import type { Target } from '../src/workload';
 
 const START_TIMEOUT_MS = 240_000;
 /** Some 20 s as a rule. */

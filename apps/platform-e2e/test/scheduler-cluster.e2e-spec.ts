@@ -1,6 +1,6 @@
 import { eventually, testSize } from '@platform/testing';
 import { Random } from '#platform/random.ts';
-import { TaskCluster } from '../src/task-cluster';
+import { TaskCluster } from '../src/platform';
 
 const QUEUE = 'task-service.task-instance-generation';
 /** The due triggers of each case. Source of the full size: the reliability goals. */

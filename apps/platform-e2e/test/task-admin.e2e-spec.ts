@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eventually } from '@platform/testing';
-import { TaskCluster } from '../src/task-cluster';
+import { TaskCluster } from '../src/platform';
 
 const EXCHANGE = 'Platform.Contracts:TaskInstanceCompletedEvent';
 /** A message as the outbox keeps it. */

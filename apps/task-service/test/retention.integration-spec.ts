@@ -1,11 +1,9 @@
 import type { QueryRunner } from 'typeorm';
 import { createTestDatabase } from '@platform/testing';
 import { loadTaskServiceConfig } from '../src/config';
-import { InstanceRetentionJob } from '../src/instances/instance-retention.job';
+import { FireRetentionJob, InstanceRetentionJob } from '../src/retention.job';
 import { FiresByMonth1800000003000 } from '../src/migrations/1800000003000-fires-by-month';
-import { FireRetentionJob } from '../src/scheduler/fire-retention.job';
-import { PARTNER, environment, migrate, startTaskService } from './task-fixture';
-import type { TaskFixture } from './task-fixture';
+import { environment, migrate, PARTNER, startTaskService, type TaskFixture } from './task-fixture';
 
 let service: TaskFixture;
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { INSTANCE_TRANSITIONS } from '../src/instances/instance-states';
-import { SCHEDULE_TRANSITIONS } from '../src/schedules/schedule-states';
+import { INSTANCE_TRANSITIONS } from '../src/instances/instance.entity';
+import { SCHEDULE_TRANSITIONS } from '../src/schedules/schedule.entity';
 
 const PAGE = readFileSync(resolve(__dirname, '../../../docs/task-states.md'), 'utf8');
 

@@ -2,9 +2,8 @@ import type { Journal, Operation } from '../load/journal.ts';
 import { FIRST_PLANTED_FACILITY } from '../load/tasks.ts';
 import { type Check, CheckBuilder } from './check.ts';
 import type { Facts } from './gather.ts';
-import { auditLives } from './lives.ts';
+import { auditBusinessUnits, auditFires, auditLives } from './scheduler.ts';
 import { auditEvents, auditLastValues, auditReceived, auditWrites, firstPublished } from './messages.ts';
-import { auditBusinessUnits, auditFires } from './scheduler.ts';
 import { auditRevocations, auditSessions } from './sessions.ts';
 
 /** A daily schedule has so many occurrences within the horizon of 30 days: one more when a day began meanwhile. */

@@ -4,9 +4,8 @@ import type { TestPlatform } from '#platform/test-platform.ts';
 import { republishChange } from '../published-messages.ts';
 import { Caller, type LoadContext, repeatUntilStopped, Traffic } from './caller.ts';
 import { type BusinessUnitChange, Journal, operationOf } from './journal.ts';
-import { liveSchedules } from './lives.ts';
+import { changeBusinessUnits, commandGeneration, createAndComplete, liveSchedules } from './tasks.ts';
 import { holdSessions, revokeTokens, signIn } from './sessions.ts';
-import { changeBusinessUnits, commandGeneration, createAndComplete } from './tasks.ts';
 
 /** How many callers do what. */
 const WORKERS: readonly [count: number, (context: LoadContext, worker: number) => Promise<void>][] = [

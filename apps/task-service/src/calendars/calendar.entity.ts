@@ -1,5 +1,5 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
-import { BIGINT, INSTANT } from '../fields/columns';
+import { BIGINT, INSTANT } from '../fields/fields';
 
 /** Local dates, of holidays say, that the schedules which name it leave out, each in its own time zone. */
 @Entity('calendars')

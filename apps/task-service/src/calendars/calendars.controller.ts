@@ -5,7 +5,7 @@ import { Persona } from '@platform/personas';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { KeysetPages } from '../paging/keyset-page';
 import { InvalidFieldResponse, TaskError, TaskProblemResponse } from '../problems/task-problem.filter';
-import { generationRequested } from '../scheduler/generation-requested';
+import { generationRequested } from '../scheduler/due-fire';
 import {
   CALENDAR_ID,
   CalendarDto,

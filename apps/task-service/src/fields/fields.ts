@@ -1,5 +1,6 @@
-import { NEXT_PAGE_KEY_DESCRIPTION } from '@platform/service-defaults';
+import type { ColumnOptions } from 'typeorm';
 import { z } from 'zod';
+import { NEXT_PAGE_KEY_DESCRIPTION } from '@platform/service-defaults';
 import { TaskError } from '../problems/task-problem.filter';
 
 // PostgreSQL text holds neither NUL nor half a surrogate pair, and other control characters only deceive readers of logs.
@@ -83,3 +84,15 @@ export function withinLimits(instant: Date): Date {
     throw new TaskError('instant-out-of-range');
   return instant;
 }
+
+/** Column options of an identifier that PostgreSQL stores as `bigint`: the driver gives it as text, the code has it as a number. */
+export const BIGINT = {
+  type: 'bigint',
+  transformer: {
+    from: (text: string | null): number | null => (text === null ? null : Number(text)),
+    to: (value: unknown): unknown => value,
+  },
+} as const satisfies ColumnOptions;
+
+/** Column options of an instant: milliseconds, as JavaScript's dates have them. */
+export const INSTANT = { type: 'timestamptz', precision: 3 } as const satisfies ColumnOptions;

@@ -1,4 +1,4 @@
-import { INSTANCE_TRANSITIONS } from './instance-states';
+import { INSTANCE_TRANSITIONS } from './instance.entity';
 
 describe('completing an instance', () => {
   it('happens once, is repeatable, and never revives a cancelled one', () => {

@@ -1,5 +1,5 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryGeneratedColumn, Unique } from 'typeorm';
-import { BIGINT, INSTANT } from '../fields/columns';
+import { BIGINT, INSTANT } from '../fields/fields';
 import { Schedule } from '../schedules/schedule.entity';
 
 /** States of a task instance: Pending → Completed | Cancelled. Source: docs/spec-gaps.md. */
@@ -83,3 +83,16 @@ export class TaskInstance {
   @Column({ name: 'created_at', ...INSTANT, default: () => 'now()', select: false })
   readonly createdAt!: Date;
 }
+
+/** What can happen to an instance; `release` is what a change of its schedule or calendar does to one that is still to come. */
+export type InstanceCommand = 'complete' | 'cancel' | 'release';
+
+/** The state that each command leads to; one that is not here is refused. A command that leads to the state of the instance changes
+ *  nothing. Source: docs/spec-gaps.md; docs/task-states.md draws it. */
+export const INSTANCE_TRANSITIONS: Readonly<
+  Record<InstanceStatus, Partial<Record<InstanceCommand, InstanceStatus>>>
+> = {
+  Pending: { complete: 'Completed', cancel: 'Cancelled', release: 'Cancelled' },
+  Completed: { complete: 'Completed' },
+  Cancelled: { cancel: 'Cancelled' },
+};

@@ -1,21 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
-import { TaskInstanceCancelledEvent, TaskInstanceCompletedEvent } from '@platform/contracts';
-import type { Actor } from '@platform/contracts';
+import { type Actor, TaskInstanceCancelledEvent, TaskInstanceCompletedEvent } from '@platform/contracts';
 import { DAY_MS, MINUTE_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
-import { CallerScope, actorOf, isWithinScope } from '../access/caller-scope.service';
-import type { FacilityScope } from '../access/caller-scope.service';
+import { actorOf, CallerScope, type FacilityScope, isWithinScope } from '../access/caller-scope.service';
 import { withinLimits } from '../fields/fields';
-import { outboundEvent } from '../outbound/outbound-event';
-import type { OutboundEvent } from '../outbound/outbound-event';
+import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-problem.filter';
 import type { CancelInstanceRequest, CompleteInstanceRequest } from './instance.dto';
-import type { TaskInstance } from './instance.entity';
-import { INSTANCE_TRANSITIONS } from './instance-states';
-import { InstancesRepository } from './instances.repository';
-import type { Completion, LockedInstance } from './instances.repository';
+import { INSTANCE_TRANSITIONS, type TaskInstance } from './instance.entity';
+import { type Completion, InstancesRepository, type LockedInstance } from './instances.repository';
 
 /** Callers' clocks differ from the database's by this much at most. */
 const CLOCK_TOLERANCE_MS = 5 * MINUTE_MS;

@@ -1,5 +1,5 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { BIGINT, INSTANT } from '../fields/columns';
+import { BIGINT, INSTANT } from '../fields/fields';
 
 /** An event that waits, in the transaction that caused it, until the broker has confirmed it. The row holds the message as data;
  *  the relay builds the envelope when it publishes.

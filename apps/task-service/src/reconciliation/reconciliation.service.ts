@@ -3,15 +3,13 @@ import { Inject, Injectable } from '@nestjs/common';
 import { inTransaction } from '@platform/database';
 import { DAY_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
-import { TASK_CONFIG } from '../config';
-import type { TaskServiceConfig } from '../config';
+import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { InstancesRepository } from '../instances/instances.repository';
 import { messageTypesOf, partitionOf } from '../outbound/outbound-event';
 import { OutboxRepository } from '../outbound/outbox.repository';
 import { planGeneration } from '../recurring-generation/generation-plan';
-import { generationRequested } from '../scheduler/generation-requested';
-import { ReconciliationRepository } from './reconciliation.repository';
-import type { ExaminedSchedule } from './reconciliation.repository';
+import { generationRequested } from '../scheduler/due-fire';
+import { type ExaminedSchedule, ReconciliationRepository } from './reconciliation.repository';
 
 /** Something that does not fit together, and what is done about it. */
 export interface Finding {

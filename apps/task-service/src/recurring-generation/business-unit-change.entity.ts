@@ -1,5 +1,5 @@
 import { Column, Entity, PrimaryColumn, Index } from 'typeorm';
-import { BIGINT } from '../fields/columns';
+import { BIGINT } from '../fields/fields';
 
 /** A business unit's change as it was applied. */
 abstract class AppliedChange {

@@ -1,11 +1,10 @@
-import { Body, Controller, HttpCode, Inject, Post, applyDecorators } from '@nestjs/common';
-import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
-import type { Caller } from '@platform/access-tokens';
+import { applyDecorators, Body, Controller, HttpCode, Inject, Post } from '@nestjs/common';
+import { type Caller, CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import {
+  type RequestContract,
   ScheduleRecurringTaskInstanceGenerationRequest,
   UnscheduleRecurringTaskInstanceGenerationRequest,
 } from '@platform/contracts';
-import type { RequestContract } from '@platform/contracts';
 import { RequestClient } from '@platform/messaging';
 import {
   ApiBody,
@@ -14,25 +13,24 @@ import {
   ApiOperation,
   ApiResponse,
   ApiTags,
+  problemContent,
   ProblemResponse,
   RESPONSE_HEADERS,
-  problemContent,
 } from '@platform/open-api';
 import { Persona } from '@platform/personas';
 import { CLOCK, problems } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
-import { TASK_CONFIG } from '../config';
-import type { TaskServiceConfig } from '../config';
+import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { BUS_DOWN, FAULTED, InvalidFieldResponse, NO_REPLY } from '../problems/task-problem.filter';
-import { generationRequested } from '../scheduler/generation-requested';
+import { generationRequested } from '../scheduler/due-fire';
 import {
   GenerateInstancesDto,
   GenerationRefusedDto,
   GenerationScheduledDto,
   GenerationUnscheduledDto,
-  SCHEDULED,
   SCHEDULE_EXAMPLES,
+  SCHEDULED,
   ScheduleGenerationDto,
   UnscheduleGenerationDto,
 } from './generation-command.dto';

@@ -2,22 +2,17 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
 import { DAY_MS, SECOND_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
-import { TASK_CONFIG } from '../config';
-import type { TaskServiceConfig } from '../config';
-import { InstancesRepository } from '../instances/instances.repository';
-import type { Occurrence, Release } from '../instances/instances.repository';
+import { TASK_CONFIG, type TaskServiceConfig } from '../config';
+import { InstancesRepository, type Occurrence, type Release } from '../instances/instances.repository';
 import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { generationRequested } from '../scheduler/generation-requested';
-import { TriggersRepository } from '../scheduler/triggers.repository';
-import type { TriggerPlan } from '../scheduler/triggers.repository';
+import { generationRequested } from '../scheduler/due-fire';
+import { type TriggerPlan, TriggersRepository } from '../scheduler/triggers.repository';
 import { parseCronExpression } from '../schedules/cron-expression';
 import { nextOccurrence } from '../schedules/occurrences';
-import { SchedulesRepository } from '../schedules/schedules.repository';
-import type { GeneratingSchedule } from '../schedules/schedules.repository';
+import { type GeneratingSchedule, SchedulesRepository } from '../schedules/schedules.repository';
 import { timeZone } from '../schedules/time-zone';
-import { planGeneration } from './generation-plan';
-import type { GenerationPlan, GenerationWindow } from './generation-plan';
+import { type GenerationPlan, type GenerationWindow, planGeneration } from './generation-plan';
 
 const ROWS_PER_INSERT = 5_000;
 /** A run ends after so many instances and asks for another one: its locks do not last, whatever a trigger's gap is. */

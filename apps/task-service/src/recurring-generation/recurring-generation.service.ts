@@ -1,23 +1,27 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { ScheduledMessageEvent, TaskInstanceGenerationRequested } from '@platform/contracts';
-import type { ScheduleRecurringTaskInstanceGenerationSucceeded } from '@platform/contracts';
+import {
+  ScheduledMessageEvent,
+  type ScheduleRecurringTaskInstanceGenerationSucceeded,
+  TaskInstanceGenerationRequested,
+} from '@platform/contracts';
 import { DAY_MS, SECOND_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
-import { TASK_CONFIG } from '../config';
-import type { TaskServiceConfig } from '../config';
+import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { runAfterCommit } from '../outbound/after-commit.service';
-import { outboundEvent } from '../outbound/outbound-event';
-import type { OutboundEvent } from '../outbound/outbound-event';
+import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { generationRequested } from '../scheduler/generation-requested';
+import { generationRequested } from '../scheduler/due-fire';
 import { SchedulerService } from '../scheduler/scheduler.service';
-import { JOB_NAME, TRIGGER_GROUP, jitterSecondsOf, triggerName } from '../scheduler/trigger.entity';
-import type { Trigger } from '../scheduler/trigger.entity';
-import { TriggersRepository } from '../scheduler/triggers.repository';
-import type { TriggerPlan } from '../scheduler/triggers.repository';
+import {
+  jitterSecondsOf,
+  JOB_NAME,
+  type Trigger,
+  TRIGGER_GROUP,
+  triggerName,
+} from '../scheduler/trigger.entity';
+import { type TriggerPlan, TriggersRepository } from '../scheduler/triggers.repository';
 import { nextOccurrence } from '../schedules/occurrences';
-import { generationSettings } from './generation-settings';
-import type { GenerationRequest } from './generation-settings';
+import { type GenerationRequest, generationSettings } from './generation-settings';
 
 /** Configures recurring generation of a facility: its trigger, and the ScheduledMessageEvent that tells of it. */
 @Injectable()

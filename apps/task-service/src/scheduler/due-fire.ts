@@ -1,4 +1,6 @@
+import { TaskInstanceGenerationRequested } from '@platform/contracts';
 import { SECOND_MS } from '@platform/time';
+import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import type { CronExpression } from '../schedules/cron-expression';
 import { countOccurrences, findLatestOccurrence, nextOccurrence } from '../schedules/occurrences';
 import type { TimeZone } from '../schedules/time-zone';
@@ -32,4 +34,23 @@ export function decideFire(dueAt: Date, now: Date, expression: CronExpression, z
   const scheduledAt = latest !== null && latest > dueAt ? latest : dueAt;
   const missedCount = 1 + countOccurrences(expression, zone, dueAt, scheduledAt);
   return { scheduledAt, misfired: true, missedCount, nextFireAt: nextOccurrence(expression, zone, now) };
+}
+
+/** The message that has a facility's instances generated: because its trigger fired, or, without a fire, because something changed or
+ *  somebody asked for it. */
+export function generationRequested(
+  facilityId: number,
+  { firedAt, fire }: { firedAt: Date; fire?: Pick<DueFire, 'scheduledAt' | 'misfired' | 'missedCount'> },
+): OutboundEvent {
+  return outboundEvent(
+    TaskInstanceGenerationRequested,
+    {
+      facilityId,
+      scheduledFireTimeUtc: (fire?.scheduledAt ?? firedAt).toISOString(),
+      fireTimeUtc: firedAt.toISOString(),
+      misfired: fire?.misfired ?? false,
+      missedCount: fire?.missedCount ?? 0,
+    },
+    facilityId,
+  );
 }

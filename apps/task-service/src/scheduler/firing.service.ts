@@ -1,18 +1,15 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { openSpan, traceOf, withTrace } from '@platform/service-defaults';
-import type { TraceContext } from '@platform/service-defaults';
+import { openSpan, type TraceContext, traceOf, withTrace } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
 import { RELAY_POOL } from '../database-layout';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { parseCronExpression } from '../schedules/cron-expression';
 import { timeZone } from '../schedules/time-zone';
-import { decideFire } from './due-fire';
-import { generationRequested } from './generation-requested';
+import { decideFire, generationRequested } from './due-fire';
 import { JOB_NAME } from './trigger.entity';
-import { TriggersRepository } from './triggers.repository';
-import type { DecidedFire, Decisions, DueTrigger } from './triggers.repository';
+import { type DecidedFire, type Decisions, type DueTrigger, TriggersRepository } from './triggers.repository';
 
 /** What one batch did. */
 export interface FiredBatch {

@@ -1,5 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { BIGINT, INSTANT } from '../fields/columns';
+import { BIGINT, INSTANT } from '../fields/fields';
 
 /** An occurrence of a trigger that has fired. The primary key is what makes it fire once, whatever replicas and restarts do. One partition
  *  per month; `task.trigger_fires` is the default one. */

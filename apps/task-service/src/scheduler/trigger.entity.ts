@@ -1,5 +1,5 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { BIGINT, INSTANT } from '../fields/columns';
+import { BIGINT, INSTANT } from '../fields/fields';
 
 /** States of a trigger: WAITING fires when due, PAUSED never does, ERROR is one that cannot be evaluated any more. */
 export const TRIGGER_STATES = ['WAITING', 'PAUSED', 'ERROR'] as const;

@@ -1,11 +1,9 @@
 import { Body, Controller, Get, HttpCode, Inject, Param, Post, Query } from '@nestjs/common';
-import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
-import type { Caller } from '@platform/access-tokens';
+import { type Caller, CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import { ApiBody, ApiOkResponse, ApiOperation, ApiQuery, ApiTags } from '@platform/open-api';
 import { Persona } from '@platform/personas';
 import { CLOCK } from '@platform/service-defaults';
-import { DAY_MS } from '@platform/time';
-import type { Clock } from '@platform/time';
+import { type Clock, DAY_MS } from '@platform/time';
 import { CallerScope } from '../access/caller-scope.service';
 import { CalendarsRepository } from '../calendars/calendars.repository';
 import { withinLimits } from '../fields/fields';
@@ -15,11 +13,9 @@ import {
   TaskError,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
-import { ListOccurrencesDto, OCCURRENCES, OccurrencesDto, occurrencesBody } from './occurrence.dto';
-import { dueBetween, recurrenceOf } from './recurrence';
-import type { RecurrenceText } from './recurrence';
+import { ListOccurrencesDto, OCCURRENCES, occurrencesBody, OccurrencesDto } from './occurrence.dto';
+import { checkRecurrence, dueBetween, recurrenceOf, type RecurrenceText } from './recurrence';
 import { PreviewScheduleDto, SCHEDULE_ID, ScheduleParams } from './schedule.dto';
-import { checkRecurrence } from './schedule-limits';
 import { SchedulesRepository } from './schedules.repository';
 
 const PATH = `/Schedules/${SCHEDULE_ID}/occurrences`;

@@ -1,14 +1,12 @@
 import {
+  type Actor,
   SchedulePausedEvent,
   ScheduleRemovedEvent,
   ScheduleResumedEvent,
   ScheduleUpdatedEvent,
 } from '@platform/contracts';
-import type { Actor } from '@platform/contracts';
-import { outboundEvent } from '../outbound/outbound-event';
-import type { OutboundEvent } from '../outbound/outbound-event';
-import type { Schedule } from './schedule.entity';
-import type { ScheduleCommand } from './schedule-states';
+import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
+import type { Schedule, ScheduleCommand } from './schedule.entity';
 
 const EVENTS = {
   update: ScheduleUpdatedEvent,

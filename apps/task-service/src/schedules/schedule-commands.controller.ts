@@ -1,4 +1,5 @@
 import {
+  applyDecorators,
   Body,
   Controller,
   Headers,
@@ -7,10 +8,8 @@ import {
   Patch,
   Post,
   Res,
-  applyDecorators,
 } from '@nestjs/common';
-import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
-import type { Caller } from '@platform/access-tokens';
+import { type Caller, CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import { ApiBody, ApiHeader, ApiOkResponse, ApiOperation, ApiTags } from '@platform/open-api';
 import { Persona } from '@platform/personas';
 import { entityTagsOf } from '@platform/service-defaults';
@@ -25,14 +24,13 @@ import {
   SCHEDULE_ID,
   ScheduleDto,
   ScheduleParams,
+  sentSchedule,
   UPDATE_EXAMPLES,
   UpdateScheduleDto,
   WEEKLY_ROUND,
-  sentSchedule,
 } from './schedule.dto';
-import type { ScheduleStatus } from './schedule.entity';
+import type { ScheduleCommand, ScheduleStatus } from './schedule.entity';
 import { ScheduleLifecycleService } from './schedule-lifecycle.service';
-import type { ScheduleCommand } from './schedule-states';
 
 const PATH = `/Schedules/${SCHEDULE_ID}`;
 

@@ -1,6 +1,6 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { Calendar } from '../calendars/calendar.entity';
-import { BIGINT, INSTANT } from '../fields/columns';
+import { BIGINT, INSTANT } from '../fields/fields';
 
 /** States of a schedule; only Active ones generate. Source: docs/spec-gaps.md. */
 export const SCHEDULE_STATUSES = ['Active', 'Paused', 'Removed'] as const;
@@ -93,3 +93,16 @@ export class Schedule {
   @Column({ name: 'request_digest', type: 'text', select: false })
   readonly requestDigest!: string;
 }
+
+/** What can be asked of a schedule. */
+export type ScheduleCommand = 'update' | 'pause' | 'resume' | 'remove';
+
+/** The state that each command leads to; one that is not here is refused. Pause, resume and remove change nothing where the schedule is
+ *  in that state already. Source: docs/spec-gaps.md; docs/task-states.md draws it. */
+export const SCHEDULE_TRANSITIONS: Readonly<
+  Record<ScheduleStatus, Partial<Record<ScheduleCommand, ScheduleStatus>>>
+> = {
+  Active: { update: 'Active', pause: 'Paused', resume: 'Active', remove: 'Removed' },
+  Paused: { update: 'Paused', pause: 'Paused', resume: 'Active', remove: 'Removed' },
+  Removed: { remove: 'Removed' },
+};

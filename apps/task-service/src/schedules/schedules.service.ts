@@ -5,18 +5,15 @@ import { ScheduleCreatedEvent } from '@platform/contracts';
 import { isForeignKeyViolation } from '@platform/database';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
-import { CallerScope, actorOf } from '../access/caller-scope.service';
-import { TASK_CONFIG } from '../config';
-import type { TaskServiceConfig } from '../config';
-import { outboundEvent } from '../outbound/outbound-event';
-import type { OutboundEvent } from '../outbound/outbound-event';
+import { actorOf, CallerScope } from '../access/caller-scope.service';
+import { TASK_CONFIG, type TaskServiceConfig } from '../config';
+import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-problem.filter';
 import type { CreateScheduleDto } from './schedule.dto';
 import type { Schedule } from './schedule.entity';
-import { checkRecurrence, minIntervalMinutes } from './schedule-limits';
-import { SchedulesRepository } from './schedules.repository';
-import type { NewSchedule, ScheduleCreation } from './schedules.repository';
+import { checkRecurrence, minIntervalMinutes } from './recurrence';
+import { type NewSchedule, type ScheduleCreation, SchedulesRepository } from './schedules.repository';
 
 @Injectable()
 export class SchedulesService {
