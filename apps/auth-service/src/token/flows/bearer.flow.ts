@@ -71,7 +71,8 @@ export class BearerFlow {
   @ApiOperation({
     operationId: 'exchangeTrustedToken',
     summary: 'Second name of bearer',
-    description: 'Takes the token from the body too.',
+    description:
+      'Takes the token from the body too. The example holds none, and without a header it is refused: 401, reason 2.',
     deprecated: true,
   })
   @ApiSecurity({})

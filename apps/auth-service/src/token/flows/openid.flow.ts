@@ -199,6 +199,7 @@ callback, in the browser that began it. Tried from this page it is refused: 400,
   @ApiOperation({
     operationId: 'completeAzureAdSignOn',
     summary: 'Second name of openId',
+    description: 'Tried from this page it is refused: 400, reason 7.',
     deprecated: true,
   })
   @CallbackBody()

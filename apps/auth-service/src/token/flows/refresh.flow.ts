@@ -38,8 +38,10 @@ export class RefreshFlow {
   @ApiOperation({
     operationId: 'refreshToken',
     summary: 'Exchange a refresh token for the next pair of tokens',
-    description: `A refresh token works once; its successor comes with the answer. Send the same token again when no answer came: for 30
-seconds it gets the same successor. Later it counts as stolen, and every token of that sign-in stops working (reason 6).`,
+    description: `A refresh token works once; its successor comes with the response. Send the same token again when no response came: for 30
+seconds it gets the same successor. Later it counts as stolen, and every token of that sign-in stops working (reason 6).
+
+The examples hold no token. Tried as they stand they are refused: 401, reason 4.`,
   })
   @ApiBody({
     type: RefreshRequestDto,
