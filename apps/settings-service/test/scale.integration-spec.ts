@@ -136,27 +136,27 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     pages: 70,
     work: (d) => repository(d).findMany(Array.from({ length: 10 }, (_, i) => keyOf(MIDDLE + 997 * i))),
   },
-  { name: 'list all changes', pages: 130, work: (d) => past(d).listChanges(ANY, PAGE, null) },
+  { name: 'list all history', pages: 130, work: (d) => past(d).listEntries(ANY, PAGE, null) },
   {
-    name: 'list all changes far back',
+    name: 'list all history far back',
     pages: 240,
-    work: (d) => past(d).listChanges(ANY, PAGE, String(MIDDLE)),
+    work: (d) => past(d).listEntries(ANY, PAGE, String(MIDDLE)),
   },
   {
-    name: 'list all changes before an instant',
+    name: 'list all history before an instant',
     pages: 240,
-    work: (d) => past(d).listChanges({ ...ANY, to: instantOf(MIDDLE) }, PAGE, null),
+    work: (d) => past(d).listEntries({ ...ANY, to: instantOf(MIDDLE) }, PAGE, null),
   },
   {
     name: 'list the changes of a subsystem before an instant',
     pages: 240,
-    work: (d) => past(d).listChanges({ ...ANY, subsystemKey: 'many', to: instantOf(MIDDLE) }, PAGE, null),
+    work: (d) => past(d).listEntries({ ...ANY, subsystemKey: 'many', to: instantOf(MIDDLE) }, PAGE, null),
   },
   {
     name: 'list the changes of a person in a time',
     pages: 240,
     work: (d) =>
-      past(d).listChanges(
+      past(d).listEntries(
         { ...ANY, personId: '1', from: instantOf(MIDDLE - 500), to: instantOf(MIDDLE) },
         PAGE,
         null,
@@ -165,7 +165,7 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
   {
     name: 'list the changes of somebody who made none',
     pages: 10,
-    work: (d) => past(d).listChanges({ ...ANY, userId: '5' }, PAGE, null),
+    work: (d) => past(d).listEntries({ ...ANY, userId: '5' }, PAGE, null),
   },
   {
     name: 'read a setting of the past',

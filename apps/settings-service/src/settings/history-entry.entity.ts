@@ -94,7 +94,7 @@ export type ListedEntry = Pick<
 >;
 
 /** What a page of the history of all settings shows. */
-export type ListedChange = ListedEntry & Pick<HistoryEntry, 'subsystemName' | 'settingName'>;
+export type NamedEntry = ListedEntry & Pick<HistoryEntry, 'subsystemName' | 'settingName'>;
 
 export function isWriteOf(
   write: Pick<RecordedWrite, 'subsystemKey' | 'settingKey'>,

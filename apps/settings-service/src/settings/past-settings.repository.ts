@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import type { ListedChange } from './history-entry.entity';
+import type { NamedEntry } from './history-entry.entity';
 import {
   LISTED_ENTRY_COLUMNS,
   LISTED_SETTING_COLUMNS,
@@ -54,7 +54,7 @@ interface ComparedSetting {
 }
 
 // Parameters that are null fall out when PostgreSQL plans the statement. The position is compared as a row.
-const LIST_CHANGES = pageStatement({
+const LIST_ENTRIES = pageStatement({
   table: 'settings.setting_history',
   columns: `${LISTED_ENTRY_COLUMNS}, subsystem_name AS "subsystemName", setting_name AS "settingName"`,
   range: `($1::text IS NULL OR subsystem_key = $1) AND ($2::bigint IS NULL OR person_id = $2)
@@ -144,11 +144,11 @@ const COMPARED = 1_000;
 export class PastSettingsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Changes of all settings that `filter` lets through, newest first, older than the entry `before`. */
-  listChanges(filter: HistoryFilter, pageSize: number, before: string | null): Promise<Page<ListedChange>> {
+  /** History entries of all settings that `filter` lets through, newest first, older than the entry `before`. */
+  listEntries(filter: HistoryFilter, pageSize: number, before: string | null): Promise<Page<NamedEntry>> {
     const { subsystemKey = null, personId = null, userId = null, from = null, to } = filter;
     const range = [subsystemKey, personId, pageSize];
-    return readPage(this.dataSource, LIST_CHANGES, range, [userId, from, to ? endOf(to) : null, before]);
+    return readPage(this.dataSource, LIST_ENTRIES, range, [userId, from, to ? endOf(to) : null, before]);
   }
 
   /** The setting as it was at `at`; null if there was none. */

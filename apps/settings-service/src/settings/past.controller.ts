@@ -60,8 +60,8 @@ export class PastController {
     const list = `history ${JSON.stringify([subsystem?.key, filter])}`;
     const before = pageKey === undefined ? null : String(this.cursors.decode(list, pageKey)[0]);
     const { personId, userId, from, to } = filter;
-    const changes = { subsystemKey: subsystem?.key, personId, userId, from, to };
-    const { rows, next } = await this.past.listChanges(changes, pageSize, before);
+    const wanted = { subsystemKey: subsystem?.key, personId, userId, from, to };
+    const { rows, next } = await this.past.listEntries(wanted, pageSize, before);
     sendPage(reply, historyPageJson(rows, next && this.cursors.encode(list, [next.historyId])));
   }
 

@@ -3,7 +3,7 @@ import { ApiOkResponse } from '@platform/open-api';
 import { entityTag, isNotModified, sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import type { Preconditions, Revision } from '@platform/service-defaults';
-import type { ListedChange, ListedEntry, RecordedWrite } from './history-entry.entity';
+import type { NamedEntry, ListedEntry, RecordedWrite } from './history-entry.entity';
 import type { SettingKey } from './setting-key';
 import { conditionsOf } from './setting-request.decorator';
 import { HEADERS, INVOICE_DAY, PlatformSettingDto, REVALIDATE } from './setting.dto';
@@ -100,14 +100,14 @@ export function settingsPageJson(settings: readonly StoredSetting[], nextPageKey
 
 /** A page of history as JSON text, of one setting or, with names, of all. */
 export function historyPageJson(
-  entries: readonly (ListedEntry | ListedChange)[],
+  entries: readonly (ListedEntry | NamedEntry)[],
   nextPageKey: string | null,
 ): string {
   return pageJson('history', entries.map(entryJson), nextPageKey);
 }
 
 /** Identifiers are numbers, spliced in as PostgreSQL printed them, like the value. */
-function entryJson(entry: ListedEntry | ListedChange): string {
+function entryJson(entry: ListedEntry | NamedEntry): string {
   const { historyId, valueText, personId, userId, operation, personName, persona, requestId } = entry;
   const names =
     'subsystemName' in entry ? { subsystemName: entry.subsystemName, settingName: entry.settingName } : {};
