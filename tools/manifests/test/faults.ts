@@ -1,379 +1,309 @@
 import { title } from '../kubernetes-object.ts';
-import type { Fields, KubernetesObject } from '../kubernetes-object.ts';
+import type { Fields, KubernetesObject, Value } from '../kubernetes-object.ts';
 
-/** A mistake in one object of a rendering, for proving that a check sees it. */
-export interface Fault {
-  readonly what: string;
-  /** How the title of the object begins, e.g. `Deployment/auth-service`. */
-  readonly object: string;
-  /** Where to change: keys with dots in between. */
-  readonly at: string;
-  readonly change: (fields: Fields) => void;
-  /** What the check must say. */
-  readonly says: string;
-}
-
-/** A row of a table of mistakes. */
-export type FaultRow = [what: string, object: string, at: string, change: Fault['change'], says: string];
+/** A mistake in one object of a rendering, for proving that a check sees it. @property object how its title begins, e.g.
+ *  `Deployment/auth-service` @property at keys with dots in between @property value undefined: what is there is taken away */
+export type Fault = readonly [
+  what: string,
+  object: string,
+  at: string,
+  value: Value | undefined,
+  says: string,
+];
 
 /** A copy of the objects with the mistake in it. @throws {Error} when there is no such object or place */
-export function withFault(objects: readonly KubernetesObject[], fault: Fault): KubernetesObject[] {
+export function withFault(
+  objects: readonly KubernetesObject[],
+  titled: string,
+  at: string,
+  value: Value | undefined,
+): KubernetesObject[] {
   const copy = structuredClone(objects) as KubernetesObject[];
-  const object = copy.find((each) => title(each).startsWith(fault.object));
-  if (object === undefined) throw new Error(`there is no ${fault.object}`);
-  const keys = fault.at === '' ? [] : fault.at.split('.');
+  const object = copy.find((each) => title(each).startsWith(titled));
+  if (object === undefined) throw new Error(`there is no ${titled}`);
+  const keys = at.split('.');
+  const last = keys.pop() ?? '';
   const place = keys.reduce<Fields | undefined>(
     (fields, key) => fields?.[key] as Fields | undefined,
     object as unknown as Fields,
   );
-  if (place === undefined) throw new Error(`${fault.object} has no ${fault.at}`);
-  fault.change(place);
+  if (place === undefined) throw new Error(`${titled} has no ${keys.join('.')}`);
+  if (value === undefined) delete place[last];
+  else place[last] = value;
   return copy;
 }
 
 const AUTH = 'Deployment/auth-service';
-const POD = 'spec.template.spec';
-const CONTAINER = `${POD}.containers.0`;
+export const POD = 'spec.template.spec';
+export const CONTAINER = `${POD}.containers.0`;
 
 /** One mistake for each rule about pods. */
-export const PODS: readonly FaultRow[] = [
+export const PODS: readonly Fault[] = [
   [
     'a token of the API',
     AUTH,
-    POD,
-    (f) => delete f.automountServiceAccountToken,
+    `${POD}.automountServiceAccountToken`,
+    undefined,
     'automountServiceAccountToken must be false',
   ],
   [
     'variables for every Service',
     AUTH,
-    POD,
-    (f) => delete f.enableServiceLinks,
+    `${POD}.enableServiceLinks`,
+    undefined,
     'enableServiceLinks must be false',
   ],
   [
     'a file system to write to',
     AUTH,
-    `${CONTAINER}.securityContext`,
-    (f) => (f.readOnlyRootFilesystem = false),
+    `${CONTAINER}.securityContext.readOnlyRootFilesystem`,
+    false,
     'readOnlyRootFilesystem',
   ],
-  ['no limit', AUTH, `${CONTAINER}.resources.limits`, (f) => delete f.cpu, 'needs requests and limits'],
-  ['no request', AUTH, `${CONTAINER}.resources`, (f) => delete f.requests, 'needs requests and limits'],
+  ['no limit', AUTH, `${CONTAINER}.resources.limits.cpu`, undefined, 'needs requests and limits'],
+  ['no request', AUTH, `${CONTAINER}.resources.requests`, undefined, 'needs requests and limits'],
   [
     'an image without a tag',
     AUTH,
-    CONTAINER,
-    (f) => (f.image = 'registry:5000/auth-service'),
+    `${CONTAINER}.image`,
+    'registry:5000/auth-service',
     'has no fixed version',
   ],
-  ['the latest image', AUTH, CONTAINER, (f) => (f.image = 'auth-service:latest'), 'has no fixed version'],
-  ['no limit for the heap', AUTH, CONTAINER, (f) => (f.env = []), 'must set --max-old-space-size'],
-  ['no limit for the young', AUTH, CONTAINER, (f) => (f.env = []), 'must set --max-semi-space-size'],
+  ['the latest image', AUTH, `${CONTAINER}.image`, 'auth-service:latest', 'has no fixed version'],
+  ['no limit for the heap', AUTH, `${CONTAINER}.env`, [], 'must set --max-old-space-size'],
+  ['no limit for the young', AUTH, `${CONTAINER}.env`, [], 'must set --max-semi-space-size'],
   [
     'a heap as large as the pod',
     AUTH,
-    `${CONTAINER}.resources.limits`,
-    (f) => (f.memory = '320Mi'),
+    `${CONTAINER}.resources.limits.memory`,
+    '320Mi',
     'the heap must leave',
   ],
   [
     'hashes that fill the memory',
     'ConfigMap/auth-service-config',
-    'data',
-    (f) => (f.PASSWORD_HASH_CONCURRENCY = '16'),
+    'data.PASSWORD_HASH_CONCURRENCY',
+    '16',
     'heap and password hashes',
   ],
   [
     'spread that counts others',
     AUTH,
-    `${POD}.topologySpreadConstraints.0.labelSelector`,
-    (f) => (f.matchLabels = { x: 'y' }),
+    `${POD}.topologySpreadConstraints.0.labelSelector.matchLabels`,
+    { x: 'y' },
     'topology spread',
   ],
-  ['no startup probe', AUTH, CONTAINER, (f) => delete f.startupProbe, 'needs a startup probe'],
-  ['no readiness probe', AUTH, CONTAINER, (f) => delete f.readinessProbe, 'needs a readiness probe'],
-  ['no liveness probe', AUTH, CONTAINER, (f) => delete f.livenessProbe, 'needs a liveness probe'],
-  ['no preStop', AUTH, CONTAINER, (f) => delete f.lifecycle, 'needs a preStop sleep'],
-  [
-    'a short grace period',
-    AUTH,
-    POD,
-    (f) => (f.terminationGracePeriodSeconds = 39),
-    'the grace period is shorter',
-  ],
+  ['no startup probe', AUTH, `${CONTAINER}.startupProbe`, undefined, 'needs a startup probe'],
+  ['no readiness probe', AUTH, `${CONTAINER}.readinessProbe`, undefined, 'needs a readiness probe'],
+  ['no liveness probe', AUTH, `${CONTAINER}.livenessProbe`, undefined, 'needs a liveness probe'],
+  ['no preStop', AUTH, `${CONTAINER}.lifecycle`, undefined, 'needs a preStop sleep'],
+  ['a short grace period', AUTH, `${POD}.terminationGracePeriodSeconds`, 39, 'the grace period is shorter'],
   [
     'a longer shutdown',
     'ConfigMap/task-service-config',
-    'data',
-    (f) => (f.SHUTDOWN_TIMEOUT_MS = '40000'),
+    'data.SHUTDOWN_TIMEOUT_MS',
+    '40000',
     'the grace period is shorter',
   ],
 ];
 
 /** One mistake for each rule about rollouts and disruptions. */
-export const ROLLOUTS: readonly FaultRow[] = [
-  [
-    'a gap in a rollout',
-    AUTH,
-    'spec.strategy.rollingUpdate',
-    (f) => (f.maxUnavailable = 1),
-    'a rollout must start',
-  ],
-  ['all at once', AUTH, 'spec', (f) => (f.strategy = { type: 'Recreate' }), 'a rollout must start'],
-  ['replicas beside the autoscaler', AUTH, 'spec', (f) => (f.replicas = 2), 'replicas belong to'],
-  [
-    'one replica',
-    'HorizontalPodAutoscaler/auth-service',
-    'spec',
-    (f) => (f.minReplicas = 1),
-    'minReplicas must be',
-  ],
-  [
-    'nowhere to scale',
-    'HorizontalPodAutoscaler/auth-service',
-    'spec',
-    (f) => (f.maxReplicas = 2),
-    'maxReplicas must',
-  ],
+export const ROLLOUTS: readonly Fault[] = [
+  ['a gap in a rollout', AUTH, 'spec.strategy.rollingUpdate.maxUnavailable', 1, 'a rollout must start'],
+  ['all at once', AUTH, 'spec.strategy', { type: 'Recreate' }, 'a rollout must start'],
+  ['replicas beside the autoscaler', AUTH, 'spec.replicas', 2, 'replicas belong to'],
+  ['one replica', 'HorizontalPodAutoscaler/auth-service', 'spec.minReplicas', 1, 'minReplicas must be'],
+  ['nowhere to scale', 'HorizontalPodAutoscaler/auth-service', 'spec.maxReplicas', 2, 'maxReplicas must'],
   [
     'an autoscaler of nothing',
     'HorizontalPodAutoscaler/auth-service',
-    'spec.scaleTargetRef',
-    (f) => (f.name = 'x'),
+    'spec.scaleTargetRef.name',
+    'x',
     'needs exactly one Horizontal',
   ],
   [
     'a budget that lets nobody go',
     'PodDisruptionBudget/auth-service',
-    'spec',
-    (f) => (f.maxUnavailable = 0),
+    'spec.maxUnavailable',
+    0,
     'the budget must',
   ],
   [
     'a budget for others',
     'PodDisruptionBudget/auth-service',
-    'spec.selector',
-    (f) => (f.matchLabels = { x: 'y' }),
+    'spec.selector.matchLabels',
+    { x: 'y' },
     'the selector matches no pod',
   ],
   [
     'a budget for others, again',
     'PodDisruptionBudget/auth-service',
-    'spec.selector',
-    (f) => (f.matchLabels = { x: 'y' }),
+    'spec.selector.matchLabels',
+    { x: 'y' },
     'needs exactly one PodD',
   ],
 ];
 
 /** One mistake for each reference that must lead somewhere. */
-export const REFERENCES: readonly FaultRow[] = [
-  [
-    'an account that is not there',
-    AUTH,
-    POD,
-    (f) => (f.serviceAccountName = 'x'),
-    'there is no service account x',
-  ],
+export const REFERENCES: readonly Fault[] = [
+  ['an account that is not there', AUTH, `${POD}.serviceAccountName`, 'x', 'there is no service account x'],
   [
     'a ConfigMap that is not there',
     AUTH,
-    `${CONTAINER}.envFrom.0.configMapRef`,
-    (f) => (f.name = 'x'),
+    `${CONTAINER}.envFrom.0.configMapRef.name`,
+    'x',
     'there is no ConfigMap x',
   ],
-  [
-    'a probe of no port',
-    AUTH,
-    `${CONTAINER}.livenessProbe.httpGet`,
-    (f) => (f.port = 'web'),
-    'a probe asks port web',
-  ],
+  ['a probe of no port', AUTH, `${CONTAINER}.livenessProbe.httpGet.port`, 'web', 'a probe asks port web'],
   [
     'a Deployment without its pods',
     AUTH,
-    'spec.selector',
-    (f) => (f.matchLabels = { x: 'y' }),
+    'spec.selector.matchLabels',
+    { x: 'y' },
     'does not match its own pods',
   ],
-  [
-    'a Service without pods',
-    'Service/auth-service',
-    'spec',
-    (f) => (f.selector = { x: 'y' }),
-    'matches 0 pod templates',
-  ],
+  ['a Service without pods', 'Service/auth-service', 'spec.selector', { x: 'y' }, 'matches 0 pod templates'],
   [
     'a Service for all pods',
     'Service/auth-service',
-    'spec',
-    (f) => (f.selector = { 'app.kubernetes.io/component': 'service' }),
+    'spec.selector',
+    { 'app.kubernetes.io/component': 'service' },
     'matches 3 pod templates',
   ],
   [
     'a Service to no port',
     'Service/auth-service',
-    'spec.ports.0',
-    (f) => (f.targetPort = 'web'),
+    'spec.ports.0.targetPort',
+    'web',
     'the pods have no port web',
   ],
   [
     'an Ingress to no port',
     'Ingress/auth-service',
-    'spec.rules.0.http.paths.0.backend.service.port',
-    (f) => (f.name = 'web'),
+    'spec.rules.0.http.paths.0.backend.service.port.name',
+    'web',
     'no port web of a Service',
   ],
   [
     'a route to no Service',
     'HTTPRoute/auth-service',
-    'spec.rules.0.backendRefs.0',
-    (f) => (f.name = 'x'),
+    'spec.rules.0.backendRefs.0.name',
+    'x',
     'of a Service x',
   ],
   [
     'a monitor of nothing',
     'ServiceMonitor/auth-service',
-    'spec.selector',
-    (f) => (f.matchLabels = { x: 'y' }),
+    'spec.selector.matchLabels',
+    { x: 'y' },
     'matches 0 Services',
   ],
-  [
-    'a monitor of no port',
-    'ServiceMonitor/auth-service',
-    'spec.endpoints.0',
-    (f) => (f.port = 'x'),
-    'there is no port x',
-  ],
-  [
-    'PORT elsewhere',
-    'ConfigMap/auth-service-config',
-    'data',
-    (f) => (f.PORT = '3001'),
-    'the port http is not PORT',
-  ],
+  ['a monitor of no port', 'ServiceMonitor/auth-service', 'spec.endpoints.0.port', 'x', 'there is no port x'],
+  ['PORT elsewhere', 'ConfigMap/auth-service-config', 'data.PORT', '3001', 'the port http is not PORT'],
   [
     'METRICS_PORT elsewhere',
     'ConfigMap/auth-service-config',
-    'data',
-    (f) => (f.METRICS_PORT = '1'),
+    'data.METRICS_PORT',
+    '1',
     'the port metrics is not',
   ],
-  [
-    'listening to itself only',
-    'ConfigMap/auth-service-config',
-    'data',
-    (f) => (f.HOST = '127.0.0.1'),
-    'HOST must be',
-  ],
-  [
-    'two issuers',
-    'ConfigMap/task-service-config',
-    'data',
-    (f) => (f.TOKEN_ISSUER = 'x'),
-    'TOKEN_ISSUER differs',
-  ],
+  ['listening to itself only', 'ConfigMap/auth-service-config', 'data.HOST', '127.0.0.1', 'HOST must be'],
+  ['two issuers', 'ConfigMap/task-service-config', 'data.TOKEN_ISSUER', 'x', 'TOKEN_ISSUER differs'],
 ];
 
 /** One mistake for each rule about network policies. */
-export const NETWORK: readonly FaultRow[] = [
+export const NETWORK: readonly Fault[] = [
   [
     'a policy for nobody',
     'NetworkPolicy/auth-service',
-    'spec',
-    (f) => (f.podSelector = { matchLabels: { x: 'y' } }),
+    'spec.podSelector',
+    { matchLabels: { x: 'y' } },
     'the pod selector matches no pod',
   ],
   [
     'a pod without a policy',
     'NetworkPolicy/auth-service-migrate',
-    'spec',
-    (f) => (f.policyTypes = ['Egress']),
+    'spec.policyTypes',
+    ['Egress'],
     'no network policy covers',
   ],
   [
     'an unknown peer',
     'NetworkPolicy/settings-service',
-    'spec.egress.1.to.0.podSelector',
-    (f) => (f.matchLabels = { x: 'y' }),
+    'spec.egress.1.to.0.podSelector.matchLabels',
+    { x: 'y' },
     'no pod has the labels',
   ],
   [
     'an unknown port of a peer',
     'NetworkPolicy/settings-service',
-    'spec.egress.1.ports.0',
-    (f) => (f.port = 'web'),
+    'spec.egress.1.ports.0.port',
+    'web',
     'there is no port web',
   ],
   [
     'an unknown port of its own',
     'NetworkPolicy/auth-service',
-    'spec.ingress.0.ports.0',
-    (f) => (f.port = 'web'),
+    'spec.ingress.0.ports.0.port',
+    'web',
     'there is no port web',
   ],
   [
     'everybody coming in',
     'NetworkPolicy/auth-service',
-    'spec.ingress.0',
-    (f) => delete f.from,
+    'spec.ingress.0.from',
+    undefined,
     'lets everybody in',
   ],
-  [
-    'everything going out',
-    'NetworkPolicy/auth-service',
-    'spec',
-    (f) => (f.egress = [{}]),
-    'lets everything out',
-  ],
+  ['everything going out', 'NetworkPolicy/auth-service', 'spec.egress', [{}], 'lets everything out'],
 ];
 
 const TASK = 'Deployment/task-service';
 const RANDOM = Buffer.alloc(32, 'a secret of 32 bytes').toString('base64url');
 
 /** One mistake for each rule about secrets. */
-export const SECRETS: readonly FaultRow[] = [
-  ['a Secret', 'ServiceAccount/auth-service', '', (f) => (f.kind = 'Secret'), 'secrets are referred to'],
+export const SECRETS: readonly Fault[] = [
+  ['a Secret', 'ServiceAccount/auth-service', 'kind', 'Secret', 'secrets are referred to'],
   [
     'a secret by its name',
     'ConfigMap/auth-service-config',
-    'data',
-    (f) => (f.CURSOR_HMAC_KEY = 'x'),
+    'data.CURSOR_HMAC_KEY',
+    'x',
     'CURSOR_HMAC_KEY holds a secret',
   ],
   [
     'a key in headers',
     'ConfigMap/auth-service-config',
-    'data',
-    (f) => (f.OTEL_EXPORTER_OTLP_HEADERS = 'k=v'),
+    'data.OTEL_EXPORTER_OTLP_HEADERS',
+    'k=v',
     'OTEL_EXPORTER_OTLP_HEADERS holds a secret',
   ],
   [
     'a secret by its look',
     'ConfigMap/auth-service-config',
-    'data',
-    (f) => (f.TOKEN_AUDIENCE = RANDOM),
+    'data.TOKEN_AUDIENCE',
+    RANDOM,
     'TOKEN_AUDIENCE holds a secret',
   ],
   [
     'a password in an address',
     'ConfigMap/auth-service-config',
-    'data',
-    (f) => (f.CUSTOMERS_SERVICE_URL = 'http://a:b@c'),
+    'data.CUSTOMERS_SERVICE_URL',
+    'http://a:b@c',
     'CUSTOMERS_SERVICE_URL holds',
   ],
   [
     'a password in a pod',
     TASK,
-    CONTAINER,
-    (f) => (f.env = [{ name: 'RABBITMQ_MAIN_URL', value: 'amqp://a:b@c' }]),
+    `${CONTAINER}.env`,
+    [{ name: 'RABBITMQ_MAIN_URL', value: 'amqp://a:b@c' }],
     'RABBITMQ_MAIN_URL holds',
   ],
   [
     'the owner’s secret in a service',
     AUTH,
-    `${CONTAINER}.env.2.valueFrom.secretKeyRef`,
-    (f) => (f.name = 'auth-service-migration-secrets'),
+    `${CONTAINER}.env.2.valueFrom.secretKeyRef.name`,
+    'auth-service-migration-secrets',
     'secret of the owner',
   ],
 ];
