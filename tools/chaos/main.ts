@@ -1,7 +1,7 @@
 /** `npm run chaos`: breaks a platform of its own under load and compares what was acknowledged with what is there. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { onEndSignal, runMain } from '#platform/command-line.ts';
+import { onEndSignal, runMain, timedReport } from '#platform/command-line.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import { parseChaosArguments } from './arguments.ts';
@@ -21,9 +21,7 @@ async function main(): Promise<void> {
   const args = parseChaosArguments(process.argv.slice(2), Math.floor(Math.random() * 1_000_000));
   if (args.dist !== 'dist' && !existsSync(join(WORKSPACE, args.dist, 'apps/task-service/main.js')))
     throw new FriendlyError(`${args.dist} holds no build.`);
-  const startedAtMs = performance.now();
-  const report = (line: string): void =>
-    console.log(`${((performance.now() - startedAtMs) / 1000).toFixed(1).padStart(7)} s  ${line}`);
+  const report = timedReport();
   const { upgradeFrom, cluster: isClustered = false } = args;
   if (isClustered && !isInWorld()) process.exit(await runInWorld(report));
   const [plan, flags] =

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { textTable } from '#platform/command-line.ts';
 import type { Check } from './audit/check.ts';
 import { describeFault, seconds } from './plan.ts';
 import type { RoundResult, RunResult } from './run.ts';
@@ -16,9 +17,9 @@ export function renderReport(result: RunResult): string {
   );
   return [
     '',
-    ...table(['fault', 'injected', 'ready again after (median / longest)'], faultRows(result.rounds)),
+    ...textTable(['fault', 'injected', 'ready again after (median / longest)'], faultRows(result.rounds)),
     '',
-    ...table(['longest pause (median / longest)', ...kindsOf(result.rounds)], pauseRows(result.rounds)),
+    ...textTable(['longest pause (median / longest)', ...kindsOf(result.rounds)], pauseRows(result.rounds)),
     '',
     ...checkTable(result.checks),
     '',
@@ -50,7 +51,7 @@ function faultRows(rounds: readonly RoundResult[]): string[][] {
 
 /** What was compared, a line each. */
 export function checkTable(checks: readonly Check[]): string[] {
-  return table(['what', 'acknowledged', 'audited', 'lost', 'twice', 'other'], checks.map(checkRow));
+  return textTable(['what', 'acknowledged', 'audited', 'lost', 'twice', 'other'], checks.map(checkRow));
 }
 
 function kindsOf(rounds: readonly RoundResult[]): string[] {
@@ -79,16 +80,4 @@ function spread(times: readonly number[]): string {
 function checkRow({ name, acknowledged, audited, lost, duplicated, findings }: Check): string[] {
   const other = Math.max(0, findings.length - lost - duplicated);
   return [name, ...[acknowledged, audited, lost, duplicated, other].map(String)];
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const widths = head.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const line = (cells: readonly string[]): string =>
-    cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd();
-  return [line(head), line(widths.map((width) => '─'.repeat(width))), ...rows.map(line)];
 }

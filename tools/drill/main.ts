@@ -1,6 +1,6 @@
 /** `npm run drill`: backs a platform up under load, destroys it, restores it to an instant as docs/operations.md says, and audits it. */
 import { checkTable, isClean } from '#chaos/report.ts';
-import { commandLine, onEndSignal, runMain, wholeNumber } from '#platform/command-line.ts';
+import { commandLine, onEndSignal, runMain, timedReport, wholeNumber } from '#platform/command-line.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { findOnPath } from '#platform/processes.ts';
 import { PrivateServers } from '#platform/test-platform.ts';
@@ -21,9 +21,7 @@ async function main(): Promise<void> {
     .parse()
     .opts<{ seed: number }>();
   if (findOnPath('psql') === null) throw new FriendlyError('psql is missing (Debian: postgresql-client).');
-  const startedAtMs = performance.now();
-  const report = (line: string): void =>
-    console.log(`${((performance.now() - startedAtMs) / 1_000).toFixed(1).padStart(7)} s  ${line}`);
+  const report = timedReport();
   const servers = await PrivateServers.open({}, report);
   onEndSignal(() => void servers.close().finally(() => process.exit(130)));
   try {

@@ -1,4 +1,5 @@
-import { localUrl, makeAccessToken } from '#platform/environments.ts';
+import { callJson, DEMO_BACKEND, makeAccessToken } from '#platform/callers.ts';
+import { localUrl } from '#platform/environments.ts';
 import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { eventually } from '#platform/waiting.ts';
@@ -147,7 +148,8 @@ export async function prepare(platform: TestPlatform, services: readonly Service
   const documents = await readDocuments(platform);
   const { settings } = platform;
   const token = (persona: keyof typeof PERSONAS): string => makeAccessToken(settings, PERSONAS[persona]);
-  const api = new Api(platform, token('internal'));
+  const api: Api = (service, method, path, body) =>
+    callJson(method, `${platform.url(service)}${path}`, { token: token('internal'), body });
   const [tasks, stored, refreshTokens] = [
     await makeTasks(api),
     await makeSettings(api),
@@ -170,49 +172,25 @@ export async function prepare(platform: TestPlatform, services: readonly Service
 
 async function readDocuments(platform: TestPlatform): Promise<Fixtures['documents']> {
   const entries = SERVICE_NAMES.map(async (name) => {
-    const response = await fetch(`${platform.url(name)}/openapi.json`);
-    return [name, (await response.json()) as OpenApiDocument] as const;
+    return [name, await callJson<OpenApiDocument>('GET', `${platform.url(name)}/openapi.json`)] as const;
   });
   return Object.fromEntries(await Promise.all(entries)) as unknown as Fixtures['documents'];
 }
 
 type Json = Record<string, unknown>;
-
 /** A caller whose requests must succeed. */
-class Api {
-  readonly #platform: TestPlatform;
-  readonly #token: string;
-
-  constructor(platform: TestPlatform, token: string) {
-    this.#platform = platform;
-    this.#token = token;
-  }
-
-  async call<T = Json>(service: ServiceName, method: string, path: string, body?: unknown): Promise<T> {
-    const response = await fetch(`${this.#platform.url(service)}${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${this.#token}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path} led to ${response.status}: ${text.slice(0, 300)}`);
-    return JSON.parse(text) as T;
-  }
-}
+type Api = <T = Json>(service: ServiceName, method: string, path: string, body?: unknown) => Promise<T>;
 
 async function makeTasks(api: Api): Promise<Pick<Fixtures, 'scheduleIds' | 'instanceIds' | 'cursors'>> {
   const scheduleIds: string[] = [];
   for (const facilityId of [501, 501, 502, 503, 501, 501, 501, 502]) {
     const body = { facilityId, name: `Round ${scheduleIds.length}`, schedule: '*/20 * * * *' };
-    const { scheduleId } = await api.call('task', 'POST', '/Schedules', body);
+    const { scheduleId } = await api('task', 'POST', '/Schedules', body);
     scheduleIds.push(scheduleId as string);
   }
   const instances = await waitForInstances(api);
   const paged = await Promise.all(
-    ['/Schedules', '/Instances'].map((path) => api.call('task', 'GET', `${path}?pageSize=1`)),
+    ['/Schedules', '/Instances'].map((path) => api('task', 'GET', `${path}?pageSize=1`)),
   );
   // The others stay as they are: removing a schedule cancels its instances.
   return {
@@ -227,7 +205,7 @@ function waitForInstances(api: Api): Promise<string[]> {
   return eventually(
     async () => {
       const path = '/Instances?pageSize=200';
-      const { instances } = await api.call<{ instances: { taskInstanceId: string }[] }>('task', 'GET', path);
+      const { instances } = await api<{ instances: { taskInstanceId: string }[] }>('task', 'GET', path);
       if (instances.length < 10) throw new Error('no task instances were generated');
       return instances.map(({ taskInstanceId }) => taskInstanceId);
     },
@@ -238,13 +216,13 @@ function waitForInstances(api: Api): Promise<string[]> {
 async function makeSettings(api: Api): Promise<Pick<Fixtures, 'historyIds' | 'cursors'>> {
   const path = '/platform/v1/subsystems/billing/settings';
   for (const settingValue of [1, 'two', { three: 3 }]) {
-    await api.call('settings', 'PUT', `${path}/invoice-day`, { settingValue });
+    await api('settings', 'PUT', `${path}/invoice-day`, { settingValue });
   }
-  await api.call('settings', 'PUT', `${path}/another`, { settingValue: [] });
+  await api('settings', 'PUT', `${path}/another`, { settingValue: [] });
   const historyPath = `${path}/invoice-day/history`;
-  const { history } = await api.call<{ history: { id: string }[] }>('settings', 'GET', historyPath);
+  const { history } = await api<{ history: { id: string }[] }>('settings', 'GET', historyPath);
   const pages = await Promise.all(
-    [path, '/platform/v1/settings'].map((list) => api.call('settings', 'GET', `${list}?pageSize=1`)),
+    [path, '/platform/v1/settings'].map((list) => api('settings', 'GET', `${list}?pageSize=1`)),
   );
   return {
     historyIds: history.map(({ id }) => String(id)),
@@ -258,24 +236,19 @@ interface Tokens {
 }
 
 async function signInOften(api: Api): Promise<string[]> {
-  const body = {
-    applicationKey: 'demo-backend',
-    sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
-    persona: 1,
-    userName: 'ivy.internal',
-  };
+  const body = { ...DEMO_BACKEND, persona: 1, userName: 'ivy.internal' };
   const tokens: string[] = [];
   for (let count = 0; count < REFRESH_TOKENS; count += 1) {
-    tokens.push((await api.call<Tokens>('auth', 'POST', '/auth/token/trust-simple', body)).refreshToken);
+    tokens.push((await api<Tokens>('auth', 'POST', '/auth/token/trust-simple', body)).refreshToken);
   }
   return tokens;
 }
 
 async function readForge(api: Api, { settings }: TestPlatform, refreshToken: string): Promise<Forge> {
   const body = { refreshToken, hmacSigning: false };
-  const { accessToken } = await api.call<Tokens>('auth', 'POST', '/auth/token/refresh', body);
+  const { accessToken } = await api<Tokens>('auth', 'POST', '/auth/token/refresh', body);
   const keysPath = '/auth/.well-known/jwks.json';
-  const { keys } = await api.call<{ keys: Forge['publicKeys'] }>('auth', 'GET', keysPath);
+  const { keys } = await api<{ keys: Forge['publicKeys'] }>('auth', 'GET', keysPath);
   return {
     issuer: localUrl(settings.ports.auth),
     audience: 'property-platform',

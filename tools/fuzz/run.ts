@@ -88,7 +88,7 @@ export async function sendAll({
 }: RunOptions): Promise<void> {
   const contracts = byService((name) => new ApiContract(fixtures.documents[name]));
   const connections = byService((name) => new Connections(Number(fixtures.hosts[name].split(':')[1])));
-  const slow = new Turnstile(SLOW_AT_ONCE);
+  const inLane = makeLanes(SLOW_AT_ONCE);
   const numbers = (args.only ?? Array.from({ length: args.requests }, (_none, index) => index)).values();
   const work = async (): Promise<void> => {
     for (const number of numbers) {
@@ -102,7 +102,7 @@ export async function sendAll({
         closesWriting: request.raw?.isUnfinished ?? false,
       };
       const send = (): Promise<Outcome> => connections[request.service].send(bytes, options);
-      const outcome = await (SLOW_OPERATION.test(request.target) ? slow.pass(send) : send());
+      const outcome = await (SLOW_OPERATION.test(request.target) ? inLane(send) : send());
       observe?.(request, bytes, outcome);
       const operation = contracts[request.service].operationId(request);
       ledger.enter(number, request, operation, outcome, judge(request, outcome, contracts, secrets));
@@ -116,26 +116,14 @@ function byService<T>(make: (name: ServiceName) => T): Record<ServiceName, T> {
   return Object.fromEntries(SERVICE_NAMES.map((name) => [name, make(name)])) as Record<ServiceName, T>;
 }
 
-/** Lets a number of pieces of work go on at once; the rest wait in order. */
-class Turnstile {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(places: number) {
-    this.#free = places;
-  }
-
-  async pass<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free += 1;
-      else next();
-    }
-  }
+/** Work goes on in so many lanes at once, in each piece after piece. */
+function makeLanes(count: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const lanes = Array.from({ length: count }, (): Promise<unknown> => Promise.resolve());
+  return (work) => {
+    const done = (lanes.shift() ?? Promise.resolve()).then(work);
+    lanes.push(done.catch(() => undefined));
+    return done;
+  };
 }
 
 /** Something that must not happen, how often it did, and the first request that shows it. */

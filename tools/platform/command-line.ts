@@ -61,3 +61,23 @@ export function complain(error: unknown): void {
 export function onEndSignal(end: (signal: NodeJS.Signals) => void): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(signal));
 }
+
+/** Prints lines, each with the seconds since this was called. */
+export function timedReport(): (line: string) => void {
+  const startedAtMs = performance.now();
+  return (line) =>
+    console.log(`${((performance.now() - startedAtMs) / 1_000).toFixed(1).padStart(7)} s  ${line}`);
+}
+
+/** Lines of a table, its columns as wide as they must be. */
+export function textTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const widths = head.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return [line(head), line(widths.map((width) => '─'.repeat(width))), ...rows.map(line)];
+}

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { saveServiceEnvironment } from '#platform/state-folder.ts';
-import { isAdministeredService, readAdministration, signTrustRequest } from './environments.ts';
+import { signTrustRequest } from './callers.ts';
+import { isAdministeredService, readAdministration } from './environments.ts';
 
 const SECRET = 'kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs';
 

@@ -1,4 +1,3 @@
-import { createHmac, randomUUID } from 'node:crypto';
 import { readServiceEnvironment, type Variables } from './state-folder.ts';
 import type { DatabaseUrls } from './databases.ts';
 import type { PortTable } from './ports.ts';
@@ -18,7 +17,12 @@ export interface PlatformSettings {
 
 /** Password of every development identity. Source: the development identities in the README. */
 export const DEVELOPMENT_PASSWORD = 'Demo-Passw0rd!';
-const TOKEN_AUDIENCE = 'property-platform';
+/** Shared secrets of the development applications by their keys. Source: the same. */
+export const APPLICATION_SECRETS = {
+  'demo-backend': 'demo-backend-secret-for-local-use-only-000001',
+  'demo-reports': 'demo-reports-secret-for-local-use-only-000002',
+} as const;
+export const TOKEN_AUDIENCE = 'property-platform';
 /** The auth service as the identity provider knows it. */
 const OPENID_CLIENT_ID = 'auth-service';
 
@@ -136,68 +140,6 @@ const SPECIFIC: Readonly<Record<ServiceName, (settings: PlatformSettings) => Var
   settings: ownIdentity,
   task: (settings) => ({ ...ownIdentity(settings), ...busVariables(settings) }),
 };
-
-/** Claims that a caller has over the usual ones of an internal partner. */
-export type Claims = Readonly<Record<string, unknown>>;
-
-/** A genuine HS256 access token of these services, signed with their configured key. */
-export function makeAccessToken({ ports, secret }: PlatformSettings, claims: Claims = {}): string {
-  const now = Math.floor(Date.now() / 1_000);
-  const header = { alg: 'HS256', kid: 'access-development', typ: 'at+jwt' };
-  const payload = {
-    iss: localUrl(ports.auth),
-    aud: 'property-platform',
-    sub: 'userid:9001',
-    jti: randomUUID(),
-    iat: now,
-    nbf: now,
-    exp: now + 86_400,
-    client_id: 'demo-backend',
-    auth_time: now,
-    identityType: 'internal-legacy',
-    userId: 9001,
-    name: 'Ivy Internal',
-    personas: 1,
-    roles: [],
-    facilities: [],
-    groups: ['Dispatch'],
-    ...claims,
-  };
-  const signed = [header, payload]
-    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
-    .join('.');
-  const key = Buffer.from(secret('access-token-hmac-key'), 'base64url');
-  return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
-}
-
-/** The signed fields of a trust request, in the order in which they are signed. */
-export interface TrustFields {
-  requestTimestampUtc: string;
-  applicationKey: string;
-  persona: number;
-  userName: string;
-  serviceProviderID?: number | null;
-  name?: string | null;
-  userAccountID?: number | null;
-  personID?: number | null;
-}
-
-/** The `authenticationCode` of a trust request: HMAC-SHA256, in padded base64, over nine lines joined by LF. Written out here and
- *  not imported, because the tour plays a foreign backend that has nothing but the documentation. */
-export function signTrustRequest(fields: TrustFields, sharedSecret: string): string {
-  const lines = [
-    'TRUST-HMAC-SHA256',
-    fields.requestTimestampUtc,
-    fields.applicationKey,
-    fields.persona,
-    fields.userName,
-    fields.serviceProviderID ?? '',
-    fields.name ?? '',
-    fields.userAccountID ?? '',
-    fields.personID ?? '',
-  ];
-  return createHmac('sha256', sharedSecret).update(lines.join('\n'), 'utf8').digest('base64');
-}
 
 /** The services with an administration command line (`admin.js` in their bundle), and the variables it reads. */
 const VARIABLES = {

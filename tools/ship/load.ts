@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { callJson, jsonRequest } from '#platform/callers.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { eventually } from '#platform/waiting.ts';
 
@@ -143,9 +144,10 @@ export class Load {
   /** Each completion was heard once, and no other. */
   async #compareCompletions(): Promise<void> {
     const url = `${this.#urls.receiver}/completions?limit=10000`;
-    const { completions } = (await (await fetch(url)).json()) as {
-      completions: { record: { taskInstanceId: string } }[];
-    };
+    const { completions } = await callJson<{ completions: { record: { taskInstanceId: string } }[] }>(
+      'GET',
+      url,
+    );
     const heard = completions.map(({ record }) => record.taskInstanceId);
     const missing = [...this.#completed].filter((id) => !heard.includes(id)).length;
     const twice = heard.length - new Set(heard).size;
@@ -162,14 +164,8 @@ export class Load {
     const what = `${method} ${new URL(url).pathname.replaceAll(/[\da-f-]{36}/g, '…')}`;
     const response = await fetch(url, {
       method,
-      headers: {
-        // Services know connections, not requests: one request each, so that none is on its way when a server closes an idle one.
-        connection: 'close',
-        authorization: `Bearer ${this.#token}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      // Services know connections, not requests: one request each, so that none is on its way when a server closes an idle one.
+      ...jsonRequest({ token: this.#token, body, headers: { connection: 'close', ...headers } }),
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     }).catch((error: unknown) => {
       const { message, cause } = error as Error & { cause?: { code?: string } };

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { onEndSignal, runMain } from '#platform/command-line.ts';
+import { onEndSignal, runMain, timedReport } from '#platform/command-line.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { makeTemporaryFolder } from '#platform/private-servers.ts';
 import { SERVICES } from '#platform/programs.ts';
@@ -19,7 +19,7 @@ import { Compose } from './compose.ts';
 import { Engine } from './engine.ts';
 import { findBaseImage, removeImages } from './images.ts';
 import { localSteps, productionSteps } from './overlay-steps.ts';
-import { type Measured, type Outcome, renderMeasured, saveOutcomes, seconds } from './report.ts';
+import { type Measured, type Outcome, renderMeasured, saveOutcomes } from './report.ts';
 import { Servers } from './servers.ts';
 
 const FOLDER = join(WORKSPACE, 'docker');
@@ -38,9 +38,7 @@ async function main(): Promise<void> {
     process.exitCode = await runInOwnMounts();
     return;
   }
-  const startedAtMs = performance.now();
-  const report = (line: string): void =>
-    console.log(`${seconds(performance.now() - startedAtMs).padStart(9)}  ${line}`);
+  const report = timedReport();
   const measured: Measured[] = SERVICES.map(({ name }) => ({
     name,
     imageBytes: 0,

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DEMO_BACKEND } from '#platform/callers.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import { PRESENT } from './images.ts';
@@ -61,15 +62,11 @@ async function bringUpDevelopment(
   await overlay.namespace.runJobs(release, 'development');
   await overlay.prepare(release, compose);
   await overlay.rollOut(release);
-  return use(overlay, DEMO_BACKEND);
+  return use(overlay, IVY);
 }
 
 /** Of the development identities in the README. */
-const DEMO_BACKEND: Application = {
-  applicationKey: 'demo-backend',
-  sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
-  userName: 'ivy.internal',
-};
+const IVY: Application = { ...DEMO_BACKEND, userName: 'ivy.internal' };
 
 /** An overlay that is made when its first step runs. */
 function playOf({ engine, servers }: ShipContext, name: string): () => Promise<Play> {
@@ -77,7 +74,7 @@ function playOf({ engine, servers }: ShipContext, name: string): () => Promise<P
   const make = async (): Promise<Play> => ({
     overlay: new Overlay(engine, await servers.stage(`-${name}`, randomKey()), WORKSPACE),
     release: readRelease(WORKSPACE, name, PRESENT),
-    application: DEMO_BACKEND,
+    application: IVY,
   });
   return () => (play ??= make());
 }

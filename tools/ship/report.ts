@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { textTable } from '#platform/command-line.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
 
 export interface Outcome {
@@ -46,17 +47,7 @@ export function renderMeasured(measured: readonly Measured[]): string {
     return [name, megabytes(imageBytes), user, ready, ...[idle, loaded].map(describeUse)];
   });
   const head = ['service', 'image', 'user', 'start to ready', 'idle', 'under load'];
-  const widths = head.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  return [head, ...rows]
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  return textTable(head, rows).join('\n');
 }
 
 /** `52.1 s`. */

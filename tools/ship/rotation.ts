@@ -1,3 +1,4 @@
+import { callJson, statusOf } from '#platform/callers.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { SERVICES } from '#platform/programs.ts';
 import { eventually } from '#platform/waiting.ts';
@@ -71,20 +72,15 @@ function withNewId(object: Release['services'][number]): Release['services'][num
 }
 
 async function signIn({ addresses }: Overlay, application: Application): Promise<string> {
-  const response = await fetch(`${addresses.auth}/auth/token/trust-simple`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ ...application, persona: 1 }),
-  });
-  return ((await response.json()) as { accessToken: string }).accessToken;
+  const url = `${addresses.auth}/auth/token/trust-simple`;
+  const body = { ...application, persona: 1 };
+  return (await callJson<{ accessToken: string }>('POST', url, { body })).accessToken;
 }
 
 async function expectEverywhere({ namespace }: Overlay, token: string, expected: number): Promise<void> {
   for (const [service, path] of Object.entries(READS)) {
     for (const { name, ip, port } of namespace.pods(service)) {
-      const { status } = await fetch(`http://${ip}:${port}${path}`, {
-        headers: { authorization: `Bearer ${token}` },
-      });
+      const status = await statusOf('GET', `http://${ip}:${port}${path}`, token);
       if (status !== expected) throw new FriendlyError(`${name} answered ${status}, not ${expected}.`);
     }
   }

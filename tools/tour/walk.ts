@@ -1,3 +1,4 @@
+import { APPLICATION_SECRETS, DEVELOPMENT_PASSWORD } from '#platform/environments.ts';
 import { Difference, same, type WalkResponse } from './expectations.ts';
 import type { Narrator } from './narrator.ts';
 
@@ -24,9 +25,9 @@ const DEFAULTS = {
   scheduling: ['SCHEDULING_URL', 'http://127.0.0.1:3012'],
   receiver: ['RECEIVER_URL', 'http://127.0.0.1:3013'],
   identityProvider: ['IDENTITY_PROVIDER_URL', 'http://127.0.0.1:3014'],
-  password: ['TOUR_PASSWORD', 'Demo-Passw0rd!'],
-  backendSecret: ['TOUR_BACKEND_SECRET', 'demo-backend-secret-for-local-use-only-000001'],
-  reportsSecret: ['TOUR_REPORTS_SECRET', 'demo-reports-secret-for-local-use-only-000002'],
+  password: ['TOUR_PASSWORD', DEVELOPMENT_PASSWORD],
+  backendSecret: ['TOUR_BACKEND_SECRET', APPLICATION_SECRETS['demo-backend']],
+  reportsSecret: ['TOUR_REPORTS_SECRET', APPLICATION_SECRETS['demo-reports']],
 } as const satisfies Record<keyof TourSettings, readonly [variable: string, fallback: string]>;
 
 /** The variable if set, else what the running platform says of itself, else the default of the port table. */

@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { callJson, DEMO_BACKEND, type JsonCall, jsonRequest } from '#platform/callers.ts';
 import { DEVELOPMENT_PASSWORD } from '#platform/environments.ts';
+
+interface Granted {
+  accessToken: string;
+}
 
 /** An access token of a development identity, by its password. */
 export async function logIn(
@@ -7,44 +12,19 @@ export async function logIn(
   user: string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  const answer = await fetch(`${authUrl}/auth/token/user`, {
-    method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json' },
-    body: JSON.stringify({ user, password: DEVELOPMENT_PASSWORD }),
-  });
-  const { accessToken } = (await answer.json()) as { accessToken: string | null };
-  if (accessToken === null) throw new Error(`${user} cannot log in: ${String(answer.status)}`);
-  return accessToken;
+  const body = { user, password: DEVELOPMENT_PASSWORD };
+  return (await callJson<Granted>('POST', `${authUrl}/auth/token/user`, { body, headers })).accessToken;
 }
-
-/** An application of the development identities. */
-const BACKEND = {
-  applicationKey: 'demo-backend',
-  sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
-};
 
 /** An access token of a development identity, by the word of an application. */
 export async function signIn(
   authUrl: string,
   userName: string,
   persona: number,
-  application: object = BACKEND,
+  application: object = DEMO_BACKEND,
 ): Promise<string> {
-  const response = await fetch(`${authUrl}/auth/token/trust-simple`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ ...application, persona, userName }),
-  });
-  const { accessToken } = (await response.json()) as { accessToken: string | null };
-  if (accessToken === null) throw new Error(`${userName} cannot sign in: ${String(response.status)}`);
-  return accessToken;
-}
-
-/** The status of the response to a request without a body. */
-export async function statusOf(method: string, url: string, token: string): Promise<number> {
-  const response = await fetch(url, { method, headers: { authorization: `Bearer ${token}` } });
-  await response.arrayBuffer();
-  return response.status;
+  const body = { ...application, persona, userName };
+  return (await callJson<Granted>('POST', `${authUrl}/auth/token/trust-simple`, { body })).accessToken;
 }
 
 export interface Instance {
@@ -81,20 +61,11 @@ export class TaskApi {
     return this.send('POST', `/Instances/${taskInstanceId}/commands/complete`);
   }
 
-  private send(
-    method: string,
-    path: string,
-    { body, headers = {} }: { body?: unknown; headers?: Record<string, string> } = {},
-  ): Promise<Response> {
+  private send(method: string, path: string, { headers, ...call }: JsonCall = {}): Promise<Response> {
+    const all = { ...this.headers, ...headers };
     return fetch(`${this.url}${path}`, {
       method,
-      headers: {
-        authorization: `Bearer ${this.token}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...this.headers,
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...jsonRequest({ ...call, token: this.token, headers: all }),
     });
   }
 }

@@ -1,5 +1,11 @@
 import { join } from 'node:path';
-import { addressVariables, localUrl, type PlatformSettings } from '#platform/environments.ts';
+import {
+  addressVariables,
+  APPLICATION_SECRETS,
+  DEVELOPMENT_PASSWORD,
+  localUrl,
+  type PlatformSettings,
+} from '#platform/environments.ts';
 import type { Statement } from '#platform/postgresql.ts';
 import { openTemporaryPlace, testVariable } from '#platform/private-servers.ts';
 import type { Program } from '#platform/programs.ts';
@@ -64,16 +70,11 @@ export async function rejectedMessages(platform: TestPlatform): Promise<string[]
   return rejected;
 }
 
-/** Of the development identities. Source: the README. */
-const DEVELOPMENT_SECRETS: readonly [value: string, kind: string][] = [
-  ['Demo-Passw0rd!', 'development password'],
-  ['demo-backend-secret-for-local-use-only-000001', 'shared secret of demo-backend'],
-  ['demo-reports-secret-for-local-use-only-000002', 'shared secret of demo-reports'],
-];
-
 /** The secrets that a platform is configured with: kinds by value. */
 export function knownSecrets({ secrets, settings }: TestPlatform): ReadonlyMap<string, string> {
-  const found = new Map(DEVELOPMENT_SECRETS);
+  const found = new Map<string, string>([[DEVELOPMENT_PASSWORD, 'development password']]);
+  for (const [key, secret] of Object.entries(APPLICATION_SECRETS))
+    found.set(secret, `shared secret of ${key}`);
   for (const [name, value] of secrets.entries()) found.set(value, name);
   for (const url of [settings.mainBusUrl, settings.schedulingBusUrl]) {
     const password = decodeURIComponent(new URL(url).password);

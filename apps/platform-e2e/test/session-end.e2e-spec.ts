@@ -1,7 +1,8 @@
 import type { Program } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { eventually } from '@platform/testing';
-import { signIn, statusOf } from '../src/api';
+import { signIn } from '../src/api';
+import { statusOf } from '#platform/callers.ts';
 import { startPlatform } from '../src/platform';
 
 const START_TIMEOUT_MS = 120_000;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'amqplib';
 import pg from 'pg';
-import { makeAccessToken } from '#platform/environments.ts';
+import { makeAccessToken } from '#platform/callers.ts';
 import { eventually } from '#platform/waiting.ts';
 import { type Benchmark, closing, firstAgainstSecond, percentile } from '../contest.ts';
 import { HttpLoad, type LoadRequest, SqlLoad, type SqlWork } from '../load.ts';

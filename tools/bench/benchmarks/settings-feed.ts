@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { makeAccessToken } from '#platform/environments.ts';
+import { makeAccessToken } from '#platform/callers.ts';
 import type { Program } from '#platform/programs.ts';
 import { queryAt } from '#platform/postgresql.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';

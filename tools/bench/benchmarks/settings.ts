@@ -1,4 +1,4 @@
-import { makeAccessToken } from '#platform/environments.ts';
+import { makeAccessToken } from '#platform/callers.ts';
 import type { PrivateServers, TestPlatform } from '#platform/test-platform.ts';
 import { type Benchmark, closing, type Contest, firstAgainstSecond, median } from '../contest.ts';
 import { base64, NO_ETCD, startEtcd } from '../peers/etcd.ts';

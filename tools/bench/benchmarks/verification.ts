@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { makeAccessToken } from '#platform/environments.ts';
+import { makeAccessToken } from '#platform/callers.ts';
 import { type Benchmark, closing, firstAgainstSecond, percentile } from '../contest.ts';
 import { HttpLoad } from '../load.ts';
 import { measuredBy, startMeasuredProgram } from '../measured-program.ts';

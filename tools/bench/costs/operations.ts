@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { makeAccessToken, signTrustRequest } from '#platform/environments.ts';
+import { makeAccessToken, signTrustRequest } from '#platform/callers.ts';
 import type { ServiceName } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { openQueue } from '../benchmarks/schedule-post.ts';

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { DEMO_BACKEND, statusOf } from '#platform/callers.ts';
 import type { Cluster } from '../cluster.ts';
 import type { Journal } from '../load/journal.ts';
 import type { Traffic } from '../load/caller.ts';
@@ -12,7 +13,7 @@ export async function auditTokens(cluster: Cluster, { revokedTokens }: Journal):
   for (const { name, label, program } of cluster.replicas) {
     for (const { token, jti } of revokedTokens) {
       asked += 1;
-      const status = await statusOf(`${program.url}${PATHS[name.service]}`, token);
+      const status = await statusOf('GET', `${program.url}${PATHS[name.service]}`, token);
       if (status !== 401) check.wrong(`${label} responded ${status} to the revoked token ${jti}`);
     }
   }
@@ -25,20 +26,12 @@ const PATHS = {
   task: '/Schedules?pageSize=1',
 } as const;
 
-async function statusOf(url: string, token: string): Promise<number> {
-  const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
-  await response.arrayBuffer();
-  return response.status;
-}
-
 const MIN_SECRET_LENGTH = 16;
 
 /** No log of any process of the services has a secret of the run in it: keys, passwords, tokens, values of settings. */
 export function auditLogs(cluster: Cluster, journal: Journal): Check {
   const check = new CheckBuilder('logs: no secret');
-  const secrets = new Map<string, string>([
-    ['demo-backend-secret-for-local-use-only-000001', 'shared secret of demo-backend'],
-  ]);
+  const secrets = new Map<string, string>([[DEMO_BACKEND.sharedSecret, 'shared secret of demo-backend']]);
   const configured = [...cluster.place.secrets.entries(), ...cluster.platform.secrets.entries()];
   for (const [name, value] of configured) secrets.set(value, name);
   // A token is known by its signature.

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DEMO_BACKEND } from '#platform/callers.ts';
 import { type LoadContext, type Outcome, PAUSE_MS, repeatUntilStopped } from './caller.ts';
 import type { Session } from './journal.ts';
 
@@ -7,11 +8,6 @@ interface Tokens {
   readonly refreshToken: string;
 }
 
-/** Of the development identities in the README. */
-const APPLICATION = {
-  applicationKey: 'demo-backend',
-  sharedSecret: 'demo-backend-secret-for-local-use-only-000001',
-};
 const INTERNAL_PARTNER = 1;
 /** A rotated token may be presented again for 30 s. A holder that could not within this may have lost the session rightly. */
 const GRACE_MS = 27_000;
@@ -42,7 +38,7 @@ export async function signIn({ caller, urls }: LoadContext): Promise<Tokens | nu
   const { response } = await caller.persist({
     operation: 'POST trust-simple',
     url: `${urls.auth}/auth/token/trust-simple`,
-    body: { ...APPLICATION, persona: INTERNAL_PARTNER, userName: 'ivy.internal' },
+    body: { ...DEMO_BACKEND, persona: INTERNAL_PARTNER, userName: 'ivy.internal' },
   });
   return response === null ? null : (JSON.parse(response.text) as Tokens);
 }

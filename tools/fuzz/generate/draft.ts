@@ -1,8 +1,9 @@
-import { createHmac } from 'node:crypto';
+import { signTrustRequest } from '#platform/callers.ts';
+import { APPLICATION_SECRETS } from '#platform/environments.ts';
 import type { Random } from '#platform/random.ts';
 import { type Fixtures, type Operation, PERSONA_NAMES } from '../fixtures.ts';
 import type { FuzzRequest, RequestKind } from '../http.ts';
-import { APPLICATION_SECRETS, percentEncode, type ValueContext, valuesOf } from './values.ts';
+import { percentEncode, type ValueContext, valuesOf } from './values.ts';
 
 /** The parts of a request, which tricks change. */
 export interface Draft {
@@ -90,18 +91,10 @@ function trustedSignIn({ random }: ValueContext, id: string): object {
   return { applicationKey: 'demo-backend', userName, persona, ...nobodyElse, ...proof };
 }
 
-const SIGNED_FIELDS = [
-  ...['requestTimestampUtc', 'applicationKey', 'persona', 'userName'],
-  ...['serviceProviderID', 'name', 'userAccountID', 'personID'],
-];
-
-/** Signs like a genuine application. Source: the trust signature in docs/calling-auth-service.md. */
+/** Signs like a genuine application. */
 function sign(body: Record<string, unknown>): void {
-  const secret =
-    APPLICATION_SECRETS[body['applicationKey'] === 'demo-reports' ? 'demo-reports' : 'demo-backend'];
-  const fields = SIGNED_FIELDS.map((field) => (body[field] ?? '') as string | number);
-  const text = ['TRUST-HMAC-SHA256', ...fields].join('\n');
-  body['authenticationCode'] = createHmac('sha256', secret).update(text, 'utf8').digest('base64');
+  const application = body['applicationKey'] === 'demo-reports' ? 'demo-reports' : 'demo-backend';
+  body['authenticationCode'] = signTrustRequest(body, APPLICATION_SECRETS[application]);
 }
 
 /** The finished request. */

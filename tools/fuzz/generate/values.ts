@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { APPLICATION_SECRETS, DEVELOPMENT_PASSWORD } from '#platform/environments.ts';
 import type { Random } from '#platform/random.ts';
 import badEscapes from '../corpus/bad-escapes.json' with { type: 'json' };
 import brokenBodies from '../corpus/broken-bodies.json' with { type: 'json' };
@@ -15,14 +16,11 @@ import { type Fixtures, type OpenApiDocument, resolveSchema, type Schema } from 
 /** Marks every generated secret and setting value: no log and no refusal may contain it. */
 export const CANARY = 'CaNaRy7';
 
-const DEMO_PASSWORD = 'Demo-Passw0rd!';
-/** Shared secrets by application key. Source: the development identities. */
-export const APPLICATION_SECRETS = {
-  'demo-backend': 'demo-backend-secret-for-local-use-only-000001',
-  'demo-reports': 'demo-reports-secret-for-local-use-only-000002',
-} as const;
 /** Genuine secrets that requests may contain and no service may repeat. */
-export const DEVELOPMENT_SECRETS: readonly string[] = [DEMO_PASSWORD, ...Object.values(APPLICATION_SECRETS)];
+export const DEVELOPMENT_SECRETS: readonly string[] = [
+  DEVELOPMENT_PASSWORD,
+  ...Object.values(APPLICATION_SECRETS),
+];
 
 type Repeated = { readonly repeat: string; readonly times: number; before?: string; after?: string };
 /** A text of a corpus file; long ones are stored as a repetition. */
@@ -116,7 +114,7 @@ const KNOWN: Readonly<Record<string, (fixtures: Fixtures) => fc.Arbitrary<unknow
   authenticationCode: () => word(36).map((text) => `${CANARY}${text}=`),
   user: () => users,
   userName: () => users,
-  password: () => either(DEMO_PASSWORD, canaryWord(12)),
+  password: () => either(DEVELOPMENT_PASSWORD, canaryWord(12)),
   persona: () => fc.constantFrom(1, 2, 4, 8, 16, 18, 31),
   serviceProviderID: () => fc.constantFrom(815, 816, null),
   name: () => fc.oneof(oneOfTexts(['Jörg Müller', 'Weekly round']), word(10)),

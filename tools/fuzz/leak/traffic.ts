@@ -1,5 +1,6 @@
 import { Agent, request } from 'undici';
-import { makeAccessToken } from '#platform/environments.ts';
+import { DEMO_BACKEND, makeAccessToken } from '#platform/callers.ts';
+import { DEVELOPMENT_PASSWORD } from '#platform/environments.ts';
 import type { ServiceName } from '#platform/programs.ts';
 import type { Random } from '#platform/random.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
@@ -76,7 +77,6 @@ interface Tokens {
   readonly refreshToken: string | null;
 }
 
-const SECRET = 'demo-backend-secret-for-local-use-only-000001';
 const settingPath = (random: Random): string =>
   `/platform/v1/subsystems/leak-${random.integer(1, 5)}/settings/name-${random.integer(1, 40)}`;
 
@@ -96,7 +96,7 @@ const readSettings: Errand = async (caller, random) => {
 };
 
 const refreshChain: Errand = async (caller, random) => {
-  const body = { applicationKey: 'demo-backend', sharedSecret: SECRET, persona: 1, userName: 'ivy.internal' };
+  const body = { ...DEMO_BACKEND, persona: 1, userName: 'ivy.internal' };
   const { value } = await caller.send<Tokens>('auth', 'POST', '/auth/token/trust-simple', { body, as: null });
   let token = value.refreshToken;
   for (let length = random.integer(1, 4); length > 0 && token !== null; length -= 1) {
@@ -110,7 +110,7 @@ const refreshChain: Errand = async (caller, random) => {
 };
 
 const signIn: Errand = async (caller, random) => {
-  const password = random.chance(0.8) ? 'Demo-Passw0rd!' : 'not this one';
+  const password = random.chance(0.8) ? DEVELOPMENT_PASSWORD : 'not this one';
   const user = random.pick(['rita.resident', 'lena.legacy', 'nobody']);
   await caller.send('auth', 'POST', '/auth/token/user', { body: { user, password }, as: null });
 };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { signTrustRequest } from '#platform/environments.ts';
+import { signTrustRequest } from '#platform/callers.ts';
 import {
   Difference,
   grantedTokens,

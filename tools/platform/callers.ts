@@ -1,0 +1,90 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import jwt from 'jsonwebtoken';
+import { APPLICATION_SECRETS, localUrl, type PlatformSettings, TOKEN_AUDIENCE } from './environments.ts';
+
+/** An application of the development identities. */
+export const DEMO_BACKEND = {
+  applicationKey: 'demo-backend',
+  sharedSecret: APPLICATION_SECRETS['demo-backend'],
+} as const;
+
+/** What a JSON request has besides its method and address. */
+export interface JsonCall {
+  readonly token?: string;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Headers and body of a JSON request, as fetch takes them. */
+export function jsonRequest({ token, body, headers }: JsonCall): {
+  headers: Record<string, string>;
+  body?: string;
+} {
+  return {
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  };
+}
+
+/** The JSON of a response. @throws {Error} with the beginning of the response unless its status is 2xx */
+export async function callJson<T>(method: string, url: string, call: JsonCall = {}): Promise<T> {
+  const response = await fetch(url, { method, ...jsonRequest(call) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${url} led to ${response.status}: ${text.slice(0, 300)}`);
+  return JSON.parse(text) as T;
+}
+
+/** The status of the response to a request without a body. */
+export async function statusOf(method: string, url: string, token: string): Promise<number> {
+  const response = await fetch(url, { method, ...jsonRequest({ token }) });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Claims that a caller has over the usual ones of an internal partner. */
+type Claims = Readonly<Record<string, unknown>>;
+
+/** A genuine HS256 access token of these services, signed with their configured key. */
+export function makeAccessToken({ ports, secret }: PlatformSettings, claims: Claims = {}): string {
+  const now = Math.floor(Date.now() / 1_000);
+  const header = { alg: 'HS256', kid: 'access-development', typ: 'at+jwt' } as const;
+  const payload = {
+    iss: localUrl(ports.auth),
+    aud: TOKEN_AUDIENCE,
+    sub: 'userid:9001',
+    jti: randomUUID(),
+    iat: now,
+    nbf: now,
+    exp: now + 86_400,
+    client_id: 'demo-backend',
+    auth_time: now,
+    identityType: 'internal-legacy',
+    userId: 9001,
+    name: 'Ivy Internal',
+    personas: 1,
+    roles: [],
+    facilities: [],
+    groups: ['Dispatch'],
+    ...claims,
+  };
+  const key = Buffer.from(secret('access-token-hmac-key'), 'base64url');
+  return jwt.sign(payload, key, { header });
+}
+
+/** What of a trust request is signed, in the order in which it is. */
+const SIGNED_FIELDS = [
+  ...(['requestTimestampUtc', 'applicationKey', 'persona', 'userName'] as const),
+  ...(['serviceProviderID', 'name', 'userAccountID', 'personID'] as const),
+];
+type TrustFields = Readonly<Partial<Record<(typeof SIGNED_FIELDS)[number], string | number | null>>>;
+
+/** The `authenticationCode` of a trust request: HMAC-SHA256, in padded base64, over nine lines joined by LF. Written out here and
+ *  not imported, because the tour plays a foreign backend that has nothing but the documentation. */
+export function signTrustRequest(fields: TrustFields, sharedSecret: string): string {
+  const lines = ['TRUST-HMAC-SHA256', ...SIGNED_FIELDS.map((name) => fields[name] ?? '')];
+  return createHmac('sha256', sharedSecret).update(lines.join('\n'), 'utf8').digest('base64');
+}
