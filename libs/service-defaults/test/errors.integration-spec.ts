@@ -258,6 +258,7 @@ describe('errors of a service', () => {
     ['HTTP/2.0', 'GET / HTTP/2.0\r\nHost: a\r\nConnection: close\r\n\r\n', 505],
     ['HTTP/3.7', 'GET / HTTP/3.7\r\nHost: a\r\n\r\n', 400],
     ['two hosts', 'GET /notes HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n', 400],
+    ['no host', 'GET /notes HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
     ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n', 400],
   ])('answers %s with a problem and closes the connection', async (_what, bytes, status) => {
     const answer = await exchange((await app.getUrl()).replace('http://', ''), bytes);

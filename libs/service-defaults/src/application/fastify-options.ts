@@ -25,7 +25,8 @@ export function fastifyOptions(bodyLimitBytes = MEBIBYTE): AdapterOptions {
     // Requests that reach a stopping replica are still served; the answer closes their connection.
     return503OnClosing: false,
     // Of two Authorization headers Node would drop one, and nobody could tell that there were two.
-    http: { maxHeaderSize: MAX_HEADER_BYTES, joinDuplicateHeaders: true },
+    // Without a Host header Node would answer by itself, and not with a problem.
+    http: { maxHeaderSize: MAX_HEADER_BYTES, joinDuplicateHeaders: true, requireHostHeader: false },
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, maxParamLength: MAX_PARAM_LENGTH },
     rewriteUrl: (request: IncomingMessage) => routableUrl(request.url ?? '/'),
     genReqId: (request: IncomingMessage) => traceIdOf(request.headers.traceparent) ?? newTraceId(),

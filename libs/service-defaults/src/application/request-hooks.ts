@@ -61,9 +61,11 @@ export function addRequestHooks(
   });
 }
 
-/** What Node's parser lets pass: HTTP/2.0, and two Host headers (RFC 9112, 3.2). */
-function misframed({ httpVersionMajor, headers }: FastifyRequest['raw']): Error | undefined {
+/** What Node's parser lets pass: HTTP/2.0, and any number of Host headers but one (RFC 9112, 3.2). */
+function misframed({ httpVersionMajor, httpVersion, headers }: FastifyRequest['raw']): Error | undefined {
   if (httpVersionMajor > 1) return problems.httpVersionNotSupported();
+  if (httpVersion === '1.1' && headers.host === undefined)
+    return problems.badRequest('The request names no host.');
   return headers.host?.includes(',')
     ? problems.badRequest('The request names more than one host.')
     : undefined;
