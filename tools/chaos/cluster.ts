@@ -111,7 +111,6 @@ export class Cluster {
     return found;
   }
 
-  /** The proxy between a replica and a server. */
   proxy(name: ReplicaName, dependency: Dependency): TcpProxy {
     const found = this.#proxies.get(`${labelOf(name)} ${dependency}`);
     if (found === undefined) throw new Error(`no proxy between ${labelOf(name)} and ${dependency}`);

@@ -12,7 +12,6 @@ import { WORKSPACE } from '#platform/state-folder.ts';
 
 interface Mutant {
   readonly name: string;
-  /** The bundle with the mistake. */
   readonly bundle: string;
   readonly original: string;
   readonly mistake: string;

@@ -1,4 +1,12 @@
-import { describeFault, FAULT_KINDS, planFaults, planUpgrade } from './plan.ts';
+import { ArgumentsError } from '#platform/command-line.ts';
+import {
+  CLUSTER_FAULT_KINDS,
+  describeFault,
+  FAULT_KINDS,
+  parseChaosArguments,
+  planFaults,
+  planUpgrade,
+} from './plan.ts';
 
 describe('planFaults', () => {
   it('gives the same faults for the same seed and others for another', () => {
@@ -54,5 +62,48 @@ describe('describeFault', () => {
     expect(describeFault({ ...fault, kind: 'rolling-restart', lastsMs: 0 })).toBe(
       'rolling-restart of task-service',
     );
+  });
+});
+
+describe('parseChaosArguments', () => {
+  it('has every fault and the random seed unless told', () => {
+    expect(parseChaosArguments([], 42)).toEqual({
+      rounds: 17,
+      seed: 42,
+      faults: FAULT_KINDS,
+      dist: 'dist',
+    });
+  });
+
+  it('takes rounds, seed and faults', () => {
+    const flags = ['--rounds', '3', '--seed', '7', '--faults', 'half-open,broker-kill'];
+    expect(parseChaosArguments(flags, 1)).toMatchObject({
+      rounds: 3,
+      seed: 7,
+      faults: ['half-open', 'broker-kill'],
+    });
+  });
+
+  it('takes the release that is to be upgraded', () => {
+    expect(parseChaosArguments(['--upgrade-from', 'f48af82'], 1)).toMatchObject({ upgradeFrom: 'f48af82' });
+  });
+
+  it('has the faults of three machines with --cluster', () => {
+    expect(parseChaosArguments(['--cluster'], 1)).toMatchObject({
+      cluster: true,
+      faults: CLUSTER_FAULT_KINDS,
+    });
+  });
+
+  it.each([
+    [['--cluster', '--faults', 'half-open']],
+    [['--cluster', '--upgrade-from', 'f48af82']],
+    [['--faults', 'postmaster-kill']],
+    [['--rounds', 'many']],
+    [['--faults', 'earthquake']],
+    [['--loud']],
+    [['--seed', '-1']],
+  ])('refuses %j', (flags) => {
+    expect(() => parseChaosArguments(flags, 1)).toThrow(ArgumentsError);
   });
 });

@@ -3,7 +3,6 @@ import amqp from 'amqplib';
 import type { BusName, TestPlatform } from '#platform/test-platform.ts';
 import type { BusinessUnitChange } from './load/journal.ts';
 
-/** A message as it was published. */
 export interface PublishedMessage {
   readonly name: string;
   readonly messageId: string;

@@ -1,29 +1,11 @@
+import type { Oas3_1Schema } from '@redocly/openapi-core';
 import { callJson, DEMO_BACKEND, makeAccessToken } from '#platform/callers.ts';
 import { localUrl } from '#platform/environments.ts';
 import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { eventually } from '#platform/waiting.ts';
 
-/** The parts of JSON Schema that the services' documents use. */
-export interface Schema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly anyOf?: readonly Schema[];
-  readonly allOf?: readonly Schema[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly format?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly items?: Schema;
-  readonly additionalProperties?: boolean | Schema;
-}
+export type Schema = Oas3_1Schema;
 
 interface Parameter {
   readonly name: string;
@@ -130,7 +112,6 @@ export interface Forge {
   readonly hmacKeyId: string;
   /** A genuine ES256 token. */
   readonly asymmetricToken: string;
-  /** The public keys, as published. */
   readonly publicKeys: readonly (JsonWebKey & { readonly kid: string; readonly alg: string })[];
 }
 

@@ -87,7 +87,6 @@ function judgeSecrecy(response: HttpResponse, { configured }: Secrets): string[]
   return found;
 }
 
-/** Descriptions of the secrets in a line of a log. */
 export function secretsInLog(line: string, { configured }: Secrets): readonly string[] {
   const found = [...configured].filter(([, value]) => line.includes(value)).map(([name]) => name);
   if (line.includes(CANARY)) found.push('a secret of a request');

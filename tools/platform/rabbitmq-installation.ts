@@ -91,7 +91,6 @@ function versionOf(home: string): string {
   return basename(home).slice(HOME_PREFIX.length);
 }
 
-/** `epmd` of an Erlang under `root`, or null. */
 function findEpmdOfErlang(root: string): string | null {
   const runtime = listFolder(root).find((entry) => entry.startsWith('erts-'));
   const epmd = runtime === undefined ? null : join(root, runtime, 'bin/epmd');

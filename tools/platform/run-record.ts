@@ -11,7 +11,6 @@ export interface RecordedProcess extends ProcessIdentity {
   readonly name: string;
   /** Processes stop in falling order of stage, those of one stage at once. */
   readonly stage: number;
-  /** The signal that asks for an orderly end. */
   readonly signal: NodeJS.Signals;
   /** How long the orderly end may take before SIGKILL, in milliseconds. */
   readonly graceMs: number;

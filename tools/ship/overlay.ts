@@ -12,7 +12,6 @@ import { Namespace, type Release } from './namespace.ts';
 import { secretsOf } from './servers.ts';
 import type { Stage } from './servers.ts';
 
-/** Addresses of the first Services of an overlay. */
 const FIRST_SERVICE_ADDRESS = 2;
 const NEIGHBOURS = ['customers', 'scheduling', 'completion-receiver'];
 const NEIGHBOUR_PORT = 8080;

@@ -67,7 +67,6 @@ export interface OwnTokens {
   invalidate(token: string): void;
 }
 
-/** An auth-service to trust. */
 export interface AuthServiceTrust {
   authServiceUrl: string;
   issuer: string;

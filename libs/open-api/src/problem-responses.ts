@@ -68,7 +68,6 @@ export function jsonContent(
   return { 'application/json': { schema: { $ref: `#/components/schemas/${type.name}` }, examples } };
 }
 
-/** A response that is a problem. */
 export function ProblemResponse(
   status: number,
   description: string,

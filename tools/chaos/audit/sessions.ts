@@ -65,7 +65,6 @@ function findForks(tokens: readonly StoredToken[]): string[] {
   return findings;
 }
 
-/** Each acknowledged revocation is stored. */
 export function auditRevocations(acknowledged: readonly string[], stored: readonly string[]): Check {
   const check = new CheckBuilder('revocations: stored');
   check.eachOf(acknowledged, new Set(stored));

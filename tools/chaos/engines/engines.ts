@@ -193,7 +193,6 @@ export class Engines implements ServerAddresses {
     return machineOf(MACHINES.find((machine) => brokerNode(machine) === most?.[0]));
   }
 
-  /** The machine of etcd's leader. */
   async etcdLeader(): Promise<Machine> {
     for (const machine of MACHINES) {
       const url = `http://${addressOf(machine)}:${PORTS.etcd}/v3/maintenance/status`;

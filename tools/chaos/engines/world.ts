@@ -19,7 +19,6 @@ export type Machine = (typeof MACHINES)[number];
 /** Where services and haproxy are. */
 export const WORLD_ADDRESS = '10.77.0.254';
 
-/** The address of a machine. */
 export function addressOf(machine: Machine): string {
   return `10.77.0.${machine}`;
 }

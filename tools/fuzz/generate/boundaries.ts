@@ -62,7 +62,7 @@ function arraysAtLimits(
   document: OpenApiDocument,
   { items = {}, minItems, maxItems }: Schema,
 ): readonly unknown[] {
-  const [item = 'x'] = boundariesOf(document, items);
+  const [item = 'x'] = boundariesOf(document, items as Schema);
   const lengths = aroundEach([0, minItems, maxItems]).filter((length) => length >= 0 && length <= LONGEST);
   return lengths.map((length) => Array.from({ length }, () => item));
 }

@@ -212,7 +212,7 @@ export function valuesOf(
     case 'null':
       return fc.constant(null);
     case 'array':
-      return fc.array(valuesOf(context, items), { maxLength: 4 });
+      return fc.array(valuesOf(context, items as Schema), { maxLength: 4 });
     case 'object':
       return objectsOf(context, rest);
     default:
