@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { createIdentityProvider, identityProviderConfig } from '../src/identity/identity-provider.neighbour';
 
@@ -33,7 +34,7 @@ describe('identity provider', () => {
     // The issuer names its own port, so a free one is found first.
     const probe = await createIdentityProvider(config({ PORT: '0' }));
     await probe.server.listen({ host: '127.0.0.1', port: 0 });
-    const address = probe.server.addresses()[0];
+    const [address] = probe.server.addresses() as AddressInfo[];
     await probe.server.close();
     const port = String(address?.port);
     issuer = `http://127.0.0.1:${port}`;
