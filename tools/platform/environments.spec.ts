@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { saveServiceEnvironment } from '#platform/state-folder.ts';
 import { signTrustRequest } from './callers.ts';
-import { isAdministeredService, readAdministration } from './environments.ts';
+import { readAdministration } from './environments.ts';
 
 const SECRET = 'kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs';
 
@@ -58,11 +58,5 @@ describe('what administering a service takes', () => {
 
   it('is empty before the first start', () => {
     expect(readAdministration(folder, 'auth')).toEqual({});
-  });
-
-  it('is known of services with a command line only', () => {
-    expect(
-      ['auth', 'settings', 'task', 'neighbours', undefined, 'toString'].map(isAdministeredService),
-    ).toEqual([true, true, true, false, false, false]);
   });
 });

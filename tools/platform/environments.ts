@@ -141,23 +141,17 @@ const SPECIFIC: Readonly<Record<ServiceName, (settings: PlatformSettings) => Var
   task: (settings) => ({ ...ownIdentity(settings), ...busVariables(settings) }),
 };
 
-/** The services with an administration command line (`admin.js` in their bundle), and the variables it reads. */
-const VARIABLES = {
+/** The variables that a service's administration command line (`admin.js` in its bundle) reads. */
+const ADMINISTRATION: Readonly<Record<ServiceName, readonly string[]>> = {
   auth: ['DATABASE_URL', 'MIGRATION_DATABASE_URL', 'SECRET_ENCRYPTION_KEY'],
   settings: ['DATABASE_URL'],
   task: ['DATABASE_URL', 'RABBITMQ_MAIN_URL', 'RABBITMQ_SCHEDULING_URL'],
-} as const;
-
-export type AdministeredService = keyof typeof VARIABLES;
-
-export function isAdministeredService(name: string | undefined): name is AdministeredService {
-  return name !== undefined && Object.hasOwn(VARIABLES, name);
-}
+};
 
 /** What administering a service takes and nothing else of its environment, as the last start of this state folder noted it; empty when
  *  there was none. */
-export function readAdministration(stateFolder: string, service: AdministeredService): Variables {
+export function readAdministration(stateFolder: string, service: ServiceName): Variables {
   const environment = readServiceEnvironment(stateFolder, `${service}-service`);
   if (environment === null) return {};
-  return Object.fromEntries(VARIABLES[service].map((name) => [name, environment[name] ?? '']));
+  return Object.fromEntries(ADMINISTRATION[service].map((name) => [name, environment[name] ?? '']));
 }

@@ -5,19 +5,16 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { InvalidArgumentError } from 'commander';
+import { Argument } from 'commander';
 import { commandLine, runMain } from '#platform/command-line.ts';
-import {
-  type AdministeredService,
-  isAdministeredService,
-  readAdministration,
-} from '#platform/environments.ts';
+import { readAdministration } from '#platform/environments.ts';
 import { FriendlyError } from '#platform/errors.ts';
+import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import { findRunRecord, isSupervised } from '#platform/run-record.ts';
 import { openStateFolder, type Variables, WORKSPACE } from '#platform/state-folder.ts';
 
 /** Only of a platform that is up: what a stopped one noted leads nowhere. Help needs none. */
-function environment(service: AdministeredService, args: readonly string[]): Variables {
+function environment(service: ServiceName, args: readonly string[]): Variables {
   const stateFolder = openStateFolder(WORKSPACE);
   const record = findRunRecord(join(stateFolder, 'run.json'));
   const isUp = record !== null && isSupervised(record);
@@ -31,7 +28,7 @@ function isHelp(word: string): boolean {
   return word === '--help' || word === '-h' || word === 'help';
 }
 
-function administer(service: AdministeredService, args: readonly string[]): void {
+function administer(service: ServiceName, args: readonly string[]): void {
   const bundle = `dist/apps/${service}-service/admin.js`;
   if (!existsSync(join(WORKSPACE, bundle)))
     throw new FriendlyError(`${bundle} is missing. Build it with: npm run build`);
@@ -48,12 +45,6 @@ function administer(service: AdministeredService, args: readonly string[]): void
   });
 }
 
-function parseService(name: string): AdministeredService {
-  if (!isAdministeredService(name))
-    throw new InvalidArgumentError('Name the service: auth, settings or task.');
-  return name;
-}
-
 runMain(() => {
   // Help and whatever else follows the service's name is its own program's.
   const command = commandLine(
@@ -62,10 +53,10 @@ runMain(() => {
     "A service's administration command line.",
   )
     .helpOption(false)
-    .argument('<service>', 'auth, settings or task', parseService)
+    .addArgument(new Argument('<service>').choices(SERVICE_NAMES))
     .argument('[arguments...]')
     .passThroughOptions()
     .allowUnknownOption()
     .parse();
-  administer(...(command.processedArgs as [AdministeredService, string[]]));
+  administer(...(command.processedArgs as [ServiceName, string[]]));
 });

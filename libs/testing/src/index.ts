@@ -19,8 +19,7 @@ export { describeStatementsAtScale, scaleRows, testSize } from './describe-state
 export type { HotStatement } from './describe-statements-at-scale';
 export { describeApiDocument } from './api-document/describe-api-document';
 export { permitFaults, watchTraffic } from './api-document/watch-traffic';
-export { apiDocument } from './api-document/documents';
-export { wrongRefusals } from './api-document/documents';
+export { apiDocument, wrongRefusals } from './api-document/documents';
 export { findLeaks } from './secret-scan';
 export { MIN_SECRET_LENGTH, secretsIn } from './secrets-in-traffic';
 export { recordedLog, rememberSecret } from './recording';
