@@ -1,11 +1,11 @@
-import { Controller, Delete, Get, Put, Query, Res, applyDecorators } from '@nestjs/common';
+import { Controller, Delete, Get, Put, Query, Req, Res, applyDecorators } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { ApiBody, ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
 import { SignedCursor } from '@platform/service-defaults';
 import type { SettingName } from '@platform/setting-names';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BatchedSettingsRepository } from './batched-settings.repository';
 import { PageAtQuery } from './past.dto';
 import { PastSettingsRepository } from './past-settings.repository';
@@ -21,13 +21,13 @@ import {
   HeadersOfWrite,
   InvalidRequestResponse,
   KeyOfSetting,
-  Reading,
   SettingPath,
   Subsystem,
   SubsystemPath,
   ValueText,
   WriteConditions,
   ReadResponses,
+  readingOf,
 } from './setting-request.decorator';
 import type { SettingRead } from './setting-request.decorator';
 import {
@@ -142,7 +142,8 @@ export class SettingsController {
     headers: READ_HEADERS,
   })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
-  async get(@Reading() read: SettingRead, @Res() reply: FastifyReply): Promise<void> {
+  async get(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    const read = readingOf(request);
     sendSetting(reply, await this.getSetting(read), read.conditions, platformSettingJson);
   }
 
@@ -160,7 +161,8 @@ export class SettingsController {
     headers: READ_HEADERS,
   })
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
-  async getValue(@Reading() read: SettingRead, @Res() reply: FastifyReply): Promise<void> {
+  async getValue(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    const read = readingOf(request);
     sendSetting(reply, await this.getSetting(read), read.conditions, (setting) => setting.valueText);
   }
 

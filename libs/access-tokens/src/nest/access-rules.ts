@@ -42,7 +42,7 @@ export function callerOf(request: AuthenticatedRequest): Caller {
 }
 
 export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller =>
-  callerOf(context.switchToHttp().getRequest()),
+  callerOf(context.getArgByIndex(0)),
 );
 
 interface AccessRule {

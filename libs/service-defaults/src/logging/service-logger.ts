@@ -185,19 +185,30 @@ let standardOutput: LogSink | undefined;
 /** One sink a process: two would interleave their buffers. */
 function bufferedStandardOutput(): LogSink {
   return (standardOutput ??= withoutReaders(
-    pino.destination({
-      fd: 1,
-      sync: false,
-      // For each line sonic-boom counts the bytes of its last chunk anew, so chunks are small.
-      minLength: 8_192,
-      maxWrite: 16_384,
-      periodicFlush: 500,
-    }),
+    takingBytes(
+      pino.destination({
+        fd: 1,
+        sync: false,
+        contentMode: 'buffer',
+        minLength: 8_192,
+        maxWrite: 16_384,
+        periodicFlush: 500,
+      }),
+    ),
   ));
 }
 
+/** For each line given as text, sonic-boom joins all that waits and counts its bytes anew: several KB a line. */
+function takingBytes(sink: Destination): Destination {
+  const write = sink.write.bind(sink) as (bytes: string | Buffer) => boolean;
+  sink.write = (line) => write(Buffer.from(line));
+  return sink;
+}
+
+type Destination = ReturnType<typeof pino.destination>;
+
 /** When nobody reads the log any more, a service works on without it. pino sees to that after an error event; `flushSync` throws instead. */
-function withoutReaders(sink: ReturnType<typeof pino.destination>): LogSink {
+function withoutReaders(sink: Destination): LogSink {
   const flushSync = sink.flushSync.bind(sink);
   sink.flushSync = () => {
     try {
