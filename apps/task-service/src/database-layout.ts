@@ -6,6 +6,7 @@ import { ScheduleLifecycle1800000001000 } from './migrations/1800000001000-sched
 import { BusinessUnitFacilities1800000002000 } from './migrations/1800000002000-business-unit-facilities';
 import { OutboxByType1800000002001 } from './migrations/1800000002001-outbox-by-type';
 import { FiresByMonth1800000003000 } from './migrations/1800000003000-fires-by-month';
+import { SchedulesCountedByIndex1800000004000 } from './migrations/1800000004000-schedules-counted-by-index';
 import { OutboxMessage } from './outbound/outbox-message.entity';
 import {
   AppliedBusinessUnitChange,
@@ -42,6 +43,7 @@ export const MIGRATIONS = [
   BusinessUnitFacilities1800000002000,
   OutboxByType1800000002001,
   FiresByMonth1800000003000,
+  SchedulesCountedByIndex1800000004000,
 ];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only

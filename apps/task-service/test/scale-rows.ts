@@ -44,6 +44,14 @@ export function scaleRowsOfTasks(rows: number, instances = rows): readonly strin
   ];
 }
 
+/** As many schedules of each of 20 facilities, one facility after the other in turns. Synchronous: no vacuum sees a row before its commit
+ *  is on the disk. */
+export const fillTwentyFacilities = (each: number): string => `
+  SET LOCAL synchronous_commit = on;
+  INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject, created_by_persona,
+    request_digest)
+  SELECT gen_random_uuid(), 1 + n % 20, 'Inspect', '0 2 * * *', 'UTC', now(), 'personid:1', 4, 'd' FROM generate_series(1, ${20 * each}) AS n`;
+
 /** The identifier of the nth schedule, in SQL. */
 const uuid = (n: string): string => `('00000000-0000-4000-8000-' || lpad((${n})::text, 12, '0'))::uuid`;
 

@@ -16,7 +16,7 @@ import { Trigger } from '../src/scheduler/trigger.entity';
 import { TriggersRepository } from '../src/scheduler/triggers.repository';
 import { Schedule } from '../src/schedules/schedule.entity';
 import { SchedulesRepository } from '../src/schedules/schedules.repository';
-import { scaleRowsOfTasks, scheduleIdOf } from './scale-rows';
+import { fillTwentyFacilities, scaleRowsOfTasks, scheduleIdOf } from './scale-rows';
 import { migrate } from './task-fixture';
 
 const ROWS = scaleRows();
@@ -155,12 +155,12 @@ const list = (
 
 const LATE = [new Date(Date.now() - 60_000), randomUUID()];
 
-async function createSchedule(d: DataSource): Promise<void> {
+async function createSchedule(d: DataSource, facilityId = 9): Promise<void> {
   const scheduleId = randomUUID();
   const schedule = {
     ...{
       scheduleId,
-      facilityId: 9,
+      facilityId,
       name: 'Inspect',
       description: null,
       schedule: '0 2 * * *',
@@ -170,7 +170,9 @@ async function createSchedule(d: DataSource): Promise<void> {
     ...{ createdBySubject: 'personid:1', createdByPersonId: 1, createdByName: null, createdByPersona: 4 },
     ...{ idempotencyKey: null, requestDigest: 'd' },
   };
-  expect(await schedules(d).insert({ schedule, event: outboxMessage(9) })).toMatchObject({ scheduleId });
+  expect(await schedules(d).insert({ schedule, event: outboxMessage(facilityId) })).toMatchObject({
+    scheduleId,
+  });
 }
 
 /** Finds one, and locks and completes it. */
@@ -184,7 +186,10 @@ async function completeInstance(d: DataSource): Promise<void> {
   });
 }
 
-const CREATE = { name: 'create a schedule', pages: 200, prepared: true, work: createSchedule };
+const CREATE = {
+  ...{ name: 'create a schedule', pages: 200, prepared: true },
+  work: (d: DataSource) => createSchedule(d),
+};
 
 const TASKS: readonly HotStatement<DataSource>[] = [
   CREATE,
@@ -278,10 +283,22 @@ const TASKS: readonly HotStatement<DataSource>[] = [
   list('due in a span', { scope: 'all', dueFrom: new Date(Date.now() - 60_000).toISOString() }),
 ];
 
+const connect = (url: string): DataSource =>
+  new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 }));
+
 describeStatementsAtScale<DataSource>({
   migrate,
   fill: scaleRowsOfTasks(ROWS, INSTANCES),
-  connect: (url) => new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 })),
+  connect,
   early: [CREATE],
   statements: [...SCHEDULER, ...RELAY, ...TASKS, RECONCILIATION],
+});
+
+describe('a facility with nearly as many schedules as it may have', () => {
+  describeStatementsAtScale<DataSource>({
+    ...{ migrate, connect },
+    fill: [fillTwentyFacilities(900), 'VACUUM ANALYZE task.schedules'],
+    // Not a page for each that is counted.
+    statements: [CREATE],
+  });
 });

@@ -29,7 +29,8 @@ export interface HotStatement<D> {
 /** A service's database and what is asked of it. */
 export interface Scale<D> {
   readonly migrate: Migrate;
-  /** Statements that fill the database, the last of which analyses it. Not `VACUUM`: plans must hold while much of a table is yet to be vacuumed. */
+  /** Statements that fill the database, the last of which analyses it. Not `VACUUM` unless that is the
+   *  point: plans must hold while much of a table is yet to be vacuumed. */
   readonly fill: readonly string[];
   /** Prepared statements that leave an empty database as it is: tried with a plan made then, on tables that were never analysed since. */
   readonly early?: readonly HotStatement<D>[];

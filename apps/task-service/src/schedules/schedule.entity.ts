@@ -8,7 +8,7 @@ export type ScheduleStatus = (typeof SCHEDULE_STATUSES)[number];
 
 /** What has to be done at a facility, and when. Columns with `select: false` are not part of what callers see. */
 @Entity('schedules')
-@Index('schedules_by_facility', ['facilityId', 'createdAt', 'scheduleId'])
+@Index('schedules_by_facility', ['facilityId', 'createdAt', 'scheduleId', 'status'])
 @Index('schedules_by_status', ['status', 'createdAt', 'scheduleId'])
 @Index('schedules_idempotency', ['createdBySubject', 'idempotencyKey'], {
   unique: true,
