@@ -88,11 +88,9 @@ export class BusRuntime {
 
   /** The envelope of a message that this process sends now. @throws {InvalidMessageError} if the message breaks its contract */
   createEnvelope<T>(contract: MessageContract<T>, message: T, options: PublishOptions): SerializedEnvelope {
-    const defaults = this.connection.envelopeOptions();
-    const { messageId = defaults.messageId, sentAt = defaults.sentAt, headers = defaults.headers } = options;
     const { correlationId, conversationId } = options;
-    const identity = { messageId, sentAt, headers, correlationId, conversationId };
-    return createEnvelope(contract, message, { ...defaults, ...identity });
+    const defaults = this.connection.envelopeOptions(options);
+    return createEnvelope(contract, message, { ...defaults, correlationId, conversationId });
   }
 
   /** Publishes in the trace that the envelope's headers carry; the spans of its receivers hang under this publish.

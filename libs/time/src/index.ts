@@ -65,20 +65,16 @@ export function sleep(durationMs: number, signal?: AbortSignal): Promise<void> {
 }
 
 /** The outcome of `work`, or a rejection with `timeoutError()` after `timeoutMs`. The work itself goes on; its late outcome is ignored. */
-export async function withTimeout<T>(
+export function withTimeout<T>(
   work: Promise<T>,
   timeoutMs: number,
   timeoutError = () => new Error(`no answer within ${timeoutMs} ms`),
 ): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(timeoutError()), timeoutMs);
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(timeoutError()), timeoutMs);
+    const ended = (): void => clearTimeout(timer);
+    work.then(resolve, reject).then(ended, ended);
   });
-  try {
-    return await Promise.race([work, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Asks every `pollMs` whether `condition` holds; false if it does not before `timeoutMs` have passed. */

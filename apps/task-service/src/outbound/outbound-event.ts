@@ -27,6 +27,10 @@ const OUTBOUND_CONTRACTS = [
 
 type OutboundContract = (typeof OUTBOUND_CONTRACTS)[number];
 
+const BY_NAME: ReadonlyMap<string, OutboundContract> = new Map(
+  OUTBOUND_CONTRACTS.map((contract) => [contract.name, contract]),
+);
+
 /** An event on its way out. */
 export interface OutboundEvent {
   readonly contract: OutboundContract;
@@ -49,7 +53,7 @@ export function outboundEvent<T>(
 
 /** @throws {RangeError} for a message type that this release does not publish */
 export function outboundContract(messageType: string): OutboundContract {
-  const contract = OUTBOUND_CONTRACTS.find(({ name }) => name === messageType);
+  const contract = BY_NAME.get(messageType);
   if (!contract) throw new RangeError(`unknown message type ${messageType}`);
   return contract;
 }

@@ -71,18 +71,15 @@ export class BusConnection {
     });
   }
 
-  /** What the envelope of any message from this process says. */
-  envelopeOptions(): EnvelopeOptions {
-    const { service, namespace, clock } = this.options;
-    return {
-      namespace,
-      messageId: randomUUID(),
-      sentAt: clock.now(),
-      source: service,
-      hostAddress: this.hostAddress,
-      host: this.host,
-      headers: messageTraceHeaders(),
-    };
+  /** What the envelope of any message from this process says; of a new one, sent now and in the current trace, unless given. */
+  envelopeOptions(
+    given: { messageId?: string | undefined; sentAt?: Date; headers?: EnvelopeOptions['headers'] } = {},
+  ): EnvelopeOptions {
+    const { messageId = randomUUID(), sentAt = this.options.clock.now() } = given;
+    const { headers = messageTraceHeaders() } = given;
+    const { service: source, namespace } = this.options;
+    const { hostAddress, host } = this;
+    return { namespace, messageId, sentAt, source, hostAddress, host, headers };
   }
 
   /** Starts to connect and returns at once: a service starts without its broker. */

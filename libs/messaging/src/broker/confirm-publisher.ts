@@ -32,7 +32,7 @@ export function envelopeMessage(
     contentType: ENVELOPE_CONTENT_TYPE,
     messageId: envelope.messageId,
     persistent: true,
-    headers: { ...envelope.headers },
+    headers: envelope.headers,
   };
   const content = Buffer.from(envelope.body);
   const { exchange, needsReceiver } = envelope;
@@ -89,6 +89,7 @@ export async function publishAlone(connection: BusConnection, message: OutgoingM
 /** Publishes with confirms over one shared channel of a bus; opens a new one when that has died. */
 export class ConfirmPublisher {
   private opening: Promise<PublishChannel> | null = null;
+  private opened: PublishChannel | null = null;
   /** The publishes over channels of their own, one after the other: a broker allows some 2,000 channels. */
   private alone: Promise<unknown> = Promise.resolve();
 
@@ -105,7 +106,9 @@ export class ConfirmPublisher {
   /** The broker closes a channel over one message, and with it everything that is in flight there. Each of these goes once more, alone:
    *  then the refusal is its own. */
   private async attempt(message: OutgoingMessage): Promise<void> {
-    const channel = await this.channel();
+    this.connection.requireUsable();
+    // Waiting for what is there would cost each of many messages some turns more.
+    const channel = this.opened?.isOpen === true ? this.opened : await this.channel();
     try {
       await channel.publish(message);
     } catch (error) {
@@ -118,10 +121,10 @@ export class ConfirmPublisher {
   }
 
   private async channel(): Promise<PublishChannel> {
-    this.connection.requireUsable();
     for (;;) {
       const opening = (this.opening ??= this.open());
       const channel = await opening;
+      this.opened = channel;
       if (channel.isOpen) return channel;
       if (this.opening === opening) this.opening = null;
     }
@@ -146,7 +149,8 @@ export class ConfirmPublisher {
  *  returned message too, after it has returned it, so a confirm alone proves nothing. */
 export class PublishChannel {
   private readonly returned = new Map<string, string>();
-  private readonly declared = new Map<string, Promise<unknown>>();
+  private readonly declaring = new Map<string, Promise<unknown>>();
+  private readonly declared = new Set<string>();
   private sequence = 0;
   private unconfirmed = 0;
   private closeReason: Error | null = null;
@@ -193,7 +197,7 @@ export class PublishChannel {
     const { exchange, routingKey, content, options, mayBeDropped = false } = message;
     if (this.unconfirmed >= MAX_UNCONFIRMED)
       throw new BusUnavailableError(this.bus, 'too many unconfirmed messages');
-    if (message.declareFanout) await this.guarded(this.declareFanout(exchange));
+    if (message.declareFanout && !this.declared.has(exchange)) await this.declareFanout(exchange);
     const publishId = String((this.sequence += 1));
     const headers = { ...(options.headers as Record<string, unknown>), [PUBLISH_ID_HEADER]: publishId };
     this.unconfirmed += 1;
@@ -205,7 +209,9 @@ export class PublishChannel {
           else reject(this.closeReason ?? (error as Error));
         });
       });
-      await this.guarded(confirmed);
+      await confirmed;
+    } catch (error) {
+      throw this.unavailable(error);
     } finally {
       this.unconfirmed -= 1;
     }
@@ -220,21 +226,20 @@ export class PublishChannel {
   }
 
   /** Declares the exchange once per channel. */
-  private declareFanout(exchange: string): Promise<unknown> {
-    let declared = this.declared.get(exchange);
-    if (declared === undefined) {
-      declared = this.declare(exchange);
-      this.declared.set(exchange, declared);
-      declared.catch(() => this.declared.delete(exchange));
+  private async declareFanout(exchange: string): Promise<void> {
+    const declaring = this.declaring.get(exchange) ?? this.declare(exchange);
+    this.declaring.set(exchange, declaring);
+    try {
+      await declaring;
+      this.declared.add(exchange);
+    } catch (error) {
+      throw this.unavailable(error);
+    } finally {
+      this.declaring.delete(exchange);
     }
-    return declared;
   }
 
-  private async guarded(work: Promise<unknown>): Promise<void> {
-    try {
-      await work;
-    } catch (error) {
-      throw new BusUnavailableError(this.bus, (error as Error).message, { cause: error });
-    }
+  private unavailable(cause: unknown): BusUnavailableError {
+    return new BusUnavailableError(this.bus, (cause as Error).message, { cause });
   }
 }
