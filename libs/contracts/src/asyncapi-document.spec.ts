@@ -9,7 +9,9 @@ import { ALL_CONTRACTS, asyncApiDocument, TASK_SERVICE_OPERATIONS } from './asyn
 const FILE = join(__dirname, '../../../docs/asyncapi.yaml');
 
 describe('docs/asyncapi.yaml', () => {
-  const document = asyncApiDocument(ALL_CONTRACTS, TASK_SERVICE_OPERATIONS);
+  const manifest = readFileSync(join(__dirname, '../package.json'), 'utf8');
+  const { version } = JSON.parse(manifest) as { version: string };
+  const document = asyncApiDocument(ALL_CONTRACTS, TASK_SERVICE_OPERATIONS, version);
 
   it('says what the contracts say', () => {
     if (process.env['UPDATE_DOCS'] === '1') writeFileSync(FILE, document);

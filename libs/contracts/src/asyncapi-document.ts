@@ -76,21 +76,27 @@ export const TASK_SERVICE_OPERATIONS: ServiceOperations = {
 type Contract = MessageContract<unknown>;
 type Request = RequestContract<unknown, unknown, unknown>;
 
-/** The text of docs/asyncapi.yaml: an AsyncAPI 3.0 document of one service's view. */
-export function asyncApiDocument(contracts: readonly Contract[], operations: ServiceOperations): string {
+const SERVERS = Object.fromEntries(
+  Object.entries(BUSES).map(([bus, description]) => [
+    bus,
+    { host: 'localhost:5672', protocol: 'amqp', protocolVersion: '0.9.1', description },
+  ]),
+);
+
+/** The text of docs/asyncapi.yaml: an AsyncAPI 3.0 document of one service's view. @param version of the release */
+export function asyncApiDocument(
+  contracts: readonly Contract[],
+  operations: ServiceOperations,
+  version: string,
+): string {
   const requests = contracts.filter(isRequest);
   const responses = new Set<Contract>(requests.flatMap(({ succeeded, failed }) => [succeeded, failed]));
   const ownChannel = contracts.filter((contract) => !responses.has(contract));
   const document = {
     asyncapi: '3.0.0',
-    info: { title: 'Task service messages', version: '1.0.0', description: DESCRIPTION },
+    info: { title: 'Task service messages', version, description: DESCRIPTION },
     defaultContentType: CONTENT_TYPE,
-    servers: Object.fromEntries(
-      Object.entries(BUSES).map(([bus, description]) => [
-        bus,
-        { host: 'localhost:5672', protocol: 'amqp', protocolVersion: '0.9.1', description },
-      ]),
-    ),
+    servers: SERVERS,
     channels: Object.fromEntries<object>([
       ...ownChannel.map((contract) => [contract.name, channel(contract)] as const),
       ...requests.map((request) => [replyChannelName(request), replyChannel(request)] as const),
