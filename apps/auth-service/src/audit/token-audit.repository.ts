@@ -15,24 +15,29 @@ export interface TokenAuditRow extends TokenAttempt {
   accessTokenId: string | null;
 }
 
-const COLUMNS =
-  'trace_id, flow, status, reason, detail, application_key, subject, user_name, address, access_token_id';
-/** SQL: the members of a TokenAuditRow, as columns of a record that is read from JSON. */
-export const TOKEN_AUDIT_FIELDS = `"traceId" text, flow text, status smallint, reason smallint, detail text, "applicationKey" text, subject text,
-    "userName" text, address inet, "accessTokenId" uuid`;
-const VALUES = `entry."traceId", entry.flow, entry.status, entry.reason, entry.detail, entry."applicationKey", entry.subject,
-    entry."userName", entry.address, entry."accessTokenId"`;
+/** The row of a request that got tokens: its outcome is always the same. */
+export type IssueAuditRow = Omit<TokenAuditRow, keyof typeof ISSUED>;
+export const ISSUED = { status: 200, reason: 0, detail: null } as const;
 
-/** SQL that inserts the rows that `from` has in columns of TOKEN_AUDIT_FIELDS, for use as a CTE of the statement that does what is
- *  audited: both happen or neither does. @param condition which of them */
-export function insertTokenAuditsOf(from: string, condition = 'true'): string {
-  return `INSERT INTO auth.token_audit (${COLUMNS}) SELECT ${VALUES} FROM ${from} AS entry WHERE ${condition}`;
+const OUTCOME = 'status, reason, detail';
+const COLUMNS = 'trace_id, flow, application_key, subject, user_name, address, access_token_id';
+/** SQL: the members of an IssueAuditRow, as columns of a record that is read from JSON. Each one costs every request. */
+export const ISSUE_AUDIT_FIELDS = `"traceId" text, flow text, "applicationKey" text, subject text, "userName" text, address inet,
+    "accessTokenId" uuid`;
+const VALUES = `entry."traceId", entry.flow, entry."applicationKey", entry.subject, entry."userName", entry.address, entry."accessTokenId"`;
+
+/** SQL that inserts the rows of issued tokens that `from` has in columns of ISSUE_AUDIT_FIELDS, for use as a CTE of the statement that
+ *  issues them: both happen or neither does. @param condition which of them */
+export function insertIssueAuditsOf(from: string, condition = 'true'): string {
+  return `INSERT INTO auth.token_audit (${OUTCOME}, ${COLUMNS})
+    SELECT ${String(ISSUED.status)}, ${String(ISSUED.reason)}, NULL, ${VALUES} FROM ${from} AS entry WHERE ${condition}`;
 }
 
 // By hand: up to 500 rows in one statement, each dated back by its `ageMs`.
-const INSERT_TOKEN_AUDITS = `INSERT INTO auth.token_audit (occurred_at, ${COLUMNS})
-  SELECT now() - entry."ageMs" * interval '1 millisecond', ${VALUES}
-  FROM json_to_recordset($1::json) AS entry(${TOKEN_AUDIT_FIELDS}, "ageMs" double precision)`;
+const INSERT_TOKEN_AUDITS = `INSERT INTO auth.token_audit (occurred_at, ${OUTCOME}, ${COLUMNS})
+  SELECT now() - entry."ageMs" * interval '1 millisecond', entry.status, entry.reason, entry.detail, ${VALUES}
+  FROM json_to_recordset($1::json) AS entry(${ISSUE_AUDIT_FIELDS}, status smallint, reason smallint, detail text,
+    "ageMs" double precision)`;
 
 // The service has no other right over the rows. A bounded number at a time.
 const PURGE_AUDIT = `SELECT auth.purge_audit($1)::int AS removed`;

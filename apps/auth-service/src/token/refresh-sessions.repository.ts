@@ -4,8 +4,8 @@ import { batched, listParameter, queryPrepared, readPrepared } from '@platform/d
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { Application } from '../applications/application';
-import { TOKEN_AUDIT_FIELDS, insertTokenAuditsOf } from '../audit/token-audit.repository';
-import type { TokenAuditRow } from '../audit/token-audit.repository';
+import { ISSUE_AUDIT_FIELDS, insertIssueAuditsOf } from '../audit/token-audit.repository';
+import type { IssueAuditRow } from '../audit/token-audit.repository';
 import type { Identity } from '../identity/identity';
 import { PURGE_BATCH } from '../purge-batch';
 import {
@@ -47,7 +47,7 @@ export interface IssueRequest {
   waitedFor: Date | null;
   /** Null: no refresh token. */
   family: NewRefreshFamily | null;
-  audit: TokenAuditRow;
+  audit: IssueAuditRow;
 }
 
 /** When the tokens count as issued, and whether the token presented for them has been revoked meanwhile. */
@@ -85,7 +85,7 @@ export interface Rotation {
   lifetimeSeconds: number;
   maxAgeSeconds: number;
   identity: Pick<Identity, 'personId' | 'userId' | 'subject'>;
-  audit: TokenAuditRow;
+  audit: IssueAuditRow;
 }
 
 /** A refresh token that was replaced; its successor counts as issued then. */
@@ -129,7 +129,7 @@ const BEGIN_ISSUES: PreparedStatement = {
   WITH verdict AS MATERIALIZED (
     SELECT r.*, ${ISSUE_INSTANT} AS issued_at, revoked.at AS revoked_at, ${WAIT_MS} AS wait_ms, ${PRESENTED_REVOKED} AS presented_revoked
     FROM json_to_recordset($1::json) AS r(position integer, ${REVOCABLE_FIELDS}, "presentedTokenId" text, "presentedSessionId" text,
-      "presentedIssuedAt" timestamptz, "waitedFor" timestamptz, family json, ${TOKEN_AUDIT_FIELDS})
+      "presentedIssuedAt" timestamptz, "waitedFor" timestamptz, family json, ${ISSUE_AUDIT_FIELDS})
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), opened AS MATERIALIZED (
     SELECT f.*, verdict.position, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id,
@@ -144,7 +144,7 @@ const BEGIN_ISSUES: PreparedStatement = {
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
     SELECT "tokenId", "familyId", issued_at, expires_at FROM opened
-  ), audited AS (${insertTokenAuditsOf('verdict', ADMITTED)})
+  ), audited AS (${insertIssueAuditsOf('verdict', ADMITTED)})
   SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", wait_ms AS "waitMs",
     revoked_at AS "revokedAt", expires_at AS "refreshExpiresAt"
   FROM verdict LEFT JOIN opened USING (position)`,
@@ -186,7 +186,7 @@ const ROTATE: PreparedStatement = {
     SELECT r.*, revoked.at AS revoked_at, ${ISSUE_INSTANT} AS issued_at,
       ${isRevoked('sid', 'r."sessionId"')} AS session_revoked
     FROM json_to_recordset($1::json) AS r(jti uuid, "successorJti" uuid, "sessionId" text, "lifetimeSeconds" double precision,
-      "maxAgeSeconds" double precision, ${REVOCABLE_FIELDS}, ${TOKEN_AUDIT_FIELDS})
+      "maxAgeSeconds" double precision, ${REVOCABLE_FIELDS}, ${ISSUE_AUDIT_FIELDS})
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), rotated AS (
     UPDATE auth.refresh_token t SET rotated_at = now(), successor_jti = r."successorJti"
@@ -197,7 +197,7 @@ const ROTATE: PreparedStatement = {
     RETURNING t.family_id, t.successor_jti, f.auth_time
   ), done AS (
     SELECT request.*, rotated.family_id, rotated.auth_time FROM rotated JOIN request ON request."successorJti" = rotated.successor_jti
-  ), audited AS (${insertTokenAuditsOf('done')})
+  ), audited AS (${insertIssueAuditsOf('done')})
   INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
   SELECT "successorJti", family_id, issued_at, ${expiresAt('auth_time')} FROM done
   RETURNING jti AS "successorJti", issued_at AS "issuedAt", expires_at AS "expiresAt"`,
@@ -268,8 +268,9 @@ export class RefreshSessionsRepository {
           presentedTokenId: presented?.tokenId,
           presentedSessionId: presented?.sessionId,
           presentedIssuedAt: presented?.issuedAt,
-          waitedFor,
-          family,
+          // What is left out reads as null, and costs less.
+          waitedFor: waitedFor ?? undefined,
+          family: family ?? undefined,
           ...audit,
         })),
       ),

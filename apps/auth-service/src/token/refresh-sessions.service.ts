@@ -3,8 +3,8 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { currentAttempt } from '../audit/token-attempt';
-import { TokenAuditRepository } from '../audit/token-audit.repository';
-import type { TokenAuditRow } from '../audit/token-audit.repository';
+import { ISSUED, TokenAuditRepository } from '../audit/token-audit.repository';
+import type { IssueAuditRow } from '../audit/token-audit.repository';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { Identity } from '../identity/identity';
@@ -86,7 +86,7 @@ export class RefreshSessionsService {
 
   /** Rotates the token, or finds the successor that a concurrent or repeated request has made; audited either way.
    *  @throws {TokenRejected} as `admit` */
-  async renew(session: RefreshSession, identity: Identity, audit: TokenAuditRow): Promise<Renewal> {
+  async renew(session: RefreshSession, identity: Identity, audit: IssueAuditRow): Promise<Renewal> {
     let current = session;
     for (let look = 1; look <= MAX_LOOKS; look += 1) {
       const action = await this.admit(current);
@@ -99,17 +99,17 @@ export class RefreshSessionsService {
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'the state kept changing');
   }
 
-  private async repeat(session: RefreshSession, audit: TokenAuditRow): Promise<Renewal | null> {
+  private async repeat(session: RefreshSession, audit: IssueAuditRow): Promise<Renewal | null> {
     const renewal = repeatSuccessor(session);
     // Nothing else is written here, and no token leaves unaudited.
-    if (renewal !== null) await this.audits.insert([{ ...audit, ageMs: 0 }]);
+    if (renewal !== null) await this.audits.insert([{ ...audit, ...ISSUED, ageMs: 0 }]);
     return renewal;
   }
 
   private async rotate(
     session: RefreshSession,
     identity: Identity,
-    audit: TokenAuditRow,
+    audit: IssueAuditRow,
   ): Promise<Renewal | null> {
     const successorJti = randomUUID();
     const lifetimeSeconds = REFRESH_TOKEN_LIFETIME_SECONDS;

@@ -6,7 +6,7 @@ import { Metrics } from '@platform/service-defaults';
 import { SECOND_MS, sleep } from '@platform/time';
 import type { Application } from '../applications/application';
 import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
-import type { TokenAuditRow } from '../audit/token-audit.repository';
+import type { IssueAuditRow } from '../audit/token-audit.repository';
 import { TooMuchWorkError } from '../bounded-work';
 import { authorityOf } from '../identity/authority';
 import type { Authority } from '../identity/authority';
@@ -224,9 +224,8 @@ function newFamily(grant: Grant, maxAgeSeconds: number): NewRefreshFamily | null
 }
 
 /** Written by the statement that issues, so that no token leaves unaudited. */
-function auditOf({ flow, tokenId }: Grant): TokenAuditRow {
-  const reason = TokenRejectionReason.Successful;
-  return { ...currentAttempt(), flow, status: 200, reason, detail: null, accessTokenId: tokenId };
+function auditOf({ flow, tokenId }: Grant): IssueAuditRow {
+  return { ...currentAttempt(), flow, accessTokenId: tokenId };
 }
 
 /** Absent, disabled and ambiguous read the same to the caller. */
