@@ -1,7 +1,6 @@
-import type { PrivateServers } from '#platform/test-platform.ts';
 import { type Benchmark, closing, type Comparison, type Contestant, percentile } from '../contest.ts';
-import { type Operation, OPERATIONS } from '../costs/operations.ts';
-import { HttpLoad, type LoadResult } from '../load.ts';
+import { type NextRequest, OPERATIONS } from '../costs/operations.ts';
+import { HttpLoad } from '../load.ts';
 
 const CONNECTIONS = 32;
 const SATURATION_SECONDS = 2;
@@ -10,7 +9,10 @@ const SHARES = [0.5, 0.8];
 const FIGURES = { p50: 0.5, p99: 0.99, 'p99.9': 0.999, longest: 1 } as const;
 type Figure = keyof typeof FIGURES;
 
-const IDS = ['getSettingValue', 'putSetting', 'signInWithSharedSecret', 'createSchedule'];
+const READ = 'getSettingValue';
+const IDS = [READ, 'putSetting', 'signInWithSharedSecret', 'createSchedule'];
+/** Reads the same row, at the service's rate: what this machine and the load generator beside it allow. */
+const BARE = 'bare server';
 
 const nameOf = (id: string, share: number, figure: Figure): string => `${id} at ${share * 100} %, ${figure}`;
 
@@ -20,37 +22,47 @@ export const latency: Benchmark = {
   title: 'Latency at a fixed rate of requests',
   async prepare(servers) {
     const platform = await servers.startPlatform(['auth', 'settings', 'task']);
-    const loads: HttpLoad[] = [];
+    const peer = await servers.startPeer('tools/bench/peers/bare-settings-read.ts', {
+      DATABASE_URL: platform.settings.databases.settings.app,
+    });
+    const bare = new HttpLoad(peer.url, CONNECTIONS);
+    const loads = [bare];
     const contestants: Contestant[] = [];
-    for (const operation of OPERATIONS.filter(({ id }) => IDS.includes(id))) {
-      const load = new HttpLoad(platform.url(operation.service), CONNECTIONS);
+    for (const { id, service, prepare } of OPERATIONS.filter((each) => IDS.includes(each.id))) {
+      const load = new HttpLoad(platform.url(service), CONNECTIONS);
       loads.push(load);
-      contestants.push(...(await contestantsOf(operation, platform, load)));
+      const next = await prepare(platform, load);
+      const perSecond = await saturate(load, next);
+      contestants.push(...contestantsOf(id, load, next, perSecond));
+      if (id !== READ) continue;
+      await saturate(bare, next);
+      contestants.push(...contestantsOf(BARE, bare, next, perSecond));
     }
     return {
       unit: 'ms',
       maxRounds: 2,
       contestants,
-      comparisons: IDS.flatMap(comparisonsOf),
+      comparisons: [...IDS.flatMap(comparisonsOf), besideBare],
       conditions: [
         `${CONNECTIONS} connections; requests begin when they are due, however long those before take, and wait from then on`,
+        `the ${BARE}, \`node:http\` and \`pg\`, reads the row of ${READ} at the service's rate`,
         'saturation is what these connections reach with one request in flight each, measured before',
       ],
-      close: closing(...loads, platform),
+      close: closing(...loads, peer, platform),
     };
   },
 };
 
+/** Requests a second with all connections busy, once warm. */
+async function saturate(load: HttpLoad, next: NextRequest): Promise<number> {
+  const run = async (): Promise<number> =>
+    (await load.run(SATURATION_SECONDS, (worker) => next(worker, null))).perSecond;
+  await run();
+  return run();
+}
+
 /** One run gives all figures of a rate: the first that is asked for measures, the others find theirs. */
-async function contestantsOf(
-  { id, prepare }: Operation,
-  platform: Awaited<ReturnType<PrivateServers['startPlatform']>>,
-  load: HttpLoad,
-): Promise<Contestant[]> {
-  const next = await prepare(platform, load);
-  const saturate = (): Promise<LoadResult> => load.run(SATURATION_SECONDS, (worker) => next(worker, null));
-  await saturate();
-  const { perSecond } = await saturate();
+function contestantsOf(id: string, load: HttpLoad, next: NextRequest, perSecond: number): Contestant[] {
   return SHARES.flatMap((share) => {
     const found = new Map<Figure, number>();
     const rate = perSecond * share;
@@ -80,3 +92,10 @@ function comparisonsOf(id: string): Comparison[] {
     { title: `${id} at 50 %, p99 : 10 ms`, of: p99, against: 10, goal: { atMost: 1 } },
   ];
 }
+
+const besideBare: Comparison = {
+  title: `${READ} at 50 %, p99 : ${BARE} at that rate`,
+  of: nameOf(READ, 0.5, 'p99'),
+  against: nameOf(BARE, 0.5, 'p99'),
+  goal: { atMost: 2 },
+};
