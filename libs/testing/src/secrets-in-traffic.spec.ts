@@ -16,6 +16,14 @@ describe('the secrets in an HTTP exchange', () => {
     });
   });
 
+  it('are also members of what is no JSON after all, as they are written', () => {
+    const body = '{"password":"a raw\ttab","code":"an \\x escape"}';
+    expect(found({ url: '/auth/token/code', headers: JSON_TYPE, body })).toMatchObject({
+      'a raw\ttab': 'password',
+      'an \\x escape': 'code',
+    });
+  });
+
   it('are tokens and cookies in headers', () => {
     expect(
       found({

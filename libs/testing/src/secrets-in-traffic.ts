@@ -84,6 +84,15 @@ function membersOf(json: string): [name: string, value: string][] {
   const members = json.matchAll(/"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)/g);
   return [...members].map(([, name = '', value = '']) => [
     name,
-    value.startsWith('"') ? (JSON.parse(value) as string) : value,
+    value.startsWith('"') ? decoded(value) : value,
   ]);
+}
+
+/** Tests also send what is no JSON. */
+function decoded(text: string): string {
+  try {
+    return JSON.parse(text) as string;
+  } catch {
+    return text.slice(1, -1);
+  }
 }
