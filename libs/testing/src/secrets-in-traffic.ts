@@ -92,7 +92,8 @@ function membersOf(json: string): [name: string, value: string][] {
 function decoded(text: string): string {
   try {
     return JSON.parse(text) as string;
-  } catch {
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
     return text.slice(1, -1);
   }
 }
