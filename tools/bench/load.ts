@@ -68,21 +68,28 @@ export class HttpLoad {
     perSecond: number,
     next: (request: number) => LoadRequest,
   ): Promise<number[]> {
-    const latenciesMs: Promise<number>[] = [];
+    const latenciesMs: number[] = [];
+    // Only what is in flight: a promise kept for each request would make this program collect garbage while it measures.
+    const inFlight = new Set<Promise<void>>();
     const startedAtMs = performance.now();
-    const sendDue = async (dueAtMs: number): Promise<number> => {
-      await this.send(next(latenciesMs.length));
-      return performance.now() - dueAtMs;
+    const sendDue = async (request: number, dueAtMs: number): Promise<void> => {
+      await this.send(next(request));
+      latenciesMs.push(performance.now() - dueAtMs);
     };
-    for (let dueAtMs = startedAtMs; dueAtMs < startedAtMs + seconds * 1_000;) {
-      const sent = sendDue(dueAtMs);
-      // The failure is thrown below; until then nobody waits for it.
-      sent.catch(() => undefined);
-      latenciesMs.push(sent);
-      dueAtMs = startedAtMs + (latenciesMs.length * 1_000) / perSecond;
+    const requests = Math.ceil(seconds * perSecond);
+    for (let request = 0; request < requests; request += 1) {
+      const dueAtMs = startedAtMs + (request * 1_000) / perSecond;
       while (performance.now() < dueAtMs) await sleep(1);
+      const sent = sendDue(request, dueAtMs);
+      inFlight.add(sent);
+      // A failed one stays and is thrown below.
+      sent.then(
+        () => inFlight.delete(sent),
+        () => undefined,
+      );
     }
-    return Promise.all(latenciesMs);
+    await Promise.all(inFlight);
+    return latenciesMs;
   }
 
   /** One request; returns the body. @throws {Error} when the status is not the expected one */
