@@ -41,9 +41,11 @@ async function load(count: number): Promise<RevocationFeed> {
   return feed;
 }
 
-/** What is in use after a collection: the heap and the buffers outside it. */
+/** What is in use after a collection: the heap and the buffers outside it. A buffer counts until the collection after the one that frees
+ *  it. */
 function usedBytes(): number {
   if (global.gc === undefined) throw new Error('start with --expose-gc');
+  global.gc();
   global.gc();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
