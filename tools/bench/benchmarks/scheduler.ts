@@ -1,4 +1,3 @@
-import type { Program } from '#platform/programs.ts';
 import type { PrivateServers } from '#platform/test-platform.ts';
 import {
   type Benchmark,
@@ -9,14 +8,19 @@ import {
   type Side,
 } from '../contest.ts';
 import { runSql } from '../load.ts';
-import { measureAt, measuredBy, startMeasuredProgram, startTaskParts } from '../measured-program.ts';
+import { measuredBy, startMeasuredProgram, startTaskParts } from '../measured-program.ts';
+import {
+  DUE,
+  type Firing,
+  measureFires,
+  MESSAGE_BYTES,
+  prepareGraphileWorker,
+  prepareQuartz,
+} from './scheduler-peers.ts';
 
 const SMALL = 10_000;
 const LARGE = 1_000_000;
-const DUE = 6_000;
 const NODES = 2;
-/** What an ITaskInstanceGenerationRequested is in its envelope. */
-const MESSAGE_BYTES = 146;
 
 const contestantName = (who: string, size: number): string =>
   `${who}, ${size.toLocaleString('en-US')} triggers`;
@@ -38,22 +42,14 @@ const makeDue = (size: number, round: number): string => `
   UPDATE task.triggers SET next_fire_at = now() - facility_id % 30000 * interval '1 millisecond'
   WHERE facility_id IN (SELECT 1 + (${round} * 7 + n * ${Math.floor(size / DUE)}) % ${size} FROM generate_series(1, ${DUE}) AS n)`;
 
-/** Fires per second of some programs, from the moment that everything is due. */
-type MeasureFires = (programs: readonly Program[]) => Promise<number>;
-
 /** Fills the trigger table of a database. */
-async function fillTable(ownerUrl: string, size: number): Promise<MeasureFires> {
+async function fillTable(ownerUrl: string, size: number): Promise<(programs: Firing) => Promise<number>> {
   await runSql(ownerUrl, fillTriggers(size), 'VACUUM ANALYZE task.triggers');
   let round = 0;
   return async (programs) => {
     round += 1;
     await runSql(ownerUrl, makeDue(size, round), 'VACUUM ANALYZE task.triggers', 'TRUNCATE task.outbox');
-    const startedAtMs = performance.now();
-    const fired = await Promise.all(programs.map(({ url }) => measureAt(url, 'fire', 0)));
-    const tookSeconds = (performance.now() - startedAtMs) / 1_000;
-    const total = fired.reduce((sum, each) => sum + each, 0);
-    if (total !== DUE) throw new Error(`${total} of ${DUE} due triggers fired`);
-    return total / tookSeconds;
+    return measureFires(programs);
   };
 }
 
@@ -77,7 +73,7 @@ async function prepareTable(servers: PrivateServers, size: number) {
     does: DOES[who],
     measure: () => measure(programs[who]),
   });
-  return { contestant, stop: closing(...ours, ...bares, platform) };
+  return { contestant, owner, stop: closing(...ours, ...bares, platform) };
 }
 
 async function many<T>(count: number, start: () => Promise<T>): Promise<T[]> {
@@ -109,29 +105,36 @@ export const schedulerFire: Benchmark = {
   async prepare(servers) {
     const small = await prepareTable(servers, SMALL);
     const large = await prepareTable(servers, LARGE);
+    const ours = contestantName(ONE, SMALL);
+    const peers = [
+      await prepareGraphileWorker(servers, small.owner, ours),
+      await prepareQuartz(servers, small.owner, ours),
+    ];
     return {
       unit: 'fires/s',
       maxRounds: 3,
       contestants: [
         ...([ONE, BARE_LOOP, TWO, TWO_BARE_LOOPS] as const).map(small.contestant),
         ...([ONE, BARE_LOOP] as const).map(large.contestant),
+        ...peers.flatMap((peer) => peer.contestants),
       ],
       comparisons: [
-        compare('bare loop, 10⁴', contestantName(ONE, SMALL), contestantName(BARE_LOOP, SMALL), 0.8),
+        compare('bare loop, 10⁴', ours, contestantName(BARE_LOOP, SMALL), 0.8),
         compare('bare loop, 10⁶', contestantName(ONE, LARGE), contestantName(BARE_LOOP, LARGE), 0.8),
-        compare('10⁶ : 10⁴ triggers', contestantName(ONE, LARGE), contestantName(ONE, SMALL), 0.9),
+        compare('10⁶ : 10⁴ triggers', contestantName(ONE, LARGE), ours, 0.9),
         compare(
           'two nodes : one, beside bare loops',
           gainOf(TWO, ONE),
           gainOf(TWO_BARE_LOOPS, BARE_LOOP),
           0.9,
         ),
+        ...peers.flatMap((peer) => peer.comparisons),
       ],
       conditions: [
         `${DUE.toLocaleString('en-US')} triggers made due, time until all of them have fired; batches of 10, one connection per process; every batch is a durable commit; nothing is published meanwhile`,
-        'For scale: Quartz over JDBC, clustered on PostgreSQL, on another machine with two cores, came to 451 fires/s at 10,000 triggers and 195 at 50,000',
+        ...peers.flatMap((peer) => peer.conditions),
       ],
-      close: closing(small, large),
+      close: closing(...peers, small, large),
     };
   },
 };
