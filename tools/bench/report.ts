@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
-import { format } from 'prettier';
+import { format, resolveConfig } from 'prettier';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import { barChart } from './chart.ts';
 import {
@@ -114,7 +114,7 @@ export async function writeReport(run: RunResults): Promise<void> {
   for (const { id, title, result } of run.benchmarks) {
     writeFileSync(join(CHARTS, `${id}.svg`), barChart(title, result));
   }
-  writeFileSync(RAW, await format(JSON.stringify(run), { parser: 'json', printWidth: 130 }));
+  writeFileSync(RAW, await format(JSON.stringify(run), { ...(await resolveConfig(RAW)), parser: 'json' }));
   const page = readFileSync(PAGE, 'utf8');
   const begin = page.indexOf(RESULTS_BEGIN) + RESULTS_BEGIN.length;
   const written = `${page.slice(0, begin)}\n\n${markdownResults(run)}\n\n${page.slice(page.indexOf(RESULTS_END))}`;

@@ -1,6 +1,11 @@
 import { OpenApi, conventions } from '@platform/open-api';
-import { REJECTIONS, REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from './token/token-rejection';
-import type { RejectionStage, TokenFlow } from './token/token-rejection';
+import {
+  REJECTIONS,
+  REJECTION_STATUS,
+  TOKEN_FLOWS,
+  TokenRejectionReason,
+} from './rejections/token-rejection';
+import type { RejectionStage, TokenFlow } from './rejections/token-rejection';
 
 /** How people know the flows: the last words of their paths. */
 const TITLES: Readonly<Record<TokenFlow, string>> = {

@@ -3,7 +3,7 @@ import { API_DOCS } from './api-docs';
 import { AppModule } from './app.module';
 import { TokenAuditService } from './audit/token-audit.service';
 import type { AuthConfig } from './config';
-import { requireBodyTypes } from './token/token-endpoints';
+import { requireBodyTypes } from './rejections/token-endpoints';
 
 /** How the service is booted, in production and in tests alike. */
 export function authService(config: AuthConfig): ServiceDefinition {

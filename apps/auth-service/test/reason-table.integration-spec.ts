@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { signTrustRequest } from '@platform/auth-client';
 import type { Test } from 'supertest';
-import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from '../src/token/token-rejection';
-import type { TokenFlow } from '../src/token/token-rejection';
+import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejectionReason } from '../src/rejections/token-rejection';
+import type { TokenFlow } from '../src/rejections/token-rejection';
 import {
   BACKEND,
   PASSWORD,

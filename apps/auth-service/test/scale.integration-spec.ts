@@ -181,19 +181,19 @@ const TOKENS: readonly HotStatement<DataSource>[] = [
     name: 'begin an issue',
     pages: 150,
     prepared: true,
-    work: (d) => sessions(d).beginIssue({ ...issueOf(MIDDLE), family: null }),
+    work: (d) => sessions(d).issue({ ...issueOf(MIDDLE), family: null }),
   },
   {
     name: 'begin an issue with a refresh token',
     pages: 250,
     prepared: true,
-    work: (d) => sessions(d).beginIssue(issueOf(MIDDLE)),
+    work: (d) => sessions(d).issue(issueOf(MIDDLE)),
   },
   {
     name: 'begin twenty issues',
     pages: 1_500,
     prepared: true,
-    work: (d) => Promise.all(twenty(issueOf).map(sessions(d).beginIssue)),
+    work: (d) => Promise.all(twenty(issueOf).map(sessions(d).issue)),
   },
   { name: 'find a session', pages: 60, prepared: true, work: (d) => sessions(d).find(jtiOf(MIDDLE)) },
   {

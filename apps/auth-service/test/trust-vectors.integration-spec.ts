@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ManualClock } from '@platform/time';
 import { applicationSecretPurpose } from '../src/applications/application';
-import { TOKEN_FLOWS } from '../src/token/token-rejection';
+import { TOKEN_FLOWS } from '../src/rejections/token-rejection';
 import { SECRET_BOX, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 

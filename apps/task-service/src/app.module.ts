@@ -31,7 +31,7 @@ import { GenerationCommandsController } from './recurring-generation/generation-
 import { GenerationRequestsConsumer } from './recurring-generation/generation-requests.consumer';
 import { GenerationConsumer } from './recurring-generation/generation.consumer';
 import { InstanceGenerationService } from './recurring-generation/instance-generation.service';
-import { RecurringGenerationService } from './recurring-generation/recurring-generation.service';
+import { GenerationTriggersService } from './recurring-generation/generation-triggers.service';
 import { ReconciliationJob } from './reconciliation/reconciliation.job';
 import { ReconciliationRepository } from './reconciliation/reconciliation.repository';
 import { ReconciliationService } from './reconciliation/reconciliation.service';
@@ -64,7 +64,7 @@ const SERVICES = [
   TriggersService,
   FiringService,
   SchedulerService,
-  RecurringGenerationService,
+  GenerationTriggersService,
   InstanceGenerationService,
   OutboundProxy,
   RelayPass,

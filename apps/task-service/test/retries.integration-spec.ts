@@ -6,7 +6,7 @@ import { TcpProxy, eventually } from '@platform/testing';
 import { SYSTEM_CLOCK, sleep } from '@platform/time';
 import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
 import { QUEUES } from '../src/recurring-generation/queues';
-import { RecurringGenerationService } from '../src/recurring-generation/recurring-generation.service';
+import { GenerationTriggersService } from '../src/recurring-generation/generation-triggers.service';
 import { startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -69,7 +69,7 @@ describe('retries', () => {
 
     it('begin after a real 5 s, and the change is applied then', async () => {
       const endedAtMs: number[] = [];
-      const generation = service.app.get(RecurringGenerationService);
+      const generation = service.app.get(GenerationTriggersService);
       const execute = generation.scheduleAll.bind(generation);
       jest.spyOn(generation, 'scheduleAll').mockImplementation(async (...args) => {
         const startedAtMs = performance.now();

@@ -6,7 +6,7 @@ import { userNameKey } from '../identity/identity';
 import type { Store } from '../migrations/schemas';
 import { parseMinDate } from '../revocations/revocation';
 import type { SecretBox } from '../keys/secret-box';
-import { TOKEN_FLOWS } from '../token/token-rejection';
+import { TOKEN_FLOWS } from '../rejections/token-rejection';
 
 export interface CommandContext {
   dataSource: DataSource;

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { TokenFlow } from '../token/token-rejection';
+import type { TokenFlow } from '../rejections/token-rejection';
 import type { ApplicationEntity } from './application.entity';
 
 /** A registered caller of the token endpoints, as the flows see it. */

@@ -7,7 +7,7 @@ import { SECOND_MS, sleep } from '@platform/time';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-import { tokenFlowOf } from '../token/token-endpoints';
+import { tokenFlowOf } from '../rejections/token-endpoints';
 import { clientAddress } from './client-address';
 import { describeAttempt, withinAttempt } from './token-attempt';
 import type { TokenAttempt } from './token-attempt';

@@ -9,7 +9,7 @@ import { checkSealingKeys, sealingKeyShape, secretBoxOf } from '../keys/sealing-
 import { ownerAddressShape, ownerUrl } from '../migrations/migration-settings';
 import { AUTH_SCHEMA, STORE_SCHEMAS, withOwnerConnection } from '../migrations/schemas';
 import type { Store } from '../migrations/schemas';
-import { TOKEN_FLOWS } from '../token/token-rejection';
+import { TOKEN_FLOWS } from '../rejections/token-rejection';
 import { DEVELOPMENT_PASSWORD, developmentApplications } from './development-identities';
 import { DevelopmentIdentitiesRepository } from './development-identities.repository';
 

@@ -5,7 +5,7 @@ import { ProblemException } from '@platform/service-defaults';
 import type { Application } from '../applications/application';
 import { RefreshSessionsService } from '../token/refresh-sessions.service';
 import { TokenApplicationsService } from '../token/token-applications.service';
-import { TokenRejected } from '../token/token-rejection';
+import { TokenRejected } from '../rejections/token-rejection';
 import { TokenSigner } from '../token/token-signer.service';
 import {
   INACTIVE,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { TokenRejectionReason } from '../token/token-rejection';
-import type { Rejection } from '../token/token-rejection';
+import { TokenRejectionReason } from '../rejections/token-rejection';
+import type { Rejection } from '../rejections/token-rejection';
 
 /** Where a browser goes when its sign-in has ended, and the `state` that it takes along unchanged. */
 export interface ReturnAddress {

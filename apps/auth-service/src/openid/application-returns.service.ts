@@ -4,7 +4,7 @@ import { TokenAuditService } from '../audit/token-audit.service';
 import type { Resolution } from '../identity/identity';
 import { TokenApplicationsService } from '../token/token-applications.service';
 import { TokenMetrics, notResolved } from '../token/token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../token/token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 import { codeChallenge, returnLocation, returnState, returnTo } from './application-return';
 import type { ApplicationReturn } from './application-return';
 import type { SignedInSubject } from './identity-provider.client';

@@ -1,6 +1,6 @@
 import { authorizationCodeGrant, buildAuthorizationUrl, calculatePKCECodeChallenge } from 'openid-client';
 import type { Configuration, IDToken } from 'openid-client';
-import { TokenRejected, TokenRejectionReason } from '../token/token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 import {
   IdentityProviderUnavailableError,
   describeProviderError,

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-import { TokenRejected, TokenRejectionReason } from '../token/token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 import type { SignedInSubject } from './identity-provider.client';
 import { IdentityProvider } from './identity-provider.client';
 import { formatSignInCookie, readSignInCookie } from './sign-in-cookie';

@@ -2,7 +2,7 @@ import { Persona } from '@platform/personas';
 import type { Application } from '../applications/application';
 import type { Identity } from '../identity/identity';
 import { authoriseRequest, authoriseSubject, grantPersonas } from './grant-personas';
-import { TokenRejectionReason } from './token-rejection';
+import { TokenRejectionReason } from '../rejections/token-rejection';
 
 const { InternalPartner, Customer, ServiceProvider, Owner } = Persona;
 

@@ -3,7 +3,7 @@ import type { Personas } from '@platform/personas';
 import type { Application } from '../applications/application';
 import { userNameKey } from '../identity/identity';
 import type { Identity } from '../identity/identity';
-import { TokenRejected, TokenRejectionReason } from './token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
 /** Which personas a flow asks for.
  *  - `exactly`: these, all of them (trust flows);

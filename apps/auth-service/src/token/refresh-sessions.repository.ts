@@ -123,7 +123,7 @@ const expiresAt = (authTime: string): string =>
   `least(issued_at + "lifetimeSeconds" * interval '1 second', ${authTime} + "maxAgeSeconds" * interval '1 second')`;
 
 // By hand: hot, batched, and atomic over three tables.
-const BEGIN_ISSUES: PreparedStatement = {
+const ISSUE: PreparedStatement = {
   name: 'begin-issues',
   text: `
   WITH verdict AS MATERIALIZED (
@@ -237,7 +237,7 @@ export const PURGE_REFRESH_SESSIONS = `
 export class RefreshSessionsRepository {
   /** Dates and audits an issue and opens the refresh family that it wants, in one round trip. A revoked presented token opens nothing, nor does
    *  a request that has to wait. */
-  readonly beginIssue: (request: IssueRequest) => Promise<Issue>;
+  readonly issue: (request: IssueRequest) => Promise<Issue>;
   /** The session behind a refresh token, or null when it is not known (any more). */
   readonly find: (jti: string) => Promise<RefreshSession | null>;
   /** Replaces a refresh token by its successor, and audits it. Null, and nothing changed, when it is no longer the one to rotate: another
@@ -245,7 +245,7 @@ export class RefreshSessionsRepository {
   readonly rotate: (rotation: Rotation) => Promise<Rotated | null>;
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {
-    this.beginIssue = batched((requests) => this.beginIssues(requests));
+    this.issue = batched((requests) => this.issueAll(requests));
     this.find = batched((jtis) => this.findAll(jtis));
     this.rotate = batched((rotations) => this.rotateAll(rotations));
   }
@@ -259,8 +259,8 @@ export class RefreshSessionsRepository {
     await this.dataSource.query(REVOKE_FAMILY, [familyId, because, origin.address, origin.traceId]);
   }
 
-  private async beginIssues(requests: readonly IssueRequest[]): Promise<Issue[]> {
-    const rows = await queryPrepared<Issue & { position: number }>(this.dataSource, BEGIN_ISSUES, [
+  private async issueAll(requests: readonly IssueRequest[]): Promise<Issue[]> {
+    const rows = await queryPrepared<Issue & { position: number }>(this.dataSource, ISSUE, [
       JSON.stringify(
         requests.map(({ identity, applicationKey, presented, waitedFor, family, audit }, position) => ({
           position,

@@ -13,7 +13,7 @@ import type { RefreshSession } from './refresh-sessions.repository';
 import type { RefreshPolicy } from './refresh-state';
 import { decideRefresh } from './refresh-state';
 import { REFRESH_TOKEN_LIFETIME_SECONDS, epochSecond } from './token-claims';
-import { TokenRejected, TokenRejectionReason } from './token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
 /** What a refresh yields: the next refresh token of the family, and the instant of issue of the access token. */
 export interface Renewal {

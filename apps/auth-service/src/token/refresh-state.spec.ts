@@ -1,4 +1,4 @@
-import { TokenRejectionReason } from './token-rejection';
+import { TokenRejectionReason } from '../rejections/token-rejection';
 import type { RefreshState } from './refresh-state';
 import { decideRefresh, isRevokedByUser } from './refresh-state';
 

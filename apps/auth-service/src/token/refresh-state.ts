@@ -1,6 +1,6 @@
 import { SECOND_MS } from '@platform/time';
 import { epochSecond } from './token-claims';
-import { TokenRejectionReason } from './token-rejection';
+import { TokenRejectionReason } from '../rejections/token-rejection';
 
 /** How long a rotated refresh token may be presented again by a caller that did not get the response. */
 const REFRESH_GRACE_SECONDS = 30;

@@ -17,8 +17,8 @@ import { ApplicationsRepository } from '../applications/applications.repository'
 import type { EnabledApplication } from '../applications/applications.repository';
 import { SecretBox } from '../keys/secret-box';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
-import { TokenRejected, TokenRejectionReason } from './token-rejection';
-import type { TokenFlow } from './token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
+import type { TokenFlow } from '../rejections/token-rejection';
 import { TrustSignaturesRepository } from './trust-signatures.repository';
 import type { TrustSignature } from './trust-signatures.repository';
 

@@ -9,8 +9,8 @@ import {
 } from '@platform/open-api';
 import { DEPRECATED_SINCE, deprecationHeaders, successorLink } from '../deprecation';
 import { AddressRateGuard } from '../rate-limits/rate-limits.service';
-import { REJECTIONS, REJECTION_STATUS, TokenRejectionReason } from './token-rejection';
-import type { Rejection, TokenFlow } from './token-rejection';
+import { REJECTIONS, REJECTION_STATUS, TokenRejectionReason } from '../rejections/token-rejection';
+import type { Rejection, TokenFlow } from '../rejections/token-rejection';
 import { TokenResponseDto, rejectedTokenResponse, successfulTokenResponse } from './token.dto';
 
 type Response = Parameters<typeof ApiResponse>[0];

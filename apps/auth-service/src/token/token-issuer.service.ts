@@ -31,9 +31,14 @@ import {
   signRefreshToken,
 } from './token-claims';
 import type { RefreshTokenToSign, TokenKeys } from './token-claims';
-import { REJECTION_STATUS, TOKEN_FLOWS, TokenRejected, TokenRejectionReason } from './token-rejection';
+import {
+  REJECTION_STATUS,
+  TOKEN_FLOWS,
+  TokenRejected,
+  TokenRejectionReason,
+} from '../rejections/token-rejection';
 import { successfulTokenResponse } from './token.dto';
-import type { TokenFlow } from './token-rejection';
+import type { TokenFlow } from '../rejections/token-rejection';
 import type { TokenResponse } from './token.dto';
 import { TokenSigner } from './token-signer.service';
 
@@ -163,7 +168,7 @@ export class TokenIssuer {
     const family = newFamily(grant, this.sessions.policy.maxAgeSeconds);
     const { identity } = grant;
     const applicationKey = grant.application?.applicationKey ?? null;
-    const issue = await this.beginIssue({
+    const issue = await this.awaitIssue({
       ...{ identity, applicationKey, presented, family, audit: auditOf(grant) },
     });
     const { issuedAt, refreshExpiresAt: expiresAt } = issue;
@@ -173,9 +178,9 @@ export class TokenIssuer {
   }
 
   /** Waits while a revocation covers the present second. Another one meanwhile leaves no verdict: it may be about what the sign-in rests on. */
-  private async beginIssue(request: Omit<IssueRequest, 'waitedFor'>): Promise<Issue> {
+  private async awaitIssue(request: Omit<IssueRequest, 'waitedFor'>): Promise<Issue> {
     for (let waitedFor: Date | null = null; ;) {
-      const issue: Issue = await this.repository.beginIssue({ ...request, waitedFor });
+      const issue: Issue = await this.repository.issue({ ...request, waitedFor });
       if (issue.presentedRevoked)
         throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
       if (issue.waitMs === null) return issue;

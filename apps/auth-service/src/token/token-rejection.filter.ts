@@ -10,10 +10,10 @@ import { redirect, rejectionError, returnAddressOf, returnLocation } from '../op
 import { IdentityProviderUnavailableError } from '../openid/provider-metadata.client';
 import { TokenRateExceeded } from '../rate-limits/rate-limit';
 import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
-import { tokenFlowOf } from './token-endpoints';
+import { tokenFlowOf } from '../rejections/token-endpoints';
 import { TokenMetrics } from './token-issuer.service';
-import { TokenRejected, TokenRejectionReason, rejectionStatus } from './token-rejection';
-import type { TokenFlow } from './token-rejection';
+import { TokenRejected, TokenRejectionReason, rejectionStatus } from '../rejections/token-rejection';
+import type { TokenFlow } from '../rejections/token-rejection';
 import { rejectedTokenResponse } from './token.dto';
 
 const TOO_MANY_REQUESTS = 429;

@@ -10,7 +10,7 @@ import type { SigningKey } from '../keys/compact-jws';
 import { SigningKeys } from '../keys/signing-keys.service';
 import { REFRESH_TOKEN_TYP, isCutBySession, isRefreshTokenExpired, readRefreshToken } from './token-claims';
 import type { RefreshTokenClaims, TokenKeys } from './token-claims';
-import { TokenRejected, TokenRejectionReason } from './token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
 /** Knows what tokens are signed with, and reads refresh tokens back. */
 @Injectable()

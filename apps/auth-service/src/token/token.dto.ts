@@ -1,8 +1,8 @@
 import { ALL_PERSONAS, hasPersona, isPersonas } from '@platform/personas';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { REASONS, TokenRejectionReason } from './token-rejection';
-import type { Rejection } from './token-rejection';
+import { REASONS, TokenRejectionReason } from '../rejections/token-rejection';
+import type { Rejection } from '../rejections/token-rejection';
 
 /** Text without control characters and lone surrogates: they would make signatures ambiguous and PostgreSQL refuse. */
 export const plainText = (maxLength: number): z.ZodString =>

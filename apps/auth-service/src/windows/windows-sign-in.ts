@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { matchesAny } from '../applications/application';
 import type { AuthConfig } from '../config';
 import { userNameKey } from '../identity/identity';
-import { TokenRejected, TokenRejectionReason } from '../token/token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 import { KerberosAcceptor, TicketRefusedError } from './kerberos-acceptor.service';
 import type { AcceptedTicket } from './kerberos-acceptor.service';
 import { InvalidTicketError, authenticatorOf, negotiateTicket } from './kerberos-ticket';

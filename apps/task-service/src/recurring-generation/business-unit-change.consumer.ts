@@ -6,7 +6,7 @@ import { MINUTE_MS, SECOND_MS } from '@platform/time';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import { BusinessUnitFacilitiesRepository } from './business-unit-facilities.repository';
 import { QUEUES } from './queues';
-import { RecurringGenerationService } from './recurring-generation.service';
+import { GenerationTriggersService } from './generation-triggers.service';
 
 /** Waits before the five retries of a business-unit change. Source: task messaging spec, Limits. */
 const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
@@ -26,7 +26,7 @@ export class BusinessUnitChangeConsumer {
   constructor(
     private readonly facilities: BusinessUnitFacilitiesRepository,
     private readonly triggers: TriggersRepository,
-    private readonly generation: RecurringGenerationService,
+    private readonly generation: GenerationTriggersService,
   ) {}
 
   @Consume(BusinessUnitChangeV1, {

@@ -8,13 +8,13 @@ import type { ConsumeContext, RequestOutcome } from '@platform/messaging';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import { GenerationRefused, generationSettings } from './generation-settings';
 import { QUEUES } from './queues';
-import { RecurringGenerationService } from './recurring-generation.service';
+import { GenerationTriggersService } from './generation-triggers.service';
 
 /** Replies to requests to configure and to remove recurring generation. */
 @Injectable()
 export class GenerationRequestsConsumer {
   constructor(
-    private readonly generation: RecurringGenerationService,
+    private readonly generation: GenerationTriggersService,
     private readonly triggers: TriggersRepository,
   ) {}
 

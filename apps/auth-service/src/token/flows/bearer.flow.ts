@@ -13,7 +13,7 @@ import { IdentitiesService } from '../../identity/identities.service';
 import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import type { TokenResponse } from '../token.dto';
 
 export class BearerQueryDto extends createZodDto(

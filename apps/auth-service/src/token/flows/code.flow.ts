@@ -8,7 +8,7 @@ import { SignOnCodesRepository } from '../../openid/sign-on-codes.repository';
 import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import { plainText } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
 

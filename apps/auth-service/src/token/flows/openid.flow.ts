@@ -15,7 +15,7 @@ import type { ResumedSignIn } from '../../openid/sign-ins.repository';
 import { TokenApplicationsService } from '../token-applications.service';
 import { APPLICATION_KEY, TokenFlowController, TokenGet, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import type { TokenResponse } from '../token.dto';
 
 const callbackValue = z.string().max(8_192);

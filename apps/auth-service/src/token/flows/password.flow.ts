@@ -9,7 +9,7 @@ import { PasswordsService } from '../../identity/passwords/passwords.service';
 import { TokenApplicationsService } from '../token-applications.service';
 import { APPLICATION_KEY, TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import { plainText } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
 

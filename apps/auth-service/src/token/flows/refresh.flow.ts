@@ -11,7 +11,7 @@ import type { RefreshSession } from '../refresh-sessions.repository';
 import { RefreshSessionsService } from '../refresh-sessions.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import type { TokenResponse } from '../token.dto';
 import { TokenSigner } from '../token-signer.service';
 

@@ -25,7 +25,7 @@ import { type GenerationRequest, generationSettings } from './generation-setting
 
 /** Configures recurring generation of a facility: its trigger, and the ScheduledMessageEvent that tells of it. */
 @Injectable()
-export class RecurringGenerationService {
+export class GenerationTriggersService {
   constructor(
     private readonly triggers: TriggersRepository,
     private readonly outbound: OutboundProxy,
