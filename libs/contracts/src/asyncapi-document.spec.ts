@@ -4,7 +4,8 @@ import specs from '@asyncapi/specs';
 import { Ajv, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { parse } from 'yaml';
-import { ALL_CONTRACTS, asyncApiDocument, TASK_SERVICE_OPERATIONS } from './asyncapi-document';
+import { ALL_CONTRACTS } from './all-contracts';
+import { asyncApiDocument, TASK_SERVICE_OPERATIONS } from './asyncapi-document';
 
 const FILE = join(__dirname, '../../../docs/asyncapi.yaml');
 

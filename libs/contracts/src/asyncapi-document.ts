@@ -1,5 +1,4 @@
 import { stringify } from 'yaml';
-import * as mainBus from './main-bus-messages';
 import {
   type Bus,
   isRequest,
@@ -7,28 +6,6 @@ import {
   messageJsonSchema,
   type RequestContract,
 } from './message-contract';
-import * as schedulingBus from './scheduling-bus-messages';
-
-/** Every message of the platform, in the order in which the documentation lists them. */
-export const ALL_CONTRACTS: readonly MessageContract<unknown>[] = [
-  mainBus.BusinessUnitChangeV1,
-  mainBus.ScheduleCreatedEvent,
-  mainBus.TaskInstanceCompletedEvent,
-  mainBus.ScheduleUpdatedEvent,
-  mainBus.SchedulePausedEvent,
-  mainBus.ScheduleResumedEvent,
-  mainBus.ScheduleRemovedEvent,
-  mainBus.TaskInstanceCancelledEvent,
-  schedulingBus.ScheduleCreatedNotification,
-  schedulingBus.TaskInstanceGenerationRequested,
-  schedulingBus.ScheduledMessageEvent,
-  schedulingBus.ScheduleRecurringTaskInstanceGenerationRequest,
-  schedulingBus.ScheduleRecurringTaskInstanceGenerationSucceeded,
-  schedulingBus.ScheduleRecurringTaskInstanceGenerationFailed,
-  schedulingBus.UnscheduleRecurringTaskInstanceGenerationRequest,
-  schedulingBus.UnscheduleRecurringTaskInstanceGenerationSucceeded,
-  schedulingBus.UnscheduleRecurringTaskInstanceGenerationFailed,
-];
 
 const NAMESPACE = 'Platform.Contracts';
 const CONTENT_TYPE = 'application/vnd.masstransit+json';

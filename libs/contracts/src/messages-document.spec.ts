@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ALL_CONTRACTS } from './asyncapi-document';
+import { ALL_CONTRACTS } from './all-contracts';
 import { messagesDocument } from './messages-document';
 
 const FILE = join(__dirname, '../../../docs/messages.md');

@@ -1,5 +1,5 @@
 import { DatabaseUnavailableError } from './errors';
-import { batched } from './transaction';
+import { batched } from './batched';
 
 describe('batched', () => {
   const doubled = (batches: number[][]) => (numbers: readonly number[]) => {

@@ -18,4 +18,4 @@ export {
 } from './errors';
 export { PoolDriver, listParameter, queryPrepared, readPrepared, readPreparedArrays } from './pool';
 export type { Isolation, PreparedStatement, Query } from './pool';
-export { batched } from './transaction';
+export { batched } from './batched';

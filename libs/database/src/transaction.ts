@@ -1,12 +1,6 @@
-import DataLoader from 'dataloader';
 import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
 import { type Clock, fullJitterDelayMs, sleep, SYSTEM_CLOCK } from '@platform/time';
-import {
-  ContentionError,
-  DatabaseUnavailableError,
-  isSerializationFailure,
-  isStatementFailure,
-} from './errors';
+import { ContentionError, DatabaseUnavailableError, isSerializationFailure } from './errors';
 import { type Isolation, PoolDriver, type PreparedStatement, type Query, sendTransaction } from './pool';
 
 /** How often and how long a transaction is repeated. */
@@ -202,31 +196,4 @@ export class KeyedMutex {
   get size(): number {
     return this.tails.size;
   }
-}
-
-/** Most calls that share one statement, unless said otherwise. */
-const MAX_BATCH = 32;
-
-/** A function whose calls of one turn of the event loop share one statement. Nothing is cached: the statement begins after the calls
- *  that it serves, so each sees every write acknowledged before it. If PostgreSQL refuses the batch, each call is run by itself: a bad
- *  call fails no other.
- *  @param runAll gives the results in the order of the calls, by one statement that is a transaction by itself; a promise among them is
- *    waited for by its caller only */
-export function batched<Call, Result>(
-  runAll: (calls: readonly Call[]) => Promise<readonly (Result | Promise<Result>)[]>,
-  { maxBatch = MAX_BATCH }: { maxBatch?: number } = {},
-): (call: Call) => Promise<Result> {
-  const runSingle = async (call: Call): Promise<Result> => (await runAll([call]))[0] as Result;
-  const loader = new DataLoader<Call, Result | Promise<Result>>(
-    async (calls) => {
-      try {
-        return await runAll(calls);
-      } catch (error) {
-        if (calls.length === 1 || !isStatementFailure(error)) throw error;
-        return calls.map(runSingle);
-      }
-    },
-    { cache: false, maxBatchSize: maxBatch, batchScheduleFn: (send) => setImmediate(send) },
-  );
-  return (call) => loader.load(call) as Promise<Result>;
 }

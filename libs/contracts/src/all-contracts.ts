@@ -1,0 +1,24 @@
+import * as mainBus from './main-bus-messages';
+import type { MessageContract } from './message-contract';
+import * as schedulingBus from './scheduling-bus-messages';
+
+/** Every message of the platform, in the order in which the documentation lists them. */
+export const ALL_CONTRACTS: readonly MessageContract<unknown>[] = [
+  mainBus.BusinessUnitChangeV1,
+  mainBus.ScheduleCreatedEvent,
+  mainBus.TaskInstanceCompletedEvent,
+  mainBus.ScheduleUpdatedEvent,
+  mainBus.SchedulePausedEvent,
+  mainBus.ScheduleResumedEvent,
+  mainBus.ScheduleRemovedEvent,
+  mainBus.TaskInstanceCancelledEvent,
+  schedulingBus.ScheduleCreatedNotification,
+  schedulingBus.TaskInstanceGenerationRequested,
+  schedulingBus.ScheduledMessageEvent,
+  schedulingBus.ScheduleRecurringTaskInstanceGenerationRequest,
+  schedulingBus.ScheduleRecurringTaskInstanceGenerationSucceeded,
+  schedulingBus.ScheduleRecurringTaskInstanceGenerationFailed,
+  schedulingBus.UnscheduleRecurringTaskInstanceGenerationRequest,
+  schedulingBus.UnscheduleRecurringTaskInstanceGenerationSucceeded,
+  schedulingBus.UnscheduleRecurringTaskInstanceGenerationFailed,
+];
