@@ -43,6 +43,18 @@ describe('revocations', () => {
     expect((await service.get('/auth/revocations', await tokenOf(2, 'gina.global'))).status).toBe(200);
   });
 
+  it('tells the time by the clock that dates revocations, with the list', async () => {
+    const presentOf = async (query: string): Promise<string> =>
+      String((await service.get(`/auth/revocations${query}`, ivy)).headers['revocations-as-of']);
+    const before = await presentOf('');
+    await service.put('/auth/revocations/svc-personid/778', carl);
+    const { revocationDate } = (await service.get('/auth/revocations/svc-personid/778', carl))
+      .body as Revocation;
+    const after = await presentOf('?limit=1');
+    const instants = [before, revocationDate, after].map((text) => Date.parse(text));
+    expect(instants).toEqual(instants.toSorted((one, other) => one - other));
+  });
+
   it('sets, shows and renews a revocation, and keeps who did it', async () => {
     const missing = await service.get('/auth/revocations/svc-personid/777', carl);
     expect([missing.status, missing.type]).toEqual([404, 'application/problem+json']);

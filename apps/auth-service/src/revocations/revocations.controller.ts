@@ -37,7 +37,7 @@ import {
 } from './revocation';
 import {
   MIN_DATE_QUERY,
-  NEXT_PAGE_LINK,
+  LIST_HEADERS,
   NOT_A_DATE,
   RITA,
   RevocationDto,
@@ -112,7 +112,7 @@ export class RevocationsController {
       one: { summary: 'One revocation', value: [RITA] },
       none: { summary: 'Nothing since', value: [] },
     },
-    headers: NEXT_PAGE_LINK,
+    headers: LIST_HEADERS,
   })
   @ProblemResponse(400, 'A query parameter is not valid; `errors` tells which.', {
     minDate: NOT_A_DATE,
@@ -124,17 +124,12 @@ export class RevocationsController {
   ): Promise<Revocation[]> {
     const after = cursor === undefined ? null : this.readCursor(cursor);
     const listed = domains === undefined ? SPECIFIED_DOMAINS : REVOCATION_DOMAINS;
+    // Before the list: what is not in it may be dated up to then.
+    void reply.header('revocations-as-of', (await this.repository.present()).toISOString());
     const rows = await this.repository.list(minDate, limit ?? null, after, listed);
     const last = rows.at(-1);
-    if (limit !== undefined && last !== undefined && rows.length === limit) {
-      const next = new URLSearchParams({
-        minDate: minDate.toISOString(),
-        ...(domains === undefined ? {} : { domains }),
-        limit: String(limit),
-        cursor: this.cursors.encode(LIST, [last.revocationDate.toISOString(), last.domain, last.identifier]),
-      });
-      void reply.header('link', `</auth/revocations?${next.toString()}>; rel="next"`);
-    }
+    if (limit !== undefined && last !== undefined && rows.length === limit)
+      void reply.header('link', this.linkAfter(last, { minDate, limit, domains }));
     return rows.map(toWire);
   }
 
@@ -178,6 +173,19 @@ again works at once. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits everybody 
     const key = revocationKey(domain, identifier);
     const origin = { address: this.audit.addressOf(request), traceId: request.id };
     if (!(await this.revocations.revoke(key, caller, origin))) throw problems.forbidden(REVOCATION_FORBIDDEN);
+  }
+
+  private linkAfter(
+    { revocationDate, domain, identifier }: RevocationPosition,
+    { minDate, limit, domains }: Pick<RevocationListQueryDto, 'minDate' | 'limit' | 'domains'>,
+  ): string {
+    const next = new URLSearchParams({
+      minDate: minDate.toISOString(),
+      ...(domains === undefined ? {} : { domains }),
+      limit: String(limit),
+      cursor: this.cursors.encode(LIST, [revocationDate.toISOString(), domain, identifier]),
+    });
+    return `</auth/revocations?${next.toString()}>; rel="next"`;
   }
 
   private readCursor(cursor: string): RevocationPosition {

@@ -32,7 +32,13 @@ export const NOT_A_DATE = {
   instance: '/auth/revocations',
 };
 
-export const NEXT_PAGE_LINK = {
+export const LIST_HEADERS = {
+  'Revocations-As-Of': {
+    description:
+      'The time, by the clock that dates revocations. A caller that polls counts back from this, not from the newest date: clocks are set back.',
+    schema: { type: 'string', format: 'date-time' },
+    example: '2026-03-01T12:00:00.000Z',
+  },
   Link: {
     description: 'The next page, if there may be one.',
     schema: { type: 'string' },

@@ -71,6 +71,8 @@ const FIND: PreparedStatement = {
   text: `SELECT ${COLUMNS} FROM auth.revocations WHERE domain = $1 AND identifier = $2`,
 };
 
+const PRESENT: PreparedStatement = { name: 'revocation-clock', text: 'SELECT now() AS present' };
+
 const LIST = `SELECT ${COLUMNS} FROM auth.revocations WHERE revocation_date > $1 AND domain = ANY ($3) ${ORDER} $2`;
 // By hand: the position is compared as a row. With minDate beside it PostgreSQL would begin there and pass over every earlier page.
 const LIST_FROM = `
@@ -101,6 +103,12 @@ export class RevocationsRepository {
   async find(domain: RevocationDomain, identifier: string): Promise<RevocationRow | null> {
     const rows = await readPrepared<RevocationRow>(this.dataSource, FIND, [domain, identifier]);
     return rows[0] ?? null;
+  }
+
+  /** What the clock that dates revocations says. */
+  async present(): Promise<Date> {
+    const [row] = await readPrepared<{ present: Date }>(this.dataSource, PRESENT, []);
+    return row!.present;
   }
 
   /** Revocations dated strictly after `minDate`, oldest first. A revocation that is renewed while a reader pages moves

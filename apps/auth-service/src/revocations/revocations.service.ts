@@ -42,7 +42,12 @@ export class RevocationsService implements RevocationSource {
     return true;
   }
 
-  async *changesSince(since: Date, signal?: AbortSignal): AsyncGenerator<readonly Revocation[]> {
+  async *changesSince(
+    since: Date,
+    signal?: AbortSignal,
+    tellPresent?: (present: Date) => void,
+  ): AsyncGenerator<readonly Revocation[]> {
+    tellPresent?.(await this.repository.present());
     let after: RevocationPosition | null = null;
     for (;;) {
       signal?.throwIfAborted();

@@ -62,6 +62,21 @@ describe('httpRevocationSource', () => {
     expect(asked[1]?.[0].href).toBe('http://auth.test/auth/revocations?limit=1&cursor=c2');
   });
 
+  it('tells the time of the clock that dates revocations, if it is there', async () => {
+    const headers = { 'revocations-as-of': '2026-03-01T12:00:02.000Z' };
+    const { fetch } = answering(Response.json([entry('a')], { headers }), Response.json([]));
+    const told: Date[] = [];
+    const source = httpRevocationSource({
+      ...{ authServiceUrl: 'http://auth.test', bearerToken: () => Promise.resolve('service-token'), fetch },
+    });
+    for (let poll = 0; poll < 2; poll += 1) {
+      const changes = source.changesSince(SINCE, undefined, (present) => told.push(present));
+      for await (const page of Symbol.asyncIterator in changes ? changes : [changes])
+        expect(page.length).toBeLessThan(2);
+    }
+    expect(told).toEqual([new Date('2026-03-01T12:00:02.000Z')]);
+  });
+
   it('takes its token to no other server', async () => {
     const link = '<http://evil.test/auth/revocations>; rel=next';
     const { fetch, asked } = answering(Response.json([entry('a')], { headers: { link } }));

@@ -18,6 +18,8 @@ export interface HttpRevocationSourceOptions {
 }
 
 const page = z.array(revocation);
+/** What the clock that dates revocations said. */
+const PRESENT_HEADER = 'revocations-as-of';
 
 /** GET /auth/revocations could not be read. Holds neither the token nor the answer's body. */
 export class RevocationListError extends Error {
@@ -27,17 +29,20 @@ export class RevocationListError extends Error {
 /** Reads revocations from GET /auth/revocations, page by page: each answer names the next page in a `Link` header with `rel="next"` (RFC
  *  8288); without one it is the last. */
 export function httpRevocationSource(options: HttpRevocationSourceOptions): RevocationSource {
-  return { changesSince: (since, signal) => readPages(options, since, signal) };
+  return { changesSince: (since, signal, tellPresent) => readPages(options, since, signal, tellPresent) };
 }
 
 async function* readPages(
   options: HttpRevocationSourceOptions,
   since: Date,
   signal: AbortSignal | undefined,
+  tellPresent: ((present: Date) => void) | undefined,
 ): AsyncGenerator<readonly Revocation[]> {
   let address: URL | null = firstPage(options, since);
   while (address) {
     const response: Response = await requestPage(options, address, signal);
+    const present = new Date(response.headers.get(PRESENT_HEADER) ?? Number.NaN);
+    if (!Number.isNaN(present.getTime())) tellPresent?.(present);
     yield await readPage(response);
     address = nextPage(response, address);
   }

@@ -17,14 +17,17 @@ function testFeed(options: Partial<RevocationFeedOptions> = {}) {
   const clock = new ManualClock('2026-03-01T12:00:00Z');
   const list: Revocation[] = [];
   const asked: Date[] = [];
+  /** What the source says that the time is; null: it does not say. */
+  const source: { present: string | null } = { present: null };
   const outages: unknown[] = [];
   let failure: Error | null = null;
   const feed = new RevocationFeed({
     clock,
     onOutage: (error) => outages.push(error),
     source: {
-      changesSince: (since) => {
+      changesSince: (since, _signal, tellPresent) => {
         asked.push(since);
+        if (source.present !== null) tellPresent?.(new Date(source.present));
         if (failure) return Promise.reject(failure);
         return Promise.resolve(list.filter(({ revocationDate }) => new Date(revocationDate) > since));
       },
@@ -34,7 +37,7 @@ function testFeed(options: Partial<RevocationFeedOptions> = {}) {
   const fail = (error: Error | null): void => {
     failure = error;
   };
-  return { feed, clock, list, asked, outages, fail };
+  return { feed, clock, list, asked, outages, fail, source };
 }
 
 describe('RevocationFeed', () => {
@@ -77,6 +80,65 @@ describe('RevocationFeed', () => {
     await feed.refresh();
     expect(asked.at(-1)).toEqual(new Date(at(11)));
     expect(feed.isRevoked(tokenOf('b'))).toBe(true);
+  });
+
+  describe('from a source that says what the time is', () => {
+    it('goes back by the overlap from then, however long nothing came', async () => {
+      const { feed, clock, asked, source } = testFeed({ overlapMs: 30_000 });
+      source.present = at(40);
+      await feed.refresh();
+      clock.advance(600_000);
+      source.present = at(640);
+      await feed.refresh();
+      await feed.refresh();
+      expect(asked).toEqual([new Date(0), new Date(at(10)), new Date(at(610))]);
+    });
+
+    it('sees what is dated by a clock that was set back, and then ahead again', async () => {
+      const { feed, clock, list, source } = testFeed({ overlapMs: 30_000 });
+      const poll = (present: string): Promise<void> => {
+        source.present = present;
+        clock.advance(500);
+        return feed.refresh();
+      };
+      list.push(revoked('before', 100));
+      await poll(at(100));
+      list.push(revoked('after', 40));
+      await poll(at(41));
+      list.push(revoked('later', 42));
+      await poll(at(103));
+      await poll(at(103));
+      expect(['before', 'after', 'later'].map((jti) => feed.isRevoked(tokenOf(jti)))).toEqual([
+        true,
+        true,
+        true,
+      ]);
+    });
+
+    it('sees what was dated before the clock was set ahead and committed after', async () => {
+      const { feed, clock, list, source } = testFeed({ overlapMs: 30_000 });
+      source.present = at(40);
+      await feed.refresh();
+      clock.advance(500);
+      source.present = at(100);
+      await feed.refresh();
+      list.push(revoked('late', 40));
+      clock.advance(25_000);
+      source.present = at(125);
+      await feed.refresh();
+      expect(feed.isRevoked(tokenOf('late'))).toBe(true);
+    });
+
+    it('counts from the newest again once the source does not say', async () => {
+      const { feed, list, asked, source } = testFeed({ overlapMs: 30_000 });
+      list.push(revoked('a', 40));
+      source.present = at(45);
+      await feed.refresh();
+      source.present = null;
+      await feed.refresh();
+      await feed.refresh();
+      expect(asked).toEqual([new Date(0), new Date(at(15)), new Date(at(10))]);
+    });
   });
 
   it('applies answers that come in pages', async () => {

@@ -34,6 +34,8 @@ export class RevocationFeed implements RevocationCheck {
   private readonly settings: typeof DEFAULTS & RevocationFeedOptions;
   private readonly clock: Clock;
   private readonly stopping = new AbortController();
+  /** What the clock that dates revocations said at the polls of the last overlap, and the last one before. */
+  private presents: { askedAtMs: number; presentMs: number }[] = [];
   private newestMs = 0;
   /** When the newest revocation was seen first, by the monotonic clock. */
   private newestSeenAtMs = 0;
@@ -110,7 +112,7 @@ export class RevocationFeed implements RevocationCheck {
     // The age counts from the question, not from the answer: what was set in between may be missing from it.
     const askedAtMs = this.clock.monotonicMs();
     try {
-      await this.load();
+      await this.load(askedAtMs);
       this.loadedAtMs = askedAtMs;
       if (this.failure !== null) this.settings.onOutage?.(null);
       this.failure = null;
@@ -123,23 +125,39 @@ export class RevocationFeed implements RevocationCheck {
     }
   }
 
-  private async load(): Promise<void> {
+  private async load(askedAtMs: number): Promise<void> {
     const signal = AbortSignal.any([this.stopping.signal, AbortSignal.timeout(this.settings.pollTimeoutMs)]);
     let newestMs = this.newestMs;
-    const changes = this.settings.source.changesSince(this.windowStart(), signal);
+    let presentMs: number | null = null;
+    const changes = this.settings.source.changesSince(this.windowStart(), signal, (present) => {
+      presentMs ??= present.getTime();
+    });
     for await (const page of Symbol.asyncIterator in changes ? changes : [changes]) {
       for (const entry of page) newestMs = Math.max(newestMs, this.add(entry));
     }
+    this.rememberPresent(askedAtMs, presentMs);
     if (newestMs === this.newestMs) return;
     this.newestMs = newestMs;
     this.newestSeenAtMs = this.clock.monotonicMs();
   }
 
-  /** By the clock that dates revocations it is now at least the newest one's date and what has passed since that was seen. The overlap
-   *  counts back from there, so that a burst is not read again and again when nothing follows it. */
+  private rememberPresent(askedAtMs: number, presentMs: number | null): void {
+    const sinceMs = askedAtMs - this.settings.overlapMs;
+    this.presents =
+      presentMs === null
+        ? []
+        : [...this.presents.filter((poll) => poll.askedAtMs > sinceMs), { askedAtMs, presentMs }];
+  }
+
+  /** The overlap counts back from the earliest present of late: a clock that was set back dates revocations before those that are known,
+   *  and one that was set ahead and back, or fails over to another server's, would else hide them for good. */
   private windowStart(): Date {
+    const { overlapMs } = this.settings;
+    if (this.presents.length > 0)
+      return new Date(Math.max(0, Math.min(...this.presents.map(({ presentMs }) => presentMs)) - overlapMs));
+    // A source of 1.0.0 does not tell: it is now at least the newest one's date and what has passed since that was seen.
     const quietMs = this.clock.monotonicMs() - this.newestSeenAtMs;
-    return new Date(Math.max(0, this.newestMs - Math.max(0, this.settings.overlapMs - quietMs)));
+    return new Date(Math.max(0, this.newestMs - Math.max(0, overlapMs - quietMs)));
   }
 
   private add(entry: Revocation): number {

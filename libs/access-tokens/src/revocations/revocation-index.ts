@@ -18,10 +18,12 @@ export type Revocation = z.output<typeof revocation>;
 /** Where revocations are read from: the database in auth-service, HTTP everywhere else. */
 export interface RevocationSource {
   /** Every revocation with a date strictly after `since`, at once or in pages. An error, or a page that fails, means the whole answer is
-   *  unusable. */
+   *  unusable.
+   *  @param tellPresent told, before the answer ends, what the clock that dates revocations said when it was asked for */
   changesSince(
     since: Date,
     signal?: AbortSignal,
+    tellPresent?: (present: Date) => void,
   ): Promise<readonly Revocation[]> | AsyncIterable<readonly Revocation[]>;
 }
 
