@@ -10,6 +10,7 @@ import { ContentionError, isConnectionError, isStatementTimeout } from './errors
 import { PoolDriver } from './pool';
 import { MIGRATIONS_TABLE, postgresOptions, quoteIdentifier } from './postgres-options';
 import type { PostgresSettings } from './postgres-options';
+import { warnOfWeaknesses } from './server-guarantees';
 import { observeTransactions } from './transaction';
 
 /** A TypeORM data source as Nest providers (`@InjectDataSource`, `@InjectRepository` with TypeOrmModule.forFeature), with health checks
@@ -21,13 +22,16 @@ export class DatabaseModule {
   static forRoot(settings: PostgresSettings & { name?: string; isBulkhead?: boolean }): DynamicModule {
     const { name, schema, isBulkhead = false } = settings;
     const named = name === undefined ? {} : { name };
+    // Stores of others are theirs to look after.
+    const isOwn = name === undefined && !isBulkhead;
+    const guarantees: Guarantees = { weaknesses: 0 };
     const typeOrm = TypeOrmModule.forRootAsync({
       ...named,
       // Waiting is done here; whatever else fails is not worth a second attempt.
       // The name once more: on shutdown @nestjs/typeorm looks the data source up by these options.
       useFactory: () => ({ ...postgresOptions(settings), ...named, retryAttempts: 1 }),
       dataSourceFactory: (options) =>
-        waitForDatabase(() => new DataSource(options as DataSourceOptions).initialize()),
+        waitForDatabase(() => open(options as DataSourceOptions, isOwn ? guarantees : null)),
     });
     const suffix = name === undefined ? '' : `-${name}`;
     return {
@@ -43,10 +47,9 @@ export class DatabaseModule {
             mappers: ProblemMappers,
             metrics: Metrics,
           ) => {
-            if (!isBulkhead) {
-              registerDatabaseHealth(dataSource, schema, health, suffix);
-              registerDatabaseProblems(mappers);
-            }
+            if (!isBulkhead) registerDatabaseHealth(dataSource, schema, health, suffix);
+            if (!isBulkhead) registerDatabaseProblems(mappers);
+            if (isOwn) registerWeaknesses(guarantees, schema, metrics);
             registerDatabaseMetrics(dataSource, name ?? schema, metrics);
             return null;
           },
@@ -55,6 +58,33 @@ export class DatabaseModule {
       exports: [typeOrm],
     };
   }
+}
+
+/** What the server that was there at the start keeps. */
+interface Guarantees {
+  weaknesses: number;
+}
+
+/** A connected data source. @param guarantees where to write what the server keeps; null: nobody asks */
+async function open(options: DataSourceOptions, guarantees: Guarantees | null): Promise<DataSource> {
+  const dataSource = await new DataSource(options).initialize();
+  if (guarantees === null) return dataSource;
+  try {
+    guarantees.weaknesses = await warnOfWeaknesses(dataSource);
+    return dataSource;
+  } catch (error) {
+    await dataSource.destroy();
+    throw error;
+  }
+}
+
+function registerWeaknesses(guarantees: Guarantees, database: string, metrics: Metrics): void {
+  metrics.sampledGauge(
+    'database_weaknesses',
+    'Settings of the server by which it may lose what it acknowledges, as the service found them when it started',
+    ['database'],
+    () => [{ labels: { database }, value: guarantees.weaknesses }],
+  );
 }
 
 /** Readiness: the database answers. Startup: every migration that this version knows is applied. */

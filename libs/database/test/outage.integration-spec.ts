@@ -1,7 +1,12 @@
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Controller, Get, Module } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { createServiceApplication, loadConfig, serviceConfigShape } from '@platform/service-defaults';
+import {
+  createServiceApplication,
+  loadConfig,
+  Metrics,
+  serviceConfigShape,
+} from '@platform/service-defaults';
 import { TcpProxy, createTestDatabase, eventually } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import request from 'supertest';
@@ -68,6 +73,11 @@ describe('a database outage', () => {
   const get = (path: string): request.Test => request(app.getHttpServer()).get(path);
   const expectStatus = (path: string, status: number): Promise<void> =>
     eventually(async () => expect((await get(path)).status).toBe(status));
+
+  it('begins after a look at what the server keeps', async () => {
+    const text = await app.get(Metrics).registry.metrics();
+    expect(text).toMatch(/^database_weaknesses\{database="counting"\} \d$/m);
+  });
 
   it('is not ready, and has not started, until the migrations are applied', async () => {
     const response = await get('/health/startup');

@@ -1,0 +1,44 @@
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { warnOfWeaknesses } from '../src/server-guarantees';
+import { connectCounters } from './counters';
+
+const WARNING = 'PostgreSQL keeps less than it acknowledges: synchronous_commit is off';
+
+describe('what a server keeps', () => {
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate: () => Promise.resolve() });
+  });
+
+  afterAll(() => database.drop());
+
+  /** What a service finds that starts now, as the role of an application. */
+  async function look(): Promise<{ weaknesses: number; log: string }> {
+    const written = jest.spyOn(process.stdout, 'write').mockReturnValue(true);
+    const { url } = await database.createRole();
+    const dataSource = await connectCounters(url, { poolSize: 1 });
+    try {
+      const weaknesses = await warnOfWeaknesses(dataSource);
+      return { weaknesses, log: written.mock.calls.join('') };
+    } finally {
+      await dataSource.destroy();
+      written.mockRestore();
+    }
+  }
+
+  it('is looked at anew by each start', async () => {
+    const change = (value: string): Promise<unknown> =>
+      database.query(
+        `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = ${value}', current_database()); END $$`,
+      );
+    await change('on');
+    const before = await look();
+    expect(before.log).not.toContain(WARNING);
+    await change('off');
+    const after = await look();
+    expect(after.log).toContain(WARNING);
+    expect(after.weaknesses).toBe(before.weaknesses + 1);
+  });
+});
