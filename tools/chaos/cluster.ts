@@ -8,6 +8,7 @@ import { TcpProxy, throughPort } from '#platform/tcp-proxy.ts';
 import { PrivateServers, type TestPlatform } from '#platform/test-platform.ts';
 import type { TemporaryPlace } from '#platform/private-servers.ts';
 import { Balancer } from './balancer.ts';
+import { StepClock } from './engines/clocks.ts';
 import { Engines } from './engines/engines.ts';
 import { DEPENDENCIES, type Dependency, labelOf, REPLICA_NAMES, type ReplicaName } from './plan.ts';
 
@@ -26,6 +27,13 @@ export interface Replica {
   readonly program: Program;
 }
 
+interface ClusterOptions {
+  readonly dist: string;
+  readonly release: string | null;
+  readonly isClustered: boolean;
+  readonly hasPooler: boolean;
+}
+
 /** A whole platform: servers, neighbours, two replicas of each service, balancers in front of them and breakable wires behind them. */
 export class Cluster {
   readonly platform: TestPlatform;
@@ -36,6 +44,8 @@ export class Cluster {
   readonly #proxies = new Map<string, TcpProxy>();
   readonly #balancers: Balancer[] = [];
   readonly #frozenPids = new Set<number>();
+  /** Of replicas, on three machines. */
+  readonly #clocks = new Map<string, StepClock>();
 
   private constructor(servers: PrivateServers | Engines, platform: TestPlatform, release: string | null) {
     this.#servers = servers;
@@ -47,16 +57,16 @@ export class Cluster {
    * A cluster of which only the servers run; whoever opened it has to `stop()` it, even if `start()` fails.
    * @param options.dist folder that holds the bundles; what is in `dist` is built first
    * @param options.release folder of the build that is to be upgraded
-   * @param options.isClustered three machines, in the world of `runInWorld`
+   * @param options.isClustered three machines, in the world of `runInWorld`; `hasPooler`: with a PgBouncer
    */
   static async open(
-    { dist, release, isClustered }: { dist: string; release: string | null; isClustered: boolean },
+    { dist, release, isClustered, hasPooler }: ClusterOptions,
     report: (step: string) => void,
   ): Promise<Cluster> {
     const build = dist === 'dist' ? {} : { projectRoots: [] };
     const running = release === null ? dist : RUNNING;
     const servers = isClustered
-      ? await Engines.open(running, report)
+      ? await Engines.open(running, hasPooler, report)
       : await PrivateServers.open({ dist: running, ...build }, report);
     const cluster = new Cluster(servers, await servers.createPlatform(), release);
     if (cluster.isUpgrade) cluster.run('release');
@@ -130,6 +140,13 @@ export class Cluster {
     return stopped.length;
   }
 
+  /** Sets the clock of a replica to so many seconds after the machine's. */
+  stepClock(name: ReplicaName, offsetS: number): void {
+    const clock = this.#clocks.get(labelOf(name));
+    if (clock === undefined) throw new Error(`${labelOf(name)} has no clock of its own`);
+    clock.step(offsetS);
+  }
+
   thaw(): void {
     for (const pid of this.#frozenPids) trySignal(pid, 'SIGCONT');
     this.#frozenPids.clear();
@@ -169,6 +186,7 @@ export class Cluster {
         METRICS_PORT: String(metricsPort),
         SHUTDOWN_GRACE_MS: String(SHUTDOWN_GRACE_MS),
         ...this.#addresses(name),
+        ...(this.isClustered ? this.#clockOf(label).environment : {}),
       };
       const program = this.platform.makeService(name.service, { name: label, variables });
       this.replicas.push({ name, label, metricsPort, program });
@@ -180,6 +198,12 @@ export class Cluster {
       this.#balancers.push(balancer);
       await balancer.listen(ports[service]);
     }
+  }
+
+  #clockOf(label: string): StepClock {
+    const clock = new StepClock(label);
+    this.#clocks.set(label, clock);
+    return clock;
   }
 
   /** Through proxies, unless servers are several. */

@@ -21,18 +21,18 @@ async function main(): Promise<void> {
   if (args.dist !== 'dist' && !existsSync(join(WORKSPACE, args.dist, 'apps/task-service/main.js')))
     throw new FriendlyError(`${args.dist} holds no build.`);
   const report = timedReport();
-  const { upgradeFrom, cluster: isClustered = false } = args;
+  const { upgradeFrom, cluster: isClustered = false, pooler: hasPooler = false } = args;
   if (isClustered && !isInWorld()) process.exit(await runInWorld(report));
   const [plan, flags] =
     upgradeFrom === undefined
       ? [
           planFaults(args.seed, args.rounds, args.faults),
-          `${isClustered ? '--cluster ' : ''}--rounds ${args.rounds}`,
+          `${isClustered ? '--cluster ' : ''}${hasPooler ? '--pooler ' : ''}--rounds ${args.rounds}`,
         ]
       : [planUpgrade(args.seed), `--upgrade-from ${upgradeFrom}`];
   report(`seed ${args.seed}, ${plan.length} rounds, build in ${args.dist}`);
   const release = upgradeFrom === undefined ? null : buildRelease(upgradeFrom, report);
-  const cluster = await Cluster.open({ dist: args.dist, release, isClustered }, report);
+  const cluster = await Cluster.open({ dist: args.dist, release, isClustered, hasPooler }, report);
   onEndSignal(() => void cluster.stop().finally(() => process.exit(130)));
   try {
     const result = await runChaos(cluster, {

@@ -95,7 +95,12 @@ describe('parseChaosArguments', () => {
     });
   });
 
+  it('has a pooler with --cluster', () => {
+    expect(parseChaosArguments(['--cluster', '--pooler'], 1)).toMatchObject({ pooler: true });
+  });
+
   it.each([
+    [['--pooler']],
     [['--cluster', '--faults', 'half-open']],
     [['--cluster', '--upgrade-from', 'f48af82']],
     [['--faults', 'postmaster-kill']],

@@ -56,6 +56,8 @@ const FAULTS = {
   'machine-kill': ['server', 5_000, 25_000],
   'machine-freeze': ['server', 25_000, 25_000],
   'majority-loss': ['server', 20_000, 30_000],
+  'machine-clock-step': ['server', 8_000, 15_000],
+  'replica-clock-step': ['replica', 8_000, 15_000],
   upgrade: ['service', 0, 0],
   'roll-back': ['service', 0, 0],
 } as const satisfies Record<string, readonly [Target, number, number]>;
@@ -164,6 +166,8 @@ export interface ChaosArguments {
   readonly prometheus?: true | string;
   /** Three machines with clustered servers instead of one server of each kind. */
   readonly cluster?: true;
+  /** Half of the replicas reach PostgreSQL through a PgBouncer. */
+  readonly pooler?: true;
 }
 
 const EVERY_KIND = [...new Set([...FAULT_KINDS, ...CLUSTER_FAULT_KINDS])];
@@ -190,6 +194,7 @@ export function parseChaosArguments(args: readonly string[], randomSeed: number)
       '--cluster',
       `three machines with RabbitMQ, PostgreSQL and etcd each (Linux, root), and faults of ${CLUSTER_FAULT_KINDS.join(', ')}`,
     )
+    .option('--pooler', 'with --cluster: replicas called a reach PostgreSQL through a PgBouncer')
     .option(
       '--prometheus [folder]',
       'has a Prometheus watch, and audits dashboards and alert rules; draws the dashboards where a folder is named',
@@ -205,5 +210,7 @@ export function parseChaosArguments(args: readonly string[], randomSeed: number)
     );
   if (given.cluster === true && given.upgradeFrom !== undefined)
     throw new ArgumentsError('--cluster breaks servers and --upgrade-from breaks nothing: one of them.');
+  if (given.pooler === true && given.cluster !== true)
+    throw new ArgumentsError('--pooler: only with --cluster.');
   return { seed: randomSeed, ...given, faults };
 }

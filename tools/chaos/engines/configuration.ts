@@ -12,6 +12,11 @@ export const BROKER_USER = 'platform';
 /** Of every machine, and of haproxy, which passes connections on to the machines. */
 export const PORTS = { database: 5432, broker: 5672, management: 15_672, patroni: 8008, etcd: 2379 } as const;
 
+/** What services ask of a new session, and a pooler leaves to the role's settings. */
+const POOLER_IGNORES = ['options', 'statement_timeout', 'idle_in_transaction_session_timeout'];
+/** Of the pooler, where there is one. */
+export const POOLER_PORT = 6432;
+
 /** The name of a RabbitMQ node. */
 export function brokerNode(machine: Machine): string {
   return `rabbit@${addressOf(machine)}`;
@@ -96,7 +101,7 @@ export function brokerConfiguration({ machine, password }: NodeSettings): string
     // A minority of a quorum queue confirms nothing anyway; with pause_minority a node that stood still does not join again.
     'cluster_partition_handling = autoheal',
     // Declarations and new consumers wait for a silent node for so many seconds, 60 by default.
-    'net_ticktime = 5',
+    'net_ticktime = 4',
     // A queue whose leader is silent gets another one: asked every 5,000 ms by default.
     'raft.adaptive_failure_detector.poll_interval = 1000',
     'queue_leader_locator = balanced',
@@ -158,6 +163,27 @@ export function haproxyConfiguration(): string {
     `  bind ${WORLD_ADDRESS}:${PORTS.management}`,
     ...greeting,
     ...servers(PORTS.management, ` port ${PORTS.broker}`),
+    '',
+  ].join('\n');
+}
+
+/** A PgBouncer before haproxy's PostgreSQL, as docs/scaling.md wants it. It reads roles from the database. @param users file with the password of `postgres` */
+export function poolerConfiguration(users: string): string {
+  return [
+    '[databases]',
+    `* = host=${WORLD_ADDRESS} port=${PORTS.database} auth_user=postgres auth_dbname=postgres`,
+    '[pgbouncer]',
+    `listen_addr = ${WORLD_ADDRESS}`,
+    `listen_port = ${POOLER_PORT}`,
+    'unix_socket_dir =',
+    'auth_type = scram-sha-256',
+    `auth_file = ${users}`,
+    'pool_mode = transaction',
+    'max_client_conn = 1000',
+    'default_pool_size = 40',
+    'max_prepared_statements = 200',
+    'server_login_retry = 1',
+    `ignore_startup_parameters = ${POOLER_IGNORES.join(',')}`,
     '',
   ].join('\n');
 }

@@ -14,21 +14,26 @@ import { promisify } from 'node:util';
 import { isErrorCode } from '#platform/errors.ts';
 import { findProcessStart, trySignal } from '#platform/processes.ts';
 import { openTemporaryPlace, type TemporaryPlace } from '#platform/private-servers.ts';
-import { build, PROJECT_ROOTS } from '#platform/programs.ts';
+import { queryAt } from '#platform/postgresql.ts';
+import { build, PROJECT_ROOTS, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import { parsePasswd, type RunAs } from '#platform/run-as.ts';
 import { type ServerAddresses, TestPlatform } from '#platform/test-platform.ts';
 import { answersOk, eventually } from '#platform/waiting.ts';
+import { ask } from './ask.ts';
+import { Brokers } from './brokers.ts';
+import { StepClock } from './clocks.ts';
 import {
   BROKER_USER,
   brokerConfiguration,
   brokerEnvironment,
-  brokerNode,
   etcdArguments,
   haproxyConfiguration,
   patroniConfiguration,
+  POOLER_PORT,
+  poolerConfiguration,
   PORTS,
 } from './configuration.ts';
-import { addressOf, debianRoot, type Machine, MACHINES, WORLD_ADDRESS } from './world.ts';
+import { addressOf, debianRoot, type Machine, machineOf, MACHINES, WORLD_ADDRESS } from './world.ts';
 
 const run = promisify(execFile);
 
@@ -50,16 +55,25 @@ const WHOLE_TIMEOUT_MS = 120_000;
 export class Engines implements ServerAddresses {
   readonly place: TemporaryPlace;
   readonly #dist: string;
+  readonly #hasPooler: boolean;
+  readonly brokers: Brokers;
+  readonly #clocks = new Map(MACHINES.map((machine) => [machine, new StepClock(`m${machine}`)]));
 
-  private constructor(place: TemporaryPlace, dist: string) {
+  private constructor(place: TemporaryPlace, dist: string, hasPooler: boolean) {
     this.place = place;
     this.#dist = dist;
+    this.#hasPooler = hasPooler;
+    this.brokers = new Brokers(this.#password);
   }
 
-  /** Must run in the world of `runInWorld`. @param dist folder of the build under test; `dist` itself is built meanwhile */
-  static async open(dist: string, progress: (line: string) => void): Promise<Engines> {
+  /**
+   * Must run in the world of `runInWorld`.
+   * @param dist folder of the build under test; `dist` itself is built meanwhile
+   * @param hasPooler replicas called `a` reach PostgreSQL through a PgBouncer
+   */
+  static async open(dist: string, hasPooler: boolean, progress: (line: string) => void): Promise<Engines> {
     const place = await openTemporaryPlace();
-    const engines = new Engines(place, dist);
+    const engines = new Engines(place, dist, hasPooler);
     try {
       progress('starting etcd, Patroni and RabbitMQ on three machines');
       if (dist === 'dist') await build(place.supervisor, PROJECT_ROOTS);
@@ -68,6 +82,7 @@ export class Engines implements ServerAddresses {
         for (const engine of ENGINES) await engines.#makeFolder(machine, engine);
       for (const machine of MACHINES) for (const engine of ENGINES) await engines.start(machine, engine);
       await engines.untilWhole();
+      if (hasPooler) await engines.#startPooler();
       progress('the engines are whole');
       return engines;
     } catch (error) {
@@ -76,10 +91,13 @@ export class Engines implements ServerAddresses {
     }
   }
 
-  /** How replicas reach a server: those called `a` through haproxy, the others by the addresses of all machines. */
+  /** How replicas reach a server: those called `a` through haproxy or the pooler, the others by the addresses of all machines. */
   urlFor(letter: 'a' | 'b', url: string): string {
-    if (letter === 'a') return url;
     const { port, protocol } = new URL(url);
+    if (letter === 'a') {
+      const isPooled = this.#hasPooler && protocol === 'postgres:';
+      return isPooled ? url.replace(`${WORLD_ADDRESS}:${port}`, `${WORLD_ADDRESS}:${POOLER_PORT}`) : url;
+    }
     const hosts = MACHINES.map((machine) => `${addressOf(machine)}:${port}`).join(',');
     const attributes = protocol === 'postgres:' ? '?target_session_attrs=read-write' : '';
     return url.replace(`${WORLD_ADDRESS}:${port}`, hosts) + attributes;
@@ -97,9 +115,13 @@ export class Engines implements ServerAddresses {
     return `http://${BROKER_USER}:${this.#password}@${WORLD_ADDRESS}:${PORTS.management}`;
   }
 
-  createPlatform(): Promise<TestPlatform> {
+  async createPlatform(): Promise<TestPlatform> {
     const { supervisor, folder } = this.place;
-    return TestPlatform.create({ supervisor, folder, servers: this, dist: this.#dist });
+    const platform = await TestPlatform.create({ supervisor, folder, servers: this, dist: this.#dist });
+    const { databases } = platform.settings;
+    const settings = SERVICE_NAMES.flatMap((name) => sessionsOf(name, new URL(databases[name].app).username));
+    if (this.#hasPooler) await queryAt(this.databaseUrl, ...settings);
+    return platform;
   }
 
   close(): Promise<void> {
@@ -115,13 +137,14 @@ export class Engines implements ServerAddresses {
     };
     const user = USERS[engine];
     const group = userOf(user);
+    const clock = Object.entries(this.#clock(machine).environment).map((entry) => entry.join('='));
     await this.place.supervisor.spawn({
       name: `m${machine}-${engine}`,
       stage: engine === 'etcd' ? 0 : 1,
       command: 'nsenter',
       args: [
         ...[`--net=/run/netns/m${machine}`, 'chroot', `--userspec=${group.uid}:${group.gid}`, debianRoot()],
-        ...commands[engine],
+        ...['/usr/bin/env', ...clock, ...commands[engine]],
       ],
       env: brokerEnvironment(settings),
       cwd: '/',
@@ -161,6 +184,17 @@ export class Engines implements ServerAddresses {
     return killed;
   }
 
+  /** Sets the clock of a machine's PostgreSQL, Patroni and RabbitMQ to so many seconds after the others. etcd keeps to the true one. */
+  stepClock(machine: Machine, offsetS: number): void {
+    this.#clock(machine).step(offsetS);
+  }
+
+  /** What PostgreSQL's primary takes the time for, in ms since 1970. */
+  async databaseTimeMs(): Promise<number> {
+    const [row] = await queryAt<{ now: Date }>(this.databaseUrl, 'SELECT clock_timestamp() AS now');
+    return row?.now.getTime() ?? Number.NaN;
+  }
+
   /** Takes a machine off the network, or puts it back. */
   async connect(machine: Machine, isConnected: boolean): Promise<void> {
     await run('ip', ['link', 'set', `wire${machine}`, isConnected ? 'up' : 'down']);
@@ -185,18 +219,13 @@ export class Engines implements ServerAddresses {
     return machineOf(leader?.name.slice(1));
   }
 
-  /** The machine whose RabbitMQ node leads most queues. */
-  async brokerLeader(): Promise<Machine> {
-    const led = new Map<string, number>();
-    for (const { leader = '' } of await this.#queues()) led.set(leader, (led.get(leader) ?? 0) + 1);
-    const [most] = [...led].filter(([node]) => node !== '').sort(([, one], [, other]) => other - one);
-    return machineOf(MACHINES.find((machine) => brokerNode(machine) === most?.[0]));
-  }
-
   async etcdLeader(): Promise<Machine> {
     for (const machine of MACHINES) {
       const url = `http://${addressOf(machine)}:${PORTS.etcd}/v3/maintenance/status`;
-      const status = await ask<{ leader: string; header: { member_id: string } }>(url, {}, '{}');
+      const status = await ask<{ leader: string; header: { member_id: string } }>(url, {
+        method: 'POST',
+        body: '{}',
+      });
       if (status.leader === status.header.member_id) return machine;
     }
     throw new Error('etcd has no leader');
@@ -215,16 +244,7 @@ export class Engines implements ServerAddresses {
         const following = members.filter(({ state }) => state === 'streaming');
         const isSynchronous = following.some(({ role }) => role === 'sync_standby');
         if (following.length < 2 || !isSynchronous) throw new Error(`Patroni has ${states.join(', ')}`);
-        for (const machine of MACHINES) {
-          const nodes = await this.#manage<{ running: boolean; name: string }[]>('nodes', addressOf(machine));
-          if (nodes.filter(({ running }) => running).length < MACHINES.length)
-            throw new Error(`RabbitMQ of m${machine} does not see all nodes`);
-        }
-        const queue = (await this.#queues()).find(
-          ({ type, online = [] }) => type === 'quorum' && online.length < 3,
-        );
-        if (queue !== undefined)
-          throw new Error(`queue ${queue.name} has members on ${queue.online?.join(', ')}`);
+        await this.brokers.assertWhole();
       },
       { timeoutMs: WHOLE_TIMEOUT_MS, intervalMs: 500 },
     );
@@ -237,13 +257,10 @@ export class Engines implements ServerAddresses {
     });
   }
 
-  #queues(): Promise<{ name: string; type: string; leader?: string; online?: string[] }[]> {
-    return this.#manage('queues?disable_stats=true&enable_queue_totals=true', WORLD_ADDRESS);
-  }
-
-  #manage<T>(path: string, host: string): Promise<T> {
-    const authorization = `Basic ${Buffer.from(`${BROKER_USER}:${this.#password}`).toString('base64')}`;
-    return ask<T>(`http://${host}:${PORTS.management}/api/${path}`, { authorization });
+  #clock(machine: Machine): StepClock {
+    const clock = this.#clocks.get(machine);
+    if (clock === undefined) throw new Error(`m${machine} has no clock`);
+    return clock;
   }
 
   get #password(): string {
@@ -282,6 +299,23 @@ export class Engines implements ServerAddresses {
     }
   }
 
+  async #startPooler(): Promise<void> {
+    const { uid, gid } = userOf('postgres');
+    const files = {
+      'pgbouncer.ini': poolerConfiguration('/run/pgbouncer.users'),
+      'pgbouncer.users': `"postgres" "${this.#password}"\n`,
+    };
+    for (const [name, text] of Object.entries(files)) {
+      writeFileSync(join('/run', name), text, { mode: 0o400 });
+      chownSync(join('/run', name), uid, gid);
+    }
+    await this.place.supervisor.spawn({
+      ...{ name: 'pgbouncer', stage: 1, command: 'chroot', cwd: '/', signal: 'SIGKILL' },
+      env: { PATH: process.env['PATH'] },
+      args: [`--userspec=${uid}:${gid}`, debianRoot(), '/usr/sbin/pgbouncer', '/run/pgbouncer.ini'],
+    });
+  }
+
   async #startHaproxy(): Promise<void> {
     const file = join(this.place.folder, 'haproxy.cfg');
     writeFileSync(file, haproxyConfiguration());
@@ -297,6 +331,17 @@ export class Engines implements ServerAddresses {
       args: [debianRoot(), '/usr/sbin/haproxy', '-db', '-f', file],
     });
   }
+}
+
+/** What a pooler would not pass on from a service's sessions: docs/scaling.md. */
+function sessionsOf(service: ServiceName, role: string): string[] {
+  const settings = {
+    search_path: service,
+    default_transaction_isolation: service === 'settings' ? 'repeatable read' : 'read committed',
+    statement_timeout: service === 'auth' ? '5s' : '10s',
+    idle_in_transaction_session_timeout: '30s',
+  };
+  return Object.entries(settings).map(([name, value]) => `ALTER ROLE "${role}" SET ${name} = '${value}'`);
 }
 
 /** The rank of a process's name in `names`, if it is in this network; else -1. */
@@ -317,12 +362,6 @@ function userOf(name: string): RunAs {
   return user;
 }
 
-function machineOf(number: unknown): Machine {
-  const found = MACHINES.find((machine) => machine === Number(number));
-  if (found === undefined) throw new Error('there is no leader');
-  return found;
-}
-
 async function firstOf<T>(work: (machine: Machine) => Promise<T>): Promise<T> {
   let failure: unknown = null;
   for (const machine of MACHINES) {
@@ -333,16 +372,4 @@ async function firstOf<T>(work: (machine: Machine) => Promise<T>): Promise<T> {
     }
   }
   throw failure;
-}
-
-async function ask<T>(url: string, headers: Record<string, string> = {}, body?: string): Promise<T> {
-  const post = body === undefined ? {} : { method: 'POST', body };
-  const signal = AbortSignal.timeout(3_000);
-  const response = await fetch(url, { headers, ...post, signal }).catch((error: Error) => {
-    // By itself it says only that a fetch failed.
-    const cause = error.cause instanceof Error ? error.cause : error;
-    throw new Error(`${url}: ${cause.message}`, { cause });
-  });
-  if (!response.ok) throw new Error(`${url} answered ${response.status}`);
-  return (await response.json()) as T;
 }

@@ -23,10 +23,14 @@ export type Injector = (scene: Scene) => Promise<Proof>;
 /** Answers that were on their way when a majority went. */
 const LAST_ANSWERS_MS = 2_000;
 const FAILOVER_LIMIT_MS = 30_000;
+const MACHINE_STEP_S = 60;
+/** Less than the 30 s by which the clocks of services may differ when they look at each other's tokens. */
+const REPLICA_STEP_S = 20;
+const STEP_TOLERANCE_MS = 5_000;
 
 type Choice = (engines: Engines, scene: Scene) => Promise<Machine>;
 const databaseLeader: Choice = (engines) => engines.databaseLeader();
-const brokerLeader: Choice = (engines) => engines.brokerLeader();
+const brokerLeader: Choice = (engines) => engines.brokers.leader();
 const etcdLeader: Choice = (engines) => engines.etcdLeader();
 /** Each in turn, whatever it leads. */
 const anyMachine: Choice = (_engines, { fault }) =>
@@ -47,6 +51,8 @@ export const ENGINE_FAULTS = {
   'machine-kill': killEngines(anyMachine, ['database', 'broker', 'etcd']),
   'machine-freeze': freezeEngines(anyMachine, ['database', 'broker', 'etcd']),
   'majority-loss': loseMajority,
+  'machine-clock-step': stepMachineClock,
+  'replica-clock-step': stepReplicaClock,
 } as const satisfies Record<string, Injector>;
 
 function killEngines(choose: Choice, engines: readonly Engine[]): Injector {
@@ -101,6 +107,8 @@ function fillDisk(choose: Choice, engine: Engine): Injector {
       // Its queue members have ended for good, though the node says that it runs.
       await engines.kill(machine, [engine]);
       await engines.start(machine, engine);
+      const remade = await engines.brokers.remakeMembers(machine);
+      return `nothing was left of m${machine}'s disk; ${remade} members of queues were made anew`;
     }
     return `nothing was left of m${machine}'s disk`;
   };
@@ -135,4 +143,50 @@ async function loseMajority(scene: Scene): Promise<Proof> {
   for (const machine of lost)
     for (const engine of ['etcd', 'database', 'broker'] as const) await engines.start(machine, engine);
   return `m${survivor} was alone and acknowledged ${meanwhile} writes`;
+}
+
+/** The primary's machine jumps ahead or back, then to the true time again. */
+async function stepMachineClock({ cluster: { engines }, fault }: Scene): Promise<Proof> {
+  const machine = await engines.databaseLeader();
+  const offsetS = signOf(fault) * MACHINE_STEP_S;
+  return whileStepped(
+    { who: `m${machine}`, offsetS, lastsMs: fault.lastsMs },
+    (seconds) => engines.stepClock(machine, seconds),
+    () => engines.databaseTimeMs(),
+  );
+}
+
+async function stepReplicaClock({ cluster, fault }: Scene): Promise<Proof> {
+  const { label, program } = cluster.replica(fault.replica);
+  const offsetS = signOf(fault) * REPLICA_STEP_S;
+  return whileStepped(
+    { who: label, offsetS, lastsMs: fault.lastsMs },
+    (seconds) => cluster.stepClock(fault.replica, seconds),
+    async () => {
+      const response = await fetch(`${program.url}/health/live`);
+      return Date.parse(response.headers.get('date') ?? '');
+    },
+  );
+}
+
+function signOf({ round }: PlannedFault): 1 | -1 {
+  return round % 2 === 0 ? 1 : -1;
+}
+
+/** @throws {Error} when who was stepped does not tell that time at the end */
+async function whileStepped(
+  { who, offsetS, lastsMs }: { who: string; offsetS: number; lastsMs: number },
+  step: (offsetS: number) => void,
+  timeMs: () => Promise<number>,
+): Promise<Proof> {
+  step(offsetS);
+  try {
+    await delay(lastsMs);
+    const aheadMs = (await timeMs()) - Date.now();
+    if (!(Math.abs(aheadMs - offsetS * 1_000) < STEP_TOLERANCE_MS))
+      throw new Error(`${who} was ${aheadMs} ms ahead instead of ${offsetS} s`);
+    return `${who} was ${offsetS} s ahead`;
+  } finally {
+    step(0);
+  }
 }

@@ -1,4 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -6,10 +7,12 @@ import { promisify } from 'node:util';
 import { FriendlyError } from '#platform/errors.ts';
 import { findOnPath } from '#platform/processes.ts';
 import { cacheFolder } from '#platform/state-folder.ts';
+import { FAKETIME } from './clocks.ts';
 
 const run = promisify(execFile);
 const RELEASE = 'trixie';
-const PACKAGES = 'etcd-server,rabbitmq-server,postgresql-17,patroni,python3-etcd,haproxy';
+const PACKAGES =
+  'etcd-server,rabbitmq-server,postgresql-17,patroni,python3-etcd,haproxy,pgbouncer,libfaketime';
 const BOOTSTRAP_TIMEOUT_MS = 600_000;
 /** Says to a program that it runs in namespaces of its own. */
 const MARK = 'CHAOS_WORLD';
@@ -23,9 +26,17 @@ export function addressOf(machine: Machine): string {
   return `10.77.0.${machine}`;
 }
 
-/** The Debian from which engines are started. */
+/** @throws {Error} unless it is the number of a machine */
+export function machineOf(number: unknown): Machine {
+  const found = MACHINES.find((machine) => machine === Number(number));
+  if (found === undefined) throw new Error('there is no leader');
+  return found;
+}
+
+/** The Debian from which engines are started, with these packages. */
 export function debianRoot(): string {
-  return join(cacheFolder(), `cluster-${RELEASE}`);
+  const packages = createHash('sha256').update(PACKAGES).digest('hex').slice(0, 8);
+  return join(cacheFolder(), `cluster-${RELEASE}-${packages}`);
 }
 
 export function isInWorld(): boolean {
@@ -71,8 +82,8 @@ export async function runInWorld(report: (line: string) => void): Promise<number
       '--cluster makes network namespaces and a private Debian: run it on Linux, as root.',
     );
   for (const program of ['debootstrap', 'ip', 'unshare', 'setpriv'])
-    if (findOnPath(program) === null)
-      throw new FriendlyError(`--cluster needs ${program}: .ci/install-cluster installs it.`);
+    if (findOnPath(program) === null) throw missing(program);
+  if (!existsSync(FAKETIME)) throw missing('libfaketime');
   await makeRoot(report);
   const inside = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc'];
   const self = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
@@ -83,6 +94,10 @@ export async function runInWorld(report: (line: string) => void): Promise<number
   );
   const [exitCode] = (await once(child, 'exit')) as [number | null];
   return exitCode ?? 1;
+}
+
+function missing(what: string): FriendlyError {
+  return new FriendlyError(`--cluster needs ${what}: .ci/install-cluster installs it.`);
 }
 
 async function makeRoot(report: (line: string) => void): Promise<void> {

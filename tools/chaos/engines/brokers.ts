@@ -1,0 +1,83 @@
+import { eventually } from '#platform/waiting.ts';
+import { ask } from './ask.ts';
+import { BROKER_USER, brokerNode, PORTS } from './configuration.ts';
+import { addressOf, type Machine, machineOf, MACHINES, WORLD_ADDRESS } from './world.ts';
+
+interface Queue {
+  readonly name: string;
+  readonly vhost: string;
+  readonly type: string;
+  readonly leader?: string;
+  readonly online?: string[];
+}
+
+/** How long queues have to find their members on a node that came back. */
+const MEMBERS_TIMEOUT_MS = 20_000;
+
+/** The RabbitMQ nodes of the machines, as their management API shows them. */
+export class Brokers {
+  readonly #password: string;
+
+  constructor(password: string) {
+    this.#password = password;
+  }
+
+  /** The machine whose RabbitMQ node leads most queues. */
+  async leader(): Promise<Machine> {
+    const led = new Map<string, number>();
+    for (const { leader = '' } of await this.#queues()) led.set(leader, (led.get(leader) ?? 0) + 1);
+    const [most] = [...led].filter(([node]) => node !== '').sort(([, one], [, other]) => other - one);
+    return machineOf(MACHINES.find((machine) => brokerNode(machine) === most?.[0]));
+  }
+
+  /** @throws {Error} that names the node that does not see all others, or the queue that misses a member */
+  async assertWhole(): Promise<void> {
+    for (const machine of MACHINES)
+      if (!(await this.#seesAll(machine))) throw new Error(`RabbitMQ of m${machine} does not see all nodes`);
+    const queue = (await this.#queues()).find(
+      ({ type, online = [] }) => type === 'quorum' && online.length < MACHINES.length,
+    );
+    if (queue !== undefined)
+      throw new Error(`queue ${queue.name} has members on ${queue.online?.join(', ')}`);
+  }
+
+  /**
+   * Makes the members of queues anew that do not come back with their node: what an operator does when a full disk has torn their logs.
+   * Gives how many there were.
+   */
+  async remakeMembers(machine: Machine): Promise<number> {
+    const node = brokerNode(machine);
+    const without = async (): Promise<Queue[]> =>
+      (await this.#queues()).filter(({ type, online = [] }) => type === 'quorum' && !online.includes(node));
+    await eventually(
+      async () => {
+        if (!(await this.#seesAll(machine))) throw new Error('not all nodes run');
+        if ((await without()).length > 0) throw new Error('not all members are there');
+      },
+      { timeoutMs: MEMBERS_TIMEOUT_MS, intervalMs: 500 },
+    ).catch(() => undefined);
+    const queues = await without();
+    for (const { vhost, name } of queues) {
+      const replicas = `queues/quorum/${encodeURIComponent(vhost)}/${encodeURIComponent(name)}/replicas`;
+      await this.#manage(`${replicas}/delete`, WORLD_ADDRESS, 'DELETE', { node });
+      await this.#manage(`${replicas}/add`, WORLD_ADDRESS, 'POST', { node });
+    }
+    return queues.length;
+  }
+
+  async #seesAll(machine: Machine): Promise<boolean> {
+    const nodes = await this.#manage<{ running: boolean }[]>('nodes', addressOf(machine));
+    return nodes.filter(({ running }) => running).length === MACHINES.length;
+  }
+
+  #queues(): Promise<Queue[]> {
+    return this.#manage('queues?disable_stats=true&enable_queue_totals=true', WORLD_ADDRESS);
+  }
+
+  #manage<T>(path: string, host: string, method = 'GET', body?: object): Promise<T> {
+    const authorization = `Basic ${Buffer.from(`${BROKER_USER}:${this.#password}`).toString('base64')}`;
+    const url = `http://${host}:${PORTS.management}/api/${path}`;
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    return ask<T>(url, { method, headers: { authorization, 'content-type': 'application/json' }, ...sent });
+  }
+}
