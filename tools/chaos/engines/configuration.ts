@@ -157,8 +157,8 @@ export function haproxyConfiguration(): string {
     'listen broker',
     `  bind ${WORLD_ADDRESS}:${PORTS.broker}`,
     '  balance leastconn',
-    ...greeting,
-    ...servers(PORTS.broker),
+    ...['  timeout check 1s', ...greeting],
+    ...servers(PORTS.broker, ' inter 500ms'),
     'listen management',
     `  bind ${WORLD_ADDRESS}:${PORTS.management}`,
     ...greeting,
@@ -183,6 +183,7 @@ export function poolerConfiguration(users: string): string {
     'default_pool_size = 40',
     'max_prepared_statements = 200',
     'server_login_retry = 1',
+    'server_connect_timeout = 3',
     `ignore_startup_parameters = ${POOLER_IGNORES.join(',')}`,
     '',
   ].join('\n');
