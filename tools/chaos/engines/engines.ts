@@ -10,6 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { isErrorCode } from '#platform/errors.ts';
 import { findProcessStart, trySignal } from '#platform/processes.ts';
@@ -50,6 +51,7 @@ const ENGINES = Object.keys(PROCESSES) as readonly Engine[];
 /** Each disk of a database or broker. */
 const DISK_SIZE = '768m';
 const WHOLE_TIMEOUT_MS = 120_000;
+const RESTART_DELAY_MS = 2_000;
 
 /** Three machines with a RabbitMQ node, a PostgreSQL under Patroni and a member of etcd each, and a haproxy before them. */
 export class Engines implements ServerAddresses {
@@ -57,6 +59,8 @@ export class Engines implements ServerAddresses {
   readonly #dist: string;
   readonly #hasPooler: boolean;
   readonly brokers: Brokers;
+  /** What was started and not killed: for each name its last start. */
+  readonly #running = new Map<string, symbol>();
   readonly #clocks = new Map(MACHINES.map((machine) => [machine, new StepClock(`m${machine}`)]));
 
   private constructor(place: TemporaryPlace, dist: string, hasPooler: boolean) {
@@ -128,6 +132,7 @@ export class Engines implements ServerAddresses {
     return this.place.supervisor.stop();
   }
 
+  /** Starts it, and again whenever it ends by itself, as systemd does: a RabbitMQ node that autoheal meets while it boots gives up. */
   async start(machine: Machine, engine: Engine): Promise<void> {
     const settings = { machine, folder: this.#folder(machine, engine), password: this.#password };
     const commands: Readonly<Record<Engine, readonly [command: string, ...args: string[]]>> = {
@@ -138,8 +143,11 @@ export class Engines implements ServerAddresses {
     const user = USERS[engine];
     const group = userOf(user);
     const clock = Object.entries(this.#clock(machine).environment).map((entry) => entry.join('='));
-    await this.place.supervisor.spawn({
-      name: `m${machine}-${engine}`,
+    const name = nameOf(machine, engine);
+    const start = Symbol(name);
+    this.#running.set(name, start);
+    const { ended } = await this.place.supervisor.spawn({
+      name,
       stage: engine === 'etcd' ? 0 : 1,
       command: 'nsenter',
       args: [
@@ -150,6 +158,11 @@ export class Engines implements ServerAddresses {
       cwd: '/',
       // Nothing of it is used again.
       signal: 'SIGKILL',
+    });
+    void ended.then(async () => {
+      await delay(RESTART_DELAY_MS);
+      if (this.#running.get(name) === start && !this.place.supervisor.isStopping)
+        await this.start(machine, engine);
     });
   }
 
@@ -175,6 +188,7 @@ export class Engines implements ServerAddresses {
 
   /** Kills every process of engines on a machine. Gives how many there were. */
   async kill(machine: Machine, engines: readonly Engine[] = ENGINES): Promise<number> {
+    for (const engine of engines) this.#running.delete(nameOf(machine, engine));
     let killed = 0;
     await eventually(() => {
       const pids = this.processes(machine, engines).filter((pid) => findProcessStart(pid) !== null);
@@ -342,6 +356,10 @@ function sessionsOf(service: ServiceName, role: string): string[] {
     idle_in_transaction_session_timeout: '30s',
   };
   return Object.entries(settings).map(([name, value]) => `ALTER ROLE "${role}" SET ${name} = '${value}'`);
+}
+
+function nameOf(machine: Machine, engine: Engine): string {
+  return `m${machine}-${engine}`;
 }
 
 /** The rank of a process's name in `names`, if it is in this network; else -1. */
