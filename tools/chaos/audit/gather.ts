@@ -44,7 +44,7 @@ export async function readQueues(
 ): Promise<{ name: string; type: string; messages: number }[]> {
   const found: { name: string; type: string; messages: number }[] = [];
   for (const bus of ['main', 'scheduling'] as const) {
-    for (const { name, type, messages = 0 } of await platform.bus(bus).queueDeclarations())
+    for (const { name, type, messages = 0 } of await platform.bus(bus).queueTotals())
       if (name !== COPIES_QUEUE) found.push({ name: `${bus}/${name}`, type, messages });
   }
   return found;

@@ -146,12 +146,15 @@ async function loseMajority(scene: Scene): Promise<Proof> {
 }
 
 /** The primary's machine jumps ahead or back, then to the true time again. */
-async function stepMachineClock({ cluster: { engines }, fault }: Scene): Promise<Proof> {
+async function stepMachineClock({ cluster: { engines }, load, fault }: Scene): Promise<Proof> {
   const machine = await engines.databaseLeader();
   const offsetS = signOf(fault) * MACHINE_STEP_S;
   return whileStepped(
     { who: `m${machine}`, offsetS, lastsMs: fault.lastsMs },
-    (seconds) => engines.stepClock(machine, seconds),
+    (seconds) => {
+      load.journal.clockStepsAtMs.push(performance.now());
+      engines.stepClock(machine, seconds);
+    },
     () => engines.databaseTimeMs(),
   );
 }

@@ -62,6 +62,8 @@ export class Journal {
   readonly planted: PlantedTrigger[] = [];
   /** What callers saw that must not be, at the moment they saw it. */
   readonly violations: string[] = [];
+  /** When the database's clock was stepped. */
+  readonly clockStepsAtMs: number[] = [];
   /** Messages published a second time under the same id. */
   repeatedMessages = 0;
   /** The longest for which a token was still taken after its acknowledged revocation, in ms. */
