@@ -60,7 +60,11 @@ export class Brokers {
     for (const { vhost, name } of queues) {
       const replicas = `queues/quorum/${encodeURIComponent(vhost)}/${encodeURIComponent(name)}/replicas`;
       await this.#manage(`${replicas}/delete`, WORLD_ADDRESS, 'DELETE', { node });
-      await this.#manage(`${replicas}/add`, WORLD_ADDRESS, 'POST', { node });
+      // Refused with 503 until the others have agreed on the removal.
+      await eventually(() => this.#manage(`${replicas}/add`, WORLD_ADDRESS, 'POST', { node }), {
+        timeoutMs: MEMBERS_TIMEOUT_MS,
+        intervalMs: 500,
+      });
     }
     return queues.length;
   }
