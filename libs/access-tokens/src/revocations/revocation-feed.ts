@@ -155,7 +155,7 @@ export class RevocationFeed implements RevocationCheck {
     const { overlapMs } = this.settings;
     if (this.presents.length > 0)
       return new Date(Math.max(0, Math.min(...this.presents.map(({ presentMs }) => presentMs)) - overlapMs));
-    // A source of 1.0.0 does not tell: it is now at least the newest one's date and what has passed since that was seen.
+    // A source of 0.2.0 does not tell: it is now at least the newest one's date and what has passed since that was seen.
     const quietMs = this.clock.monotonicMs() - this.newestSeenAtMs;
     return new Date(Math.max(0, this.newestMs - Math.max(0, overlapMs - quietMs)));
   }
