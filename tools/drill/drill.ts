@@ -13,6 +13,7 @@ import { Load } from '#chaos/load/load.ts';
 import { plantTriggers } from '#chaos/load/tasks.ts';
 import * as copies from '#chaos/published-messages.ts';
 import { drain } from '#chaos/run.ts';
+import { makeAccessToken } from '#platform/callers.ts';
 import { serviceEnvironment } from '#platform/environments.ts';
 import { serviceOf } from '#platform/programs.ts';
 import { makeOwnedFolder, type RunAs } from '#platform/run-as.ts';
@@ -30,6 +31,7 @@ const MARGIN_MS = 50;
 const TRIGGERS = 12;
 const RECOVERY_LIMIT_MS = 120_000;
 const WAITING_FOR_ARCHIVE = `SELECT count(*)::int AS rows FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'`;
+const REVISION_ADVANCED = 'SELECT last_value > 1000000 AS advanced FROM settings.setting_revision';
 const RECOVERING = 'SELECT count(*)::int AS rows WHERE pg_is_in_recovery()';
 
 export type DrillResult = Awaited<ReturnType<Drill['run']>>;
@@ -43,6 +45,8 @@ interface Past {
   readonly then: Journal;
   readonly load: Load;
   readonly published: readonly copies.PublishedMessage[];
+  /** Of a watcher of settings when the load had ended. */
+  readonly position: string;
 }
 
 /** Backs a platform up under load, destroys its database and its broker's content, restores it to an instant and audits it. */
@@ -81,6 +85,7 @@ export class Drill {
     await this.#restore(past.instant);
     const checks = [await this.#tryOtherKey()];
     const reconciled = await this.#startAgain(past.published);
+    checks.push(await this.#tryOldPosition(past.position));
     const second = await this.#load(seed + 1);
     await delay(LOAD_MS);
     await second.finish();
@@ -115,7 +120,9 @@ export class Drill {
     scheduling.signal('SIGCONT');
     await load.finish();
     report(`the load goes on to ${load.journal.acknowledged} writes`);
-    return { instant, instantMs, then, load, published: await copies.readPublishedMessages(platform) };
+    const position = await this.#watchSettings('');
+    const published = await copies.readPublishedMessages(platform);
+    return { instant, instantMs, then, load, published, position: position.next };
   }
 
   async #load(seed: number): Promise<Load> {
@@ -145,6 +152,10 @@ export class Drill {
     await this.#servers.postgresql.start();
     await this.#untilNone(RECOVERING);
     this.#report(`PostgreSQL is at the instant after ${restored()}`);
+    const { owner } = this.#platform.settings.databases.settings;
+    await this.#shell(this.#commands.advance, { SETTINGS_DATABASE_URL: owner });
+    const CURSOR_HMAC_KEY = randomBytes(32).toString('base64url');
+    for (const program of this.#platform.programs) program.setVariables({ CURSOR_HMAC_KEY });
   }
 
   /** Starts what was running, and does what the page says. Returns what reconciliation wrote. */
@@ -179,6 +190,26 @@ export class Drill {
     if (!/"signing-keys":"failed"/.test(readiness)) check.wrong(`it said ${readiness}`);
     if (!program.log().includes('cannot be decrypted')) check.wrong('its log does not say why');
     return check.done(1, 1);
+  }
+
+  /** Whoever watched settings has seen changes that are undone: they must start over, by themselves. */
+  async #tryOldPosition(position: string): Promise<Check> {
+    const check = new CheckBuilder('settings: a position of after the instant is refused');
+    const { status } = await this.#watchSettings(position);
+    if (status !== 400 && status !== 410) check.wrong(`it was answered with ${status}`);
+    const revisions = await this.#platform.query<{ advanced: boolean }>('settings', REVISION_ADVANCED);
+    if (revisions[0]?.advanced !== true) check.wrong('the sequence of revisions was not advanced');
+    return check.done(1, 1);
+  }
+
+  async #watchSettings(after: string): Promise<{ status: number; next: string }> {
+    const headers = { authorization: `Bearer ${makeAccessToken(this.#platform.settings)}` };
+    const query = after === '' ? '' : `?after=${after}`;
+    const response = await fetch(`${this.#platform.url('settings')}/platform/v1/changes${query}`, {
+      headers,
+    });
+    const { next = '' } = (await response.json()) as { next?: string };
+    return { status: response.status, next };
   }
 
   #shell(commands: string, more: Variables = {}): Promise<void> {
@@ -218,13 +249,19 @@ const PAGE = join(WORKSPACE, 'docs/operations.md');
 const HEADING = '### To an instant';
 
 /** The commands of the page's section, block by block as it has them. @throws {Error} when there are not three blocks */
-function documentedCommands(): { archive: string; backUp: string; restore: string } {
+function documentedCommands(): Record<'archive' | 'backUp' | 'restore' | 'advance', string> {
   const [section = ''] = (readFileSync(PAGE, 'utf8').split(`\n${HEADING}\n`)[1] ?? '').split(/\n##+ /);
   const blocks = [...section.matchAll(/^```sh\n(.+?)^```$/gms)].map(([, commands = '']) => commands);
-  const [archive, backUp, restore, ...others] = blocks;
-  if (archive === undefined || backUp === undefined || restore === undefined || others.length > 0)
-    throw new Error(`${PAGE} has ${blocks.length} blocks of commands under "${HEADING}", not three`);
-  return { archive, backUp, restore };
+  const [archive, backUp, restore, advance] = blocks;
+  if (
+    archive === undefined ||
+    backUp === undefined ||
+    restore === undefined ||
+    advance === undefined ||
+    blocks.length > 4
+  )
+    throw new Error(`${PAGE} has ${blocks.length} blocks of commands under "${HEADING}", not four`);
+  return { archive, backUp, restore, advance };
 }
 
 /** Runs commands in a shell that ends at the first failure. @throws {Error} with what they wrote */

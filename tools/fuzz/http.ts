@@ -11,6 +11,7 @@ export const REQUEST_KINDS = [
   'headers',
   'framing',
   'hostile token',
+  'catalogue',
 ] as const;
 export type RequestKind = (typeof REQUEST_KINDS)[number];
 

@@ -2,7 +2,8 @@
 import { randomInt } from 'node:crypto';
 import { runMain } from '#platform/command-line.ts';
 import type { ServerAddresses, TestPlatform } from '#platform/test-platform.ts';
-import { prepare } from './fixtures.ts';
+import { costTable, excessive, measureCosts } from './cost.ts';
+import { type Fixtures, prepare } from './fixtures.ts';
 import type { FuzzRequest, Outcome } from './http.ts';
 import { type Secrets, secretsInLog } from './judge.ts';
 import { readLogs, secretsOf, testPlatform, Watch } from './platform.ts';
@@ -10,6 +11,8 @@ import { type FuzzArguments, Ledger, parseFuzzArguments, sendAll } from './run.t
 
 const SHOWN_BYTES = 2_000;
 const PROGRESS_MS = 5_000;
+/** Requests in flight beside a finding, and those just before it. */
+const NEIGHBOURS = 48;
 
 async function main(): Promise<void> {
   const args = parseFuzzArguments(process.argv.slice(2), randomInt(1_000_000));
@@ -43,6 +46,7 @@ async function fuzz(platform: TestPlatform, servers: ServerAddresses, args: Fuzz
   }, PROGRESS_MS);
   const observe = args.only === null ? {} : { observe: show };
   await sendAll({ args, fixtures, secrets, ledger, isOver: () => isOver, ...observe });
+  if (args.only === null) await reportCosts(platform, fixtures, ledger);
   clearInterval(timer);
   watch.look();
   const seconds = (performance.now() - startedAtMs) / 1_000;
@@ -60,6 +64,18 @@ async function fuzz(platform: TestPlatform, servers: ServerAddresses, args: Fuzz
   return ledger.findings.length === 0;
 }
 
+async function reportCosts(platform: TestPlatform, fixtures: Fixtures, ledger: Ledger): Promise<void> {
+  const costs = await measureCosts(platform, fixtures);
+  console.log(`\n${costTable(costs)}`);
+  for (const { request, cpuMs } of excessive(costs))
+    ledger.add({
+      what: `${request.trick}: ${cpuMs.toFixed(0)} ms of processor time for one request`,
+      where: `${request.service} ${request.method} ${request.target.split('?')[0] ?? ''} (cost)`,
+      firstNumber: -1,
+      trick: '',
+    });
+}
+
 function report(ledger: Ledger, args: FuzzArguments, operations: readonly string[]): void {
   console.log(`\n${ledger.table()}\n`);
   const never = operations.filter((operation) => !ledger.succeeded.has(operation));
@@ -69,7 +85,9 @@ function report(ledger: Ledger, args: FuzzArguments, operations: readonly string
   for (const { what, where, count, firstNumber, trick } of ledger.findings) {
     console.log(`✘ ${where}: ${what}${trick === '' ? '' : ` [${trick}]`} (${count} ×)`);
     if (firstNumber >= 0)
-      console.log(`    npm run fuzz -- --seed ${args.seed} --only ${firstNumber}${serviceFlag(args)}`);
+      console.log(
+        `    npm run fuzz -- --seed ${args.seed} --only ${firstNumber} --neighbours ${NEIGHBOURS}${serviceFlag(args)}`,
+      );
   }
   console.log(
     ledger.findings.length === 0

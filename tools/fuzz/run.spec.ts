@@ -1,5 +1,5 @@
 import { ArgumentsError } from '#platform/command-line.ts';
-import { parseFuzzArguments } from './run';
+import { numbersOf, parseFuzzArguments } from './run';
 
 describe('parseFuzzArguments', () => {
   it('fuzzes all services with the random seed unless told otherwise', () => {
@@ -14,6 +14,12 @@ describe('parseFuzzArguments', () => {
       only: [3, 9],
       services: ['task'],
     });
+  });
+
+  it('sends requests again with those that were in flight beside them', () => {
+    const args = parseFuzzArguments(['--seed', '7', '--only', '3,9', '--neighbours', '4'], 42);
+    expect(numbersOf(args)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+    expect(numbersOf({ ...args, neighbours: 0 })).toEqual([3, 9]);
   });
 
   it.each([[['--requests', 'many']], [['--service', 'mail']], [['--nonsense']]])('refuses %j', (args) => {

@@ -17,8 +17,11 @@ export interface FuzzArguments {
   readonly requests: number;
   readonly seed: number;
   readonly services: readonly ServiceName[];
-  /** Sends only these requests of the run, one after the other, and shows requests and responses; null: the whole run. */
+  /** Sends only these requests of the run, in order, and shows requests and responses; null: the whole run. */
   readonly only: readonly number[] | null;
+  /** Sends with each of them so many requests of the run before and after it, at the concurrency of the run: some findings depend on what
+   *  else is in flight. */
+  readonly neighbours: number;
   readonly concurrency: number;
   readonly build: boolean;
   readonly logLevel: string;
@@ -48,6 +51,12 @@ export function parseFuzzArguments(args: readonly string[], randomSeed: number):
       someOf(SERVICE_NAMES),
     )
     .option('--only <n,…>', 'only these requests of the run; shows requests and responses', wholeNumbers)
+    .option(
+      '--neighbours <n>',
+      'with --only: so many requests before and after each, as many at once as in the run',
+      wholeNumber,
+      0,
+    )
     .option('--concurrency <n>', 'requests in flight', wholeNumber, 24)
     .option('--log-level <level>', 'of the services', 'info')
     .option('--no-build', 'test what was built before')
@@ -71,7 +80,7 @@ export interface RunOptions {
   readonly fixtures: Fixtures;
   readonly secrets: Secrets;
   readonly ledger: Ledger;
-  /** Called after each request. */
+  /** Called after each request that `only` names. */
   readonly observe?: (request: FuzzRequest, bytes: Buffer, outcome: Outcome) => void;
   /** True ends the run early. */
   readonly isOver: () => boolean;
@@ -89,7 +98,8 @@ export async function sendAll({
   const contracts = byService((name) => new ApiContract(fixtures.documents[name]));
   const connections = byService((name) => new Connections(Number(fixtures.hosts[name].split(':')[1])));
   const inLane = makeLanes(SLOW_AT_ONCE);
-  const numbers = (args.only ?? Array.from({ length: args.requests }, (_none, index) => index)).values();
+  const numbers = numbersOf(args).values();
+  const isShown = new Set(args.only);
   const work = async (): Promise<void> => {
     for (const number of numbers) {
       if (isOver()) return;
@@ -103,13 +113,23 @@ export async function sendAll({
       };
       const send = (): Promise<Outcome> => connections[request.service].send(bytes, options);
       const outcome = await (SLOW_OPERATION.test(request.target) ? inLane(send) : send());
-      observe?.(request, bytes, outcome);
+      if (isShown.has(number)) observe?.(request, bytes, outcome);
       const operation = contracts[request.service].operationId(request);
       ledger.enter(number, request, operation, outcome, judge(request, outcome, contracts, secrets));
     }
   };
-  await Promise.all(Array.from({ length: args.only === null ? args.concurrency : 1 }, work));
+  const isSequential = args.only !== null && args.neighbours === 0;
+  await Promise.all(Array.from({ length: isSequential ? 1 : args.concurrency }, work));
   for (const name of SERVICE_NAMES) connections[name].close();
+}
+
+/** The numbers of the requests to send, ascending, each once. */
+export function numbersOf({ only, neighbours, requests }: FuzzArguments): number[] {
+  if (only === null) return Array.from({ length: requests }, (_none, index) => index);
+  const wanted = only.flatMap((number) =>
+    Array.from({ length: 2 * neighbours + 1 }, (_none, offset) => number - neighbours + offset),
+  );
+  return [...new Set(wanted.filter((number) => number >= 0))].sort((one, other) => one - other);
 }
 
 function byService<T>(make: (name: ServiceName) => T): Record<ServiceName, T> {

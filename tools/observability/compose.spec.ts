@@ -23,6 +23,7 @@ function knownVariables(app: string): Set<string> {
   const files = [
     `apps/${app}/src/config.ts`,
     'libs/service-defaults/src/config/config.ts',
+    'libs/service-defaults/src/paging/paging.ts',
     'libs/access-tokens/src/keys/token-settings.ts',
     // Everybody trusts auth-service but itself.
     ...(app === 'auth-service' ? [] : ['libs/access-tokens/src/keys/token-settings.ts']),

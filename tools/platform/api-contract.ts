@@ -81,8 +81,11 @@ export class ApiContract {
     const { status, isUnreadable = hasUnreadablePath(exchange.target) } = exchange;
     const documented = responses[String(status)] as ApiResponse | undefined;
     if (documented === undefined) {
-      if (BEFORE_ROUTING.has(status) && isUnreadable)
+      // U+0000 in a path or query is refused before any route.
+      if (BEFORE_ROUTING.has(status) && (isUnreadable || exchange.target.includes('%00')))
         return { seen: null, violations: this.#problem(exchange) };
+      // HEAD of an operation that would change something does nothing, and says so by having no content.
+      if (exchange.method === 'HEAD' && status === 204) return { seen: null, violations: [] };
       return { seen: null, violations: [`${operationId} does not document status ${status}`] };
     }
     const pointer = documented.$ref?.slice(1) ?? `${found.pointer}/responses/${status}`;

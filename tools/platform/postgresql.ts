@@ -140,6 +140,10 @@ interface Initialisation {
   readonly password: string;
 }
 
+const NOT_DURABLE = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
+/** Tests list the statements of the services that none of them ran. */
+const COUNTS_STATEMENTS = ['shared_preload_libraries=pg_stat_statements', 'pg_stat_statements.max=20000'];
+
 function serverSettings(isDurable: boolean): string[] {
   const settings = [
     'listen_addresses=127.0.0.1',
@@ -148,7 +152,7 @@ function serverSettings(isDurable: boolean): string[] {
     'shared_buffers=128MB',
     'timezone=UTC',
     'log_timezone=UTC',
-    ...(isDurable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
+    ...(isDurable ? [] : [...NOT_DURABLE, ...COUNTS_STATEMENTS]),
   ];
   return settings.flatMap((setting) => ['-c', setting]);
 }

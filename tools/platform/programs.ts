@@ -91,7 +91,7 @@ export class Program {
   /** From the start of the last process to its first good answer. */
   readyAfterMs = 0;
   readonly #supervisor: Supervisor;
-  readonly #spec: ProgramSpec;
+  #spec: ProgramSpec;
   #process: SupervisedProcess | null = null;
   #startedAtMs = 0;
 
@@ -108,6 +108,11 @@ export class Program {
     await this.spawn();
     await this.untilReady(intervalMs);
     return this;
+  }
+
+  /** Further variables of the processes that will run here. */
+  setVariables(variables: NodeJS.ProcessEnv): void {
+    this.#spec = { ...this.#spec, env: { ...this.#spec.env, ...variables } };
   }
 
   async spawn(): Promise<void> {

@@ -10,6 +10,7 @@ import {
 import type { AccessTokensOptions } from '@platform/access-tokens';
 import { DatabaseModule } from '@platform/database';
 import { AccessControlController } from './access-control/access-control.controller';
+import { ApplicationProofs } from './applications/application-proofs.service';
 import { ApplicationsRepository } from './applications/applications.repository';
 import { TokenAuditRepository } from './audit/token-audit.repository';
 import { TokenAuditService } from './audit/token-audit.service';
@@ -20,15 +21,22 @@ import type { AuthConfig } from './config';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { IdentityModule } from './identity/identity.module';
 import { JwksController } from './keys/jwks.controller';
+import { SealedSecretsRepository } from './keys/sealed-secrets.repository';
 import { secretBoxOf } from './keys/sealing-keys';
+import { SealingKeysCheck } from './keys/sealing-keys.service';
 import { SecretBox } from './keys/secret-box';
 import { MetadataController } from './keys/metadata.controller';
 import { SigningKeysRepository } from './keys/signing-keys.repository';
 import { SigningKeys } from './keys/signing-keys.service';
 import { AUTH_SCHEMA, SCHEMAS } from './migrations/schemas';
 import { RevocationsController } from './revocations/revocations.controller';
+import { RevocationQuotasRepository } from './revocations/revocation-quotas.repository';
+import { RevocationQuotas } from './revocations/revocation-quotas.service';
+import { RevocationTable } from './revocations/revocation-table.service';
+import { ConfirmRevocationsJob } from './revocations/confirm-revocations.job';
 import { RevocationsRepository } from './revocations/revocations.repository';
 import { RevocationsService } from './revocations/revocations.service';
+import { ServiceSubjects } from './revocations/service-subjects.service';
 import { SessionsController } from './sessions/sessions.controller';
 import { SessionsRepository } from './sessions/sessions.repository';
 import { TokenRejectionFilter } from './token/token-rejection.filter';
@@ -41,9 +49,10 @@ class CoreModule {
   static forRoot(config: AuthConfig): DynamicModule {
     const exported = [
       ApplicationsRepository,
+      ApplicationProofs,
       SigningKeys,
       RevocationsRepository,
-      RevocationsService,
+      RevocationTable,
       SessionsRepository,
       TokenAuditRepository,
       TokenAuditService,
@@ -54,19 +63,44 @@ class CoreModule {
     ];
     return {
       module: CoreModule,
-      providers: [...configuration, SigningKeysRepository, ...exported],
+      providers: [
+        ...configuration,
+        SigningKeysRepository,
+        SealedSecretsRepository,
+        SealingKeysCheck,
+        ...exported,
+      ],
       exports: [...configuration, ...exported],
     };
   }
 }
+
+const CONTROLLERS = [
+  DiagnosticsController,
+  JwksController,
+  MetadataController,
+  RevocationsController,
+  SessionsController,
+  AccessControlController,
+  BusinessUnitsController,
+];
+
+const PROVIDERS = [
+  ConfirmRevocationsJob,
+  CustomersClient,
+  RevocationQuotasRepository,
+  RevocationQuotas,
+  RevocationsService,
+  ServiceSubjects,
+];
 
 @Module({})
 export class AppModule {
   static forRoot(config: AuthConfig): DynamicModule {
     const accessTokens = AccessTokensModule.forRootAsync({
       host: ServiceAccessTokenHost,
-      inject: [SigningKeys, RevocationsService],
-      useFactory: (signingKeys: SigningKeys, revocations: RevocationsService) =>
+      inject: [SigningKeys, RevocationTable],
+      useFactory: (signingKeys: SigningKeys, revocations: RevocationTable) =>
         accessTokensOptions(config, signingKeys, revocations),
     });
     const identity = IdentityModule.forRoot(config);
@@ -85,16 +119,8 @@ export class AppModule {
         identity,
         TokenModule.forRoot(identity, accessTokens),
       ],
-      controllers: [
-        DiagnosticsController,
-        JwksController,
-        MetadataController,
-        RevocationsController,
-        SessionsController,
-        AccessControlController,
-        BusinessUnitsController,
-      ],
-      providers: [CustomersClient, { provide: APP_FILTER, useClass: TokenRejectionFilter }],
+      controllers: CONTROLLERS,
+      providers: [...PROVIDERS, { provide: APP_FILTER, useClass: TokenRejectionFilter }],
     };
   }
 }
@@ -103,7 +129,7 @@ export class AppModule {
 function accessTokensOptions(
   config: AuthConfig,
   signingKeys: SigningKeys,
-  revocations: RevocationsService,
+  revocations: RevocationTable,
 ): AccessTokensOptions {
   const configured = configuredTokens(config);
   return { ...configured, keys: combineKeys(configured.keys, signingKeys.verification), revocations };

@@ -1,9 +1,16 @@
 import { availableParallelism } from 'node:os';
 import { hmacKeyList, tokenConfigShape, withoutRepetition } from '@platform/access-tokens';
 import type { HmacKey, TokenConfig } from '@platform/access-tokens';
-import { flag, postgresAddresses, secret, serviceConfigShape } from '@platform/service-defaults';
+import {
+  cursorConfigShape,
+  flag,
+  postgresAddresses,
+  secret,
+  serviceConfigShape,
+} from '@platform/service-defaults';
 import { z } from 'zod';
 import { trustedProxies } from './audit/client-address';
+import { userNameKey } from './identity/identity';
 import { checkSealingKeys, sealingKeyShape } from './keys/sealing-keys';
 
 const headerName = z
@@ -89,8 +96,7 @@ export const authConfigSchema = z
     /** Further keys that verify refresh tokens but never sign them. */
     REFRESH_TOKEN_PREVIOUS_HMAC_KEYS: hmacKeyList().default([]),
     ...sealingKeyShape,
-    /** Seals the cursors of the revocation list. */
-    CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
+    ...cursorConfigShape,
     /** Each identity store may live elsewhere; by default all are schemas in the service's own database. */
     PERSON_DIRECTORY_DATABASE_URL: postgresAddresses.optional(),
     INTERNAL_LEGACY_DATABASE_URL: postgresAddresses.optional(),
@@ -106,13 +112,29 @@ export const authConfigSchema = z
     /** Longest time for which a refresh token may lie unused, in seconds; off unless given. */
     REFRESH_IDLE: seconds.optional(),
     REVOCATION_WRITE_POLICY: z.enum(['any-token', 'self-or-admin']).default('any-token'),
+    /** Revocations a minute that a caller who is no administrator may set about tokens that are not its own. */
+    REVOCATIONS_PER_MINUTE: z.coerce.number().int().min(1).max(100_000).default(100),
+    /** How many of them may be kept at a time for one caller. */
+    REVOCATIONS_PER_CALLER: z.coerce.number().int().min(1).max(1_000_000).default(10_000),
+    /** How many single tokens of its own, refresh tokens among them, a caller may have revoked at a time. */
+    REVOCATIONS_OWN_PER_CALLER: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
+    /** User names of the services, separated by commas: only administrators may revoke their tokens. */
+    SERVICE_SUBJECTS: z
+      .string()
+      .default('svc.platform')
+      .transform((list) =>
+        list
+          .split(',')
+          .map((name) => userNameKey(name.trim()))
+          .filter((name) => name !== ''),
+      ),
     /** The application of password logins that send no X-Application-Key; without one they get no refresh token. */
     USER_FLOW_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
     /** Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges, separated by commas. None unless given. */
     TRUSTED_PROXIES: z.string().transform(readTrustedProxies).optional(),
     /** Token requests a minute that one address (IPv6: one /64 network) may make; no limit unless given. */
     TOKEN_RATE_LIMIT_PER_ADDRESS: requestsPerMinute.optional(),
-    /** Tokens a minute that one application may get; no limit unless given. */
+    /** Requests a minute that an application may make which proves itself; no limit unless given. */
     TOKEN_RATE_LIMIT_PER_APPLICATION: requestsPerMinute.optional(),
     /** How long the audit trail is kept. The database refuses less than 30 days. */
     AUDIT_RETENTION_DAYS: z.coerce.number().int().min(30).max(36_500).default(400),

@@ -3,7 +3,8 @@ import { API_DOCS } from './api-docs';
 import { AppModule } from './app.module';
 import { TokenAuditService } from './audit/token-audit.service';
 import type { AuthConfig } from './config';
-import { requireBodyTypes } from './rejections/token-endpoints';
+import { IntrospectionAudit } from './introspection/introspection-audit.service';
+import { ACTING_GETS, requireBodyTypes } from './rejections/token-endpoints';
 
 /** How the service is booted, in production and in tests alike. */
 export function authService(config: AuthConfig): ServiceDefinition {
@@ -15,12 +16,15 @@ export function authService(config: AuthConfig): ServiceDefinition {
     rootModule: AppModule.forRoot(config),
     bodyLimitBytes: 64 * 1024,
     acceptsForms: true,
+    actingGets: ACTING_GETS,
+    plainBodies: true,
     // Every replica of every service asks twice a second.
     polledRoutes: ['/auth/revocations'],
     configure: (app) => {
       const instance = app.getHttpAdapter().getInstance();
       requireBodyTypes(instance);
       app.get(TokenAuditService).track(instance);
+      app.get(IntrospectionAudit).track(instance);
     },
   };
 }

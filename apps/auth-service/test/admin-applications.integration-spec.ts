@@ -1,6 +1,9 @@
 import { signTrustRequest } from '@platform/auth-client';
+import { CommandError } from '@platform/service-defaults';
+import { Client } from 'pg';
+import { administer } from '../src/admin/administration';
 import { administrator } from './admin-fixture';
-import { startAuthService } from './auth-fixture';
+import { SECRET_KEY, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
 describe('administering applications', () => {
@@ -8,7 +11,7 @@ describe('administering applications', () => {
   let admin: ReturnType<typeof administrator>;
   beforeAll(async () => {
     service = await startAuthService();
-    admin = administrator(service.database.url);
+    admin = administrator(service.database.ownerUrl);
   });
   afterAll(() => service.stop());
 
@@ -31,6 +34,7 @@ describe('administering applications', () => {
       allowedPersonas: 2,
       allowedFlows: ['trust', 'trust-simple'],
       allowedSubjects: null,
+      allowAdministrators: false,
       allowRefresh: false,
       version: 1,
       sharedSecret: expect.stringMatching(/^[\w-]{43}$/),
@@ -98,6 +102,114 @@ describe('administering applications', () => {
       'no valid secret of version 1',
     );
   });
+
+  it('locks no application out without force, although another secret is valid for a while', async () => {
+    await create('soon');
+    await admin.json('applications rotate-secret soon --previous-expires-in 3s');
+    expect(await admin.refusal('applications expire-secret soon 2')).toMatch(
+      /version 2 is the only secret of soon that stays valid; version 1 in [23] s expires/,
+    );
+    expect(await admin.refusal('applications expire-secret soon 2 --in 1h')).toContain('stays valid');
+    expect((await admin.run('applications expire-secret soon 2 --force')).exitCode).toBe(0);
+  });
+
+  it('postpones no expiry without force', async () => {
+    await create('early');
+    const { expired } = await admin.json('applications rotate-secret early --previous-expires-in 5m');
+    expect(await admin.refusal('applications expire-secret early 1 --in 30d')).toMatch(
+      /version 1 expires in [45] min already/,
+    );
+    const again = await admin.json('applications rotate-secret early --force --previous-expires-in 366d');
+    const later = await admin.json('applications rotate-secret early --force --previous-expires-in 366d');
+    expect(again.expired.map((each: { version: number }) => each.version)).toEqual([1, 2]);
+    const ends = [...again.expired, ...later.expired].filter((each) => each.version === 1);
+    expect(new Date(ends[0].expiresAt) <= new Date(expired[0].expiresAt)).toBe(true);
+    expect((await admin.run('applications expire-secret early 3 --in 200d')).exitCode).toBe(0);
+    const postponed = await admin.json('applications expire-secret early 3 --in 300d --force');
+    expect(new Date(postponed.expiresAt).getTime()).toBeGreaterThan(Date.now() + 299 * 86_400_000);
+  });
+
+  it('makes no secret valid that nobody has seen', async () => {
+    await create('unseen');
+    const environment = {
+      MIGRATION_DATABASE_URL: service.database.ownerUrl,
+      SECRET_ENCRYPTION_KEY: SECRET_KEY.toString('base64url'),
+    };
+    const complaints: string[] = [];
+    const output = {
+      out: () => Promise.reject(new CommandError('the output cannot be written (EPIPE)')),
+      err: (text: string) => void complaints.push(text),
+    };
+    const lines = [
+      'applications create never-seen --personas Customer --flows trust',
+      'applications rotate-secret unseen --previous-expires-in 1h',
+    ];
+    for (const line of lines) expect(await administer(line.split(' '), output, environment)).toBe(1);
+    expect(complaints).toEqual(lines.map(() => '✘ the output cannot be written (EPIPE)'));
+    expect(await versions('unseen')).toEqual([[1, true]]);
+    expect(await admin.refusal('applications enable never-seen')).toContain('no application "never-seen"');
+    const [secret] = await service.database.query<{ expires_at: Date | null }>(
+      `SELECT expires_at FROM auth.application_secret WHERE application_key = 'unseen'`,
+    );
+    expect(secret).toEqual({ expires_at: null });
+  });
+
+  it('takes no key that differs from another in letter case only, also not at the same time', async () => {
+    await create('Cased');
+    expect(await admin.refusal('applications create cased --personas all --flows all')).toContain(
+      '"Cased" already',
+    );
+    const both = await Promise.all(
+      ['Twin-App', 'twin-app'].map((key) =>
+        admin.run(`applications create ${key} --personas all --flows all`),
+      ),
+    );
+    expect(both.map(({ exitCode }) => exitCode).sort()).toEqual([0, 1]);
+  });
+
+  it.each([
+    ['a tab', 'svc\tplatform'],
+    ['a line end', 'svc\nplatform'],
+    ['an override of direction', 'svc\u202eplatform'],
+    ['90,000 characters', 'x'.repeat(90_000)],
+    ['201 names', Array.from({ length: 201 }, (_, index) => `u${String(index)}`).join(',')],
+  ])('takes no subjects with %s', async (_what, subjects) => {
+    await create(`subjects-${String((named += 1))}`);
+    const said: string[] = [];
+    const output = { out: () => undefined, err: (text: string) => void said.push(text) };
+    const environment = { MIGRATION_DATABASE_URL: service.database.ownerUrl };
+    const words = ['applications', 'update', `subjects-${String(named)}`, '--subjects', subjects];
+    expect(await administer(words, output, environment)).toBe(2);
+    expect(said.join('')).toMatch(/printable|at most 200/);
+  });
+  let named = 0;
+
+  it.each([
+    ['an empty issuer', ['', 'subject']],
+    ['an issuer of 9,000 characters', [`https://${'x'.repeat(9_000)}`, 'subject']],
+    ['a subject with a tab', ['https://issuer.example', 'a\tb']],
+  ])('maps no external identity with %s', async (_what, names) => {
+    const output = { out: () => undefined, err: () => undefined };
+    const words = ['external-identities', 'add', ...names, '--person', '1001'];
+    expect(await administer(words, output, { MIGRATION_DATABASE_URL: service.database.ownerUrl })).toBe(2);
+  });
+
+  it('says that a server takes no writes, and what a statement waited for', async () => {
+    const readOnly = new URL(service.database.ownerUrl);
+    readOnly.searchParams.set('options', '-c default_transaction_read_only=on');
+    const environment = { MIGRATION_DATABASE_URL: readOnly.toString() };
+    expect(await admin.run('applications disable taken', environment)).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining('takes no writes'),
+    });
+    const holder = new Client({ connectionString: service.database.ownerUrl });
+    await holder.connect();
+    await holder.query(`BEGIN`);
+    await holder.query(`SELECT FROM auth.application WHERE application_key = 'taken' FOR UPDATE`);
+    const refused = await admin.run('applications disable taken');
+    await holder.end();
+    expect(refused).toMatchObject({ exitCode: 1, err: expect.stringContaining('pg_stat_activity') });
+  }, 30_000);
 
   it('keeps at most two secrets when administrators rotate at the same time', async () => {
     await create('racing');

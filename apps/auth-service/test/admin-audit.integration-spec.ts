@@ -15,7 +15,7 @@ describe('the audit trail of administration', () => {
   let admin: ReturnType<typeof administrator>;
   beforeAll(async () => {
     service = await startAuthService();
-    admin = administrator(service.database.url);
+    admin = administrator(service.database.ownerUrl);
   });
   afterAll(() => service.stop());
 

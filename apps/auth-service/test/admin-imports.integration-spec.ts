@@ -17,7 +17,7 @@ describe('administering what applications may do, external identities and passwo
   let folder: string;
   beforeAll(async () => {
     service = await startAuthService();
-    admin = administrator(service.database.url);
+    admin = administrator(service.database.ownerUrl);
     folder = await mkdtemp(join(tmpdir(), 'import-'));
   });
   afterAll(async () => {

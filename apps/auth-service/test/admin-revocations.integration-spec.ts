@@ -8,7 +8,7 @@ describe('administering revocations', () => {
   let admin: ReturnType<typeof administrator>;
   beforeAll(async () => {
     service = await startAuthService();
-    admin = administrator(service.database.url);
+    admin = administrator(service.database.ownerUrl);
   });
   afterAll(() => service.stop());
 
@@ -31,6 +31,13 @@ describe('administering revocations', () => {
       identifier,
     ]);
     expect(row).toMatchObject({ revoked_by_subject: 'ops', revoked_by_client: null });
+    // Until the token has expired.
+    const keptMs = (row as { expires_at: Date }).expires_at.getTime() - Date.now();
+    expect(keptMs).toBeGreaterThan(86_400_000);
+    expect(keptMs).toBeLessThan(86_400_000 + 3_700_000);
+    expect(await admin.json(`revocations set token ${identifier.toUpperCase()}`)).toMatchObject({
+      identifier,
+    });
   });
 
   it('revokes a refresh token together with its family', async () => {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createServiceApplication, loadConfig } from '@platform/service-defaults';
 import { runMigrations } from '@platform/database';
-import { createTestDatabase, recordedLog, rememberSecret, watchTraffic } from '@platform/testing';
+import { createTestDatabase, rememberSecret, watchLog, watchTraffic } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { Clock } from '@platform/time';
 import request from 'supertest';
@@ -80,16 +80,17 @@ function rememberSecretsOf(environment: NodeJS.ProcessEnv): void {
     rememberSecret('development secret', secret);
 }
 
-/** Every schema of the service and the development identities. */
-export async function migrateWithIdentities(url: string): Promise<void> {
-  for (const { settings } of SCHEMAS) await runMigrations({ ...settings, url });
-  await loadIdentities(url);
+/** Every schema of the service with the grants of production, and the development identities. */
+export async function migrateWithIdentities(ownerUrl: string, appRole: string): Promise<void> {
+  for (const { settings, grants } of SCHEMAS)
+    await runMigrations({ ...settings, url: ownerUrl }, { appRole, appRoleGrants: grants });
+  await loadIdentities(ownerUrl);
 }
 
-export async function loadIdentities(url: string): Promise<void> {
+export async function loadIdentities(ownerUrl: string): Promise<void> {
   await loadDevelopmentIdentities({
     NODE_ENV: 'test',
-    DATABASE_URL: url,
+    DATABASE_URL: ownerUrl,
     SECRET_ENCRYPTION_KEY: SECRET_KEY,
     DEVELOPMENT_SERVICE_SECRET: PLATFORM_SECRET,
   });
@@ -103,7 +104,7 @@ export async function startReplica(
   const config = loadConfig(authConfigSchema, testEnvironment(databaseUrl, options.environment));
   const app = await createServiceApplication({
     ...authService(config),
-    logSink: { write: recordedLog(`in-process-${process.pid}`), flushSync: () => undefined },
+    logSink: watchLog(`in-process-${process.pid}`),
     ...(options.clock === undefined ? {} : { clock: options.clock }),
   });
   watchTraffic('auth-service', app.getHttpServer());

@@ -26,6 +26,12 @@ describe('auth-service', () => {
   beforeAll(async () => {
     customers.answer = { status: 200, body: '[501]' };
     service = await startAuthService({ environment: { CUSTOMERS_SERVICE_URL: await customers.start() } });
+    // A session of nobody below.
+    await service.database.query(
+      `INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time)
+       VALUES ($1, 'personid:1', 'demo-backend', 'password', 2, now())`,
+      [SID],
+    );
   });
   afterAll(async () => {
     await service.stop();

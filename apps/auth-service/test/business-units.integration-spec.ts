@@ -47,6 +47,28 @@ describe('business units', () => {
     expect(customers.requests[0]?.url).toBe('/business-units?plt=PLT-77%26x');
   });
 
+  it.each([
+    [410, 404],
+    [422, 422],
+    [429, 429],
+    [405, 502],
+    [408, 502],
+    [418, 502],
+  ])(
+    'takes %i, answered %i, for no failure: it is not asked again and stays in use',
+    async (status, answered) => {
+      customers.answer = { status, body: '{}' };
+      for (let turn = 1; turn <= 7; turn += 1) {
+        const sent = await service.get('/auth/buid/78/facility-access', token);
+        expect([sent.status, sent.type]).toEqual([answered, 'application/problem+json']);
+        if (answered === 429) expect(sent.headers['retry-after']).toBe('1');
+        expect(customers.requests).toHaveLength(turn);
+      }
+      customers.answer = { status: 200, body: '[501]' };
+      expect((await service.get('/auth/buid/78/facility-access', token)).body).toEqual([501]);
+    },
+  );
+
   it.each([400, 401, 403, 404])('passes %i on without asking again', async (status) => {
     customers.answer = { status, body: '{}' };
     expect((await service.get('/auth/buid/78/facility-access', token)).status).toBe(status);

@@ -45,7 +45,7 @@ describe('diagnostics and boot', () => {
           (SELECT count(*) FROM auth.application_secret) AS secrets, (SELECT count(*) FROM service_providers.technician) AS technicians,
           (SELECT string_agg(password_hash, ',' ORDER BY person_id) FROM person_directory.person) AS passwords`);
     const before = await count();
-    await loadIdentities(service.database.url);
+    await loadIdentities(service.database.ownerUrl);
     expect(await count()).toEqual(before);
   });
 
@@ -56,7 +56,7 @@ describe('diagnostics and boot', () => {
     ['TOKEN_ISSUER', { TOKEN_ISSUER: '' }],
     ['BEARER_TOKEN_OVERRIDE_ENABLED', { NODE_ENV: 'production', BEARER_TOKEN_OVERRIDE_ENABLED: 'true' }],
   ])('does not boot with a wrong %s', (variable, change) => {
-    const environment = { ...testEnvironment(service.database.url), ...change };
+    const environment = { ...testEnvironment(service.database.ownerUrl), ...change };
     expect(() => loadConfig(authConfigSchema, environment)).toThrow(variable);
   });
 });

@@ -130,7 +130,12 @@ describe('foreign validators', () => {
     const ended = await signIn();
     await bearerOf(service.post('/auth/logout'), ended.accessToken);
     expect(await openid.tokenIntrospection(config, ended.refreshToken)).toEqual(inactive);
-    for (const token of ['x', `${es256.accessToken}x`, hs256.refreshToken])
+    // Sent again at once a used token would still work; not once its successor has been used.
+    const used = await signIn();
+    for (let token = used.refreshToken, times = 0; times < 2; times += 1)
+      token = ((await service.post('/auth/token/refresh', { refreshToken: token })).body as Tokens)
+        .refreshToken;
+    for (const token of ['x', `${es256.accessToken}x`, used.refreshToken])
       expect(await openid.tokenIntrospection(config, token)).toEqual(inactive);
     const others = await discover('oidc', REPORTS);
     expect(await openid.tokenIntrospection(others, es256.refreshToken)).toEqual(inactive);

@@ -20,8 +20,9 @@ describe('installing the identity of the other services on an empty database', (
 
   beforeEach(async () => {
     database = await createTestDatabase({
-      migrate: async (url) => {
-        for (const { settings } of SCHEMAS) await runMigrations({ ...settings, url });
+      migrate: async (ownerUrl, appRole) => {
+        for (const { settings, grants } of SCHEMAS)
+          await runMigrations({ ...settings, url: ownerUrl }, { appRole, appRoleGrants: grants });
       },
     });
     app = await startReplica(database.url);
@@ -35,7 +36,7 @@ describe('installing the identity of the other services on an empty database', (
   function install(sharedSecret: string): Promise<string[]> {
     return installPlatformServices(
       installationConfigSchema.parse({
-        DATABASE_URL: database.url,
+        DATABASE_URL: database.ownerUrl,
         SECRET_ENCRYPTION_KEY: SECRET_KEY.toString('base64url'),
         SERVICE_SHARED_SECRET: sharedSecret,
       }),
@@ -102,7 +103,7 @@ describe('installing the identity of the other services on an empty database', (
     const load = (): Promise<void> =>
       loadDevelopmentIdentities(
         developmentConfigSchema.parse({
-          DATABASE_URL: database.url,
+          DATABASE_URL: database.ownerUrl,
           SECRET_ENCRYPTION_KEY: SECRET_KEY.toString('base64url'),
           DEVELOPMENT_SERVICE_SECRET: secret,
         }),
@@ -118,7 +119,7 @@ describe('installing the identity of the other services on an empty database', (
   it('does not enable what somebody has disabled', async () => {
     const secret = newSecret();
     await install(secret);
-    await administrator(database.url).json('applications disable platform-services');
+    await administrator(database.ownerUrl).json('applications disable platform-services');
     await expect(install(secret)).rejects.toThrow('application platform-services is disabled');
     expect(await signIn(secret)).toBe(401);
   });

@@ -49,7 +49,7 @@ describe.each(['ES256', 'RS256'])('rotation of the %s key over two processes', (
   beforeAll(async () => {
     pair = await ReplicaPair.start(environment);
     validator = validatorOf(pair.second);
-    admin = administrator(pair.database.url);
+    admin = administrator(pair.database.ownerUrl);
   }, 90_000);
   afterAll(() => pair.stop());
 

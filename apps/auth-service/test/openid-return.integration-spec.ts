@@ -22,7 +22,7 @@ describe('single sign-on that returns to an application, from the first replica 
   let documented: NestFastifyApplication;
   beforeAll(async () => {
     fixture = await SignOnFixture.start();
-    const admin = administrator(fixture.database.url);
+    const admin = administrator(fixture.database.ownerUrl);
     expect(await admin.json(`applications set-return-addresses demo-backend ${RETURN_URL}`)).toEqual({
       applicationKey: 'demo-backend',
       returnUrls: [RETURN_URL],
@@ -171,7 +171,7 @@ describe('single sign-on that returns to an application, from the first replica 
     ['an address below it', { returnUrl: `${RETURN_URL}0` }, 400, 7],
     ['two addresses', { returnUrl: [RETURN_URL, RETURN_URL] }, 400, 7],
     ['no application', { applicationKey: undefined }, 400, 7],
-    ['an application that does not exist', { applicationKey: 'nobody' }, 401, 8],
+    ['an application that does not exist', { applicationKey: 'nobody' }, 400, 7],
     ['an application without addresses', { applicationKey: 'demo-reports' }, 400, 7],
   ])('never redirects to %s', async (_, change, status, reason) => {
     await expectOutcome(initiate(change), { status, reason });
@@ -185,6 +185,28 @@ describe('single sign-on that returns to an application, from the first replica 
     const location = await browser.completeElsewhere(fixture.second, fields);
     await fixture.provider.up();
     expect(location.searchParams.get('error')).toBe('temporarily_unavailable');
+  });
+
+  it('gives no code to an address that was withdrawn while the user signed in', async () => {
+    const admin = administrator(fixture.database.ownerUrl);
+    const browser = new SignInBrowser();
+    const query = new URLSearchParams(PARAMETERS).toString();
+    const fields = await browser.signIn(await browser.initiate(fixture.first, {}, query), 'carl.customer');
+    await admin.json('applications set-return-addresses demo-backend https://app.example.org/other');
+    const before = await fixture.database.query(`SELECT * FROM auth.sign_on_code`);
+    const { status, body } = await browser.complete(fixture.second, fields);
+    await admin.json(`applications set-return-addresses demo-backend ${RETURN_URL}`);
+    expect([status, body.rejectionReason]).toEqual([400, 7]);
+    expect(await fixture.database.query(`SELECT * FROM auth.sign_on_code`)).toEqual(before);
+  });
+
+  it('tells nobody which applications there are', async () => {
+    const other = 'https://app.example.org/other';
+    const known = await initiate({ returnUrl: other });
+    const unknown = await initiate({ applicationKey: 'nobody', returnUrl: other });
+    expect([unknown.status, unknown.body]).toEqual([known.status, known.body]);
+    const [right, wrong] = await Promise.all([exchange('x'), exchange('x', { applicationKey: 'nobody' })]);
+    expect([wrong.status, wrong.body]).toEqual([right.status, right.body]);
   });
 
   it('starts nothing for a HEAD', async () => {

@@ -71,7 +71,7 @@ describe('what has expired is purged', () => {
       return (await database.query<Record<string, number>>(`SELECT ${counts.join(', ')}`))[0]!;
     };
     const begun = performance.now();
-    await service.app.get(PurgeExpiredJob).run();
+    await expect(service.app.get(PurgeExpiredJob).run()).rejects.toThrow('1 purges failed');
     if (process.env['TEST_SCALE_ROWS'] !== undefined)
       process.stdout.write(
         `purged ${String(BACKLOG)} of each kind in ${(performance.now() - begun).toFixed(0)} ms\n`,
@@ -96,23 +96,46 @@ describe('what has expired is purged', () => {
     expect(await tokensOf('expired as the service stopped')).toBe(1);
   });
 
-  it('revocations of tokens go after 366 days, those of users stay', async () => {
+  const revocations = async (): Promise<unknown[]> => {
+    const rows = await service.database.query(
+      `SELECT domain || ' ' || identifier AS name FROM auth.revocations WHERE revoked_by_subject = 's' ORDER BY 1`,
+    );
+    return rows.map(({ name }) => name);
+  };
+
+  it('revocations of every domain go once no token that they cover can live: after 366 days', async () => {
     await service.database.query(
       `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
        SELECT domain, days::text, now() - days * interval '1 day', 's'
-       FROM unnest(ARRAY['jti', 'sid', 'svc-personid', 'internal-legacy']) AS domain, unnest(ARRAY[365, 367]) AS days`,
+       FROM unnest(ARRAY['jti', 'sid', 'svc-personid', 'internal-legacy', 'sub', 'client_id']) AS domain,
+         unnest(ARRAY[365, 366, 367]) AS days`,
     );
     await service.app.get(PurgeExpiredJob).run();
-    const kept = await service.database.query(
-      `SELECT domain || ' ' || identifier AS name FROM auth.revocations WHERE revoked_by_subject = 's' ORDER BY 1`,
+    const domains = ['client_id', 'internal-legacy', 'jti', 'sid', 'sub', 'svc-personid'];
+    expect(await revocations()).toEqual(domains.flatMap((domain) => [`${domain} 365`, `${domain} 366`]));
+    await service.database.query('DELETE FROM auth.revocations');
+  });
+
+  it('revocations of a token or session go sooner where its expiry is known, and the session stays ended', async () => {
+    const [family] = await service.database.query<{ sid: string }>('SELECT gen_random_uuid()::text AS sid');
+    await service.database.query(
+      `INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time)
+       VALUES ($1::uuid, 'opened while it ended', 'demo-backend', 'user', 31, now())`,
+      [family!.sid],
     );
-    expect(kept.map(({ name }) => name)).toEqual([
-      'internal-legacy 365',
-      'internal-legacy 367',
-      'jti 365',
-      'sid 365',
-      'svc-personid 365',
-      'svc-personid 367',
-    ]);
+    await service.database.query(
+      `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject, expires_at)
+       VALUES ('jti', 'expired', now(), 's', now() - interval '1 second'), ('jti', 'lives', now(), 's', now() + interval '1 minute'),
+         ('jti', 'unknown', now(), 's', NULL), ('sid', $1, now(), 's', now() - interval '1 second')`,
+      [family!.sid],
+    );
+    await service.app.get(PurgeExpiredJob).run();
+    expect(await revocations()).toEqual(['jti lives', 'jti unknown']);
+    expect(
+      await service.database.query(
+        `SELECT revoked_because FROM auth.refresh_family WHERE family_id = $1::uuid AND revoked_at IS NOT NULL`,
+        [family!.sid],
+      ),
+    ).toEqual([{ revoked_because: 'revocation' }]);
   });
 });

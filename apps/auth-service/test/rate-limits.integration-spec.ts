@@ -74,6 +74,27 @@ describe('rate limits of the token endpoints', () => {
     expect((await ask(0, '2001:db8:1:2::1', wrong)).status).toBe(401);
   });
 
+  it('count the networks of one site together as well, at sixteen times the limit', async () => {
+    const wrong = trusted({ sharedSecret: 'wrong' });
+    const perSite = 16 * PER_ADDRESS;
+    const from = (turn: number): Test => ask(turn, `2001:db8:2:${turn.toString(16)}::1`, wrong);
+    const counts = await statuses(perSite + 10, from);
+    // The site's bucket gets a request back each 0.6 s meanwhile.
+    expect(counts.get(429)).toBeGreaterThan(0);
+    expect(counts.get(429)).toBeLessThanOrEqual(10);
+    expect((await ask(0, '2001:db8:3::1', wrong)).status).toBe(401);
+  });
+
+  it('tell people behind one NAT64 gateway apart, and count 6to4 networks as the address that owns them', async () => {
+    const wrong = trusted({ sharedSecret: 'wrong' });
+    const behind = await statuses(2 * PER_ADDRESS, (turn) =>
+      ask(turn, `64:ff9b::198.51.100.${String(turn)}`, wrong),
+    );
+    expect(behind.get(429)).toBeUndefined();
+    const owned = await statuses(20, (turn) => ask(turn, `2002:cb00:7109:${turn.toString(16)}::1`, wrong));
+    expect(owned.get(429)).toBe(20 - PER_ADDRESS);
+  });
+
   it('answer a TokenResponse with reason 7 and Retry-After, and let in who waits that long', async () => {
     await statuses(PER_ADDRESS, (turn) => ask(turn, '203.0.113.3', trusted({ sharedSecret: 'wrong' })));
     const sent = ask(0, '203.0.113.3', trusted());
@@ -131,8 +152,42 @@ describe('rate limits of the token endpoints', () => {
     expect((await ask(0, address(50), trusted(REPORTS))).status).toBe(200);
   });
 
+  it('take nothing from an application for requests that only name it, of people and tokens of their own', async () => {
+    const address = (turn: number): string => `192.0.2.${String(turn + 1)}`;
+    const applicationKey = 'named-by-many';
+    const create = `applications create ${applicationKey} --personas all --flows all --allow-refresh`;
+    const { sharedSecret } = await administrator(pair.database.ownerUrl).json(create);
+    const named = (turn: number): Test =>
+      ask(turn, address(turn), { user: 'carl.customer', password: PASSWORD }, 'user').set(
+        'X-Application-Key',
+        applicationKey,
+      );
+    expect(await statuses(2 * PER_APPLICATION, named)).toEqual(new Map([[200, 2 * PER_APPLICATION]]));
+    let { accessToken, refreshToken } = (await named(20)).body as Record<
+      'accessToken' | 'refreshToken',
+      string
+    >;
+    for (let turn = 30; turn < 30 + 2 * PER_APPLICATION; turn += 1) {
+      const exchanged = await ask(turn, address(turn), {}, 'bearer').set(
+        'Authorization',
+        `Bearer ${accessToken}`,
+      );
+      ({ accessToken } = exchanged.body as { accessToken: string });
+      const refreshed = await ask(turn, address(turn), { refreshToken }, 'refresh');
+      ({ refreshToken } = refreshed.body as { refreshToken: string });
+      expect([exchanged.status, refreshed.status]).toEqual([200, 200]);
+    }
+    expect(
+      await pair.database.query(`SELECT * FROM auth.rate_limit WHERE bucket LIKE 'application:%'`),
+    ).toEqual([]);
+    const own = await statuses(2 * PER_APPLICATION, (turn) =>
+      ask(turn, address(60), trusted({ applicationKey, sharedSecret })),
+    );
+    expect(own.get(200)).toBe(PER_APPLICATION);
+  });
+
   it('leave a signed request that they refuse as good as new, and replays cost the application nothing', async () => {
-    const admin = administrator(pair.database.url);
+    const admin = administrator(pair.database.ownerUrl);
     const { sharedSecret } = await admin.json(
       'applications create signing --personas Customer --flows trust',
     );

@@ -147,12 +147,17 @@ describe('the reason → status table, through HTTP', () => {
   const RETURN = { applicationKey: 'demo-backend', returnUrl: 'https://app.example.org/' };
 
   /** Asks for the tokens of a sign-in that has returned to its application. */
-  async function exchange(path: string, change: object = {}): Promise<Awaited<Test>> {
+  async function exchange(
+    path: string,
+    change: object = {},
+    meanwhile: () => Promise<unknown> = () => Promise.resolve(),
+  ): Promise<Awaited<Test>> {
     const codeChallenge = createHash('sha256').update(VERIFIER).digest('base64url');
     const query = new URLSearchParams({ ...RETURN, codeChallenge }).toString();
     const { headers } = await callback('/auth/token/openId', { code: 'a-code' }, {}, `?${query}`);
     const code = new URL(headers['location']!).searchParams.get('code');
     const { applicationKey } = RETURN;
+    await meanwhile();
     return service.post(path, { applicationKey, code, codeVerifier: VERIFIER, ...change });
   }
 
@@ -242,7 +247,17 @@ describe('the reason → status table, through HTTP', () => {
     'code Successful 200': (path) => exchange(path),
     'code AuthenticationFailed 401': (path) => exchange(path, { code: 'unknown' }),
     'code InvalidRequest 400': (path) => exchange(path, { codeVerifier: 'short' }),
-    'code InvalidGrant 401': (path) => exchange(path, { applicationKey: 'nobody' }),
+    'code InvalidGrant 401': async (path) => {
+      const flows = (change: string): Promise<unknown> =>
+        service.database.query(
+          `UPDATE auth.application SET allowed_flows = ${change} WHERE application_key = 'demo-backend'`,
+        );
+      try {
+        return await exchange(path, {}, () => flows(`array_remove(allowed_flows, 'code')`));
+      } finally {
+        await flows(`array_append(allowed_flows, 'code')`);
+      }
+    },
 
     'windows Successful 200': (path) => byProxy(path),
     'windows AuthenticationFailed 401': (path) => byProxy(path, { 'X-Proxy-Secret': 'not-the-secret' }),

@@ -172,7 +172,7 @@ describe('two processes of the built service on one database', () => {
 
   describe('administered by a third process', () => {
     it('accept tokens of a key that only one of them has read, at once, and those of the key before', async () => {
-      const admin = administratorProcess(pair.database.url);
+      const admin = administratorProcess(pair.database.ownerUrl);
       let { refreshToken } = await signIn();
       const signedByFirst = async (): Promise<string> => {
         const next = await refresh(refreshToken, first, { hmacSigning: false });
@@ -193,7 +193,7 @@ describe('two processes of the built service on one database', () => {
     });
 
     it('take the new secret of an application at once, the old one while it lives', async () => {
-      const admin = administratorProcess(pair.database.url);
+      const admin = administratorProcess(pair.database.ownerUrl);
       const create = 'applications create rotating --personas Customer --flows trust-simple';
       const { sharedSecret: before } = await admin.json(create);
       const statuses = (sharedSecret: string): Promise<number[]> =>

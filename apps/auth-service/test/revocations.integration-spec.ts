@@ -148,6 +148,21 @@ describe('revocations', () => {
     expect((await service.get('/auth/revocations?limit=0', ivy)).status).toBe(400);
   });
 
+  it('lists everything at once to who asks so, however much that is', async () => {
+    await service.database.query(
+      `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
+       SELECT 'jti', 'many-' || n, now() - interval '2 years' + n / 3000 * interval '1 second', 'test' FROM generate_series(1, 10001) AS n`,
+    );
+    const whole = await service.get('/auth/revocations', ivy);
+    expect([whole.status, whole.type]).toEqual([200, 'application/json']);
+    expect(whole.headers['revocations-as-of']).toEqual(expect.any(String));
+    const many = (whole.body as Revocation[]).filter(({ identifier }) => identifier.startsWith('many-'));
+    expect(new Set(many.map(({ identifier }) => identifier)).size).toBe(10_001);
+    const dates = (whole.body as Revocation[]).map(({ revocationDate }) => revocationDate);
+    expect(dates).toEqual(dates.toSorted());
+    await service.database.query(`DELETE FROM auth.revocations WHERE identifier LIKE 'many-%'`);
+  });
+
   it.each<[string, string, number, string]>([
     ['a person', 'svc-personid/1003', 8, 'rita.resident'],
     ['an internal user', 'internal-legacy/9001', 1, 'ivy.internal'],
@@ -179,6 +194,14 @@ describe('revocations', () => {
       (await bearerOf(request(strictReplica.getHttpServer()).put(`/auth/revocations/${key}`), token)).status;
     expect(await put('svc-personid/1002', carl)).toBe(403);
     expect(await put('jti/other', carl)).toBe(403);
+    const refused = [strictReplica.getHttpServer(), service.app.getHttpServer()].map(async (replica) => {
+      const response = await bearerOf(request(replica).put('/auth/revocations/sub/personid:1002'), carl);
+      return [response.status, (response.body as { detail: string }).detail];
+    });
+    expect(await Promise.all(refused)).toEqual([
+      [403, 'You may revoke only yourself, your own sessions and your own tokens.'],
+      [403, 'Only internal administrators may revoke sessions and subjects of others, and applications.'],
+    ]);
     expect(await put('jti/other', await tokenOf(1, 'ivy.internal'))).toBe(200);
     expect(await put('svc-personid/1001', carl)).toBe(200);
   });

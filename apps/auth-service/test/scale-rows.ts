@@ -56,10 +56,10 @@ const sessions = (rows: number): readonly string[] => [
 ];
 
 const records = (rows: number): readonly string[] => [
-  // Half of the users' revocations are older than any token.
+  // None is older than a token can be.
   `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
    SELECT CASE WHEN n <= ${String(rows)} * 0.5 THEN 'svc-personid' ELSE 'jti' END, n::text,
-     now() - interval '400 days' + n * (interval '399 days' / ${String(rows)}) - CASE WHEN n <= ${String(rows)} * 0.5 THEN interval '300 days' ELSE '0' END, 's'
+     now() - interval '360 days' + n * (interval '359 days' / ${String(rows)}), 's'
    FROM generate_series(1, ${String(rows)}) AS n`,
   `INSERT INTO auth.token_audit (occurred_at, flow, status, reason)
    SELECT now() - interval '300 days' + n * (interval '299 days' / ${String(rows)}), 'user', 200, 0 FROM generate_series(1, ${String(rows)}) AS n`,

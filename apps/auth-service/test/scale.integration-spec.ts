@@ -22,6 +22,7 @@ import {
 } from '../src/identity/single-stores.repository';
 import { AUTH_SCHEMA } from '../src/migrations/schemas';
 import { RateLimitsRepository } from '../src/rate-limits/rate-limits.repository';
+import { RevocationQuotasRepository } from '../src/revocations/revocation-quotas.repository';
 import { RevocationsRepository } from '../src/revocations/revocations.repository';
 import { SessionsRepository } from '../src/sessions/sessions.repository';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
@@ -155,7 +156,6 @@ const issueOf = (personId: number) => ({
     presented: presented(),
     audit: AUDIT,
     applicationKey: 'demo-backend',
-    waitedFor: null,
   },
   family: {
     ...{ familyId: randomUUID(), tokenId: randomUUID(), subject: 's', applicationKey: 'demo-backend' },
@@ -212,7 +212,14 @@ const TOKENS: readonly HotStatement<DataSource>[] = [
   {
     name: 'end a session',
     pages: 100,
-    work: (d) => sessions(d).revokeFamily(jtiOf(9), 'reuse', { address: null, traceId: null }),
+    work: (d) =>
+      revocations(d).put({
+        domain: 'sid',
+        identifier: jtiOf(9),
+        subject: 's',
+        clientId: null,
+        because: 'reuse',
+      }),
   },
   {
     name: 'record a signature',
@@ -252,20 +259,53 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
   {
     name: 'revoke a session',
     pages: 250,
-    work: (d) =>
-      revocations(d).put({ domain: 'jti', identifier: jtiOf(8) }, { subject: 's', clientId: null }),
+    work: (d) => revocations(d).put({ domain: 'jti', identifier: jtiOf(8), subject: 's', clientId: null }),
   },
   {
     name: 'revoke a user',
     pages: 250,
     work: (d) =>
-      revocations(d).put({ domain: 'svc-personid', identifier: '5' }, { subject: 's', clientId: null }),
+      revocations(d).put({ domain: 'svc-personid', identifier: '5', subject: 's', clientId: null }),
   },
   {
     name: 'revoke by sid',
     pages: 250,
+    work: (d) => revocations(d).put({ domain: 'sid', identifier: jtiOf(7), subject: 's', clientId: null }),
+  },
+  {
+    name: 'find the token that is revoked',
+    pages: 40,
+    work: (d) => revocations(d).findIssued(jtiOf(MIDDLE)),
+  },
+  {
+    name: 'find no token of ours',
+    pages: 40,
+    work: (d) => revocations(d).findIssued(randomUUID()),
+  },
+  {
+    name: 'wait for the turn of a revocation',
+    pages: 40,
+    work: (d) => revocations(d).awaitTurn({ domain: 'svc-personid', identifier: '5' }),
+  },
+  {
+    name: 'look for a revocation that ends a sign-in',
+    pages: 60,
     work: (d) =>
-      revocations(d).put({ domain: 'sid', identifier: jtiOf(7) }, { subject: 's', clientId: null }),
+      revocations(d).isInterrupted(
+        { personId: MIDDLE, userId: 5, subject: 's', applicationKey: 'demo-backend' },
+        new Date(),
+      ),
+  },
+  {
+    name: 'take from a quota of revocations',
+    pages: 40,
+    work: (d) => new RevocationQuotasRepository(d).take('personid:1', 100),
+  },
+  {
+    // Half of the table is of one caller: it stops at the limit.
+    name: 'count the revocations of a caller',
+    pages: 12_000,
+    work: (d) => new RevocationQuotasRepository(d).isFull('s', 10_000, { domain: 'jti', identifier: 'new' }),
   },
   {
     name: 'list the sessions of a subject',

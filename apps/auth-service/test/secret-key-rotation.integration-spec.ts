@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { createTestDatabase } from '@platform/testing';
+import { createTestDatabase, eventually } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import { administrator } from './admin-fixture';
 import { agentOf, BACKEND, SECRET_KEY, migrateWithIdentities, postTo, startReplica } from './auth-fixture';
@@ -72,7 +72,7 @@ describe('replacing the key that seals secrets, while two replicas serve', () =>
     return rows.map(({ version }) => version);
   }
 
-  const admin = (): ReturnType<typeof administrator> => administrator(database.url);
+  const admin = (): ReturnType<typeof administrator> => administrator(database.ownerUrl);
 
   async function expectServed(): Promise<void> {
     const before = requests;
@@ -131,6 +131,97 @@ describe('replacing the key that seals secrets, while two replicas serve', () =>
       expect.stringContaining('no configured key opens application:demo-reports'),
     ]);
     expect(await versions()).toEqual([1, 2]);
+  });
+});
+
+describe('sealing every secret anew', () => {
+  let database: TestDatabase;
+  const environment = { SECRET_ENCRYPTION_KEYS: `${NEW},${OLD}`, SECRET_ENCRYPTION_KEY: '' };
+  const admin = (): ReturnType<typeof administrator> => administrator(database.ownerUrl);
+  const underOld = () =>
+    database.query(`SELECT FROM auth.application_secret WHERE get_byte(ciphertext, 0) = 1`);
+
+  beforeEach(async () => {
+    database = await createTestDatabase({ migrate: migrateWithIdentities });
+    for (let index = 0; index < 8; index += 1)
+      await admin().run(`applications create bulk-${String(index)} --personas Customer --flows trust`);
+  });
+  afterEach(() => database.drop());
+
+  it('leaves none behind that was updated, or sealed with the old key, meanwhile', async () => {
+    // Room at the table's beginning, and whenever a batch is written another row moves there, behind who walks by place.
+    await database.query(
+      `DELETE FROM auth.application_secret WHERE application_key IN ('bulk-0', 'bulk-1', 'bulk-2')`,
+    );
+    await database.query('VACUUM auth.application_secret');
+    await database.query(`CREATE FUNCTION auth.move() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        UPDATE auth.application_secret SET created_at = created_at + interval '1 s' WHERE application_key = 'bulk-7';
+        RETURN NULL;
+      END $$`);
+    await database.query(`CREATE TRIGGER move AFTER UPDATE ON auth.application_secret
+      FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION auth.move()`);
+    const count = (await underOld()).length;
+    const { exitCode, out } = await admin().run('secrets re-encrypt --batch 1', environment);
+    expect([exitCode, await underOld()]).toEqual([0, []]);
+    expect(out).toContain(`Sealed anew: ${String(count)} application secrets.`);
+  }, 60_000);
+
+  it('walks again for what is sealed with the old key behind it', async () => {
+    // With the first secret that is sealed anew, one with the old key appears before it in the order of the walk.
+    await admin().run('applications create a-late-one --personas Customer --flows trust');
+    await database.query(
+      `CREATE TABLE auth.late AS SELECT * FROM auth.application_secret WHERE application_key = 'a-late-one'`,
+    );
+    await database.query(`DELETE FROM auth.application_secret WHERE application_key = 'a-late-one'`);
+    await database.query(`CREATE FUNCTION auth.come_late() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        INSERT INTO auth.application_secret SELECT * FROM auth.late ON CONFLICT DO NOTHING;
+        RETURN NULL;
+      END $$`);
+    await database.query(`CREATE TRIGGER come_late AFTER UPDATE ON auth.application_secret
+      FOR EACH STATEMENT EXECUTE FUNCTION auth.come_late()`);
+    const { exitCode } = await admin().run('secrets re-encrypt --batch 1', environment);
+    const [late] = await database.query(
+      `SELECT 1 FROM auth.application_secret WHERE application_key = 'a-late-one'`,
+    );
+    expect(late).toBeDefined();
+    expect([exitCode, await underOld()]).toEqual([0, []]);
+  }, 60_000);
+
+  it('opens everything, also what is sealed under the id of the first key, and checks without a change', async () => {
+    const wrong = {
+      SECRET_ENCRYPTION_KEYS: `1:${randomBytes(32).toString('base64url')}`,
+      SECRET_ENCRYPTION_KEY: '',
+    };
+    for (const line of ['secrets re-encrypt', 'secrets re-encrypt --check'])
+      expect(await admin().run(line, wrong)).toMatchObject({
+        exitCode: 1,
+        err: expect.stringContaining('no configured key opens application:bulk-0 version 1'),
+      });
+    const checked = await admin().run('secrets re-encrypt --check', environment);
+    const count = (await underOld()).length;
+    expect(checked).toMatchObject({
+      exitCode: 0,
+      out: `Opened: ${String(count)}. Sealed with another key than the first: ${String(count)}.`,
+    });
+  });
+
+  it('keeps a replica from starting without a key that is still needed', async () => {
+    await admin().run('secrets re-encrypt', environment);
+    await database.query(
+      `UPDATE auth.application_secret SET ciphertext = '\\x01' || substring(ciphertext FROM 2) WHERE application_key = 'bulk-3'`,
+    );
+    const replica = await startReplica(database.url, { environment: keys(NEW) });
+    try {
+      const ready = async () => (await agentOf(replica).get('/health/ready')).body.checks['sealing-keys'];
+      expect(await ready()).toBe('failed');
+      await database.query(`DELETE FROM auth.application_secret WHERE application_key = 'bulk-3'`);
+      // The result of a check counts for a second.
+      await eventually(async () => expect(await ready()).toBe('ok'));
+    } finally {
+      await replica.close();
+    }
   });
 });
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { eventually } from '@platform/testing';
 import request from 'supertest';
+import { administrator } from './admin-fixture';
 import { BACKEND, PASSWORD, REPORTS, bearerOf, claimsOf, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
@@ -23,6 +24,7 @@ describe('sessions', () => {
   let service: AuthFixture;
   beforeAll(async () => {
     service = await startAuthService();
+    await administrator(service.database.ownerUrl).json('applications update demo-reports --administrators');
   });
   afterAll(() => service.stop());
 

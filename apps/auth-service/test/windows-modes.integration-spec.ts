@@ -104,8 +104,23 @@ describe('Windows authentication by a trusted proxy', () => {
     expect(await outcomeOf({ 'X-Windows-Proxy': SECRET, ...headers })).toEqual([401, 1]);
   });
 
-  it('answers HEAD like GET and other methods with 405', async () => {
-    expect((await request(service.app.getHttpServer()).head(WINAUTH)).status).toBe(401);
+  it('starts nothing for a HEAD, and answers other methods with 405', async () => {
+    const headers = { 'X-Windows-User': utf8('jörg@CORP.TEST'), 'X-Windows-Proxy': SECRET };
+    const rows = (): Promise<unknown[]> =>
+      service.database.query(
+        // Refusals of earlier requests may be written meanwhile.
+        `SELECT (SELECT count(*) FROM auth.token_audit WHERE status = 200) AS audited, (SELECT count(*) FROM auth.refresh_family) AS sessions`,
+      );
+    const before = await rows();
+    for (const path of [WINAUTH, '/Auth/Token/User/WinAuth/', '/auth/token/user/%77inauth', `${WINAUTH}?x=1`])
+      expect(
+        (
+          await request(service.app.getHttpServer())
+            .head(path)
+            .set({ ...headers, 'X-Application-Key': 'demo-backend' })
+        ).status,
+      ).toBe(204);
+    expect(await rows()).toEqual(before);
     expect((await service.post(WINAUTH, {})).status).toBe(405);
   });
 });

@@ -23,6 +23,7 @@ describe('one trace', () => {
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
         OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
         OTEL_BSP_SCHEDULE_DELAY: '100',
+        TRACE_PARENT_TRUSTED: 'true',
       }),
     });
     const token = await logIn(platform.url('auth'), 'carl.customer', headers);

@@ -1,25 +1,31 @@
 import { Module } from '@nestjs/common';
-import type { DynamicModule } from '@nestjs/common';
+import type { DynamicModule, Provider } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
+import { getDataSourceToken } from '@nestjs/typeorm';
 import { AccessTokensModule, ServiceAccessTokenHost, authServiceTokens } from '@platform/access-tokens';
 import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
-import { SignedCursor } from '@platform/service-defaults';
+import { CLOCK, Metrics, SignedCursor } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
+import type { DataSource } from 'typeorm';
 import { CHANGE_LIMITS, ChangeFeedService } from './changes/change-feed.service';
 import { ChangesController } from './changes/changes.controller';
 import { ChangesRepository } from './changes/changes.repository';
 import type { SettingsServiceConfig } from './config';
-import { ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
+import { DEFAULT_ISOLATION, ENTITIES, MIGRATIONS, SCHEMA } from './database-layout';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
 import { BatchedSettingsRepository } from './settings/batched-settings.repository';
 import { BulkController } from './settings/bulk.controller';
 import { PastSettingsRepository } from './settings/past-settings.repository';
+import { LargeReads, largeReadsOf } from './settings/large-reads';
 import { PastController } from './settings/past.controller';
 import { SettingProblemsFilter } from './settings/setting-problems.filter';
 import { SettingsHistoryController } from './settings/settings-history.controller';
 import { SettingsController } from './settings/settings.controller';
 import { SettingsRepository } from './settings/settings.repository';
 import { SettingsService } from './settings/settings.service';
+import { WriteAllowance } from './settings/write-allowance';
+import { SettledPastService } from './settings/settled-past.service';
 
 const CONTROLLERS = [
   SettingsController,
@@ -29,6 +35,23 @@ const CONTROLLERS = [
   ChangesController,
   DiagnosticsController,
 ];
+
+/** Those of the service's repositories, with their metrics. */
+const LARGE_READS: Provider = {
+  provide: LargeReads,
+  inject: [getDataSourceToken(), Metrics],
+  useFactory: (dataSource: DataSource, metrics: Metrics) => {
+    const reads = largeReadsOf(dataSource);
+    reads.reportTo(metrics);
+    return reads;
+  },
+};
+
+const writeAllowance = ({ WRITE_BYTES_PER_HOUR }: SettingsServiceConfig): Provider => ({
+  provide: WriteAllowance,
+  inject: [CLOCK, Metrics],
+  useFactory: (clock: Clock, metrics: Metrics) => new WriteAllowance(WRITE_BYTES_PER_HOUR, clock, metrics),
+});
 
 @Module({})
 export class AppModule {
@@ -43,8 +66,7 @@ export class AppModule {
           entities: ENTITIES,
           migrations: MIGRATIONS,
           poolSize: config.DATABASE_POOL_SIZE,
-          // The specification has writes at this level; most are single statements.
-          defaultIsolation: 'REPEATABLE READ',
+          defaultIsolation: DEFAULT_ISOLATION,
         }),
         AccessTokensModule.forRootAsync({
           host: ServiceAccessTokenHost,
@@ -53,7 +75,7 @@ export class AppModule {
       ],
       controllers: CONTROLLERS,
       providers: [
-        ...[SettingsService, ChangeFeedService],
+        ...[SettingsService, SettledPastService, ChangeFeedService],
         ...[SettingsRepository, BatchedSettingsRepository, PastSettingsRepository, ChangesRepository],
         {
           provide: CHANGE_LIMITS,
@@ -62,7 +84,9 @@ export class AppModule {
             tokenLifetimeSeconds: config.CHANGES_TOKEN_LIFETIME_SECONDS,
           },
         },
-        { provide: SignedCursor, useFactory: () => new SignedCursor(config.CURSOR_HMAC_KEY) },
+        { provide: SignedCursor, useFactory: () => SignedCursor.of(config) },
+        LARGE_READS,
+        writeAllowance(config),
         { provide: APP_FILTER, useClass: SettingProblemsFilter },
       ],
     };

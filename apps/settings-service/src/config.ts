@@ -1,5 +1,5 @@
 import { authServiceConfigShape } from '@platform/access-tokens';
-import { loadConfig, secret, serviceConfigShape } from '@platform/service-defaults';
+import { cursorConfigShape, loadConfig, serviceConfigShape } from '@platform/service-defaults';
 import { z } from 'zod';
 
 export const settingsServiceConfigSchema = z.object({
@@ -7,8 +7,14 @@ export const settingsServiceConfigSchema = z.object({
   PORT: serviceConfigShape.PORT.default(3002),
   METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9102),
   ...authServiceConfigShape,
-  /** Signs page keys and the positions of watchers; the same on every replica. */
-  CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
+  ...cursorConfigShape,
+  /** History that one caller may write at one replica in an hour, in bytes, 1 KiB for each entry besides its value; 0: any. */
+  WRITE_BYTES_PER_HOUR: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(1e15)
+    .default(16 * 1024 ** 3),
   /** How long `next` of a response with changes can be used as `after`. */
   CHANGES_TOKEN_LIFETIME_SECONDS: z.coerce.number().int().min(60).max(31_536_000).default(86_400),
   /** Requests of one replica that wait for changes at the same time; others get 503. */

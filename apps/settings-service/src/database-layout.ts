@@ -1,10 +1,16 @@
+import type { Isolation } from '@platform/database';
 import { CreateSettings1795000000000 } from './migrations/1795000000000-create-settings';
 import { FoldSettingKeys1796400000000 } from './migrations/1796400000000-fold-setting-keys';
 import { IndexHistory1796400000001 } from './migrations/1796400000001-index-history';
+import { NoteOneInstant1796500000000 } from './migrations/1796500000000-note-one-instant';
+import { IndexPastOfSettings1796500000001 } from './migrations/1796500000001-index-past-of-settings';
 import { HistoryEntry } from './settings/history-entry.entity';
 import { Setting } from './settings/setting.entity';
 
 export const SCHEMA = 'settings';
+
+/** The specification has writes at this level; most are single statements. */
+export const DEFAULT_ISOLATION: Isolation = 'REPEATABLE READ';
 
 export const ENTITIES = [Setting, HistoryEntry];
 
@@ -13,6 +19,8 @@ export const MIGRATIONS = [
   CreateSettings1795000000000,
   FoldSettingKeys1796400000000,
   IndexHistory1796400000001,
+  NoteOneInstant1796500000000,
+  IndexPastOfSettings1796500000001,
 ];
 
 /**

@@ -1,6 +1,6 @@
 import { migrateFromEnvironment } from '@platform/database';
 import { runCommand } from '@platform/service-defaults';
-import { MIGRATIONS, SCHEMA, appRoleGrants } from './database-layout';
+import { DEFAULT_ISOLATION, MIGRATIONS, SCHEMA, appRoleGrants } from './database-layout';
 
 void runCommand('settings-service-migrate', () =>
   migrateFromEnvironment({
@@ -9,5 +9,6 @@ void runCommand('settings-service-migrate', () =>
     entities: [],
     migrations: MIGRATIONS,
     appRoleGrants,
+    defaultIsolation: DEFAULT_ISOLATION,
   }),
 );

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
+import { eventually } from '@platform/testing';
 import { runAdmin } from '../src/admin/administration';
 import { PARTNER, settingPath, startSettings } from './settings-fixture';
 import type { SettingsFixture } from './settings-fixture';
@@ -168,6 +169,84 @@ describe('the operator’s command line', () => {
     const nowhere = { ...to, environment: { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' } };
     expect(await admin(nowhere, ['export'])).toMatchObject({
       ...{ exitCode: 1, complaint: expect.stringContaining('the database cannot be reached') },
+    });
+  });
+
+  describe('a restoration', () => {
+    const LONG_AGO = '2025-11-23T12:00:00Z';
+    const anInstant = async (): Promise<string> => {
+      const [row] = await from.database.query<{ now: Date }>('SELECT clock_timestamp() AS now');
+      return new Date(row!.now.getTime() + 1).toISOString();
+    };
+    let at = '';
+    beforeEach(async () => {
+      for (const name of ['a', 'b', 'c']) await put(from, 'Billing', name, '1');
+      at = await anInstant();
+      await eventually(async () => expect((await anInstant()) > at).toBe(true));
+      await put(from, 'Billing', 'a', '2');
+      await put(from, 'Billing', 'd', '1');
+    });
+
+    it.each([
+      ['a wrong year', ['billing', LONG_AGO]],
+      ['a wrong name', ['biling', '2026-01-01T00:00:00Z']],
+    ])('to %s changes nothing and ends with 1', async (_what, words) => {
+      const before = await rowsOf(from);
+      for (const further of [[], ['--yes'], ['--dry-run']])
+        expect(await admin(from, ['restore', ...words, ...further])).toMatchObject({
+          exitCode: 1,
+          complaint: expect.stringContaining('there was no setting of'),
+        });
+      expect(await rowsOf(from)).toEqual(before);
+    });
+
+    it('to the future is not understood', async () => {
+      const future = new Date(Date.now() + 60_000).toISOString();
+      expect(await admin(from, ['restore', 'Billing', future, '--yes'])).toMatchObject({ exitCode: 2 });
+    });
+
+    it('shows what it will do, and does it only when somebody agrees', async () => {
+      const before = await rowsOf(from);
+      const unasked = await admin(from, ['restore', 'Billing', at]);
+      expect(unasked).toEqual({
+        exitCode: 1,
+        output: '~ "Billing" "a"\n- "Billing" "d"\n1 to write, 1 to delete, 2 unchanged\n',
+        complaint: expect.stringContaining('nothing was changed: pass --yes'),
+      });
+      const questions: string[] = [];
+      const answering = (agrees: boolean) =>
+        runAdmin(['restore', 'Billing', at], {
+          env: from.environment,
+          output: new Writable({ write: (_chunk, _encoding, done) => done() }),
+          complain: () => undefined,
+          ask: (question) => {
+            questions.push(question);
+            return Promise.resolve(agrees);
+          },
+        });
+      expect(await answering(false)).toBe(1);
+      expect(await rowsOf(from)).toEqual(before);
+      expect(await answering(true)).toBe(0);
+      expect(questions).toHaveLength(2);
+      expect(await rowsOf(from)).toHaveLength(3);
+      expect((await admin(from, ['restore', 'Billing', at])).exitCode).toBe(0);
+      const emptied = await admin(from, ['restore', 'Billing', LONG_AGO, '--allow-empty', '--yes']);
+      expect(emptied).toMatchObject({ exitCode: 0 });
+      expect(await rowsOf(from)).toEqual([]);
+    });
+
+    it('of which nothing can be shown changes nothing', async () => {
+      const before = await rowsOf(from);
+      const complaints: string[] = [];
+      const exitCode = await runAdmin(['restore', 'Billing', at, '--yes'], {
+        env: from.environment,
+        output: new Writable({
+          write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
+        }),
+        complain: (text) => void complaints.push(text),
+      });
+      expect([exitCode, complaints]).toEqual([1, ['settings:admin: the output cannot be written (EPIPE)\n']]);
+      expect(await rowsOf(from)).toEqual(before);
     });
   });
 

@@ -50,6 +50,22 @@ describe('many settings at once', () => {
       expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
     });
 
+    it('tells of a setting once, however often and in whatever letter case it is named', async () => {
+      await put('Twice', 'Large', `"${'x'.repeat(250_000)}"`);
+      await put('Twice', 'Small', '1');
+      const again = Array.from({ length: 500 }, (_, n) => name('twice', n % 2 === 0 ? 'LARGE' : 'large'));
+      const missing = [name('Twice', 'None'), name('twice', 'NONE')];
+      const settings = [name('Twice', 'Small'), ...again, ...missing, name('TWICE', 'small')];
+      const { body, text } = await send('read', { settings }, CUSTOMER).expect(200);
+      expect(body).toMatchObject({
+        settings: [{ settingName: 'Small' }, { settingName: 'Large' }],
+        unread: [],
+      });
+      expect(body.settings).toHaveLength(2);
+      expect(body.missing).toEqual([name('Twice', 'None')]);
+      expect(text.length).toBeLessThan(260_000);
+    });
+
     it('reads a thousand, and leaves out what does not fit into the response', async () => {
       const large = `"${'x'.repeat(250_000)}"`;
       for (let n = 0; n < 40; n += 1) await put('Large', `n${String(n)}`, large);

@@ -2,7 +2,7 @@ import { TcpProxy, eventually, testSize } from '@platform/testing';
 import { sleep } from '@platform/time';
 import { buildService, startReplica } from './built-service';
 import type { Replica } from './built-service';
-import { CUSTOMER, PARTNER, prepareSettings, settingPath } from './settings-fixture';
+import { PARTNER, prepareSettings, settingPath } from './settings-fixture';
 import type { SettingsSurroundings } from './settings-fixture';
 
 /** How many writes are asked for; the goal's 100,000 take minutes. */
@@ -77,7 +77,7 @@ describe('watchers of two replicas that are killed, restarted, and cut off from 
     for (let count = 0; !isDone(); count += 1) {
       const query = new URLSearchParams({ after, waitSeconds: '2' }).toString();
       const replica = count % 7 === 6 ? watcher + 1 : watcher;
-      const response = await request(replica, `/platform/v1/changes?${query}`, { headers: CUSTOMER });
+      const response = await request(replica, `/platform/v1/changes?${query}`, { headers: PARTNER });
       if (response === null) continue;
       const page = (await response.json()) as { changes: Seen[]; next: string };
       seen.push(...page.changes);
@@ -107,7 +107,7 @@ describe('watchers of two replicas that are killed, restarted, and cut off from 
   ];
 
   it(`hear of each of ${String(WRITES)} writes once, of each setting in the order of the commits`, async () => {
-    const { next } = (await (await request(0, '/platform/v1/changes', { headers: CUSTOMER }))!.json()) as {
+    const { next } = (await (await request(0, '/platform/v1/changes', { headers: PARTNER }))!.json()) as {
       next: string;
     };
     const heard = Array.from({ length: WATCHERS }, (): Seen[] => []);

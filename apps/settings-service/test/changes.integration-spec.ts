@@ -26,7 +26,7 @@ describe('the feed of changes', () => {
 
   const ask = async (query: Record<string, string>, replica = 0, init: RequestInit = {}): Promise<Page> => {
     const url = `${service.urls[replica]}${PATH}?${new URLSearchParams(query).toString()}`;
-    const response = await fetch(url, { headers: CUSTOMER, ...init });
+    const response = await fetch(url, { headers: 'subsystem' in query ? CUSTOMER : PARTNER, ...init });
     expect([await response.clone().text(), response.status]).toEqual([expect.any(String), 200]);
     return (await response.json()) as Page;
   };
@@ -95,7 +95,7 @@ describe('the feed of changes', () => {
     await put('Another', 'one');
     await put('Feed', 'mine');
     expect((await waiting).changes.map(({ settingName }) => settingName)).toEqual(['mine']);
-    const { body } = await service.api.get(PATH).query({ after }).set(OWNER).expect(400);
+    const { body } = await service.api.get(PATH).query({ after }).set(PARTNER).expect(400);
     expect(body.errors).toEqual({ after: ['is not valid'] });
   });
 
@@ -154,7 +154,8 @@ describe('the feed of changes', () => {
 
   it('leads a reader that is far behind through everything, page by page', async () => {
     const after = await now();
-    const names = Array.from({ length: 2_500 }, (_, index) => `many ${String(index)}`);
+    // More than a replica keeps in memory: the beginning is read from the history.
+    const names = Array.from({ length: 22_500 }, (_, index) => `many ${String(index)}`);
     await service.database.query(
       `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id)
        SELECT 'many', name, 'Many', name, 'write', '1', 1, 1, 'test' FROM unnest($1::text[]) AS name`,
@@ -171,10 +172,10 @@ describe('the feed of changes', () => {
     );
     const ended = Promise.allSettled(watchers);
     await eventually(async () => expect(await watchersOf(service, 0)).toBe(5));
-    const refused = await service.api.get(PATH).query({ after, waitSeconds: '30' }).set(CUSTOMER).expect(503);
+    const refused = await service.api.get(PATH).query({ after, waitSeconds: '30' }).set(PARTNER).expect(503);
     expect(refused.body.type).toBe('urn:platform:problem:too-many-watchers');
     expect(refused.headers['retry-after']).toBe('1');
-    await service.api.get(PATH).query({ after }).set(CUSTOMER).expect(200);
+    await service.api.get(PATH).query({ after }).set(PARTNER).expect(200);
     gone.abort();
     await ended;
     await eventually(async () => expect(await watchersOf(service, 0)).toBe(0));
@@ -182,7 +183,7 @@ describe('the feed of changes', () => {
 
   it('does not tell a watcher whose token was revoked meanwhile', async () => {
     const jti = 'a-token-that-is-revoked-while-it-waits';
-    const headers = { authorization: `Bearer ${testAccessToken({ personas: 2, jti })}` };
+    const headers = { authorization: `Bearer ${testAccessToken({ personas: 1, jti })}` };
     const after = await now();
     const url = `${service.urls[0]}${PATH}?${new URLSearchParams({ after, waitSeconds: '30' }).toString()}`;
     const waiting = fetch(url, { headers });
@@ -207,13 +208,56 @@ describe('the feed of changes', () => {
     ['a wait in words', { waitSeconds: 'long' }],
     ['a name that no subsystem can have', { subsystem: '\u0007' }],
   ])('refuses %s with 400', async (_case, query) => {
-    await service.api.get(PATH).query(query).set(CUSTOMER).expect(400);
+    await service.api
+      .get(PATH)
+      .query({ subsystem: 'feed', ...query })
+      .set(CUSTOMER)
+      .expect(400);
   });
 
-  it('is for those who may read', async () => {
+  it('is for those who may list what it names: of a subsystem for readers, of all for InternalPartner', async () => {
     await service.api.get(PATH).expect(401);
-    await service.api.get(PATH).set(RESIDENT).expect(403);
-    for (const caller of [CUSTOMER, OWNER, PARTNER]) await service.api.get(PATH).set(caller).expect(200);
+    for (const caller of [RESIDENT, CUSTOMER, OWNER]) await service.api.get(PATH).set(caller).expect(403);
+    await service.api.get(PATH).set(PARTNER).expect(200);
+    const ofOne = (caller: Record<string, string>) =>
+      service.api.get(PATH).query({ subsystem: 'feed' }).set(caller);
+    await ofOne(RESIDENT).expect(403);
+    for (const caller of [CUSTOMER, OWNER, PARTNER]) await ofOne(caller).expect(200);
+  });
+
+  it('keeps nobody out for one caller or one application who would take every place', async () => {
+    const wait = (claims: Record<string, unknown>, signal: AbortSignal) => {
+      const query = new URLSearchParams({ subsystem: 'shares', waitSeconds: '30' }).toString();
+      const headers = { authorization: `Bearer ${testAccessToken({ personas: 2, ...claims })}` };
+      return fetch(`${service.urls[0]}${PATH}?${query}`, { headers, signal });
+    };
+    const gone = new AbortController();
+    const hog = { sub: 'personid:66', client_id: 'hog' };
+    const hogs = Array.from({ length: 5 }, () => wait(hog, gone.signal));
+    await eventually(async () => expect(await watchersOf(service, 0)).toBe(5));
+    expect((await wait(hog, gone.signal)).status).toBe(503);
+    const others = [1, 2].map((n) => wait({ sub: `personid:${String(n)}`, client_id: 'quiet' }, gone.signal));
+    // They wait; two of the hog's waits are over instead, as if nothing had changed.
+    const ended = [await Promise.race(hogs.map(async (each) => ({ each, response: await each })))];
+    expect([ended[0]!.response.status, (await ended[0]!.response.json()) as Page]).toMatchObject([
+      200,
+      { changes: [] },
+    ]);
+    others.push(wait({ sub: 'personid:67', client_id: 'hog' }, gone.signal));
+    await eventually(async () => {
+      const text = await service.replicas[0]!.get(Metrics).registry.metrics();
+      expect(text).toMatch(/^settings_change_watchers_displaced_total 3/m);
+    });
+    await put('Shares', 'told');
+    for (const other of others)
+      expect(((await (await other).json()) as Page).changes.map(({ settingName }) => settingName)).toEqual([
+        'told',
+      ]);
+    gone.abort();
+    await Promise.allSettled(hogs);
+    const text = await service.replicas[0]!.get(Metrics).registry.metrics();
+    expect(text).toMatch(/^settings_change_watchers_refused_total [1-9]/m);
+    await eventually(async () => expect(await watchersOf(service, 0)).toBe(0));
   });
 
   it('responds at once to everybody that waits when the service stops', async () => {
@@ -228,28 +272,115 @@ describe('the feed of changes', () => {
   });
 });
 
-describe('a token', () => {
-  it('that is ahead of a restored history, or too old, is answered with 410 and how to start over', async () => {
-    const service = await startSettings();
-    try {
-      const path = settingPath('Old', 'one');
-      await service.api.put(path).set(PARTNER).send({ settingValue: 1 }).expect(200);
-      const { body } = await service.api.get(PATH).set(CUSTOMER).expect(200);
-      await service.database.query('DELETE FROM settings.setting_history');
-      const restored = await startSettings({ surroundings: service });
-      const dayBeforeYesterday = Math.floor(Date.now() / 1_000) - 2 * 86_400;
-      const old = restored.replicas[0]!.get(SignedCursor).encode('changes', [0, dayBeforeYesterday]);
-      for (const after of [body.next, old]) {
-        const expired = await restored.api.get(PATH).query({ after }).set(CUSTOMER).expect(410);
-        expect(expired.body).toMatchObject({
-          type: 'urn:platform:problem:changes-expired',
-          detail: expect.stringContaining('without `after`'),
-        });
-      }
-      await restored.close();
-    } finally {
-      await service.close();
-    }
+describe('a history that went back', () => {
+  let service: SettingsFixture;
+  beforeEach(async () => {
+    service = await startSettings({ replicas: 2 });
+  });
+  afterEach(() => service.close());
+
+  const put = (name: string, value: unknown = 1) =>
+    service.api.put(settingPath('Old', name)).set(PARTNER).send({ settingValue: value }).expect(200);
+  const ask = (query: Record<string, string>, replica = 0) =>
+    fetch(`${service.urls[replica]}${PATH}?${new URLSearchParams(query).toString()}`, { headers: PARTNER });
+  const now = async (): Promise<string> => ((await (await ask({})).json()) as Page).next;
+  /** What a failover does that loses what was committed last: rows and sequences are as they were. */
+  const lose = (count: number) =>
+    service.database.query(`
+      WITH lost AS (DELETE FROM settings.setting_history WHERE history_id IN
+             (SELECT history_id FROM settings.setting_history ORDER BY history_id DESC LIMIT ${String(count)})
+           RETURNING subsystem_key, setting_key),
+           gone AS (DELETE FROM settings.setting AS s USING lost WHERE s.subsystem_key = lost.subsystem_key AND s.setting_key = lost.setting_key)
+      SELECT setval('settings.setting_history_history_id_seq', (SELECT max(history_id) FROM settings.setting_history) - ${String(count)}),
+             setval('settings.setting_revision', greatest(1, (SELECT last_value FROM settings.setting_revision) - ${String(count)}))`);
+  const expectExpired = async (response: Response): Promise<void> => {
+    expect([response.status, await response.json()]).toMatchObject([
+      410,
+      { type: 'urn:platform:problem:changes-expired', detail: expect.stringContaining('without `after`') },
+    ]);
+  };
+
+  it('ends waits with 410, and expires what was given out before, whichever replica gave it out', async () => {
+    for (const name of ['a', 'b', 'c', 'd']) await put(name);
+    const tokens = [await now(), ((await (await ask({}, 1)).json()) as Page).next];
+    const waiting = ask({ after: tokens[0]!, waitSeconds: '30' });
+    await eventually(async () => expect(await watchersOf(service, 0)).toBe(1));
+    await lose(2);
+    await expectExpired(await waiting);
+    for (const after of tokens)
+      for (const replica of [0, 1]) await expectExpired(await ask({ after }, replica));
+    const text = await service.replicas[0]!.get(Metrics).registry.metrics();
+    expect(text).toMatch(/^settings_feed_steps_back_total 1/m);
+  });
+
+  it('is told also when others have drawn the same identifiers since', async () => {
+    for (const name of ['a', 'b', 'c', 'd']) await put(name);
+    const lost = await now();
+    await lose(2);
+    for (const name of ['x', 'y', 'z', 'w']) await put(name);
+    // Memory may be 100 ms old: who waits is told.
+    for (const replica of [0, 1]) await expectExpired(await ask({ after: lost, waitSeconds: '1' }, replica));
+    const { status } = await ask({ after: await now(), waitSeconds: '1' });
+    expect(status).toBe(200);
+  });
+
+  it('expires the position of whoever saw what was lost among older changes', async () => {
+    await put('a');
+    await now();
+    const late = new Client({ connectionString: service.database.ownerUrl });
+    await late.connect();
+    await late.query('BEGIN');
+    await late.query(
+      `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id)
+       VALUES ('old', 'late', 'Old', 'late', 'write', '1', 1, 1, 'test')`,
+    );
+    await put('b');
+    const before = await now();
+    await late.query('COMMIT');
+    await late.end();
+    const page = (await (await ask({ after: before, waitSeconds: '10' })).json()) as Page;
+    expect(page.changes.map(({ settingName }) => settingName)).toEqual(['late']);
+    await service.database.query(`DELETE FROM settings.setting_history WHERE setting_key = 'late'`);
+    await expectExpired(await ask({ after: page.next }, 1));
+    expect((await ask({ after: before }, 1)).status).toBe(200);
+  });
+
+  it('gives no ETag for a second time', async () => {
+    await put('a');
+    const lost = await put('tag', 'lost');
+    await lose(1);
+    const found = await put('tag', 'other');
+    expect(found.headers['etag']).not.toBe(lost.headers['etag']);
+    await service.api
+      .get(settingPath('Old', 'tag'))
+      .set(PARTNER)
+      .set('if-none-match', String(lost.headers['etag']))
+      .expect(200);
+    await service.api
+      .put(settingPath('Old', 'tag'))
+      .set(PARTNER)
+      .set('if-match', String(lost.headers['etag']))
+      .send({ settingValue: 2 })
+      .expect(412);
+  });
+
+  it('is 410 for a token that is ahead, or too old, with how to start over', async () => {
+    await put('one');
+    const ahead = await now();
+    await service.database.query('DELETE FROM settings.setting_history');
+    const restored = await startSettings({ surroundings: service });
+    const dayBeforeYesterday = Math.floor(Date.now() / 1_000) - 2 * 86_400;
+    const cursors = restored.replicas[0]!.get(SignedCursor);
+    for (const after of [
+      ahead,
+      cursors.encode('changes', [0, dayBeforeYesterday]),
+      cursors.encode('changes', [0, [dayBeforeYesterday]]),
+    ])
+      await expectExpired(await fetch(`${restored.urls[0]}${PATH}?after=${after}`, { headers: PARTNER }));
+    // As release 1.0.0 gives them out.
+    const old = cursors.encode('changes', [0, Math.floor(Date.now() / 1_000)]);
+    expect((await fetch(`${restored.urls[0]}${PATH}?after=${old}`, { headers: PARTNER })).status).toBe(200);
+    await restored.close();
   });
 });
 

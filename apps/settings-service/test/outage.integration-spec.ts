@@ -53,7 +53,7 @@ describe('without its neighbours', () => {
     await expectUnavailable();
     await network.restore();
     await isBack();
-    await service.api.get('/health/ready').expect(200);
+    await eventually(() => service.api.get('/health/ready').expect(200));
   });
 
   it('answers 503 in time while the database does not answer, and recovers by itself', async () => {

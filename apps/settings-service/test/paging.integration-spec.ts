@@ -92,6 +92,35 @@ describe('paged lists', () => {
     expect(new Set(namesOf(pages)).size).toBe(40);
   });
 
+  it('go on at a replica that has the next signing key already, and back', async () => {
+    await fill('rotate', 'n', 3);
+    const keyOf = (byte: number) => Buffer.alloc(32, byte).toString('base64url');
+    const start = (key: number, previous: number) =>
+      startSettings({
+        surroundings: service,
+        variables: { CURSOR_HMAC_KEY: keyOf(key), CURSOR_HMAC_KEY_PREVIOUS: keyOf(previous) },
+      });
+    const [before, after, third] = [await start(1, 2), await start(2, 1), await start(2, 3)];
+    const list = '/platform/v1/subsystems/rotate/settings';
+    const next = async (from: SettingsFixture, to: SettingsFixture) => {
+      const { body } = await from.api.get(list).query({ pageSize: 2 }).set(PARTNER).expect(200);
+      const { body: changes } = await from.api.get('/platform/v1/changes').set(PARTNER).expect(200);
+      const page = await to.api
+        .get(list)
+        .query({ pageSize: 2, pageKey: body.nextPageKey as string })
+        .set(PARTNER);
+      const watched = await to.api
+        .get('/platform/v1/changes')
+        .query({ after: changes.next as string })
+        .set(PARTNER);
+      return [page.status, watched.status];
+    };
+    expect(await next(before, after)).toEqual([200, 200]);
+    expect(await next(after, before)).toEqual([200, 200]);
+    expect(await next(before, third)).toEqual([400, 400]);
+    for (const each of [before, after, third]) await each.close();
+  });
+
   it('refuse every cursor but their own', async () => {
     await fill('a', 'n', 3);
     await fill('b', 'n', 3);

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { runAdmin } from '../src/admin/administration';
-import { CUSTOMER, PARTNER, settingPath, startSettings } from './settings-fixture';
+import { CUSTOMER, OWNER, PARTNER, settingPath, startSettings } from './settings-fixture';
 import { bearer, eventually, testSize } from '@platform/testing';
 import type { SettingsFixture } from './settings-fixture';
 
@@ -74,12 +74,12 @@ describe('the past', () => {
     const deleted = await remove('Past', 'One');
     await put('Past', 'One', '3');
     const before = new Date(Date.parse(first) - 1).toISOString();
-    await get(`${path}/value`, { at: before }, CUSTOMER).expect(404);
-    const then = await get(`${path}/value`, { at: first }, CUSTOMER).expect(200);
+    await get(`${path}/value`, { at: before }).expect(404);
+    const then = await get(`${path}/value`, { at: first }).expect(200);
     expect([then.text, then.headers['etag']]).toEqual(['1.0', headers['etag']]);
     expect((await get(`${path}/value`, { at: second }).expect(200)).text).toBe('{"b":2,"a":-0}');
     await get(path, { at: deleted }).expect(404);
-    const whole = await get(path, { at: second.replace('Z', '+00:00') }, CUSTOMER).expect(200);
+    const whole = await get(path, { at: second.replace('Z', '+00:00') }).expect(200);
     expect(whole.text).toBe('{"subsystemName":"Past","settingName":"One","settingValue":{"b":2,"a":-0}}');
     await get(path, { at: first }).set('if-none-match', String(headers['etag'])).expect(304);
     expect(
@@ -97,13 +97,27 @@ describe('the past', () => {
     const list = '/platform/v1/subsystems/page/settings';
     const names = (body: { settings: { settingName: string; settingValue: number }[] }) =>
       body.settings.map(({ settingName, settingValue }) => `${settingName}${String(settingValue)}`);
-    const first = await get(list, { at, pageSize: '2' }, CUSTOMER).expect(200);
+    const first = await get(list, { at, pageSize: '2' }).expect(200);
     expect(names(first.body)).toEqual(['a1', 'c1']);
     const pageKey = String(first.body.nextPageKey);
     const second = await get(list, { at, pageSize: '2', pageKey }).expect(200);
     expect([names(second.body), second.body.nextPageKey]).toEqual([['d1'], null]);
     await get(list, { pageSize: '2', pageKey }).expect(400);
     expect(names((await get(list).expect(200)).body)).toEqual(['a2', 'b2', 'c1', 'd1', 'e2']);
+  });
+
+  it('needs what the history needs: a value that was deleted or replaced is nobody else’s', async () => {
+    const path = settingPath('Past', 'Secret');
+    const at = await put('Past', 'Secret', '"old-password"');
+    await put('Past', 'Secret', '"new-password"');
+    for (const caller of [CUSTOMER, OWNER])
+      for (const past of [path, `${path}/value`, '/platform/v1/subsystems/past/settings']) {
+        const refused = await get(past, { at }, caller).expect(403);
+        expect(refused.headers['content-type']).toMatch(/^application\/problem\+json/);
+        expect(refused.text).not.toContain('password');
+        await get(past, {}, caller).expect(200);
+        await get(past, { at }).expect(200);
+      }
   });
 
   it('lists have ETags', async () => {
@@ -184,6 +198,34 @@ describe('the past', () => {
     for (const wrong of [{}, { at: 'x' }, { at, dryrun: true }]) await restore(wrong).expect(400);
   });
 
+  it('a restored subsystem is what it was, names and their letter case included', async () => {
+    await put('Straße', 'Straße', '1');
+    const at = await put('Straße', 'kept', '1');
+    await remove('Straße', 'Straße');
+    await put('STRASSE', 'STRASSE', '1');
+    await remove('Straße', 'kept');
+    await put('STRASSE', 'KEPT', '2');
+    const list = `/platform/v1/subsystems/strasse/settings`;
+    const past = await get(list, { at }).expect(200);
+    const restored = await service.api
+      .post('/platform/v1/subsystems/strasse/commands/restore')
+      .set(PARTNER)
+      .send({ at })
+      .expect(200);
+    expect(restored.body.changes).toEqual([
+      { settingName: 'kept', operation: 'write' },
+      { settingName: 'Straße', operation: 'write' },
+    ]);
+    expect((await get(list).expect(200)).text).toBe(past.text);
+    const again = { at: await settled() };
+    expect((await get(list, again).expect(200)).text).toBe(past.text);
+    const { body } = await get('/platform/v1/history', { subsystem: 'strasse', pageSize: '2' }).expect(200);
+    const names = (body.history as { subsystemName: string; settingName: string }[]).map(
+      ({ subsystemName, settingName }) => `${subsystemName}/${settingName}`,
+    );
+    expect(names.sort()).toEqual(['Straße/Straße', 'Straße/kept']);
+  });
+
   it('a restoration of several settings takes an idempotency key', async () => {
     const at = await put('Key', 'a', '1');
     for (const name of ['a', 'b', 'c']) await put('Key', name, '2');
@@ -195,6 +237,69 @@ describe('the past', () => {
         .expect(200);
       expect(body.changes).toHaveLength(changed);
     }
+  });
+
+  it('the history with several filters is found among very many entries, in pages that may be short', async () => {
+    const insert = (columns: string) =>
+      service.database.query(`
+      INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id, user_id, occurred_at)
+      ${columns}`);
+    await insert(`SELECT 'busy', 'found', 'busy', 'found', 'write', '1', 1, 1, 'r', 2, '2026-01-01Z'`);
+    for (const [subsystem, user] of [
+      ['busy', 1],
+      ['other', 2],
+    ] as const)
+      await insert(`SELECT '${subsystem}', 'n' || n, '${subsystem}', 'n' || n, 'write', '1', 1, 1, 'r', ${String(user)}, timestamptz '2026-01-02Z' + n * interval '1 s'
+        FROM generate_series(1, 12000) AS n`);
+    const found: string[] = [];
+    let [pages, pageKey]: [number, string | null] = [0, ''];
+    while (pageKey !== null) {
+      const query = { subsystem: 'busy', userId: '2', ...(pageKey === '' ? {} : { pageKey }) };
+      const { body } = await get('/platform/v1/history', query).expect(200);
+      found.push(...(body.history as { settingName: string }[]).map(({ settingName }) => settingName));
+      pageKey = body.nextPageKey as string | null;
+      pages += 1;
+    }
+    expect([found, pages]).toEqual([['found'], 2]);
+  });
+
+  it('a subsystem of the past is found among very many names that it had no longer', async () => {
+    for (const [operation, day] of [
+      ['write', '2026-01-01Z'],
+      ['delete', '2026-01-02Z'],
+    ] as const)
+      await service.database.query(`
+        INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id, occurred_at)
+        SELECT 'gone', 'n' || lpad(n::text, 5, '0'), 'gone', 'n' || n, '${operation}', '1', 1, 1, 'r', '${day}' FROM generate_series(1, 6000) AS n
+        WHERE '${operation}' = 'write' OR n NOT IN (3, 5999)`);
+    const found: string[] = [];
+    let [pages, pageKey]: [number, string | null] = [0, ''];
+    while (pageKey !== null) {
+      const query = { at: '2026-01-03T00:00:00Z', ...(pageKey === '' ? {} : { pageKey }) };
+      const { body } = await get('/platform/v1/subsystems/gone/settings', query).expect(200);
+      found.push(...(body.settings as { settingName: string }[]).map(({ settingName }) => settingName));
+      pageKey = body.nextPageKey as string | null;
+      pages += 1;
+    }
+    expect([found, pages]).toEqual([['n3', 'n5999'], 2]);
+  });
+
+  it('of one caller grows by so much in an hour: 429 with when to come back, and others go on', async () => {
+    const limited = await startSettings({
+      surroundings: service,
+      variables: { WRITE_BYTES_PER_HOUR: '4096' },
+    });
+    const write = (who: Record<string, string>) =>
+      limited.api
+        .put(settingPath('Grow', 'a'))
+        .set(who)
+        .send({ settingValue: 'x'.repeat(900) });
+    for (let n = 0; n < 2; n += 1) await write(PARTNER).expect(200);
+    const refused = await write(PARTNER).expect(429);
+    expect(refused.body.type).toBe('urn:platform:problem:too-much-written');
+    expect(refused.headers['retry-after']).toBe('60');
+    await write(OTHER).expect(200);
+    await limited.close();
   });
 
   describe('of many settings', () => {
@@ -271,7 +376,7 @@ describe('the past', () => {
       await service.database.query(
         `UPDATE settings.setting SET value_text = '1' WHERE setting_key < '${keyOf(half)}'`,
       );
-      expect(await admin()).toBe(0);
+      expect(await admin('--yes')).toBe(0);
       expect(await values()).toEqual([{ value: '1', count: SETTINGS }]);
       expect(await entries()).toEqual([{ operation: 'write', count: half + 1, requests: 1 }]);
       expect([output![0], output![1], output!.at(-1)]).toEqual([

@@ -7,6 +7,7 @@ import {
   bearer,
   createTestDatabase,
   startAuthServiceDouble,
+  watchLog,
   watchTraffic,
 } from '@platform/testing';
 import type { AuthServiceDouble, TestDatabase } from '@platform/testing';
@@ -41,7 +42,8 @@ interface Options {
 }
 
 const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('base64url');
-const migrate = (url: string): Promise<unknown> => runMigrations(migrationSettings(url));
+export const migrate = (ownerUrl: string, appRole: string): Promise<unknown> =>
+  runMigrations(migrationSettings(ownerUrl), { appRole, appRoleGrants });
 
 /** Authorization headers by persona. */
 export const PARTNER = bearer({
@@ -64,14 +66,12 @@ export async function prepareSettings({
   server,
 }: Options = {}): Promise<SettingsSurroundings> {
   const database = await createTestDatabase({ migrate, server });
-  const app = await database.createRole();
-  await runMigrations(migrationSettings(database.ownerUrl), { appRole: app.role, appRoleGrants });
   const auth = await startAuthServiceDouble();
   const close = async (): Promise<void> => {
     await auth.close();
     await database.drop();
   };
-  return { database, auth, environment: environmentFor(await databaseUrl(app.url), auth.url), close };
+  return { database, auth, environment: environmentFor(await databaseUrl(database.url), auth.url), close };
 }
 
 /** Replicas in this process, listening on ports of their own. */
@@ -91,7 +91,10 @@ export async function startSettings({
   const config = loadSettingsServiceConfig({ ...surroundings.environment, ...variables });
   const replicas: NestFastifyApplication[] = [];
   for (let index = 0; index < count; index += 1) {
-    const replica = await createServiceApplication(settingsService(config));
+    const replica = await createServiceApplication({
+      ...settingsService(config),
+      logSink: watchLog('settings-service'),
+    });
     watchTraffic('settings-service', replica.getHttpServer());
     await replica.listen(0, '127.0.0.1');
     replicas.push(replica);
@@ -118,7 +121,7 @@ function migrationSettings(url: string): Parameters<typeof runMigrations>[0] {
 
 export function environmentFor(databaseUrl: string, authServiceUrl: string): Record<string, string> {
   return {
-    ...{ NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'silent' },
+    ...{ NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'warn' },
     DATABASE_URL: databaseUrl,
     ...authServiceVariables(authServiceUrl),
     CURSOR_HMAC_KEY: SECRET,

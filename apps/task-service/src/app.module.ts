@@ -13,16 +13,27 @@ import { CalendarsController } from './calendars/calendars.controller';
 import { CalendarsRepository } from './calendars/calendars.repository';
 import { BacklogMetrics } from './diagnostics/backlog-metrics.service';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
-import { FireRetentionJob, InstanceRetentionJob } from './retention.job';
+import {
+  FireRetentionJob,
+  InstanceRetentionJob,
+  ReleasedRetentionJob,
+  TemplateRetentionJob,
+} from './retention.job';
 import { InstancesController } from './instances/instances.controller';
 import { InstancesRepository } from './instances/instances.repository';
 import { InstancesService } from './instances/instances.service';
+import { ReleasesRepository } from './instances/releases.repository';
+import { TemplatesRepository } from './instances/templates.repository';
 import { AfterCommit } from './outbound/after-commit.service';
 import { OutboundProxy } from './outbound/outbound-proxy.service';
+import { EventPublisher } from './outbound/event-publisher.service';
 import { OutboxMessage } from './outbound/outbox-message.entity';
+import { OutboxPause } from './outbound/outbox-pause.entity';
+import { OutboxPausesRepository } from './outbound/outbox-pauses.repository';
 import { OutboxRepository } from './outbound/outbox.repository';
 import { RelayPass } from './outbound/relay-pass.service';
 import { RelayService } from './outbound/relay.service';
+import { TypeProbe } from './outbound/type-probe.service';
 import { KeysetPages } from './paging/keyset-page';
 import { TaskProblemFilter } from './problems/task-problem.filter';
 import { BusinessUnitChangeConsumer } from './recurring-generation/business-unit-change.consumer';
@@ -30,19 +41,30 @@ import { BusinessUnitFacilitiesRepository } from './recurring-generation/busines
 import { GenerationCommandsController } from './recurring-generation/generation-commands.controller';
 import { GenerationRequestsConsumer } from './recurring-generation/generation-requests.consumer';
 import { GenerationConsumer } from './recurring-generation/generation.consumer';
+import { GenerationBudget } from './recurring-generation/generation-budget.service';
+import { InstanceAlignmentJob } from './recurring-generation/instance-alignment.job';
+import { InstanceAlignmentService } from './recurring-generation/instance-alignment.service';
 import { InstanceGenerationService } from './recurring-generation/instance-generation.service';
 import { GenerationTriggersService } from './recurring-generation/generation-triggers.service';
+import { GenerationPositionsJob } from './reconciliation/generation-positions.job';
+import { GenerationPositionsRepository } from './reconciliation/generation-positions.repository';
+import { GenerationPositions } from './reconciliation/generation-positions.service';
 import { ReconciliationJob } from './reconciliation/reconciliation.job';
 import { ReconciliationRepository } from './reconciliation/reconciliation.repository';
 import { ReconciliationService } from './reconciliation/reconciliation.service';
+import { FacilityActivityRepository } from './scheduler/facility-activity.repository';
 import { FiringService } from './scheduler/firing.service';
 import { SchedulerService } from './scheduler/scheduler.service';
 import { TriggersController } from './scheduler/triggers.controller';
 import { TriggersRepository } from './scheduler/triggers.repository';
 import { TriggersService } from './scheduler/triggers.service';
+import { ChangeSlots } from './schedules/change-slots.service';
+import { EndedSchedulesJob } from './schedules/ended-schedules.job';
+import { GeneratingSchedulesRepository } from './schedules/generating-schedules.repository';
 import { OccurrencesController } from './schedules/occurrences.controller';
 import { ScheduleCommandsController } from './schedules/schedule-commands.controller';
 import { ScheduleLifecycleService } from './schedules/schedule-lifecycle.service';
+import { ScheduleLimits } from './schedules/schedule-limits.service';
 import { SchedulesController } from './schedules/schedules.controller';
 import { SchedulesRepository } from './schedules/schedules.repository';
 import { SchedulesService } from './schedules/schedules.service';
@@ -50,32 +72,48 @@ import { SchedulesService } from './schedules/schedules.service';
 const REPOSITORIES = [
   CalendarsRepository,
   SchedulesRepository,
+  GeneratingSchedulesRepository,
   InstancesRepository,
+  ReleasesRepository,
+  TemplatesRepository,
   TriggersRepository,
+  FacilityActivityRepository,
   BusinessUnitFacilitiesRepository,
   OutboxRepository,
+  OutboxPausesRepository,
   ReconciliationRepository,
+  GenerationPositionsRepository,
 ];
 const SERVICES = [
   CallerScope,
   SchedulesService,
   ScheduleLifecycleService,
+  ScheduleLimits,
+  ChangeSlots,
   InstancesService,
   TriggersService,
   FiringService,
   SchedulerService,
   GenerationTriggersService,
+  GenerationBudget,
+  InstanceAlignmentService,
   InstanceGenerationService,
   OutboundProxy,
+  EventPublisher,
+  TypeProbe,
   RelayPass,
   RelayService,
   AfterCommit,
   ReconciliationService,
+  GenerationPositions,
 ];
 const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, GenerationConsumer];
 
 @Module({
-  imports: [TypeOrmModule.forFeature(ENTITIES), TypeOrmModule.forFeature([OutboxMessage], RELAY_POOL)],
+  imports: [
+    TypeOrmModule.forFeature(ENTITIES),
+    TypeOrmModule.forFeature([OutboxMessage, OutboxPause], RELAY_POOL),
+  ],
   controllers: [
     SchedulesController,
     ScheduleCommandsController,
@@ -92,7 +130,12 @@ const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, Gener
     ...CONSUMERS,
     FireRetentionJob,
     InstanceRetentionJob,
+    ReleasedRetentionJob,
+    TemplateRetentionJob,
+    InstanceAlignmentJob,
+    EndedSchedulesJob,
     ReconciliationJob,
+    GenerationPositionsJob,
     BacklogMetrics,
     { provide: APP_FILTER, useClass: TaskProblemFilter },
   ],
@@ -103,7 +146,7 @@ export class AppModule {
       module: AppModule,
       providers: [
         { provide: TASK_CONFIG, useValue: config },
-        { provide: KeysetPages, useFactory: () => new KeysetPages(new SignedCursor(config.CURSOR_HMAC_KEY)) },
+        { provide: KeysetPages, useFactory: () => new KeysetPages(SignedCursor.of(config)) },
       ],
       imports: [
         ...databasePools(config),

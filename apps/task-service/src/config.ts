@@ -1,5 +1,10 @@
 import { authServiceConfigShape } from '@platform/access-tokens';
-import { brokerAddresses, loadConfig, secret, serviceConfigShape } from '@platform/service-defaults';
+import {
+  brokerAddresses,
+  cursorConfigShape,
+  loadConfig,
+  serviceConfigShape,
+} from '@platform/service-defaults';
 import { z } from 'zod';
 
 const shape = z.object({
@@ -10,8 +15,7 @@ const shape = z.object({
   PORT: serviceConfigShape.PORT.default(3003),
   METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9103),
   ...authServiceConfigShape,
-  /** Signs page keys; the same on every replica. */
-  CURSOR_HMAC_KEY: secret({ minBytes: 32 }),
+  ...cursorConfigShape,
   /** The two buses; they may be one broker, two virtual hosts or two brokers. */
   RABBITMQ_MAIN_URL: brokerAddresses,
   RABBITMQ_SCHEDULING_URL: brokerAddresses,
@@ -33,18 +37,28 @@ const shape = z.object({
   SCHEDULE_MIN_INTERVAL_MINUTES: z.coerce.number().int().min(1).max(1_440).default(5),
   /** Active schedules that a facility may have. */
   SCHEDULES_PER_FACILITY: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
+  /** Pending instances that a facility may have. */
+  INSTANCES_PER_FACILITY: z.coerce.number().int().min(1).max(100_000_000).default(200_000),
+  /** How often a schedule may be changed, paused or resumed within an hour. */
+  SCHEDULE_CHANGES_PER_HOUR: z.coerce.number().int().min(1).max(100_000).default(60),
   /** Facilities whose trigger follows the default expression fire spread over so long; 0: all at once. */
   TRIGGER_JITTER_SECONDS: z.coerce.number().int().min(0).max(3_600).default(900),
   /** How long it stays known which occurrences fired; at least a day, far beyond any misfire. */
   FIRE_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_660).default(30),
   /** How long instances that are completed or cancelled are kept after they were due; 0: for ever. */
   INSTANCE_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
+  /** How long instances are kept that a change of their schedule cancelled; 0: for ever. */
+  RELEASED_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(30),
+  /** Of these so many at most of each facility, the latest. */
+  RELEASED_PER_FACILITY: z.coerce.number().int().min(1).max(100_000_000).default(100_000),
   /** How long a command waits for its reply over the bus. */
   REQUEST_TIMEOUT_MS: z.coerce.number().int().min(100).max(300_000).default(30_000),
 });
 
 /** Connections that are left for HTTP. */
-export function httpPoolSize(config: TaskServiceConfig): number {
+export function httpPoolSize(
+  config: Pick<TaskServiceConfig, 'DATABASE_POOL_SIZE' | 'DATABASE_POOL_CONSUMERS' | 'DATABASE_POOL_RELAY'>,
+): number {
   return config.DATABASE_POOL_SIZE - config.DATABASE_POOL_CONSUMERS - config.DATABASE_POOL_RELAY;
 }
 

@@ -1,17 +1,29 @@
 import { InboxMessage, inboxMigrations } from '@platform/messaging';
 import { Calendar } from './calendars/calendar.entity';
 import { TaskInstance } from './instances/instance.entity';
+import { Release } from './instances/release.entity';
+import { Template } from './instances/template.entity';
 import { TaskTables1800000000000 } from './migrations/1800000000000-task-tables';
 import { ScheduleLifecycle1800000001000 } from './migrations/1800000001000-schedule-lifecycle';
 import { BusinessUnitFacilities1800000002000 } from './migrations/1800000002000-business-unit-facilities';
 import { OutboxByType1800000002001 } from './migrations/1800000002001-outbox-by-type';
 import { FiresByMonth1800000003000 } from './migrations/1800000003000-fires-by-month';
 import { SchedulesCountedByIndex1800000004000 } from './migrations/1800000004000-schedules-counted-by-index';
+import { ReleasesAndTemplates1800000005000 } from './migrations/1800000005000-releases-and-templates';
+import { ReleaseIndexes1800000005001 } from './migrations/1800000005001-release-indexes';
+import { BusinessUnits1800000006000 } from './migrations/1800000006000-business-units';
+import { FiresByDate1800000006001 } from './migrations/1800000006001-fires-by-date';
+import { FiresInSteps1800000006002 } from './migrations/1800000006002-fires-in-steps';
+import { OutboxPauses1800000007000 } from './migrations/1800000007000-outbox-pauses';
+import { SchedulesByCalendar1800000008000 } from './migrations/1800000008000-schedules-by-calendar';
 import { OutboxMessage } from './outbound/outbox-message.entity';
+import { OutboxPause } from './outbound/outbox-pause.entity';
 import {
   AppliedBusinessUnitChange,
+  BusinessUnit,
   BusinessUnitFacility,
 } from './recurring-generation/business-unit-change.entity';
+import { FacilityActivity } from './scheduler/facility-activity.entity';
 import { TriggerFire } from './scheduler/trigger-fire.entity';
 import { Trigger } from './scheduler/trigger.entity';
 import { Schedule } from './schedules/schedule.entity';
@@ -27,15 +39,20 @@ export const ENTITIES = [
   Calendar,
   Schedule,
   TaskInstance,
+  Template,
+  Release,
   Trigger,
   TriggerFire,
+  FacilityActivity,
+  BusinessUnit,
   AppliedBusinessUnitChange,
   BusinessUnitFacility,
   OutboxMessage,
+  OutboxPause,
   InboxMessage,
 ];
 
-/** In the order they apply; listed one by one, because a bundle has no folder to search. */
+/** TypeORM applies them by the number in the name. Listed one by one, because a bundle has no folder to search. */
 export const MIGRATIONS = [
   ...inboxMigrations(SCHEMA),
   TaskTables1800000000000,
@@ -44,6 +61,13 @@ export const MIGRATIONS = [
   OutboxByType1800000002001,
   FiresByMonth1800000003000,
   SchedulesCountedByIndex1800000004000,
+  ReleasesAndTemplates1800000005000,
+  ReleaseIndexes1800000005001,
+  BusinessUnits1800000006000,
+  FiresByDate1800000006001,
+  FiresInSteps1800000006002,
+  OutboxPauses1800000007000,
+  SchedulesByCalendar1800000008000,
 ];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only
@@ -51,16 +75,20 @@ export const MIGRATIONS = [
 export function appRoleGrants(quotedRole: string): string[] {
   return [
     `GRANT USAGE ON SCHEMA task TO ${quotedRole}`,
-    `GRANT SELECT, INSERT, UPDATE, DELETE ON task.outbox, task.inbox, task.triggers TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON task.outbox, task.outbox_pauses, task.inbox, task.triggers TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE ON task.schedules, task.instances, task.business_unit_changes, task.business_unit_facilities TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, UPDATE ON task.business_units, task.facility_activity TO ${quotedRole}`,
     `GRANT SELECT, INSERT ON task.fires TO ${quotedRole}`,
     `GRANT SELECT, DELETE ON task.trigger_fires TO ${quotedRole}`,
     // Once more than in its migration: a restored database has no privileges.
     `REVOKE ALL ON FUNCTION task.keep_fires(integer) FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION task.keep_fires(integer) TO ${quotedRole}`,
+    `REVOKE ALL ON FUNCTION task.keep_fires_step(integer, integer, boolean) FROM PUBLIC`,
+    `GRANT EXECUTE ON FUNCTION task.keep_fires_step(integer, integer, boolean) TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.calendars TO ${quotedRole}`,
     // Moves an instance whose instant is released; readers reach both through task.instances.
     `GRANT DELETE ON task.instances TO ${quotedRole}`,
-    `GRANT INSERT ON task.released_instances TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, DELETE ON task.released_instances TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON task.releases, task.templates TO ${quotedRole}`,
   ];
 }

@@ -1,9 +1,14 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { RecurringJob } from '@platform/service-defaults';
-import { HOUR_MS } from '@platform/time';
+import { Metrics, RecurringJob } from '@platform/service-defaults';
+import { HOUR_MS, MINUTE_MS } from '@platform/time';
 import { TASK_CONFIG, type TaskServiceConfig } from './config';
 import { InstancesRepository } from './instances/instances.repository';
+import { ReleasesRepository } from './instances/releases.repository';
+import { TemplatesRepository } from './instances/templates.repository';
 import { TriggersRepository } from './scheduler/triggers.repository';
+
+/** Each batch looks past those that stay, so it is a big one. */
+const SURPLUS_BATCH = 10_000;
 
 /** Forgets old fires once an hour: by the month, and in batches what is in no month of its own. Events need no such job: a published one is
  *  deleted at once, a parked one waits for its operator. */
@@ -12,16 +17,26 @@ export class FireRetentionJob extends RecurringJob {
   constructor(
     private readonly triggers: TriggersRepository,
     @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'FIRE_RETENTION_DAYS'>,
+    metrics: Metrics,
   ) {
-    super(HOUR_MS);
+    super(HOUR_MS, metrics);
   }
 
-  /** Deletes in batches until nothing old is left, at most 100,000 fires; gives how many. */
+  /** Deletes in batches until nothing old is left, at most 100,000 fires; gives how many. Old fires go although months cannot be kept: that
+   *  failure is reported afterwards. */
   async run(): Promise<number> {
-    await this.triggers.keepMonths(this.config.FIRE_RETENTION_DAYS);
-    return this.removeInBatches((size) =>
-      this.triggers.deleteOldFires(this.config.FIRE_RETENTION_DAYS, size),
-    );
+    const days = this.config.FIRE_RETENTION_DAYS;
+    try {
+      await this.triggers.keepMonths(days, () => this.stopping);
+    } catch (error) {
+      await this.deleteOld(days);
+      throw error;
+    }
+    return this.deleteOld(days);
+  }
+
+  private deleteOld(days: number): Promise<number> {
+    return this.removeInBatches((size) => this.triggers.deleteOldFires(days, size));
   }
 }
 
@@ -32,13 +47,71 @@ export class InstanceRetentionJob extends RecurringJob {
   constructor(
     private readonly instances: InstancesRepository,
     @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'INSTANCE_RETENTION_DAYS'>,
+    metrics: Metrics,
   ) {
-    super(HOUR_MS);
+    super(HOUR_MS, metrics);
   }
 
   /** Deletes in batches until nothing old is left, at most 100,000 instances; gives how many. */
   async run(): Promise<number> {
     const days = this.config.INSTANCE_RETENTION_DAYS;
     return days === 0 ? 0 : this.removeInBatches((size) => this.instances.deleteOld(days, size));
+  }
+}
+
+/** Forgets, every five minutes, the instances that changes of schedules have cancelled: old ones, and those beyond a facility's number. Whoever
+ *  changes schedules all day leaves no more than that behind. */
+@Injectable()
+export class ReleasedRetentionJob extends RecurringJob {
+  private readonly forgotten;
+
+  constructor(
+    private readonly releases: ReleasesRepository,
+    @Inject(TASK_CONFIG)
+    private readonly config: Pick<TaskServiceConfig, 'RELEASED_RETENTION_DAYS' | 'RELEASED_PER_FACILITY'>,
+    metrics: Metrics,
+  ) {
+    super(5 * MINUTE_MS, metrics);
+    this.forgotten = metrics.counter(
+      'task_released_instances_forgotten_total',
+      'Instances deleted that a change of their schedule had cancelled',
+    );
+  }
+
+  /** Deletes in batches; gives how many. */
+  async run(): Promise<number> {
+    const { RELEASED_RETENTION_DAYS: days, RELEASED_PER_FACILITY: kept } = this.config;
+    let total = 0;
+    if (days > 0) total += await this.removeInBatches((size) => this.releases.forgetOld(days, size));
+    for (const facilityId of await this.releases.facilitiesWithMore(kept))
+      total += await this.forgetSurplus(facilityId, kept);
+    this.forgotten.inc(total);
+    return total;
+  }
+
+  private async forgetSurplus(facilityId: number, kept: number): Promise<number> {
+    let total = 0;
+    while (!this.stopping) {
+      const removed = await this.releases.forgetSurplus(facilityId, kept, SURPLUS_BATCH);
+      total += removed;
+      if (removed < SURPLUS_BATCH) break;
+    }
+    return total;
+  }
+}
+
+/** Forgets, once an hour, templates that no schedule and no instance has any more. */
+@Injectable()
+export class TemplateRetentionJob extends RecurringJob {
+  constructor(
+    private readonly templates: TemplatesRepository,
+    metrics: Metrics,
+  ) {
+    super(HOUR_MS, metrics);
+  }
+
+  /** Looks at no more than 100,000 templates; gives how many. */
+  run(): Promise<number> {
+    return this.removeInBatches((size) => this.templates.forgetUnused(size));
   }
 }

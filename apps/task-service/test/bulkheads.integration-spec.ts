@@ -1,16 +1,22 @@
-import { ScheduleCreatedEvent, ScheduleCreatedNotification } from '@platform/contracts';
+import { randomUUID } from 'node:crypto';
+import {
+  BusinessUnitChangeV1,
+  ScheduleCreatedEvent,
+  ScheduleCreatedNotification,
+  TaskInstanceGenerationRequested,
+} from '@platform/contracts';
 import { Metrics } from '@platform/service-defaults';
 import { eventually } from '@platform/testing';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 /** Five queues with a prefetch of ten each, the relay and HTTP share these. */
-const POOL = { DATABASE_POOL_SIZE: '10', DATABASE_POOL_CONSUMERS: '3', DATABASE_POOL_RELAY: '3' };
+const POOL = { DATABASE_POOL_SIZE: '11', DATABASE_POOL_CONSUMERS: '4', DATABASE_POOL_RELAY: '3' };
 const BODY = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
 
 describe('consumers that are held up', () => {
   let service: TaskFixture;
-  const post = () => service.api.post('/Schedules').set(PARTNER).send(BODY).expect(201);
+  const post = (body: object = BODY) => service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
   const metric = async (line: string): Promise<number> => {
     const text = await service.app.get(Metrics).registry.metrics();
     return Number(
@@ -35,8 +41,10 @@ describe('consumers that are held up', () => {
     const created = { ...body, createdBy: { personId: null, name: null, persona: 1 } };
     for (let index = 0; index < 20; index += 1) await bus.publish(ScheduleCreatedNotification, created);
     await eventually(async () => {
-      expect(await metric('database_pool_connections{database="consumers",state="in_use"}')).toBe(3);
-      expect(await metric('messaging_deliveries_waiting')).toBe(7);
+      // Of one facility one at a time, of the ten that the queue delivers.
+      expect(await metric('database_pool_connections{database="consumers",state="in_use"}')).toBe(1);
+      // One waits for it, the others have been put off.
+      expect(await metric('messaging_deliveries_waiting')).toBe(1);
     });
     for (let index = 0; index < 20; index += 1) await post();
     await service.received(ScheduleCreatedEvent, 21);
@@ -48,7 +56,105 @@ describe('consumers that are held up', () => {
     });
     expect(await metric('database_pool_connections_max{database="task"}')).toBe(4);
   });
+
+  it('for one facility leave commands, and the generation of other facilities, their share', async () => {
+    const bus = await service.connect('scheduling');
+    const { body: held } = await post();
+    const { body: other } = await post({ ...BODY, facilityId: 502 });
+    await service.database.query('BEGIN');
+    await service.database.query('SELECT 1 FROM task.schedules WHERE facility_id = 501 FOR UPDATE');
+    const at = new Date().toISOString();
+    const fire = { scheduledFireTimeUtc: at, fireTimeUtc: at, misfired: false, missedCount: 0 };
+    const createdBy = { personId: null, name: null, persona: 1 };
+    for (let index = 0; index < 9; index += 1) {
+      await bus.publish(TaskInstanceGenerationRequested, { ...fire, facilityId: 501 });
+      await bus.publish(ScheduleCreatedNotification, { ...held, createdBy });
+    }
+    await eventually(async () => expect(await lockWaiters(service)).toBeGreaterThan(0));
+    for (const facilityId of [601, 602, 603]) {
+      const startedAt = performance.now();
+      await service.api
+        .post('/commands/scheduleRecurringTaskInstanceGeneration')
+        .set(PARTNER)
+        .send({ facilityId })
+        .expect(200);
+      expect(performance.now() - startedAt).toBeLessThan(2_000);
+    }
+    await bus.publish(TaskInstanceGenerationRequested, { ...fire, facilityId: 502 });
+    await eventually(
+      async () =>
+        expect(await generatedFor(service, (other as { scheduleId: string }).scheduleId)).toBeGreaterThan(0),
+      { timeoutMs: 3_000 },
+    );
+    await service.database.query('COMMIT');
+    await eventually(async () => expect(await metric('messaging_deliveries_waiting')).toBe(0));
+  }, 60_000);
+
+  const facility = (): Held => ({
+    send: async (facilityId) => {
+      const messageId = randomUUID();
+      const at = new Date().toISOString();
+      const fire = { scheduledFireTimeUtc: at, fireTimeUtc: at, misfired: false, missedCount: 0 };
+      const bus = await service.connect('scheduling');
+      await bus.publish(TaskInstanceGenerationRequested, { ...fire, facilityId }, { messageId });
+      return messageId;
+    },
+    lock: 'SELECT 1 FROM task.schedules WHERE facility_id = 701 FOR UPDATE',
+  });
+  const businessUnit = (): Held => ({
+    send: async (businessUnitId) => {
+      const messageId = randomUUID();
+      const bus = await service.connect('main');
+      await bus.publish(
+        BusinessUnitChangeV1,
+        {
+          eventId: randomUUID(),
+          occurredAtUtc: new Date().toISOString(),
+          businessUnitId,
+          facilityIds: [9_000 + businessUnitId],
+          changeType: 'Activated',
+        },
+        { messageId },
+      );
+      return messageId;
+    },
+    lock: 'SELECT 1 FROM task.business_units WHERE business_unit_id = 701 FOR UPDATE',
+  });
+
+  it.each([
+    ['facility', facility],
+    ['business unit', businessUnit],
+  ])(
+    'for one %s hold up no other one of their queue, and are not given up',
+    async (_what, held) => {
+      const { send, lock } = held();
+      for (const facilityId of [701, 702]) await post({ ...BODY, facilityId });
+      const first = await send(701);
+      await eventually(async () => expect(await applied(service, [first])).toBe(1));
+      await service.database.query('BEGIN');
+      expect(await service.database.query(lock)).not.toHaveLength(0);
+      const late: string[] = [];
+      for (let index = 0; index < 12; index += 1) late.push(await send(701));
+      await eventually(async () => expect(await lockWaiters(service)).toBeGreaterThan(0));
+      const other = await send(702);
+      await eventually(async () => expect(await applied(service, [other])).toBe(1), { timeoutMs: 5_000 });
+      expect(await applied(service, late)).toBe(0);
+      await service.database.query('COMMIT');
+      await eventually(async () => expect(await applied(service, late)).toBe(12), { timeoutMs: 30_000 });
+    },
+    60_000,
+  );
 });
+
+/** How to send a message about something, with its id, and what locks the rows of 701. */
+interface Held {
+  readonly send: (id: number) => Promise<string>;
+  readonly lock: string;
+}
+
+async function applied({ database }: TaskFixture, messageIds: readonly string[]): Promise<number> {
+  return (await database.query('SELECT 1 FROM task.inbox WHERE message_id = ANY ($1)', [messageIds])).length;
+}
 
 /** Makes every consumer's first statement wait. Gives what ends that. */
 async function holdUp({ database }: TaskFixture): Promise<() => Promise<void>> {
@@ -57,4 +163,17 @@ async function holdUp({ database }: TaskFixture): Promise<() => Promise<void>> {
   return async () => {
     await database.query('COMMIT');
   };
+}
+
+/** Consumers that wait for somebody's row lock. The test's own connection is in a transaction: only its statistics are fresh. */
+async function lockWaiters({ database }: TaskFixture): Promise<number> {
+  const rows = await database.query(
+    `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+       AND pg_stat_clear_snapshot() IS NOT NULL`,
+  );
+  return rows.length;
+}
+
+async function generatedFor({ database }: TaskFixture, scheduleId: string): Promise<number> {
+  return (await database.query('SELECT 1 FROM task.instances WHERE schedule_id = $1', [scheduleId])).length;
 }

@@ -59,6 +59,31 @@ describe('looking ahead and back', () => {
       await service.api.get(`/Calendars/${id}`).set(PARTNER).expect(404);
     });
 
+    it('are replaced only in the state that a condition asks for', async () => {
+      const id = randomUUID();
+      const body = { name: 'Holidays', excludedDates: [] };
+      const conditional = (header: 'if-match' | 'if-none-match', value: string, name = 'Holidays') =>
+        put(id, { ...body, name }).set(header, value);
+      await conditional('if-match', '*').expect(412);
+      const first = (await conditional('if-none-match', '*').expect(200)).headers['etag'] as string;
+      expect(first).toMatch(/^"[^"]+"$/);
+      expect((await service.api.get(`/Calendars/${id}`).set(OWNER).expect(200)).headers['etag']).toBe(first);
+      await conditional('if-none-match', '*').expect(412);
+      await conditional('if-match', 'x').expect(400);
+      const changes = await Promise.all(
+        ['a', 'b', 'c', 'd'].map((name) => conditional('if-match', first, name)),
+      );
+      expect(changes.map(({ status }) => status).sort()).toEqual([200, 412, 412, 412]);
+      await service.api.delete(`/Calendars/${id}`).set(PARTNER).set('if-match', first).expect(412);
+      const current = changes.find(({ status }) => status === 200)?.headers['etag'] as string;
+      await conditional('if-match', `"other", ${current}`).expect(200);
+      await service.api.delete(`/Calendars/${id}`).set(PARTNER).set('if-match', '*').expect(204);
+      const created = await Promise.all(
+        ['a', 'b', 'c'].map((name) => conditional('if-none-match', '*', name)),
+      );
+      expect(created.map(({ status }) => status).sort()).toEqual([200, 412, 412]);
+    });
+
     it('leave out their dates; a change regenerates what is affected', async () => {
       const id = randomUUID();
       await put(id, { name: 'Holidays', excludedDates: [day(2)] }).expect(200);

@@ -69,7 +69,34 @@ describe('recurring generation', () => {
       expect(announced.map(({ message }) => message.schedule)).toEqual(['30 5 * * *', '0 6 * * *']);
     });
 
+    it('corrects a next fire that a clock which was ahead has planned, but leaves an overdue one to fire', async () => {
+      const planned = await schedule({ facilityId: 704, schedule: '0 3 * * *' });
+      await service.database.query(
+        `UPDATE task.triggers SET state = 'PAUSED', next_fire_at = next_fire_at + interval '1 year', previous_fire_at = now() + interval '1 year'
+         WHERE facility_id = 704`,
+      );
+      expect(await schedule({ facilityId: 704, schedule: '0 3 * * *' })).toEqual({
+        succeeded: { ...('succeeded' in planned && planned.succeeded), replaced: true, state: 'PAUSED' },
+      });
+      expect(await triggers(704)).toMatchObject([{ previousFireAtUtc: null, state: 'PAUSED' }]);
+      const overdueAt = new Date(Date.now() - 3_600_000);
+      await service.database.query('UPDATE task.triggers SET next_fire_at = $1 WHERE facility_id = 704', [
+        overdueAt,
+      ]);
+      await schedule({ facilityId: 704 });
+      expect(await triggers(704)).toMatchObject([{ nextFireAtUtc: overdueAt.toISOString() }]);
+    });
+
+    it('tells that the trigger is paused', async () => {
+      await schedule({ facilityId: 705 });
+      await service.api.post('/Triggers/705/commands/pause').set(PARTNER).expect(200);
+      expect(await schedule({ facilityId: 705, schedule: '0 6 * * *' })).toMatchObject({
+        succeeded: { schedule: '0 6 * * *', state: 'PAUSED' },
+      });
+    });
+
     it.each([
+      [{ facilityId: 702, schedule: '0 0 31 2 */2' }, 'InvalidSchedule'],
       [{ facilityId: 702, schedule: '@daily' }, 'InvalidSchedule'],
       [{ facilityId: 702, timeZone: 'Mars/Olympus' }, 'InvalidTimeZone'],
       [{ facilityId: 0 }, 'InvalidFacility'],

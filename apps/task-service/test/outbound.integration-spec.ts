@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ScheduleCreatedEvent } from '@platform/contracts';
 import { Metrics } from '@platform/service-defaults';
-import { TcpProxy, eventually } from '@platform/testing';
+import { permitFaults, TcpProxy, eventually } from '@platform/testing';
 import { exchangeName } from '@platform/messaging';
 import { type Channel, connect } from 'amqplib';
 import { partitionOf } from '../src/outbound/outbound-event';
@@ -98,17 +98,21 @@ describe('the outbound proxy', () => {
 
   it('publishes the other partitions although the passes over one of them fail', async () => {
     const partition = partitionOf(1_000);
-    // The message is refused, and counting that overflows.
+    // The message is refused, and that cannot be noted.
+    await service.database.query(
+      'ALTER TABLE task.outbox ADD CONSTRAINT broken CHECK (attempts < 19) NOT VALID',
+    );
     await service.database.query(
       `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts)
-       VALUES ($1, 1000, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', 2147483647)`,
+       VALUES ($1, 1000, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', 18)`,
       [partition],
     );
     const facilities = Array.from({ length: 40 }, (_, index) => 1_100 + index);
     await Promise.all(facilities.map((facilityId, index) => post({ ...BODY, facilityId }, index % 2)));
     const others = 'SELECT 1 FROM task.outbox WHERE partition <> $1';
     await eventually(async () => expect(await service.database.query(others, [partition])).toEqual([]));
-    await service.database.query(`DELETE FROM task.outbox WHERE attempts = 2147483647`);
+    await service.database.query('ALTER TABLE task.outbox DROP CONSTRAINT broken');
+    await service.database.query('DELETE FROM task.outbox WHERE attempts = 18');
     await isDrained();
   });
 
@@ -140,6 +144,7 @@ describe('the outbound proxy', () => {
   });
 
   it('parks an event at its twentieth refusal, counts it, and lets the others go', async () => {
+    permitFaults();
     const parkedBefore = await parkedTotal(service);
     // Somebody declared its exchange differently.
     const exchange = exchangeName(NAMESPACE, 'TaskInstanceCompletedEvent');

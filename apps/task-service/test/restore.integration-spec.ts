@@ -59,14 +59,14 @@ describe('the documented backup', () => {
       expect(await service.database.query('SELECT 1 FROM task.outbox')).toEqual([]),
     );
     run('pg_dump');
-    const role = decodeURIComponent(new URL(service.appUrl).username);
+    const role = decodeURIComponent(new URL(service.database.url).username);
     await service.database.query(`DROP OWNED BY ${role}`);
     run('psql');
     run('pg_restore');
     const settings = { url: service.database.ownerUrl, schema: SCHEMA, applicationName: 'restore' };
     await runMigrations({ ...settings, migrations: MIGRATIONS }, { appRole: role, appRoleGrants });
     const env = {
-      DATABASE_URL: service.appUrl,
+      DATABASE_URL: service.database.url,
       RABBITMQ_MAIN_URL: service.brokers.main.url,
       RABBITMQ_SCHEDULING_URL: service.brokers.scheduling.url,
     };

@@ -1,9 +1,22 @@
 import type { QueryRunner } from 'typeorm';
+import { postgresOptions } from '@platform/database';
 import { createTestDatabase } from '@platform/testing';
+import { Client } from 'pg';
+import { DataSource } from 'typeorm';
+import { ENTITIES } from '../src/database-layout';
+import { Trigger } from '../src/scheduler/trigger.entity';
+import { TriggersRepository } from '../src/scheduler/triggers.repository';
 import { loadTaskServiceConfig } from '../src/config';
 import { FireRetentionJob, InstanceRetentionJob } from '../src/retention.job';
 import { FiresByMonth1800000003000 } from '../src/migrations/1800000003000-fires-by-month';
-import { environment, migrate, PARTNER, startTaskService, type TaskFixture } from './task-fixture';
+import {
+  environment,
+  migrate,
+  migrationSettings,
+  PARTNER,
+  startTaskService,
+  type TaskFixture,
+} from './task-fixture';
 
 let service: TaskFixture;
 
@@ -51,7 +64,7 @@ describe('old instances', () => {
   it('are kept for longer than generation goes back, which would make them again', () => {
     const load = (days: string) =>
       loadTaskServiceConfig({
-        ...{ ...environment('http://127.0.0.1:9'), DATABASE_URL: service.appUrl },
+        ...{ ...environment('http://127.0.0.1:9'), DATABASE_URL: service.database.url },
         ...{ RABBITMQ_MAIN_URL: 'amqp://localhost', RABBITMQ_SCHEDULING_URL: 'amqp://localhost' },
         ...{ GENERATION_CATCH_UP_DAYS: '90', INSTANCE_RETENTION_DAYS: days },
       });
@@ -140,6 +153,94 @@ describe('old fires', () => {
     expect(
       await service.database.query(`SELECT relname FROM pg_class WHERE relname LIKE 'fires\_2020%'`),
     ).toEqual([]);
+  });
+
+  it('that a wrong clock dated into months to come are moved there in batches, and hold up neither months nor retention', async () => {
+    const database = await createTestDatabase({ migrate });
+    const ahead = (months: number) =>
+      `date_trunc('month', now(), 'UTC') + interval '${String(months)} months 3 days'`;
+    const insert = (facilityId: number, at: string, firedAt: string, count = 1) =>
+      database.query(
+        `INSERT INTO task.fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
+         SELECT $1, ${at} + n * interval '1 second', ${firedAt}, false, 0, gen_random_uuid() FROM generate_series(1, $2::int) AS n`,
+        [facilityId, count],
+      );
+    await insert(1, ahead(2), 'now()', 25_000);
+    await insert(2, ahead(14), 'now()');
+    await insert(3, `now() - interval '90 days'`, `now() - interval '90 days'`);
+    const dataSource = await new DataSource(
+      postgresOptions({ ...migrationSettings(database.url), entities: ENTITIES, poolSize: 2 }),
+    ).initialize();
+    const triggers = new TriggersRepository(dataSource.getRepository(Trigger));
+    let steps = 0;
+    // As if it were stopped again and again.
+    for (let run = 0; run < 30; run += 1)
+      await triggers.keepMonths(30, () => {
+        steps += 1;
+        return steps % 2 === 0;
+      });
+    const places = await database.query<{ facility: string; month: string; count: number }>(
+      `SELECT facility_id AS facility, tableoid::regclass::text AS month, count(*)::int AS count FROM task.fires GROUP BY 1, 2 ORDER BY 1`,
+    );
+    const [names] = await database.query<{ month: string }>(
+      `SELECT to_char(${ahead(2)}, '"task.fires_"YYYY_MM') AS month`,
+    );
+    expect(places).toEqual([
+      { facility: '1', month: names!.month, count: 25_000 },
+      { facility: '2', month: 'task.trigger_fires', count: 1 },
+      { facility: '3', month: 'task.trigger_fires', count: 1 },
+    ]);
+    expect(
+      await database.query(
+        `SELECT conname FROM pg_constraint WHERE conrelid = 'task.trigger_fires'::regclass AND contype = 'c'`,
+      ),
+    ).toEqual([]);
+    expect(await triggers.deleteOldFires(30, 10)).toBe(1);
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  it('go on after a month that was begun and not ended in time', async () => {
+    const database = await createTestDatabase({ migrate });
+    await database.query(
+      `CREATE TABLE task.fires_2020_03 (LIKE task.fires INCLUDING DEFAULTS INCLUDING INDEXES)`,
+    );
+    await database.query(
+      `INSERT INTO task.fires_2020_03 VALUES (1, '2020-03-05', '2020-03-05', false, 0, gen_random_uuid())`,
+    );
+    await database.query(
+      `ALTER TABLE task.trigger_fires ADD CONSTRAINT fires_2020_03_elsewhere CHECK (scheduled_at < '2020-03-01' OR scheduled_at >= '2020-04-01') NOT VALID`,
+    );
+    // As the previous release calls it.
+    await database.query('SELECT task.keep_fires(30)');
+    expect(
+      await database.query('SELECT facility_id, tableoid::regclass::text AS month FROM task.fires'),
+    ).toEqual([{ facility_id: '1', month: 'task.trigger_fires' }]);
+    const [count] = await database.query(
+      `SELECT count(*)::int AS months FROM pg_inherits WHERE inhparent = 'task.fires'::regclass`,
+    );
+    expect(count).toEqual({ months: 4 });
+    await database.drop();
+  });
+
+  it('wait for no look through those that are there when a month is made', async () => {
+    const database = await createTestDatabase({ migrate });
+    const client = new Client(database.url);
+    const notices: string[] = [];
+    client.on('notice', ({ message }) => notices.push(message ?? ''));
+    await client.connect();
+    await client.query('SET client_min_messages = debug1');
+    for (let step = 'again'; step !== 'done';) {
+      const { rows } = await client.query<{ step: string }>(
+        'SELECT task.keep_fires_step(30, 1000, true) AS step',
+      );
+      step = rows[0]!.step;
+    }
+    const implied =
+      'updated partition constraint for default partition "trigger_fires" is implied by existing constraints';
+    expect(notices.filter((notice) => notice.includes(implied))).toHaveLength(3);
+    await client.end();
+    await database.drop();
   });
 
   it('survive the migration, and the way back', async () => {

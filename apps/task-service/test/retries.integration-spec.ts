@@ -6,6 +6,7 @@ import { TcpProxy, eventually } from '@platform/testing';
 import { SYSTEM_CLOCK, sleep } from '@platform/time';
 import { OutboundProxy } from '../src/outbound/outbound-proxy.service';
 import { QUEUES } from '../src/recurring-generation/queues';
+import { InstanceGenerationService } from '../src/recurring-generation/instance-generation.service';
 import { GenerationTriggersService } from '../src/recurring-generation/generation-triggers.service';
 import { startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
@@ -164,10 +165,17 @@ describe('retries', () => {
     });
 
     it('are five after any other failure, too', async () => {
-      await addSchedule(912, 'nonsense');
+      const generation = service.app.get(InstanceGenerationService);
+      const generate = generation.generate.bind(generation);
+      const spy = jest.spyOn(generation, 'generate').mockImplementation((manager, target) => {
+        if (target.facilityId === 912) throw new TypeError('a defect');
+        return generate(manager, target);
+      });
+      await addSchedule(912, '0 6 * * *');
       await request(912);
       expect(await putAside()).toMatchObject({ 'x-error-reason': 'failed' });
       expect(waitsMs).toEqual(TEN_MS_TO_100_S);
+      spy.mockRestore();
     });
 
     it('end with the first success', async () => {
@@ -181,7 +189,10 @@ describe('retries', () => {
 
     it('hold up nobody else, however many facilities fail', async () => {
       const failing = Array.from({ length: 30 }, (_, index) => 1_000 + index);
-      for (const facilityId of failing) await addSchedule(facilityId, 'nonsense');
+      await service.database.query(
+        'ALTER TABLE task.instances ADD CONSTRAINT broken CHECK (facility_id NOT BETWEEN 1000 AND 1029) NOT VALID',
+      );
+      for (const facilityId of failing) await addSchedule(facilityId, '0 6 * * *');
       await addSchedule(914, '0 6 * * *');
       for (const facilityId of failing) await request(facilityId);
       await request(914);
@@ -194,6 +205,7 @@ describe('retries', () => {
         );
         expect(state?.messages).toBe(failing.length);
       });
+      await repair('instances');
     });
   });
 

@@ -8,12 +8,17 @@ import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
 import { TaskInstance } from '../src/instances/instance.entity';
 import { InstancesRepository } from '../src/instances/instances.repository';
 import type { InstanceListing } from '../src/instances/instances.repository';
+import { Release } from '../src/instances/release.entity';
+import { ReleasesRepository } from '../src/instances/releases.repository';
+import { Template } from '../src/instances/template.entity';
+import { TemplatesRepository } from '../src/instances/templates.repository';
 import { messageTypesOf } from '../src/outbound/outbound-event';
 import { OutboxMessage } from '../src/outbound/outbox-message.entity';
 import { OutboxRepository } from '../src/outbound/outbox.repository';
 import { ReconciliationRepository } from '../src/reconciliation/reconciliation.repository';
 import { Trigger } from '../src/scheduler/trigger.entity';
 import { TriggersRepository } from '../src/scheduler/triggers.repository';
+import { GeneratingSchedulesRepository } from '../src/schedules/generating-schedules.repository';
 import { Schedule } from '../src/schedules/schedule.entity';
 import { SchedulesRepository } from '../src/schedules/schedules.repository';
 import { fillTwentyFacilities, scaleRowsOfTasks, scheduleIdOf } from './scale-rows';
@@ -33,6 +38,9 @@ const FILLED_PARTITIONS = Array.from({ length: 15 }, (_, partition) => partition
 
 const schedules = (d: DataSource) =>
   new SchedulesRepository(d.getRepository(Schedule), { SCHEDULES_PER_FACILITY: 1_000 });
+const generating = (d: DataSource) => new GeneratingSchedulesRepository(d.getRepository(Schedule));
+const releases = (d: DataSource) => new ReleasesRepository(d.getRepository(Release));
+const templates = (d: DataSource) => new TemplatesRepository(d.getRepository(Template));
 const instances = (d: DataSource) => new InstancesRepository(d.getRepository(TaskInstance));
 const outbox = (d: DataSource) => new OutboxRepository(d.getRepository(OutboxMessage));
 const triggers = (d: DataSource) => new TriggersRepository(d.getRepository(Trigger));
@@ -205,6 +213,13 @@ const TASKS: readonly HotStatement<DataSource>[] = [
     work: (d) => schedules(d).list({ scope: 'all', status: 'Paused', ...PAGE }),
   },
   {
+    name: 'list schedules that ended, of none',
+    // Looks at the active ones in the index.
+    pages: ROWS / 40,
+    scannedRows: ROWS,
+    work: (d) => schedules(d).list({ scope: 'all', status: 'Ended', ...PAGE }),
+  },
+  {
     name: 'list schedules of a facility',
     pages: 60,
     work: (d) => schedules(d).list({ scope: [8], status: 'Active', ...PAGE }),
@@ -217,7 +232,7 @@ const TASKS: readonly HotStatement<DataSource>[] = [
   {
     name: 'lock the schedules of a facility',
     pages: 100,
-    work: inTransaction((m, d) => schedules(d).lockForGeneration(m, { facilityId: 8 }, IN_A_MONTH)),
+    work: inTransaction((m, d) => generating(d).lockForGeneration(m, { facilityId: 8 }, IN_A_MONTH)),
   },
   {
     name: 'generate 30 instances',
@@ -235,12 +250,45 @@ const TASKS: readonly HotStatement<DataSource>[] = [
     work: inTransaction((m, d) => triggers(d).findNextFire(m, MIDDLE)),
   },
   {
-    name: 'release the instances to come of a schedule',
+    name: 'release instances to come of a schedule',
     pages: 2_000,
-    work: inTransaction((m, d) =>
-      instances(d).release(m, { scheduleId: scheduleIdOf(MIDDLE), kept: [], cause: 'Pause', actor: null }),
-    ),
+    work: inTransaction(async (m, d) => {
+      const scheduleId = scheduleIdOf(MIDDLE);
+      const due = await instances(d).pendingDue(m, scheduleId, new Date(), 5_000);
+      const [cancelledAt, cause, actor] = [new Date(), 'Pause', null] as const;
+      await instances(d).copyFromSchedule(m, scheduleId, due);
+      await instances(d).release(m, { scheduleId, due, cause, actor, cancelledAt });
+    }),
   },
+  {
+    name: 'count what a schedule has to come',
+    pages: 100,
+    work: (d) => instances(d).countPendingOfSchedule(d.manager, scheduleIdOf(MIDDLE), new Date()),
+  },
+  {
+    name: 'count what a facility has pending',
+    pages: 200,
+    work: (d) => instances(d).countPending(d.manager, 8, 200_000),
+  },
+  {
+    name: 'find the next schedule that releases, of none',
+    pages: 20,
+    work: inTransaction((m, d) => releases(d).lockNext(m, [])),
+  },
+  { name: 'read how much is being released', pages: 20, work: (d) => releases(d).readBacklog() },
+  { name: 'forget old released instances', pages: 100, work: (d) => releases(d).forgetOld(30, 1_000) },
+  { name: 'forget templates, of none', pages: 20, work: (d) => templates(d).forgetUnused(1_000) },
+  {
+    name: 'find schedules that may have ended, of none',
+    pages: 20,
+    work: inTransaction((m, d) => generating(d).lockEnding(m, null, 500)),
+  },
+  {
+    name: 'find what a facility has still to generate',
+    pages: 100,
+    work: (d) => generating(d).findUngenerated(d.manager, 8, IN_A_MONTH, null),
+  },
+  { name: 'count schedules that cannot be evaluated', pages: 20, work: (d) => generating(d).countFailed() },
   {
     name: 'list fires of a facility',
     pages: 60,
@@ -250,8 +298,13 @@ const TASKS: readonly HotStatement<DataSource>[] = [
     name: 'note how far it is generated',
     pages: 100,
     work: (d) =>
-      schedules(d).markGenerated(d.manager, [
-        { scheduleId: scheduleIdOf(MIDDLE), generatedUntil: new Date(), calendarRevision: null },
+      generating(d).markGenerated(d.manager, [
+        {
+          scheduleId: scheduleIdOf(MIDDLE),
+          generatedUntil: new Date(),
+          calendarRevision: null,
+          hasEnded: false,
+        },
       ]),
   },
   { name: 'complete an instance', pages: 100, work: completeInstance },

@@ -291,6 +291,36 @@ describe('the life of a schedule', () => {
     expect(after.filter(({ status }) => status === 'Cancelled')).toHaveLength(counted);
   });
 
+  it('a change, a completion and a cancellation that waited for the row are dated after what they waited for', async () => {
+    const { id, facilityId } = await schedule();
+    const [first, second] = await pending(id);
+    const holder = service.app.get(DataSource).createQueryRunner();
+    await holder.startTransaction();
+    await holder.query('SELECT 1 FROM task.schedules WHERE schedule_id = $1 FOR UPDATE', [id]);
+    await holder.query('SELECT 1 FROM task.instances WHERE schedule_id = $1 FOR UPDATE', [id]);
+    const answers = Promise.all([
+      patch(id, { name: 'Later' }),
+      service.api.post(`/Instances/${String(first?.id)}/commands/complete`).set(PARTNER),
+      cancel(second?.id ?? ''),
+    ]);
+    await eventually(async () => {
+      const waiting = await service.database.query(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      expect(waiting).toHaveLength(3);
+    });
+    const rows = (await holder.query('SELECT clock_timestamp()::timestamptz(3) AS at')) as { at: Date }[];
+    await holder.commitTransaction();
+    await holder.release();
+    expect((await answers).map(({ status }) => status)).toEqual([200, 200, 200]);
+    const freed = rows[0]?.at.toISOString() ?? '';
+    const dates = (await events(facilityId))
+      .slice(1)
+      .map(({ message }) => String(message['changedAtUtc'] ?? message['completedAtUtc']));
+    expect(dates).toHaveLength(3);
+    for (const date of dates) expect(date >= freed).toBe(true);
+  });
+
   it('is changed by those who could have created it', async () => {
     const { id } = await schedule({ facilityId: 501 });
     const [first] = await pending(id);

@@ -74,10 +74,13 @@ describe('random lives of schedules', () => {
     service.database.query('UPDATE test_clock.clock SET at = $1', [new Date(now)]);
 
   beforeAll(async () => {
-    service = await startTaskService({ env: { SCHEDULES_PER_FACILITY: '1000000' } });
+    service = await startTaskService({
+      env: { SCHEDULES_PER_FACILITY: '1000000', INSTANCES_PER_FACILITY: '1000000' },
+    });
     for (const statement of [
       'CREATE SCHEMA test_clock',
       'CREATE TABLE test_clock.clock AS SELECT pg_catalog.now() AS at',
+      `CREATE FUNCTION test_clock.clock_timestamp() RETURNS timestamptz STABLE LANGUAGE sql AS 'SELECT at FROM test_clock.clock'`,
       `CREATE FUNCTION test_clock.now() RETURNS timestamptz STABLE LANGUAGE sql AS 'SELECT at FROM test_clock.clock'`,
       'GRANT USAGE ON SCHEMA test_clock TO PUBLIC',
       'GRANT SELECT ON test_clock.clock TO PUBLIC',
@@ -197,7 +200,8 @@ describe('random lives of schedules', () => {
       await eventually(async () => {
         const stale = await service.database.query(
           `SELECT 1 FROM task.schedules AS schedule JOIN task.calendars AS calendar USING (calendar_id)
-           WHERE facility_id = $1 AND status = 'Active' AND calendar_revision IS DISTINCT FROM calendar.revision`,
+           WHERE facility_id = $1 AND status = 'Active' AND ended_at IS NULL
+             AND calendar_revision IS DISTINCT FROM calendar.revision`,
           [this.facilityId],
         );
         expect(stale).toEqual([]);

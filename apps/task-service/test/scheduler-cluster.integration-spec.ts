@@ -11,7 +11,7 @@ import { OutboxRepository } from '../src/outbound/outbox.repository';
 import { FiringService } from '../src/scheduler/firing.service';
 import type { FiredBatch } from '../src/scheduler/firing.service';
 import { Trigger } from '../src/scheduler/trigger.entity';
-import { TriggersRepository } from '../src/scheduler/triggers.repository';
+import { ACQUIRE_DUE, TriggersRepository } from '../src/scheduler/triggers.repository';
 import { migrate, migrationSettings } from './task-fixture';
 
 /** Replicas as the scheduler sees them: each with connections of its own, nothing between them but the database. */
@@ -65,7 +65,10 @@ describe('schedulers on one trigger store', () => {
       replicas.push(new FiringService(dataSource, triggers, proxy));
     }
   });
-  afterEach(() => database.query('TRUNCATE task.triggers, task.fires, task.outbox'));
+  afterEach(async () => {
+    await database.query('TRUNCATE task.triggers, task.fires, task.outbox');
+    for (const replica of replicas) replica.forgetStart();
+  });
   afterAll(async () => {
     await Promise.all(dataSources.map((dataSource) => dataSource.destroy()));
     await database.drop();
@@ -125,6 +128,42 @@ describe('schedulers on one trigger store', () => {
     expect(others).toEqual([]);
     expect(message).toMatchObject({ misfired: true, missedCount: 6 });
     expect(Date.now() - Date.parse(message?.scheduledFireTimeUtc ?? '')).toBeLessThan(3_600_000 + 60_000);
+  });
+
+  it('pass over what fired while an old snapshot keeps it in the index', async () => {
+    const runner = (dataSources[2] as DataSource).createQueryRunner();
+    await runner.startTransaction('REPEATABLE READ');
+    await runner.query('SELECT 1 FROM task.triggers');
+    await addTriggers(1, 20_000, { schedule: '0 2 * * *', dueAt: `now() - interval '1 minute'` });
+    await database.query(
+      `UPDATE task.triggers SET next_fire_at = next_fire_at + interval '1 day' WHERE facility_id < 20000`,
+    );
+    const triggers = new TriggersRepository((dataSources[0] as DataSource).getRepository(Trigger));
+    const { from } = await triggers.findNextDue((dataSources[0] as DataSource).manager);
+    const pagesFrom = async (...position: unknown[]): Promise<number> => {
+      const [row] = await database.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
+        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${ACQUIRE_DUE.text}`,
+        position,
+      );
+      const plan = row!['QUERY PLAN'][0].Plan;
+      return plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!;
+    };
+    expect(await pagesFrom('-infinity', 0)).toBeGreaterThan(200);
+    expect(await pagesFrom(from.at, from.facilityId)).toBeLessThan(30);
+    await replicas[0]?.findNextDueDelayMs();
+    expect(await replicas[0]?.fireBatch()).toMatchObject({ acquired: 1, fired: 1 });
+    await runner.rollbackTransaction();
+    await runner.release();
+  });
+
+  it('see a trigger that becomes overdue behind their start as soon as they are told', async () => {
+    const [replica] = replicas as [FiringService];
+    replica.forgetStart();
+    await replica.findNextDueDelayMs();
+    await addTriggers(1, 1, { schedule: '0 2 * * *', dueAt: `now() - interval '1 hour'` });
+    replica.forgetStart();
+    expect(await replica.findNextDueDelayMs()).toBeLessThan(0);
+    expect(await replica.fireBatch()).toMatchObject({ fired: 1 });
   });
 
   it('leave paused triggers alone', async () => {

@@ -51,6 +51,8 @@ describe('schedules', () => {
       calendarId: null,
       template: { checklist: ['alarm', 'exits'] },
       status: 'Active',
+      error: null,
+      releasing: 0,
       createdAtUtc: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T.*Z$/),
       createdBy: { personId: null, name: 'Ivy Internal', persona: 1 },
     });
@@ -121,6 +123,7 @@ describe('schedules', () => {
     ['name', { ...BODY, name: 'a\u0000b' }],
     ['name', { ...BODY, name: 'x'.repeat(201) }],
     ['schedule', { ...BODY, schedule: '@daily' }],
+    ['schedule', { ...BODY, schedule: '0 0 30 2 */3' }],
     ['schedule', { ...BODY, schedule: '0 0 9 * * 1' }],
     ['schedule', { ...BODY, schedule: '0 0 30 2 *' }],
     ['timeZone', { ...BODY, timeZone: 'Mars/Olympus' }],

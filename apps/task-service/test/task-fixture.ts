@@ -12,6 +12,7 @@ import {
   createTestDatabase,
   eventually,
   startAuthServiceDouble,
+  watchLog,
   watchTraffic,
 } from '@platform/testing';
 import type { AuthServiceDouble, TestBroker, TestDatabase } from '@platform/testing';
@@ -28,8 +29,6 @@ const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('
 /** A task service on a database and virtual hosts of its own, as the role it has in production. */
 export interface TaskFixture {
   database: TestDatabase;
-  /** The database as the role that the service has. */
-  appUrl: string;
   /** The two buses are two virtual hosts, as they may be two brokers. */
   brokers: { main: TestBroker; scheduling: TestBroker };
   auth: AuthServiceDouble;
@@ -69,24 +68,27 @@ export interface TaskFixtureOptions {
 
 const same = (url: string): string => url;
 
-export const migrate = (url: string): Promise<unknown> => runMigrations(migrationSettings(url));
+export const migrate = (ownerUrl: string, appRole: string): Promise<unknown> =>
+  runMigrations(migrationSettings(ownerUrl), { appRole, appRoleGrants });
 
 export async function startTaskService(options: TaskFixtureOptions = {}): Promise<TaskFixture> {
   const database = await createTestDatabase({ migrate });
-  const role = await database.createRole();
-  await runMigrations(migrationSettings(database.ownerUrl), { appRole: role.role, appRoleGrants });
   const [main, scheduling] = await Promise.all([createTestBroker(), createTestBroker()]);
   const auth = await startAuthServiceDouble();
   const config = loadTaskServiceConfig({
     ...environment(auth.url),
-    DATABASE_URL: await (options.databaseUrl ?? same)(role.url),
+    DATABASE_URL: await (options.databaseUrl ?? same)(database.url),
     RABBITMQ_MAIN_URL: await (options.mainUrl ?? same)(main.url),
     RABBITMQ_SCHEDULING_URL: await (options.schedulingUrl ?? same)(scheduling.url),
     ...options.env,
   });
   const startReplica = async (): Promise<NestFastifyApplication> => {
     const clock = options.clock ?? SYSTEM_CLOCK;
-    const replica = await createServiceApplication({ ...taskService(config), clock });
+    const replica = await createServiceApplication({
+      ...taskService(config),
+      logSink: watchLog('task-service'),
+      clock,
+    });
     watchTraffic('task-service', replica.getHttpServer(), config.TASK_BASE_PATH);
     await replica.listen(0, '127.0.0.1');
     return replica;
@@ -103,7 +105,7 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
   const brokers = { main, scheduling };
   const buses: PlainBus[] = [];
   const fixture: TaskFixture = {
-    ...{ database, appUrl: role.url, brokers, auth, apps, apis, app, api },
+    ...{ database, brokers, auth, apps, apis, app, api },
     ...observer(brokers),
     async restart() {
       await apps[0]?.close();
@@ -183,7 +185,7 @@ export function environment(authServiceUrl: string): NodeJS.ProcessEnv {
       NODE_ENV: 'test',
       PORT: '0',
       METRICS_PORT: '0',
-      LOG_LEVEL: process.env['TEST_LOG_LEVEL'] ?? 'silent',
+      LOG_LEVEL: 'warn',
     },
     ...authServiceVariables(authServiceUrl),
     CURSOR_HMAC_KEY: SECRET,

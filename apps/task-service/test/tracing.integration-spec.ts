@@ -11,7 +11,7 @@ describe('traces of the task service', () => {
   let notes: SpanNotes;
 
   beforeAll(async () => {
-    service = await startTaskService();
+    service = await startTaskService({ env: { TRACE_PARENT_TRUSTED: 'true' } });
     await service.watch(TaskInstanceGenerationRequested);
   }, 40_000);
 

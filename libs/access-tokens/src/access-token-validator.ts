@@ -20,7 +20,7 @@ export interface AccessTokensOptions {
   clock?: Clock;
   legacyIssuers?: readonly LegacyIssuer[];
   /** Intervals and limits of the revocation feed; see their defaults there. */
-  revocationFeed?: Pick<RevocationFeedOptions, 'pollIntervalMs' | 'maxAgeMs' | 'overlapMs' | 'pollTimeoutMs'>;
+  revocationFeed?: Omit<RevocationFeedOptions, 'source' | 'clock' | 'onOutage'>;
 }
 
 /** Validates tokens in an application of whatever framework: a verifier with the revocations it looks at. */

@@ -7,12 +7,23 @@ export {
   Public,
   RequireInternalAdministrator,
   RequirePersona,
+  callerOf,
   documentedAccess,
 } from './nest/access-rules';
-export type { RouteRequirement } from './nest/access-rules';
+export type { AuthenticatedRequest, RouteRequirement } from './nest/access-rules';
 export { AccessTokenVerifier } from './token/access-token-verifier';
-export { AccessTokenError, TokenVerificationUnavailableError, bearerToken } from './token/access-token-error';
-export { ACCESS_TOKEN_TYP, accessTokenClaims, isInternalAdministrator } from './token/caller';
+export {
+  AccessTokenError,
+  FORBIDDEN,
+  TokenVerificationUnavailableError,
+  bearerToken,
+} from './token/access-token-error';
+export {
+  ACCESS_TOKEN_TYP,
+  CUSTOMER_GLOBAL_ADMINISTRATOR,
+  accessTokenClaims,
+  isInternalAdministrator,
+} from './token/caller';
 export type { Caller } from './token/caller';
 export { combineKeys, KeyRing, staticKeys, createVerificationKey } from './keys/keys';
 export type { KeyQuery, KeySource, VerificationKey } from './keys/keys';
@@ -27,5 +38,11 @@ export {
 } from './keys/token-settings';
 export type { HmacKey, TokenConfig } from './keys/token-settings';
 export { RevocationFeed } from './revocations/revocation-feed';
+export { StaleRevocationPosition } from './revocations/revocation-index';
 export { httpRevocationSource } from './revocations/http-revocation-source';
-export type { RevocableToken, Revocation, RevocationSource } from './revocations/revocation-index';
+export type {
+  RevocableToken,
+  Revocation,
+  RevocationPage,
+  RevocationSource,
+} from './revocations/revocation-index';

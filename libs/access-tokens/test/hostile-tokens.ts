@@ -36,6 +36,8 @@ const publicPem = rsa.publicKey.export({ type: 'spki', format: 'pem' }) as strin
 const publicDer = rsa.publicKey.export({ type: 'spki', format: 'der' });
 const attackerJwk = ec.publicKey.export({ format: 'jwk' });
 
+const LEGACY_CLAIMS = { iss: LEGACY_ISSUER, aud: 'legacy-audience' };
+
 /** Tokens of attackers and of broken issuers, each with the reason for which it must be refused. */
 export const HOSTILE_TOKENS: Record<string, [AccessTokenFailure, string]> = {
   'an empty text': ['malformed', ''],
@@ -208,6 +210,37 @@ export const HOSTILE_TOKENS: Record<string, [AccessTokenFailure, string]> = {
   ],
   'iat in the future': ['not-yet-valid', token({ claims: { iat: ISSUED_AT_SECONDS + 31 } })],
   'nbf in the future': ['not-yet-valid', token({ claims: { nbf: ISSUED_AT_SECONDS + 31 } })],
+  'a life of more than 366 days': [
+    'invalid-claims',
+    token({ claims: { exp: ISSUED_AT_SECONDS + 366 * DAY_SECONDS + 1 } }),
+  ],
+  'a life of ten years, nearly over': [
+    'invalid-claims',
+    token({ claims: { iat: ISSUED_AT_SECONDS - 3_650 * DAY_SECONDS, nbf: undefined } }),
+  ],
+  "a legacy issuer's token of ten years": [
+    'invalid-claims',
+    token({
+      header: { kid: undefined, typ: undefined },
+      claims: { ...LEGACY_CLAIMS, exp: ISSUED_AT_SECONDS + 3_650 * DAY_SECONDS },
+      signature: hs256(LEGACY_SECRET),
+    }),
+  ],
+  'an auth_time in the future': ['invalid-claims', token({ claims: { auth_time: ISSUED_AT_SECONDS + 31 } })],
+  "a legacy issuer's auth_time in the future": [
+    'invalid-claims',
+    token({
+      header: { kid: undefined, typ: undefined },
+      claims: { ...LEGACY_CLAIMS, auth_time: ISSUED_AT_SECONDS + 31 },
+      signature: hs256(LEGACY_SECRET),
+    }),
+  ],
+  ...Object.fromEntries(
+    ['jti', 'sub', 'client_id'].map((name) => [
+      `a NUL in ${name}`,
+      ['invalid-claims', token({ claims: { [name]: 'a\u0000b' } })],
+    ]),
+  ),
   'exp before iat': ['invalid-claims', token({ claims: { exp: ISSUED_AT_SECONDS - 10 } })],
   'exp as a string': ['invalid-claims', token({ claims: { exp: '9999999999' } })],
   'exp as a fraction': ['invalid-claims', token({ claims: { exp: ISSUED_AT_SECONDS + 10.5 } })],

@@ -13,7 +13,8 @@ const CONTENT_TYPE = 'application/vnd.masstransit+json';
 const DESCRIPTION =
   'What the task service sends and receives. Generated from libs/contracts/src; do not edit. Each message type has a durable fanout ' +
   'exchange <namespace>:<name>; the namespace is Platform.Contracts unless configured otherwise. Messages only grow: receivers ignore ' +
-  'fields they do not know, and a breaking change is a new V2 type. Answers to requests go to the responseAddress of the envelope.';
+  'fields they do not know, and a breaking change is a new V2 type. Answers to requests go to the responseAddress of the envelope. ' +
+  'A body is JSON in UTF-8, 1,048,576 bytes and 64 levels at most.';
 
 const BUSES: Readonly<Record<Bus, string>> = {
   main: 'The main bus of the platform',
@@ -83,9 +84,10 @@ export function asyncApiDocument(
       ...operations.receives.map((name) => operation('receive', contractOf(ownChannel, name))),
     ]),
     components: {
-      messages: Object.fromEntries(contracts.map((contract) => [contract.name, message(contract)])),
+      messages: componentMessages(contracts),
       schemas: {
         Envelope: ENVELOPE,
+        Fault: FAULT,
         ...Object.fromEntries(contracts.map((contract) => [contract.name, schema(contract)])),
       },
     },
@@ -123,7 +125,10 @@ function replyChannel(request: Request): object {
     address: null,
     title: `Answers to ${request.name}`,
     servers: [reference(`servers/${request.bus}`)],
-    messages: messagesOf([request.succeeded, request.failed]),
+    messages: {
+      ...messagesOf([request.succeeded, request.failed]),
+      Fault: reference('components/messages/Fault'),
+    },
   };
 }
 
@@ -149,7 +154,7 @@ function reply(request: Request): object {
   return {
     address: { location: '$message.payload#/responseAddress' },
     channel: reference(`channels/${channelName}`),
-    messages: [request.succeeded, request.failed].map(({ name }) =>
+    messages: [request.succeeded.name, request.failed.name, 'Fault'].map((name) =>
       reference(`channels/${channelName}/messages/${name}`),
     ),
   };
@@ -175,6 +180,58 @@ const ENVELOPE = {
     expirationTime: { type: ['string', 'null'], format: 'date-time' },
     sentTime: { type: 'string', format: 'date-time' },
     ...{ headers: { type: 'object' }, host: { type: 'object' } },
+  },
+};
+
+function componentMessages(contracts: readonly Contract[]): object {
+  const messages = contracts.map((contract) => [contract.name, message(contract)] as const);
+  return { ...Object.fromEntries(messages), Fault: FAULT_MESSAGE };
+}
+
+const FAULT_DESCRIPTION = 'Answer to a request that is refused or has failed for good';
+
+/** MassTransit's own message; `createFaultBody` of libs/messaging writes it. */
+const FAULT = {
+  type: 'object',
+  description: FAULT_DESCRIPTION,
+  required: ['faultId', 'timestamp', 'exceptions', 'host', 'faultMessageTypes', 'message'],
+  properties: {
+    faultId: UUID,
+    faultedMessageId: UUID,
+    timestamp: { type: 'string', format: 'date-time' },
+    exceptions: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['exceptionType', 'message'],
+        properties: { exceptionType: TEXT, message: TEXT },
+      },
+    },
+    host: { type: 'object' },
+    faultMessageTypes: { type: 'array', items: TEXT },
+    message: { type: 'object' },
+  },
+};
+
+const FAULT_MESSAGE = {
+  name: 'Fault',
+  title: `MassTransit:Fault[[${NAMESPACE}:<name of the request>]]`,
+  summary: FAULT_DESCRIPTION,
+  contentType: CONTENT_TYPE,
+  payload: {
+    allOf: [
+      reference('components/schemas/Envelope'),
+      {
+        type: 'object',
+        properties: {
+          messageType: {
+            type: 'array',
+            contains: { type: 'string', const: 'urn:message:MassTransit:Fault' },
+          },
+          message: reference('components/schemas/Fault'),
+        },
+      },
+    ],
   },
 };
 

@@ -18,7 +18,7 @@ export const BusinessUnitChangeV1 = defineMessage({
   name: 'IBusinessUnitChangeV1',
   bus: 'main',
   description:
-    'Published by the customers service. On activation the task service schedules recurring generation for each facility, on deactivation it removes it.',
+    'Published by the customers service. Activated adds facilities to the business unit, Updated carries the whole list of an active one, Deactivated ends all of its facilities. The task service schedules recurring generation for each facility that a business unit holds, and removes it with the last one.',
   needsReceiver: true,
   schema: z.object({
     eventId: identifier,

@@ -21,12 +21,41 @@ bound to the durable quorum queues of those who consume it. A message that needs
 other event is sent whether or not anybody subscribes. The body is the MassTransit v8 JSON envelope
 (\`application/vnd.masstransit+json\`) whose \`messageType\` holds \`urn:message:<namespace>:<name>\`; a bare JSON message
 (\`application/json\`) is understood too. Answers go to the envelope's \`responseAddress\` or to AMQP's \`reply-to\`.
-The events of a facility come to their exchange in order. A receiver to whom it matters declares its queue with
+The events of one type of a facility come to their exchange in order. Types wait for each other only as long as all are taken: when a
+queue behind one type's exchange refuses messages (it is full, say), the events of that type wait, for all facilities, and those of
+other types go on. From time to time the oldest waiting event is sent as a probe, so its receivers may get it several times before
+its turn; they know it by its \`messageId\`. A receiver to whom order matters declares its queue with
 \`x-single-active-consumer\`: else what a lost consumer or broker node had been sent comes again, \`redelivered\`, behind later ones.
 The headers \`traceparent\` (W3C Trace Context) and \`MT-Activity-Id\` (the same, as MassTransit names it) carry the trace.
 
 Messages only grow: receivers ignore fields they do not know, and a breaking change is a new \`…V2\` type. A message that its
 receiver cannot read, or that breaks its contract, ends in \`<queue>_error\`; one of an unknown type in \`<queue>_skipped\`.
+The header \`x-error-reason\` says why: \`unreadable\`, \`invalid\`, \`unknown-type\`, \`failed\` or \`unanswered\`.
+
+A body is JSON in UTF-8, 1,048,576 bytes at most, nested 64 levels at most; anything else is \`unreadable\`. Of the sender's headers
+32,768 bytes are kept on the way to another queue, the small ones first; \`x-headers-dropped\` counts the rest.
+
+Send a \`messageId\`: a repetition then takes effect once, and gets the first answer again. An event without one is known by a hash of
+its content and exchange for 30 days. A request without one is given an id on arrival, so each copy that is sent is carried out.
+
+## Faults
+
+A request that is refused or fails for good is answered with MassTransit's fault: \`messageType\` holds
+\`urn:message:MassTransit:Fault[[<namespace>:<name of the request>]]\` and \`urn:message:MassTransit:Fault\`, \`message\` is
+
+| field | type | |
+|---|---|---|
+| \`faultId\` | UUID | required |
+| \`faultedMessageId\` | UUID | optional: the request's own id |
+| \`timestamp\` | instant (ISO 8601 with offset) | required |
+| \`exceptions\` | array of {exceptionType: string, message: string} | required |
+| \`faultMessageTypes\` | array of string | required |
+| \`host\` | {machineName: string, processName: string, …} | required |
+| \`message\` | the request | required |
+
+It goes to the request's \`faultAddress\`, else to its \`responseAddress\`, else to AMQP's \`reply-to\`, and is sent once. A response that
+is refused there (no permission, a full queue) is sent five times; then the request lies in \`<queue>_error\` as \`unanswered\`. It was
+carried out: a replay sends the stored response again. An address that has gone takes nothing and is no error.
 `;
 
 /** The text of docs/messages.md. */

@@ -65,6 +65,8 @@ export const ScheduleRecurringTaskInstanceGenerationSucceeded = defineMessage({
     timeZone,
     nextFireTimeUtc: instant,
     replaced: z.boolean(),
+    /** Given when the trigger is paused: it fires at no time until it is resumed. */
+    state: z.literal('PAUSED').optional(),
   }),
 });
 export type ScheduleRecurringTaskInstanceGenerationSucceeded = MessageOf<

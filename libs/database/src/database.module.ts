@@ -6,11 +6,11 @@ import type { Problem } from '@platform/service-defaults';
 import { DataSource } from 'typeorm';
 import type { DataSourceOptions } from 'typeorm';
 import { waitForDatabase } from './connection-retry';
-import { ContentionError, isConnectionError, isStatementTimeout } from './errors';
+import { ContentionError, isConnectionError, isStatementTimeout, isUnstorableText } from './errors';
 import { PoolDriver } from './pool';
 import { MIGRATIONS_TABLE, postgresOptions, quoteIdentifier } from './postgres-options';
 import type { PostgresSettings } from './postgres-options';
-import { warnOfWeaknesses } from './server-guarantees';
+import { assertSession, warnOfWeaknesses } from './server-guarantees';
 import { observeTransactions } from './transaction';
 
 /** A TypeORM data source as Nest providers (`@InjectDataSource`, `@InjectRepository` with TypeOrmModule.forFeature), with health checks
@@ -47,7 +47,7 @@ export class DatabaseModule {
             mappers: ProblemMappers,
             metrics: Metrics,
           ) => {
-            if (!isBulkhead) registerDatabaseHealth(dataSource, schema, health, suffix);
+            if (!isBulkhead) registerDatabaseHealth(dataSource, { schema, suffix, isOwn }, health);
             if (!isBulkhead) registerDatabaseProblems(mappers);
             if (isOwn) registerWeaknesses(guarantees, schema, metrics);
             registerDatabaseMetrics(dataSource, name ?? schema, metrics);
@@ -87,17 +87,17 @@ function registerWeaknesses(guarantees: Guarantees, database: string, metrics: M
   );
 }
 
-/** Readiness: the database answers. Startup: every migration that this version knows is applied. */
+/** Readiness: the database answers, over sessions as the service needs them. Startup: every migration that this version knows is applied. */
 function registerDatabaseHealth(
   dataSource: DataSource,
-  schema: string,
+  { schema, suffix, isOwn }: { schema: string; suffix: string; isOwn: boolean },
   health: HealthRegistry,
-  suffix: string,
 ): void {
   health.addReadinessCheck({
     name: `database${suffix}`,
+    // On every probe: the connections of a pooler are not all of one age, and may differ.
     check: async () => {
-      await dataSource.query('SELECT 1');
+      await (isOwn ? assertSession(dataSource) : dataSource.query('SELECT 1'));
     },
   });
   health.addStartupCheck({
@@ -112,6 +112,9 @@ function registerDatabaseProblems(mappers: ProblemMappers): void {
     if (isConnectionError(error)) return unavailable('The database cannot be reached.');
     if (error instanceof ContentionError)
       return unavailable('Too many concurrent changes of the same thing.');
+    // What the edge has let pass: it is the caller's text that cannot be stored, and no fault of ours.
+    if (isUnstorableText(error))
+      return { status: 400, detail: 'The request holds a character that cannot be stored.' };
     return isStatementTimeout(error) ? unavailable('The database took too long.') : null;
   });
 }

@@ -96,6 +96,23 @@ export function isStatementTimeout(error: unknown): boolean {
   return code === '57014' || code === '55P03';
 }
 
+/** True when a statement did not get a lock in time (55P03) or was the victim of a deadlock (40P01): it may be repeated later. */
+export function isLockRefusal(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === '55P03' || code === '40P01';
+}
+
+/** True for 42501: the role may not do that. */
+export function isInsufficientPrivilege(error: unknown): boolean {
+  return codeOf(error) === '42501';
+}
+
+/** True for 22021 and 22P05: a text holds what PostgreSQL has no place for, which is U+0000. */
+export function isUnstorableText(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === '22021' || code === '22P05';
+}
+
 /** True when PostgreSQL refused the statement for what it says or meets, a lock that it did not get in time (55P03) included: it was rolled back
  *  and may be sent again, in parts for example. Not for outages, timeouts, and errors of our own: they do not tell whether the statement
  *  took effect. */
@@ -121,12 +138,19 @@ function memberOf(error: unknown, member: 'code' | 'constraint'): unknown {
   return failure[member] ?? (failure.driverError as DriverFailure | undefined)?.[member];
 }
 
+const TOO_LONG =
+  'a statement waited too long, for a lock that another transaction holds or because there is much to do: see pg_stat_activity, and try again';
+
 const ADVICE: Readonly<Record<string, string>> = {
   '28P01': 'the database refuses the user or the password',
   '28000': 'the database refuses the user',
   '3D000': 'there is no such database',
   '42501': 'this database role may not do that: give the owner’s address in MIGRATION_DATABASE_URL',
   '42P01': 'the database has no tables of the service yet: migrate it first',
+  '25006':
+    'the database takes no writes: it is a standby or set to be read-only; give the address of the primary',
+  '57014': TOO_LONG,
+  '55P03': TOO_LONG,
   '3F000': 'the database has no tables of the service yet: migrate it first',
 };
 

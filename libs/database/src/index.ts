@@ -1,7 +1,8 @@
 export { DatabaseModule } from './database.module';
 export { postgresOptions, quoteIdentifier } from './postgres-options';
 export type { PostgresSettings } from './postgres-options';
-export { migrateFromEnvironment, runMigrations } from './migrate';
+export { lockLimitShape, migrateFromEnvironment, runMigrations } from './migrate';
+export { createIndexConcurrently, dropIndexConcurrently } from './online-index';
 export { inStatement, inTransaction, inTwoRoundTrips } from './transaction';
 export type { TransactionOptions } from './transaction';
 export { withConnectionRetry } from './connection-retry';

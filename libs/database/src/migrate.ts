@@ -1,36 +1,58 @@
 import { Logger } from '@nestjs/common';
-import { addressesOf, loadConfig, postgresAddresses } from '@platform/service-defaults';
+import { CommandError, addressesOf, loadConfig, postgresAddresses } from '@platform/service-defaults';
 import type { Client } from 'pg';
-import { DataSource } from 'typeorm';
+import { sleep, SYSTEM_CLOCK } from '@platform/time';
 import { z } from 'zod';
 import { waitForDatabase } from './connection-retry';
-import { withDatabaseAdvice } from './errors';
+import { databaseAdvice, isInsufficientPrivilege, withDatabaseAdvice } from './errors';
 import { connectClient } from './hosts-pool';
-import { MIGRATIONS_TABLE, postgresOptions, quoteIdentifier } from './postgres-options';
-import type { PostgresSettings } from './postgres-options';
+import { STATEMENT_LOCK_TIMEOUT_MS, withLockRetry } from './lock-retry';
+import type { LockWaiting } from './lock-retry';
+import { applyPending } from './migration-runner';
+import { MIGRATIONS_TABLE, postgresOptions, quoteIdentifier, sessionSettings } from './postgres-options';
+import type { PostgresSettings, RoleSettings } from './postgres-options';
+import { missingRoleSettings } from './role-settings';
 
-/** What happens after the migrations. */
+/** How a migration waits, and what it gives the application's role. */
 export interface MigrationOptions {
   /** The role that the application connects as; it gets the grants unless it is the migrating role itself. */
   appRole?: string;
   /** Statements that let `quotedRole` use the tables. They run on every migration and must bear it. */
   appRoleGrants?: (quotedRole: string) => string[];
+  /** What sessions of `appRole` begin with; nothing is set unless given. */
+  appRoleSettings?: RoleSettings;
+  /** The database as `appRole`: a role may change its own settings where the migrating one may not. */
+  appUrl?: string;
+  /** The longest wait for its turn, and again for each migration and for the grants; 600,000 ms unless given. */
+  lockLimitMs?: number;
 }
 
 /** What `runMigrations` needs to know of the database. */
 export type MigrationSettings = Omit<PostgresSettings, 'poolSize' | 'entities'> &
   Partial<Pick<PostgresSettings, 'poolSize' | 'entities'>>;
 
-/** How long a process waits for another one that is migrating. */
-const LOCK_TIMEOUT_MS = 300_000;
+const DEFAULT_LOCK_LIMIT_SECONDS = 600;
+/** How often a process looks whether another one has finished migrating. */
+const TURN_POLL_MS = 500;
 /** How long a migration waits for its database to come up. */
 const DATABASE_LIMIT_MS = 60_000;
+
+/** The variable that says how long a migration waits for its turn, and again for the locks of each migration and of the grants. */
+export const lockLimitShape = {
+  MIGRATION_LOCK_LIMIT_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(86_400)
+    .default(DEFAULT_LOCK_LIMIT_SECONDS),
+};
 
 /** What a migration reads from its environment. */
 export const migrationConfigSchema = z
   .object({
     DATABASE_URL: postgresAddresses.optional(),
     MIGRATION_DATABASE_URL: postgresAddresses.optional(),
+    ...lockLimitShape,
   })
   .refine((urls) => urls.DATABASE_URL !== undefined || urls.MIGRATION_DATABASE_URL !== undefined, {
     path: ['DATABASE_URL'],
@@ -39,23 +61,28 @@ export const migrationConfigSchema = z
 
 /** What an app's `migrate.ts` calls. Migrates as the user of MIGRATION_DATABASE_URL (default: DATABASE_URL); then the user of
  *  DATABASE_URL gets the grants. Logs what it did.
+ *  @param settings `isStore`: a further schema of the service, whose role is set up with the service's own
  *  @param limitMs how long it waits for the database to come up
  *  @returns names of the migrations applied
  *  @throws {ConfigError} naming the variable if neither is set or one is no address; it never carries a value
  *  @throws {CommandError} when the database refuses the role or cannot be reached */
 export async function migrateFromEnvironment(
-  settings: Omit<MigrationSettings, 'url'> & Pick<MigrationOptions, 'appRoleGrants'>,
+  settings: Omit<MigrationSettings, 'url'> & Pick<MigrationOptions, 'appRoleGrants'> & { isStore?: boolean },
   env: NodeJS.ProcessEnv = process.env,
   limitMs = DATABASE_LIMIT_MS,
 ): Promise<string[]> {
-  const { appRoleGrants, ...database } = settings;
-  const { DATABASE_URL: appUrl, MIGRATION_DATABASE_URL } = loadConfig(migrationConfigSchema, env);
+  const { appRoleGrants, isStore = false, ...database } = settings;
+  const config = loadConfig(migrationConfigSchema, env);
+  const { DATABASE_URL: appUrl, MIGRATION_DATABASE_URL } = config;
   // The schema has seen to it that one of them is there.
   const url = (MIGRATION_DATABASE_URL ?? appUrl)!;
   const appRole = appUrl === undefined ? '' : decodeURIComponent(new URL(addressesOf(appUrl)[0]!).username);
   const options: MigrationOptions = {
     ...(appRole === '' ? {} : { appRole }),
     ...(appRoleGrants === undefined ? {} : { appRoleGrants }),
+    ...(appUrl === undefined ? {} : { appUrl }),
+    ...(isStore ? {} : { appRoleSettings: sessionSettings(database) }),
+    lockLimitMs: config.MIGRATION_LOCK_LIMIT_SECONDS * 1_000,
   };
   const applied = await withDatabaseAdvice(() =>
     waitForDatabase(() => runMigrations({ ...database, url }, options), limitMs),
@@ -65,27 +92,53 @@ export async function migrateFromEnvironment(
   return applied;
 }
 
-/** Applies pending migrations, each in its own transaction, and the grants. Any number of processes may call it at once: an advisory
- *  lock lets one of them work (TypeORM takes none), the others then find nothing to do.
- *  @returns names of the migrations applied by this call */
+/** Applies pending migrations, each in its own transaction unless it says otherwise, the grants, and the settings of the application's role. Any
+ *  number of processes may call it at once: an advisory lock lets one of them work (TypeORM takes none), the others then find nothing to do.
+ *  @returns names of the migrations applied by this call
+ *  @throws {CommandError} when a lock cannot be had in time */
 export async function runMigrations(
   settings: MigrationSettings,
   options: MigrationOptions = {},
 ): Promise<string[]> {
-  const lock = await connectClient(settings.url, {
-    application_name: `${settings.applicationName}-migrate`,
-    lock_timeout: LOCK_TIMEOUT_MS,
-  });
+  const waiting = { limitMs: options.lockLimitMs ?? DEFAULT_LOCK_LIMIT_SECONDS * 1_000 };
+  const lock = await connectClient(settings.url, { application_name: `${settings.applicationName}-migrate` });
   try {
     await warnOfPooler(lock);
-    // A session lock: it is gone with the connection, whatever becomes of this process.
-    await lock.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [`migrations:${settings.schema}`]);
+    await takeTurn(lock, settings.schema, waiting);
     await ensureSchema(lock, settings.schema);
-    const applied = await applyPending(settings);
-    await grant(lock, settings.schema, options);
+    const migrating = postgresOptions({
+      ...settings,
+      entities: settings.entities ?? [],
+      poolSize: 2,
+      statementTimeoutMs: 0,
+      defaultIsolation: 'READ COMMITTED',
+    });
+    const applied = await applyPending(migrating, waiting);
+    await withLockRetry('grants', () => grant(lock, settings.schema, options), waiting);
+    await setRoleSettings(lock, options);
     return applied;
   } finally {
     await lock.end();
+  }
+}
+
+/** Waits until no other process migrates this schema. It polls. A waiting statement would hold a snapshot, and a concurrent index build of the
+ *  other process would wait for that snapshot. A session lock: it is gone with the connection, whatever
+ *  becomes of this process. */
+async function takeTurn(client: Client, schema: string, { limitMs }: LockWaiting): Promise<void> {
+  const startedMs = SYSTEM_CLOCK.monotonicMs();
+  for (let isFirst = true; ; isFirst = false) {
+    const { rows } = await client.query<{ taken: boolean }>(
+      'SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS taken',
+      [`migrations:${schema}`],
+    );
+    if (rows[0]!.taken) return;
+    if (isFirst) new Logger('Migrations').log(`schema ${schema}: another process is migrating it`);
+    if (SYSTEM_CLOCK.monotonicMs() - startedMs >= limitMs)
+      throw new CommandError(
+        `another process is still migrating the schema ${schema}: see what it waits for`,
+      );
+    await sleep(TURN_POLL_MS);
   }
 }
 
@@ -104,19 +157,6 @@ async function ensureSchema(client: Client, schema: string): Promise<void> {
   if (found.rowCount === 0) await client.query(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
 }
 
-async function applyPending(settings: MigrationSettings): Promise<string[]> {
-  const dataSource = new DataSource(
-    postgresOptions({ ...settings, entities: settings.entities ?? [], poolSize: 2, statementTimeoutMs: 0 }),
-  );
-  await dataSource.initialize();
-  try {
-    const applied = await dataSource.runMigrations({ transaction: 'each' });
-    return applied.map(({ name }) => name);
-  } finally {
-    await dataSource.destroy();
-  }
-}
-
 /** In one transaction, so that the application never sees half of its rights. */
 async function grant(
   client: Client,
@@ -132,9 +172,59 @@ async function grant(
     `GRANT SELECT ON ${quotedSchema}.${quoteIdentifier(MIGRATIONS_TABLE)} TO ${role}`,
     ...(appRoleGrants?.(role) ?? []),
   ];
-  await client.query('BEGIN');
+  try {
+    await client.query('BEGIN');
+    await client.query(`SET LOCAL lock_timeout = ${String(STATEMENT_LOCK_TIMEOUT_MS)}`);
+    for (const statement of statements) await client.query(statement);
+    await client.query('COMMIT');
+  } catch (error) {
+    // The error that counts is the first; a lost connection rolls back by itself.
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Sets what sessions of the application's role begin with. Where the migrating role may not, that role does it for itself. */
+async function setRoleSettings(
+  client: Client,
+  { appRole, appUrl, appRoleSettings }: MigrationOptions,
+): Promise<void> {
+  if (appRole === undefined || appRoleSettings === undefined) return;
+  // Its limits would hold for migrations too.
+  if (appRole === (await currentRole(client))) return;
+  const statements = await missingRoleSettings(client, appRole, appRoleSettings);
+  if (statements.length === 0) return;
+  try {
+    await runAll(client, statements);
+  } catch (error) {
+    if (!isInsufficientPrivilege(error)) throw error;
+    await setOwnSettings(appUrl, appRole, statements);
+  }
+}
+
+async function setOwnSettings(
+  appUrl: string | undefined,
+  appRole: string,
+  statements: string[],
+): Promise<void> {
+  try {
+    if (appUrl === undefined) throw new Error('its address is not known');
+    const client = await connectClient(appUrl, {});
+    try {
+      await runAll(client, statements);
+    } finally {
+      await client.end();
+    }
+  } catch (error) {
+    const reason = databaseAdvice(error) ?? (error as Error).message;
+    new Logger('Migrations').warn(
+      `sessions of ${appRole} do not begin with what the service needs behind a pooler (${reason}); as an administrator run: ${statements.join('; ')}`,
+    );
+  }
+}
+
+async function runAll(client: Client, statements: readonly string[]): Promise<void> {
   for (const statement of statements) await client.query(statement);
-  await client.query('COMMIT');
 }
 
 async function currentRole(client: Client): Promise<string> {

@@ -69,10 +69,11 @@ function sendTogether(client: PoolClient, queries: readonly (Query | string)[]):
  *  one that pg itself refuses to send would not keep the others from being committed. */
 export async function sendTransaction<Row extends object, Written extends object>(
   dataSource: DataSource,
-  first: PreparedStatement,
+  first: PreparedStatement & Partial<Pick<Query, 'values'>>,
   next: (rows: Row[]) => Query | null,
 ): Promise<Written[]> {
-  const client = await PoolDriver.of(dataSource).pool.connect();
+  const { pool, defaultIsolation } = PoolDriver.of(dataSource);
+  const client = await pool.connect();
   client.on('error', ignore);
   const sent: Promise<QueryResult>[] = [];
   const send = (queries: readonly (Query | string)[]): Promise<QueryResult[]> => {
@@ -82,7 +83,10 @@ export async function sendTransaction<Row extends object, Written extends object
   };
   let isCommitted = false;
   try {
-    const [, found] = await send(['BEGIN', { ...first, values: [] }]);
+    const [, found] = await send([
+      `BEGIN ISOLATION LEVEL ${defaultIsolation}`,
+      { ...first, values: first.values ?? [] },
+    ]);
     // A statement that fails turns COMMIT into a rollback, and this into its error.
     const last = next(found!.rows as Row[]);
     const [written] = await send(last === null ? ['COMMIT'] : [last, 'COMMIT']);
@@ -104,6 +108,16 @@ async function releaseAfter(client: PoolClient, results: readonly Promise<QueryR
   const settled = await Promise.allSettled(results);
   client.off('error', ignore);
   client.release(settled.some((result) => result.status === 'rejected' && isConnectionError(result.reason)));
+}
+
+/** TypeORM begins a transaction without a level, or sends the level as a second statement. Here the first one names it: the session may lack
+ *  what we asked for when we connected, because a pooler does not pass it on. */
+function nameIsolation(client: PoolClient, isolation: Isolation): void {
+  const { prototype } = client.constructor as { prototype: { query: (...query: unknown[]) => unknown } };
+  const begin = `START TRANSACTION ISOLATION LEVEL ${isolation}`;
+  const query = (first: unknown, ...others: unknown[]): unknown =>
+    Reflect.apply(prototype.query, client, [first === 'START TRANSACTION' ? begin : first, ...others]);
+  client.query = query as PoolClient['query'];
 }
 
 /** What TypeORM is given as its driver: pg, with a pool that we hold too, for prepared statements and metrics. */
@@ -128,6 +142,7 @@ export class PoolDriver {
         // With `pipeline` pg also closes a connection whose server does not respond within `query_timeout`. Else it would only give up on
         // the statement, and the connection's next user would wait behind a response that may never come.
         super({ ...config, pipeline: true }, addresses);
+        this.on('connect', (client) => nameIsolation(client, defaultIsolation));
         hold(this);
       }
     };

@@ -78,6 +78,24 @@ export function postgresOptions(settings: PostgresSettings): PostgresOptions {
   };
 }
 
+/** What the sessions of a service's role begin with, in PostgreSQL's words. */
+export type RoleSettings = Readonly<Record<string, string>>;
+
+/** What every session of the service has to begin with. A service asks for it when it connects; behind a pooler, which does not pass that on,
+ *  it has to be the role's. */
+export function sessionSettings({
+  schema,
+  statementTimeoutMs = STATEMENT_TIMEOUT_MS,
+  defaultIsolation = 'READ COMMITTED',
+}: Pick<PostgresSettings, 'schema' | 'statementTimeoutMs' | 'defaultIsolation'>): RoleSettings {
+  return {
+    default_transaction_isolation: defaultIsolation.toLowerCase(),
+    search_path: schema,
+    statement_timeout: `${String(statementTimeoutMs)}ms`,
+    idle_in_transaction_session_timeout: `${String(IDLE_IN_TRANSACTION_TIMEOUT_MS)}ms`,
+  };
+}
+
 /** An SQL identifier in quotes. */
 export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;

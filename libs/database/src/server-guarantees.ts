@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
+import { PoolDriver } from './pool';
 
 /** What a server's configuration says about what it acknowledges. Settings in PostgreSQL's words. */
 export interface ServerGuarantees {
@@ -54,4 +55,34 @@ export async function warnOfWeaknesses(dataSource: DataSource): Promise<number> 
   const logger = new Logger('Database');
   for (const weakness of weaknesses) logger.warn(`PostgreSQL keeps less than it acknowledges: ${weakness}`);
   return weaknesses.length;
+}
+
+interface Session {
+  isolation: string;
+  statementTimeout: string;
+  idleInTransactionTimeout: string;
+}
+
+const READ_SESSION = `
+  SELECT current_setting('default_transaction_isolation') AS isolation,
+         current_setting('statement_timeout') AS "statementTimeout",
+         current_setting('idle_in_transaction_session_timeout') AS "idleInTransactionTimeout"`;
+
+/** Tests that a session begins with what the service asks for when it connects. Behind a pooler, which does not pass that on, single statements
+ *  would run at another isolation, and nothing would end those that hang.
+ *  @throws {Error} naming what is missing and what helps */
+export async function assertSession(dataSource: DataSource): Promise<void> {
+  const { defaultIsolation } = PoolDriver.of(dataSource);
+  const [session] = await dataSource.query<Session[]>(READ_SESSION);
+  const { isolation, statementTimeout, idleInTransactionTimeout } = session!;
+  const wrong: string[] = [];
+  if (isolation !== defaultIsolation.toLowerCase())
+    wrong.push(`default_transaction_isolation is ${isolation}, not ${defaultIsolation.toLowerCase()}`);
+  if (statementTimeout === '0') wrong.push('statement_timeout is not set');
+  if (idleInTransactionTimeout === '0') wrong.push('idle_in_transaction_session_timeout is not set');
+  if (wrong.length === 0) return;
+  throw new Error(
+    `the database's sessions do not begin as this service needs (${wrong.join('; ')}), probably because a pooler ignores what it asks for: ` +
+      'migrate again, which sets it for the role, and let the pooler connect anew (RECONNECT)',
+  );
 }

@@ -64,7 +64,7 @@ export function inTransaction<T>(
  *  @throws as `inTransaction` */
 export function inTwoRoundTrips<Row extends object, Written extends object>(
   dataSource: DataSource,
-  first: PreparedStatement,
+  first: PreparedStatement & Partial<Pick<Query, 'values'>>,
   next: (rows: Row[]) => Query | null,
 ): Promise<Written[]> {
   return inTurn(dataSource, () => sendTransaction<Row, Written>(dataSource, first, next), {});

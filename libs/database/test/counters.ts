@@ -1,6 +1,6 @@
 import { DataSource } from 'typeorm';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { postgresOptions } from '../src';
+import { postgresOptions, runMigrations } from '../src';
 import type { PostgresSettings } from '../src';
 
 /** The smallest service's database: one table of counters. */
@@ -45,6 +45,15 @@ export function counterSettings(url: string, overrides: Partial<PostgresSettings
   };
 }
 
+/** Fills a database for `createTestDatabase`, with what a service that counts needs granted to `appRole`. */
+export function migrateCounters(ownerUrl: string, appRole: string): Promise<string[]> {
+  const appRoleGrants = (role: string): string[] => [
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON counting.counter, counting.note TO ${role}`,
+  ];
+  return runMigrations(counterSettings(ownerUrl), { appRole, appRoleGrants });
+}
+
+/** As the role of the application: tests pass the `url` of their database. */
 export function connectCounters(url: string, overrides: Partial<PostgresSettings> = {}): Promise<DataSource> {
   return new DataSource(postgresOptions(counterSettings(url, overrides))).initialize();
 }

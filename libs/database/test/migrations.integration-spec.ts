@@ -40,7 +40,7 @@ describe('migrations', () => {
   afterEach(() => database.drop());
 
   it('are applied once, whatever the number of processes that try at the same time', async () => {
-    const settings = counterSettings(database.url);
+    const settings = counterSettings(database.ownerUrl);
     const applied = await Promise.all([1, 2, 3, 4].map(() => runMigrations(settings)));
     expect(applied.filter((names) => names.length > 0)).toEqual([MIGRATION_NAMES]);
     expect(await database.query('SELECT name FROM counting.migrations ORDER BY id')).toEqual(
@@ -50,8 +50,8 @@ describe('migrations', () => {
 
   it('warn of a pooler, which has their lock in a session of its own', async () => {
     const written = jest.spyOn(process.stdout, 'write').mockReturnValue(true);
-    const pooler = await startPooler(database.url);
-    await runMigrations(counterSettings(database.url));
+    const pooler = await startPooler(database.ownerUrl);
+    await runMigrations(counterSettings(database.ownerUrl));
     expect(written.mock.calls.join('')).not.toContain('a pooler is between');
     await runMigrations(counterSettings(pooler.url));
     expect(written.mock.calls.join('')).toContain('a pooler is between');
@@ -59,7 +59,7 @@ describe('migrations', () => {
   });
 
   it('live in the schema of the service', async () => {
-    await runMigrations(counterSettings(database.url));
+    await runMigrations(counterSettings(database.ownerUrl));
     const tables = await database.query(
       "SELECT DISTINCT schemaname FROM pg_tables WHERE tablename IN ('counter', 'migrations')",
     );
@@ -69,7 +69,7 @@ describe('migrations', () => {
   it('give the role of the application what it needs and no more', async () => {
     const { role, url } = await database.createRole();
     const run = (): Promise<string[]> =>
-      runMigrations(counterSettings(database.url), { appRole: role, appRoleGrants: grants });
+      runMigrations(counterSettings(database.ownerUrl), { appRole: role, appRoleGrants: grants });
     await Promise.all([run(), run()]);
     const app = await connectCounters(url, { poolSize: 1 });
     try {
@@ -85,7 +85,7 @@ describe('migrations', () => {
     const { url } = await database.createRole();
     const { url: _url, poolSize: _poolSize, ...settings } = counterSettings('');
     const written = jest.spyOn(process.stdout, 'write').mockReturnValue(true);
-    const env = { MIGRATION_DATABASE_URL: database.url, DATABASE_URL: url };
+    const env = { MIGRATION_DATABASE_URL: database.ownerUrl, DATABASE_URL: url };
     expect(await migrateFromEnvironment({ ...settings, appRoleGrants: grants }, env)).toEqual(
       MIGRATION_NAMES,
     );

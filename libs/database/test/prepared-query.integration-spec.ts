@@ -1,8 +1,8 @@
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { DataSource, EntityManager } from 'typeorm';
-import { inTransaction, isUniqueViolation, listParameter, queryPrepared, runMigrations } from '../src';
-import { connectCounters, counterSettings } from './counters';
+import { inTransaction, isUniqueViolation, listParameter, queryPrepared } from '../src';
+import { connectCounters, migrateCounters } from './counters';
 
 const ADD = { name: 'add', text: 'INSERT INTO counter (name, value) VALUES ($1, $2) RETURNING value' };
 const READ = { name: 'read', text: 'SELECT value FROM counter WHERE name = $1' };
@@ -17,7 +17,7 @@ describe('queryPrepared', () => {
   let dataSource: DataSource;
 
   beforeAll(async () => {
-    database = await createTestDatabase({ migrate: (url) => runMigrations(counterSettings(url)) });
+    database = await createTestDatabase({ migrate: migrateCounters });
     dataSource = await connectCounters(database.url, { poolSize: 1 });
   });
 

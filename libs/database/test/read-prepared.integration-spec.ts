@@ -1,8 +1,8 @@
 import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { DataSource } from 'typeorm';
-import { PoolDriver, isConnectionError, readPrepared, readPreparedArrays, runMigrations } from '../src';
-import { connectCounters, counterSettings } from './counters';
+import { PoolDriver, isConnectionError, readPrepared, readPreparedArrays } from '../src';
+import { connectCounters, migrateCounters } from './counters';
 
 const WHO = { name: 'who', text: 'SELECT pg_backend_pid() AS pid, $1::text AS asked' };
 const DIVIDE = { name: 'divide', text: 'SELECT 1 / $1::integer AS quotient' };
@@ -13,7 +13,7 @@ describe('readPrepared', () => {
   let dataSource: DataSource;
 
   beforeAll(async () => {
-    database = await createTestDatabase({ migrate: (url) => runMigrations(counterSettings(url)) });
+    database = await createTestDatabase({ migrate: migrateCounters });
     dataSource = await connectCounters(database.url, { poolSize: 5 });
   });
 

@@ -9,11 +9,10 @@ import {
   inTwoRoundTrips,
   isConnectionError,
   isUniqueViolation,
-  runMigrations,
 } from '../src';
 import type { Query } from '../src';
 import { registerDatabaseMetrics } from '../src/database.module';
-import { connectCounters, counterSettings } from './counters';
+import { connectCounters, migrateCounters } from './counters';
 
 async function increment(manager: EntityManager): Promise<number> {
   const [row] = await manager.query<{ value: number }[]>("SELECT value FROM counter WHERE name = 'hits'");
@@ -28,7 +27,7 @@ describe('inTransaction', () => {
   let replica: DataSource;
 
   beforeAll(async () => {
-    database = await createTestDatabase({ migrate: (url) => runMigrations(counterSettings(url)) });
+    database = await createTestDatabase({ migrate: migrateCounters });
     [dataSource, replica] = await Promise.all([connectCounters(database.url), connectCounters(database.url)]);
   });
 
@@ -226,7 +225,7 @@ describe('inTwoRoundTrips', () => {
   let dataSource: DataSource;
 
   beforeAll(async () => {
-    database = await createTestDatabase({ migrate: (url) => runMigrations(counterSettings(url)) });
+    database = await createTestDatabase({ migrate: migrateCounters });
     dataSource = await connectCounters(database.url, { poolSize: 1 });
   });
   beforeEach(() => database.query("UPDATE counting.counter SET value = 0 WHERE name = 'hits'"));

@@ -25,6 +25,13 @@ export interface PublishOptions {
   readonly timeoutMs?: number | undefined;
 }
 
+export interface PublishEnvelopeOptions {
+  /** Longest wait for the broker's confirm; 2,000 ms unless given. */
+  readonly timeoutMs?: number | undefined;
+  /** Over a channel of its own, for a message that the broker may refuse: that closes the channel over everything in flight. */
+  readonly isAlone?: boolean;
+}
+
 const DEFAULT_PUBLISH_TIMEOUT_MS = 2_000;
 const DEFAULT_PREFETCH = 10;
 
@@ -54,10 +61,11 @@ export class BusRuntime {
     return this.connection.isUsable;
   }
 
-  /** Queues that should be consumed and are not at this moment, the reply queue included once there was a request. */
+  /** Queues that should be consumed and are not at this moment. The reply queue is one of them once it has been set up: that begins with
+   *  the first request, which waits for it. */
   get idleQueues(): string[] {
     const { replies } = this.requester;
-    const consumers = replies === null ? this.consumers : [...this.consumers, replies];
+    const consumers = replies === null || replies.isStarting ? this.consumers : [...this.consumers, replies];
     return consumers.filter((consumer) => !consumer.isConsuming).map((consumer) => consumer.queue);
   }
 
@@ -95,13 +103,19 @@ export class BusRuntime {
 
   /** Publishes in the trace that the envelope's headers carry; the spans of its receivers hang under this publish.
    *  @throws as {@link ConfirmPublisher.publish} */
-  async publish(envelope: SerializedEnvelope, timeoutMs = DEFAULT_PUBLISH_TIMEOUT_MS): Promise<void> {
+  async publish(
+    envelope: SerializedEnvelope,
+    { timeoutMs = DEFAULT_PUBLISH_TIMEOUT_MS, isAlone = false }: PublishEnvelopeOptions = {},
+  ): Promise<void> {
     const { bus, logger } = this.connection.options;
     const { exchange, messageId } = envelope;
     try {
       await inSpan(publishSpan(envelope), async (trace) => {
         const headers = { ...envelope.headers, ...messageTraceHeaders(trace) };
-        await this.publisher.publish(envelopeMessage({ ...envelope, headers }), timeoutMs);
+        const message = envelopeMessage({ ...envelope, headers });
+        await (isAlone
+          ? this.publisher.publishAlone(message, timeoutMs)
+          : this.publisher.publish(message, timeoutMs));
         logger.log(`bus ${bus}: published ${exchange} ${messageId}`);
       });
       this.count('published', { bus, message: exchange });
@@ -109,6 +123,11 @@ export class BusRuntime {
       if (error instanceof MessageReturnedError) this.count('returned', { bus, message: exchange });
       throw error;
     }
+  }
+
+  /** Whether the broker still confirms what no queue is to take. */
+  isResponding(timeoutMs: number): Promise<boolean> {
+    return this.publisher.isResponding(timeoutMs);
   }
 
   /** Stops deliveries; resolves when those in process are settled. Publishing and requesting still work. */

@@ -58,7 +58,8 @@ export class PlainBus {
 
   /** @throws as {@link MessagePublisher.publish} */
   async publish<T>(contract: MessageContract<T>, message: T, options: PublishOptions = {}): Promise<void> {
-    await this.runtime.publish(this.runtime.createEnvelope(contract, message, options), options.timeoutMs);
+    const envelope = this.runtime.createEnvelope(contract, message, options);
+    await this.runtime.publish(envelope, { timeoutMs: options.timeoutMs });
   }
 
   /** @throws as {@link RequestClient.request} */

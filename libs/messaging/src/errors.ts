@@ -1,5 +1,6 @@
-/** The broker cannot take or confirm a message now: not connected, blocked, channel lost, or it refused. A message under way may
- *  or may not have arrived, so the sender should send the same message (same messageId) again. */
+/** The broker cannot take or confirm a message now: not connected, blocked, channel lost, or closed because the broker refused
+ *  what was asked of it (see `isRefusal`). A message under way may or may not have arrived, so the sender should send the same
+ *  message (same messageId) again. */
 export class BusUnavailableError extends Error {
   override readonly name = 'BusUnavailableError';
   constructor(
@@ -20,6 +21,18 @@ export class MessageReturnedError extends Error {
     readonly replyText: string,
   ) {
     super(`no queue took the message for ${exchange || 'queue'} ${routingKey}`.trimEnd() + ` (${replyText})`);
+  }
+}
+
+/** A queue that should take the message is full and refuses publishes, or has failed (basic.nack). Other queues of the same exchange
+ *  may have taken it. The bus works: messages of other types are not concerned. */
+export class MessageRefusedError extends Error {
+  override readonly name = 'MessageRefusedError';
+  constructor(
+    readonly exchange: string,
+    readonly routingKey: string,
+  ) {
+    super(`a queue behind ${exchange || routingKey} refused the message (basic.nack)`);
   }
 }
 
@@ -61,6 +74,29 @@ export class RequestFaultedError extends Error {
 /** A handler's verdict that a message must never be carried out, however often it comes: it goes to the error queue at once. */
 export class UnacceptableMessageError extends Error {
   override readonly name = 'UnacceptableMessageError';
+}
+
+/** A message for the same rows, such as those of one facility, is held up, and this one had to wait for it: it is to come again later. */
+export class BusyKeyError extends Error {
+  override readonly name = 'BusyKeyError';
+  constructor(
+    readonly queue: string,
+    readonly key: string,
+  ) {
+    super(`${queue}: a message of ${key} is held up`);
+  }
+}
+
+/** A message that every receiver would refuse for its size. */
+export class MessageTooLargeError extends Error {
+  override readonly name = 'MessageTooLargeError';
+  constructor(
+    readonly messageName: string,
+    readonly bytes: number,
+    limit: number,
+  ) {
+    super(`${messageName} has ${bytes} bytes; ${limit} is the limit`);
+  }
 }
 
 /** Bytes that are neither a MassTransit JSON envelope nor a JSON object. The text never quotes them. */

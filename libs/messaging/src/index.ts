@@ -4,7 +4,7 @@ export type { ConsumeContext } from './nest/consume.decorator';
 export { MessagePublisher, RequestClient } from './nest/buses';
 export { InboxMessage, inboxMigrations } from './nest/inbox.entity';
 export type { RequestOutcome } from './broker/bus-requester';
-export { isRefusal } from './broker/confirm-publisher';
+export { isMessageRefusal, isRefusal } from './broker/confirm-publisher';
 export { createEnvelope, exchangeName } from './envelope/create-envelope';
 export type { SerializedEnvelope } from './envelope/create-envelope';
 export { messageTraceHeaders } from './envelope/message-trace';
@@ -15,6 +15,7 @@ export { ErrorQueues } from './broker/error-queues';
 export type { ErrorQueue, FailedMessage, QueueState } from './broker/error-queues';
 export {
   BusUnavailableError,
+  MessageRefusedError,
   MessageReturnedError,
   PublishTimeoutError,
   RequestFaultedError,

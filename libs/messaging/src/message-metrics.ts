@@ -11,6 +11,11 @@ const COUNTERS = {
   returned: ['messaging_returned_total', 'Messages that no queue wanted', SENT],
   consumed: ['messaging_consumed_total', 'Messages processed, repetitions included', RECEIVED],
   retried: ['messaging_retried_total', 'Failed attempts that are repeated', RECEIVED],
+  'put-off': [
+    'messaging_put_off_total',
+    'Deliveries put off because a message for the same rows is held up',
+    RECEIVED,
+  ],
   duplicate: [
     'messaging_duplicates_total',
     'Deliveries of messages that the inbox says are applied already',
@@ -52,7 +57,7 @@ export class MessageMetrics {
   startQueue(queue: string, messages: readonly string[]): void {
     for (const reason of ERROR_REASONS) this.add('errored', { queue, reason }, 0);
     for (const message of messages) {
-      for (const event of ['consumed', 'retried', 'duplicate', 'expired'] as const)
+      for (const event of ['consumed', 'retried', 'put-off', 'duplicate', 'expired'] as const)
         this.add(event, { queue, message }, 0);
     }
   }

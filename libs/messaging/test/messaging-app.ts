@@ -30,8 +30,12 @@ const MIGRATIONS = [...inboxMigrations(SCHEMA), CreateEffects1767225600001];
 /** A database with the inbox and the effects. */
 export function createInboxDatabase(): Promise<TestDatabase> {
   return createTestDatabase({
-    migrate: async (url) => {
-      await runMigrations({ url, schema: SCHEMA, applicationName: 'messaging-test', migrations: MIGRATIONS });
+    migrate: async (ownerUrl, appRole) => {
+      const settings = { schema: SCHEMA, applicationName: 'messaging-test', migrations: MIGRATIONS };
+      const appRoleGrants = (role: string): string[] => [
+        `GRANT SELECT, INSERT, UPDATE, DELETE ON ${SCHEMA}.inbox, ${SCHEMA}.effects TO ${role}`,
+      ];
+      await runMigrations({ ...settings, url: ownerUrl }, { appRole, appRoleGrants });
     },
   });
 }

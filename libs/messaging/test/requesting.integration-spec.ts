@@ -82,6 +82,22 @@ describe('requests', () => {
     await Promise.all([broker.drop(), database.drop()]);
   });
 
+  it('leave a replica ready while its first one has the reply queue set up', async () => {
+    const fresh = await connectBus({ url: broker.url, name: 'fresh', logger: SILENT });
+    let isAnswered = false;
+    const answer = fresh
+      .request(UnscheduleRequest, { facilityId: 501 }, { timeoutMs: 5_000 })
+      .finally(() => (isAnswered = true));
+    const states = new Set<boolean>();
+    while (!isAnswered) {
+      states.add(fresh.isReady());
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await answer;
+    expect([...states]).toEqual([true]);
+    await fresh.close();
+  });
+
   it('are answered Succeeded or Failed, from this process and from others', async () => {
     const client = app.get(RequestClient);
     await expect(

@@ -22,6 +22,8 @@ export {
 export type { EntityTags, Preconditions, Revision } from './application/entity-tag';
 export { RecurringJob } from './application/recurring-job';
 export { CommandError, runCommand, runService } from './application/run-service';
+export { textWriter } from './application/program-output';
+export type { WriteText } from './application/program-output';
 export { ProblemException, problems, PROBLEM_JSON, renderProblem } from './problems/problem';
 export type { Problem } from './problems/problem';
 export { ProblemDetailsFilter, ProblemMappers } from './problems/problem-details.filter';
@@ -34,6 +36,7 @@ export { hideTokens, logSafeError, logSafeUrl } from './logging/log-safe';
 export { validatedBy } from './problems/validation';
 export {
   SignedCursor,
+  cursorConfigShape,
   pageKeyQuery,
   pageSizeQuery,
   NEXT_PAGE_KEY_DESCRIPTION,

@@ -75,6 +75,7 @@ describe('errors of a service', () => {
       config,
       rootModule: NotesModule,
       bodyLimitBytes: 3_000,
+      acceptsForms: true,
     });
     await app.listen(0, '127.0.0.1');
     http = request(app.getHttpServer());
@@ -174,14 +175,29 @@ describe('errors of a service', () => {
     });
   });
 
-  it.each([
-    ['text/plain'],
-    ['application/xml'],
-    ['application/x-www-form-urlencoded'],
-    ['application/json; charset=utf-16'],
-    ['nonsense'],
-  ])('answers 415 to %s', async (type) => {
-    expectProblem(await http.post('/notes').set('content-type', type).send('{"text":"a"}'), 415);
+  it.each([['text/plain'], ['application/xml'], ['application/json; charset=utf-16'], ['nonsense']])(
+    'answers 415 to %s',
+    async (type) => {
+      expectProblem(await http.post('/notes').set('content-type', type).send('{"text":"a"}'), 415);
+    },
+  );
+
+  it('takes a form of 64 fields and answers 400 to more, whatever their size', async () => {
+    const form = (fields: number): request.Test =>
+      http
+        .put('/notes/1/any')
+        .set('content-type', 'application/x-www-form-urlencoded')
+        .send(Array.from({ length: fields }, (_none, index) => `f${String(index)}=1`).join('&'));
+    const accepted = await form(64);
+    expect(Object.keys((accepted.body as { received: object }).received)).toHaveLength(64);
+    expectProblem(await form(65), 400);
+    expectProblem(
+      await http
+        .put('/notes/1/any')
+        .set('content-type', 'application/x-www-form-urlencoded')
+        .send('&'.repeat(2_900)),
+      400,
+    );
   });
 
   it('answers 415 to a compressed body', async () => {
@@ -255,7 +271,7 @@ describe('errors of a service', () => {
     ['a request line that is none', 'GET\r\n\r\n', 400],
     ['headers over 32 KiB', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`, 431],
     ['two lengths', 'POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
-    ['HTTP/2.0', 'GET / HTTP/2.0\r\nHost: a\r\nConnection: close\r\n\r\n', 505],
+    ['HTTP/2.0', 'GET / HTTP/2.0\r\nHost: a\r\nConnection: close\r\n\r\n', 400],
     ['HTTP/3.7', 'GET / HTTP/3.7\r\nHost: a\r\n\r\n', 400],
     ['two hosts', 'GET /notes HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n', 400],
     ['no host', 'GET /notes HTTP/1.1\r\nConnection: close\r\n\r\n', 400],

@@ -25,6 +25,7 @@ describe('a service that records traces', () => {
       OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
       OTEL_EXPORTER_OTLP_HEADERS: 'api-key=k',
       OTEL_BSP_SCHEDULE_DELAY: '20',
+      TRACE_PARENT_TRUSTED: 'true',
     });
   }, START_TIMEOUT_MS);
 
@@ -112,6 +113,45 @@ describe('a service that records traces', () => {
   });
 });
 
+describe('a service that does not trust its callers', () => {
+  it(
+    'samples by itself, whatever flag and identifier they send, and links their traces',
+    async () => {
+      const collector = await startTraceCollector();
+      const start = (ratio: string): Promise<TracedService> =>
+        startTracedService({
+          OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+          OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+          OTEL_BSP_SCHEDULE_DELAY: '20',
+          OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+          OTEL_TRACES_SAMPLER_ARG: ratio,
+        });
+      const never = await start('0');
+      // The ratio is taken of an identifier: this one is below every ratio.
+      const lowest = `${'0'.repeat(31)}1`;
+      for (let count = 0; count < 50; count += 1) await never.get('/quick', callerHeaders(lowest));
+      await never.running.stop();
+      expect(collector.spans()).toEqual([]);
+      await never.close();
+
+      const always = await start('1');
+      const traceId = newTraceId();
+      const answer = await always.get('/nowhere', callerHeaders(traceId, '00'));
+      const problem = (await answer.json()) as { traceId: string };
+      expect(problem.traceId).not.toBe(traceId);
+      const spans = await eventually(() => {
+        const found = collector.spans().filter((span) => span.traceId === problem.traceId);
+        expect(found).toHaveLength(1);
+        return found;
+      });
+      expect(spans).toMatchObject([{ parentSpanId: '', linkedTraceIds: [traceId] }]);
+      await always.close();
+      await collector.close();
+    },
+    START_TIMEOUT_MS,
+  );
+});
+
 describe('a service that stops', () => {
   it(
     'exports what is left, in protobuf unless told otherwise, compressed if told so',
@@ -120,6 +160,7 @@ describe('a service that stops', () => {
       const service = await startTracedService({
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
         OTEL_BSP_SCHEDULE_DELAY: '600000',
+        TRACE_PARENT_TRUSTED: 'true',
         OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
       });
       const traceId = newTraceId();

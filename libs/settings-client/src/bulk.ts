@@ -10,7 +10,9 @@ export type SettingAddress = SettingChange;
 
 /** One of many writes: a value, a value as JSON text that is stored as it is, or a deletion. */
 export type SettingWrite = SettingAddress &
-  ({ readonly settingValue: JsonValue } | { readonly valueText: string } | { readonly delete: true }) & {
+  (
+    { readonly settingValue: JsonValue | object } | { readonly valueText: string } | { readonly delete: true }
+  ) & {
     /** Write only if the setting still has this ETag. */
     readonly ifMatch?: string;
     /** `*`: write only if the setting does not exist yet. */
@@ -36,7 +38,7 @@ export function writesText(writes: readonly SettingWrite[]): string {
 }
 
 /** The text of a value. @throws {TypeError} for null or what JSON cannot hold */
-export function valueTextOf(value: JsonValue): string {
+export function valueTextOf(value: unknown): string {
   // Undefined for undefined and functions, whatever the types say.
   return requireValueText(JSON.stringify(value) ?? '');
 }

@@ -40,12 +40,17 @@ export class SettingChangedError extends SettingsHttpError {
 export class SettingsUnavailableError extends SettingsClientError {
   override readonly name = 'SettingsUnavailableError';
 
+  /** How long the service asked to wait by Retry-After, in milliseconds; null when it did not. */
+  readonly retryAfterMs: number | null;
+
   /** @param attempts how often it was tried, the first time included */
   constructor(
     readonly attempts: number,
-    options: { cause: unknown },
+    options: { cause: unknown; retryAfterMs?: number | null },
   ) {
-    super(`the settings service could not be reached in ${String(attempts)} attempt(s)`, options);
+    const { cause, retryAfterMs = null } = options;
+    super(`the settings service could not be reached in ${String(attempts)} attempt(s)`, { cause });
+    this.retryAfterMs = retryAfterMs;
   }
 }
 

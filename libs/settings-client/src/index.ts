@@ -9,7 +9,9 @@ export type {
 } from './settings-client';
 export type { CacheOptions, SettingChange } from './response-cache';
 export { SettingsWatch } from './settings-watch';
-export type { WatchOptions } from './settings-watch';
+export type { ReadOptions, WatchedValue } from './settings-watch';
+export type { WatchOptions } from './watch-options';
+export type { DeepReadonly, JsonCompatible } from './json-types';
 export {
   SettingChangedError,
   SettingNotFoundError,

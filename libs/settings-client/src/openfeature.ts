@@ -8,7 +8,9 @@ import {
 } from '@openfeature/server-sdk';
 import type { EvaluationContext, JsonValue, Provider, ResolutionDetails } from '@openfeature/server-sdk';
 import type { SettingsClient } from './settings-client';
-import type { SettingsWatch, WatchOptions } from './settings-watch';
+import type { SettingsWatch } from './settings-watch';
+import { watchOptions } from './watch-options';
+import type { WatchOptions } from './watch-options';
 
 /** Where flags are. */
 export interface SettingsProviderOptions extends Pick<
@@ -23,7 +25,7 @@ export interface SettingsProviderOptions extends Pick<
 
 /**
  * Settings as flags of OpenFeature's server SDK. Values come from a watch: memory, current within a second. A flag is the same for everybody:
- * the evaluation context changes nothing and there are no variants, so the reason is STATIC, or STALE while the service is away.
+ * the evaluation context changes nothing and there are no variants, so the reason is STATIC, or STALE for the last known value while the service is away.
  */
 export class SettingsProvider implements Provider {
   readonly metadata = { name: 'platform-settings' } as const;
@@ -32,7 +34,10 @@ export class SettingsProvider implements Provider {
   private watch: SettingsWatch | null = null;
   private isInterrupted = false;
 
-  constructor(private readonly options: SettingsProviderOptions) {}
+  /** @throws {TypeError} for an option that cannot be used */
+  constructor(private readonly options: SettingsProviderOptions) {
+    watchOptions(options);
+  }
 
   /** @throws when the service cannot be reached at first; the provider becomes ready as soon as it can. */
   async initialize(): Promise<void> {
@@ -86,12 +91,15 @@ export class SettingsProvider implements Provider {
     isOfType: (value: JsonValue) => value is T,
   ): Promise<ResolutionDetails<T>> {
     if (this.watch === null) throw new GeneralError('the provider is closed');
-    const value = await this.watch.getValueOrNull<JsonValue>(this.options.subsystemName, flagKey);
+    const { subsystemName } = this.options;
+    const found = await this.watch.getDetails(subsystemName, flagKey);
+    // The SDK's types let the application change what it gets; memory is shared and frozen.
+    const value = structuredClone(found.value) as JsonValue;
     if (value === null) throw new FlagNotFoundError(`there is no setting ${flagKey}`);
     if (!isOfType(value)) throw new TypeMismatchError(`the setting ${flagKey} is of another type`);
     return {
       value,
-      reason: this.isInterrupted ? StandardResolutionReasons.STALE : StandardResolutionReasons.STATIC,
+      reason: found.isStale ? StandardResolutionReasons.STALE : StandardResolutionReasons.STATIC,
     };
   }
 }

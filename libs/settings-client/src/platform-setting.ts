@@ -6,14 +6,14 @@ export type JsonValue =
   string | number | boolean | null | readonly JsonValue[] | { readonly [member: string]: JsonValue };
 
 /** A named setting. Source: settings spec, PlatformSetting. */
-export interface PlatformSetting<T extends JsonValue = JsonValue> {
+export interface PlatformSetting<T = JsonValue> {
   readonly subsystemName: string;
   readonly settingName: string;
   readonly settingValue: T;
 }
 
 /** A setting with its revision, for `ifMatch`. */
-export interface StoredPlatformSetting<T extends JsonValue = JsonValue> extends PlatformSetting<T> {
+export interface StoredPlatformSetting<T = JsonValue> extends PlatformSetting<T> {
   readonly etag: string;
 }
 
@@ -52,10 +52,10 @@ export function readJson(response: ServiceResponse): JsonValue {
 }
 
 /** A PlatformSetting and its ETag. @throws {SettingsProtocolError} if the response is something else */
-export function readSetting<T extends JsonValue>(response: ServiceResponse): StoredPlatformSetting<T> {
+export function readSetting<T>(response: ServiceResponse): StoredPlatformSetting<T> {
   const setting = readJson(response);
   if (!isSetting(setting)) throw new SettingsProtocolError('the response is not a PlatformSetting');
-  return { ...(setting as PlatformSetting as PlatformSetting<T>), etag: response.etag ?? '' };
+  return { ...(setting as PlatformSetting<unknown> as PlatformSetting<T>), etag: response.etag ?? '' };
 }
 
 /** One page. @throws {SettingsProtocolError} if the response is something else, or leads back to `pageKey`, so that a list would not end */

@@ -69,12 +69,50 @@ describe('the cache', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('keeps no errors and no missing settings', async () => {
-    const { client } = scripted([NOT_FOUND, problem(403), ok('1')], { cache: true });
+  it('keeps that a setting does not exist, as it keeps a value, and no other error', async () => {
+    const { client, requests, time } = scripted([NOT_FOUND, problem(403), ok('1'), NOT_FOUND, BROKEN], {
+      cache: true,
+    });
     expect(await client.getValueOrNull('S', 'n')).toBeNull();
+    await expect(client.getValue('s', 'N')).rejects.toMatchObject({ name: 'SettingNotFoundError' });
+    expect(requests).toHaveLength(1);
+    time.advance(30_000);
     await expect(client.getValue('S', 'n')).rejects.toMatchObject({ status: 403 });
     expect(await client.getValue('S', 'n')).toBe(1);
+    time.advance(30_000);
+    expect(await client.getValueOrNull('S', 'n')).toBeNull();
+    time.advance(30_000);
+    expect(await client.getValueOrNull('S', 'n')).toBeNull();
+    expect(requests).toHaveLength(4 + 6);
   });
+
+  it('retries although an old answer could stand in', async () => {
+    const { client, requests, time } = scripted([ok('1'), problem(503), BROKEN, ok('2')], { cache: true });
+    await client.getValue('S', 'n');
+    time.advance(30_000);
+    expect(await client.getValue('S', 'n')).toBe(2);
+    expect(requests).toHaveLength(4);
+  });
+
+  it('lets the old answer stand in for five seconds after a failure without asking', async () => {
+    const { client, requests, time } = scripted([ok('1'), BROKEN], { cache: true });
+    await client.getValue('S', 'n');
+    time.advance(30_000);
+    await client.getValue('S', 'n');
+    time.advance(4_999);
+    expect(await client.getValue('S', 'n')).toBe(1);
+    expect(requests).toHaveLength(1 + 6);
+    time.advance(1);
+    expect(await client.getValue('S', 'n')).toBe(1);
+    expect(requests).toHaveLength(1 + 12);
+  });
+
+  it.each([{ ttlMs: NaN }, { ttlMs: -1 }, { staleIfErrorMs: NaN }, { maxEntries: 0 }])(
+    'refuses %j',
+    (cache) => {
+      expect(() => scripted([ok('1')], { cache })).toThrow(TypeError);
+    },
+  );
 
   it('keeps value and setting, and settings whose names run together, apart', async () => {
     const { client, requests } = scripted([ok('1'), setting('1'), ok('2'), setting('2')], { cache: true });
@@ -85,13 +123,13 @@ describe('the cache', () => {
     expect(requests).toHaveLength(4);
   });
 
-  it('lets an old answer stand in while the service is away, tried once and for ten minutes', async () => {
+  it('lets an old answer stand in while the service is away, after five retries and for ten minutes', async () => {
     const { client, requests, time } = scripted([ok('1', { etag: '"1"' }), BROKEN], { cache: true });
     await client.getValue('S', 'n');
     time.advance(629_999);
     expect(await client.getValue('S', 'n')).toBe(1);
-    expect(requests).toHaveLength(2);
-    time.advance(1);
+    expect(requests).toHaveLength(1 + 6);
+    time.advance(5_000);
     await expect(client.getValue('S', 'n')).rejects.toMatchObject({
       name: 'SettingsUnavailableError',
       attempts: 6,

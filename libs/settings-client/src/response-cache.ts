@@ -1,5 +1,6 @@
 import { settingNameKey } from '@platform/setting-names';
 import { SettingNotFoundError, SettingsUnavailableError } from './errors';
+import { requireNumber } from './options';
 import type { PassingTime } from './transport';
 import type { ServiceResponse } from './transport';
 
@@ -26,16 +27,21 @@ export interface CacheKey extends SettingChange {
   readonly representation: 'setting' | 'value';
 }
 
-/**
- * Asks the service. `known` is the response to revalidate, null when there is none; resolves with `known` itself on 304.
- * `hasFallback`: `known` stands in if this fails, so that it need not try for long.
- */
-export type AskService = (known: ServiceResponse | null, hasFallback: boolean) => Promise<ServiceResponse>;
+/** Asks the service. `known` is the response to revalidate, null when there is none; resolves with `known` itself on 304. */
+export type AskService = (known: ServiceResponse | null) => Promise<ServiceResponse>;
+
+/** What the service said of a setting: a response, or that it does not exist. */
+type Outcome = ServiceResponse | SettingNotFoundError;
 
 interface Entry {
-  readonly response: ServiceResponse;
+  readonly outcome: Outcome;
   readonly checkedAtMs: number;
+  /** When the service could last not be reached for it. */
+  readonly failedAtMs: number;
 }
+
+/** After a failure the old response stands in for this long without asking, so that an outage does not slow every read down. */
+const PAUSE_AFTER_FAILURE_MS = 5_000;
 
 /** A request under way; callers of one response share it. */
 interface Flight {
@@ -52,16 +58,21 @@ export class ResponseCache {
     options: CacheOptions,
     private readonly time: PassingTime,
   ) {
-    this.options = { ttlMs: 30_000, staleIfErrorMs: 600_000, maxEntries: 1_000, ...options };
+    const { ttlMs = 30_000, staleIfErrorMs = 600_000, maxEntries = 1_000 } = options;
+    requireNumber('cache.ttlMs', ttlMs, { min: 0 });
+    requireNumber('cache.staleIfErrorMs', staleIfErrorMs, { min: 0 });
+    requireNumber('cache.maxEntries', maxEntries, { min: 1, isInteger: true });
+    this.options = { ...options, ttlMs, staleIfErrorMs, maxEntries };
   }
 
-  /** The response for `key`, from the cache while it is fresh. Errors are never kept. */
+  /** The response for `key`, from the cache while it is fresh. That a setting does not exist is kept too, other errors never.
+   *  @throws {SettingNotFoundError} */
   get(key: CacheKey, ask: AskService): Promise<ServiceResponse> {
     const id = identifierOf(key);
     const entry = this.entries.get(id);
-    if (entry !== undefined && this.ageMs(entry) < this.options.ttlMs) {
+    if (entry !== undefined && this.isFresh(entry)) {
       this.keep(id, entry);
-      return Promise.resolve(entry.response);
+      return given(entry.outcome);
     }
     const flying = this.flights.get(id)?.response;
     if (flying) return flying;
@@ -90,20 +101,32 @@ export class ResponseCache {
   ): Promise<ServiceResponse> {
     const id = identifierOf(key);
     const isCurrent = (): boolean => this.flights.get(id) === flight;
-    // Counted from the question: the response may be long on its way.
+    // Counted from the question: the response may be long on its way, and so may the last of the attempts that fail.
     const checkedAtMs = this.time.now();
+    const mayStandIn = entry !== null && this.mayStandIn(entry);
     try {
-      const response = await ask(entry?.response ?? null, entry !== null && this.mayStandIn(entry));
-      if (isCurrent()) this.keep(id, { response, checkedAtMs });
-      if (entry !== null && response.body !== entry.response.body) this.tellOfChange(key);
-      return response;
+      const outcome = await this.outcomeOf(entry, ask);
+      if (isCurrent()) this.keep(id, { outcome, checkedAtMs, failedAtMs: -Infinity });
+      if (entry !== null && textOf(outcome) !== textOf(entry.outcome)) this.tellOfChange(key);
+      return await given(outcome);
     } catch (error) {
+      if (error instanceof SettingNotFoundError) throw error;
       if (error instanceof SettingsUnavailableError) {
-        if (entry !== null && isCurrent() && this.mayStandIn(entry)) return entry.response;
-        throw error;
+        if (!mayStandIn || !isCurrent()) throw error;
+        this.keep(id, { ...entry, failedAtMs: this.time.now() });
+        return given(entry.outcome);
       }
       if (isCurrent()) this.entries.delete(id);
-      if (entry !== null && error instanceof SettingNotFoundError) this.tellOfChange(key);
+      throw error;
+    }
+  }
+
+  private async outcomeOf(entry: Entry | null, ask: AskService): Promise<Outcome> {
+    const known = entry === null || entry.outcome instanceof SettingNotFoundError ? null : entry.outcome;
+    try {
+      return await ask(known);
+    } catch (error) {
+      if (error instanceof SettingNotFoundError) return error;
       throw error;
     }
   }
@@ -120,6 +143,13 @@ export class ResponseCache {
     this.options.onChange?.({ subsystemName, settingName });
   }
 
+  private isFresh(entry: Entry): boolean {
+    const { ttlMs } = this.options;
+    if (this.ageMs(entry) < ttlMs) return true;
+    const pauseMs = Math.min(ttlMs, PAUSE_AFTER_FAILURE_MS);
+    return this.mayStandIn(entry) && Math.abs(this.time.now() - entry.failedAtMs) < pauseMs;
+  }
+
   private mayStandIn(entry: Entry): boolean {
     return this.ageMs(entry) < this.options.ttlMs + this.options.staleIfErrorMs;
   }
@@ -133,4 +163,16 @@ export class ResponseCache {
 /** Names that the service takes as one have one identifier, whatever their casing. */
 function identifierOf({ representation, subsystemName, settingName }: CacheKey): string {
   return JSON.stringify([representation, settingNameKey(subsystemName), settingNameKey(settingName)]);
+}
+
+/** The response; for a setting that does not exist an error of its own for each caller. */
+function given(outcome: Outcome): Promise<ServiceResponse> {
+  if (!(outcome instanceof SettingNotFoundError)) return Promise.resolve(outcome);
+  const { status, problem, message } = outcome;
+  return Promise.reject(new SettingNotFoundError(status, problem, message));
+}
+
+/** The value's text, null for a setting that does not exist. */
+function textOf(outcome: Outcome): string | null {
+  return outcome instanceof SettingNotFoundError ? null : outcome.body;
 }

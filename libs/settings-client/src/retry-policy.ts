@@ -1,3 +1,5 @@
+import { requireNumber } from './options';
+
 /** Retries after the first attempt. Source: settings spec, Limits. */
 export const MAX_RETRIES = 5;
 /** No wait is longer, in milliseconds. Source: settings spec, Limits. */
@@ -47,8 +49,8 @@ export class RetryBudget {
   private left: number;
 
   constructor({ capacity = 100, refill = 0.2 }: RetryBudgetOptions = {}) {
-    this.capacity = capacity;
-    this.refill = refill;
+    this.capacity = requireNumber('retryBudget.capacity', capacity, { min: 0 });
+    this.refill = requireNumber('retryBudget.refill', refill, { min: 0 });
     this.left = capacity;
   }
 

@@ -1,6 +1,9 @@
+import { settingNameKey } from '@platform/setting-names';
 import { MAX_READS, readFound, readWritten, requireValueText, valueTextOf, writesText } from './bulk';
 import type { SettingAddress, SettingWrite, WrittenSetting } from './bulk';
 import { SettingNotFoundError } from './errors';
+import type { JsonCompatible } from './json-types';
+import { requireNumber } from './options';
 import {
   allSettingsUrl,
   changesUrl,
@@ -18,7 +21,8 @@ import { ResponseCache } from './response-cache';
 import type { CacheKey, CacheOptions, SettingChange } from './response-cache';
 import type { RetryBudgetOptions } from './retry-policy';
 import { SettingsWatch } from './settings-watch';
-import type { ReadValue, WatchOptions, WatchedService } from './settings-watch';
+import type { ReadValue, WatchedService } from './settings-watch';
+import type { WatchOptions } from './watch-options';
 import { REAL_TIME, Transport, abortable } from './transport';
 import type { AccessTokenSource, PassingTime, ServiceResponse } from './transport';
 
@@ -72,7 +76,7 @@ export class SettingsClient {
   private readonly cache: ResponseCache | null;
   private readonly time: PassingTime;
 
-  /** @throws {TypeError} for a base URL that cannot be used */
+  /** @throws {TypeError} for a base URL or a number that cannot be used */
   constructor({
     cache = false,
     time = REAL_TIME,
@@ -83,6 +87,8 @@ export class SettingsClient {
   }: SettingsClientOptions) {
     this.baseUrl = normaliseBaseUrl(options.baseUrl);
     this.time = time;
+    // A longer timer than this would run out at once.
+    requireNumber('attemptTimeoutMs', attemptTimeoutMs, { min: 1, max: 2_000_000_000 });
     const budget = retryBudget ?? null;
     this.transport = new Transport({
       token: options.token,
@@ -95,7 +101,7 @@ export class SettingsClient {
   }
 
   /** One setting with its ETag. @throws {SettingNotFoundError} */
-  async getSetting<T extends JsonValue = JsonValue>(
+  async getSetting<T = JsonValue>(
     subsystemName: string,
     settingName: string,
     options: CallOptions = {},
@@ -106,7 +112,7 @@ export class SettingsClient {
   }
 
   /** One setting with its ETag, null when it does not exist. */
-  getSettingOrNull<T extends JsonValue = JsonValue>(
+  getSettingOrNull<T = JsonValue>(
     subsystemName: string,
     settingName: string,
     options: CallOptions = {},
@@ -115,7 +121,7 @@ export class SettingsClient {
   }
 
   /** A setting's value. Numbers are rounded to doubles, as everywhere in JavaScript. @throws {SettingNotFoundError} */
-  async getValue<T extends JsonValue = JsonValue>(
+  async getValue<T = JsonValue>(
     subsystemName: string,
     settingName: string,
     options: CallOptions = {},
@@ -124,7 +130,7 @@ export class SettingsClient {
   }
 
   /** A setting's value, null when it does not exist; no setting holds null itself. */
-  getValueOrNull<T extends JsonValue = JsonValue>(
+  getValueOrNull<T = JsonValue>(
     subsystemName: string,
     settingName: string,
     options: CallOptions = {},
@@ -145,11 +151,13 @@ export class SettingsClient {
     names: readonly SettingAddress[],
     { signal }: CallOptions = {},
   ): Promise<(StoredPlatformSetting | null)[]> {
-    const found = names.map((): StoredPlatformSetting | null => null);
+    // The service tells of each setting once, however often it is named.
+    const distinct = new Map<string, StoredPlatformSetting | null>();
+    const nameOf = new Map(names.map((name) => [addressKey(name), addressOf(name)]));
     const url = commandUrl(this.baseUrl, 'read');
-    for (let left = [...names.keys()]; left.length > 0;) {
+    for (let left = [...nameOf.keys()]; left.length > 0;) {
       const asked = left.slice(0, MAX_READS);
-      const settings = asked.map((index) => addressOf(names[index]!));
+      const settings = asked.map((key) => nameOf.get(key)!);
       const response = await this.transport.send({
         method: 'POST',
         url,
@@ -157,10 +165,10 @@ export class SettingsClient {
         body: JSON.stringify({ settings }),
       });
       const read = readFound(response, settings);
-      asked.forEach((index, place) => (found[index] = read[place] ?? null));
-      left = [...asked.filter((_index, place) => read[place] === undefined), ...left.slice(MAX_READS)];
+      asked.forEach((key, place) => distinct.set(key, read[place] ?? null));
+      left = [...asked.filter((_key, place) => read[place] === undefined), ...left.slice(MAX_READS)];
     }
-    return found;
+    return names.map((name) => distinct.get(addressKey(name)) ?? null);
   }
 
   /** Every setting of every subsystem, page by page as they are asked for; needs the InternalPartner persona. */
@@ -177,17 +185,17 @@ export class SettingsClient {
   }
 
   /** Creates a setting or replaces its value. @throws {TypeError} for null or what JSON cannot hold */
-  async putSetting<T extends JsonValue>(
+  async putSetting<T>(
     subsystemName: string,
     settingName: string,
-    value: T,
+    value: T & JsonCompatible<T>,
     options: WriteOptions = {},
   ): Promise<StoredPlatformSetting<T>> {
     return this.putValueText(subsystemName, settingName, valueTextOf(value), options);
   }
 
   /** As `putSetting`, with the value given as JSON text, which is stored as it is. @throws {TypeError} unless it is one value, not null */
-  async putValueText<T extends JsonValue = JsonValue>(
+  async putValueText<T = JsonValue>(
     subsystemName: string,
     settingName: string,
     valueText: string,
@@ -198,7 +206,7 @@ export class SettingsClient {
   }
 
   /** Deletes a setting and resolves with what it held. @throws {SettingNotFoundError} */
-  async deleteSetting<T extends JsonValue = JsonValue>(
+  async deleteSetting<T = JsonValue>(
     subsystemName: string,
     settingName: string,
     options: WriteOptions = {},
@@ -231,7 +239,8 @@ export class SettingsClient {
     }
   }
 
-  /** Keeps settings in memory, current by the feed of changes. It runs until its signal aborts or it is closed. */
+  /** Keeps settings in memory, current by the feed of changes. It runs until its signal aborts or it is closed.
+   *  @throws {TypeError} for an option that cannot be used */
   watch(options: WatchOptions = {}): SettingsWatch {
     const { subsystemName } = options;
     const service: WatchedService = {
@@ -267,13 +276,12 @@ export class SettingsClient {
     const url = key.representation === 'value' ? `${resource}/value` : resource;
     if (this.cache === null) return this.transport.send({ method: 'GET', url, signal });
     // Shared with other callers: one caller's signal must not end it for all.
-    const response = this.cache.get(key, async (known, hasFallback) => {
+    const response = this.cache.get(key, async (known) => {
       const etag = known?.etag ?? null;
       const received = await this.transport.send({
         method: 'GET',
         url,
         ...(etag === null ? {} : { headers: { 'if-none-match': etag } }),
-        ...(hasFallback ? { maxRetries: 0 } : {}),
       });
       return received.status === 304 && known !== null ? known : received;
     });
@@ -324,6 +332,11 @@ export class SettingsClient {
       query.set('pageKey', page.nextPageKey);
     }
   }
+}
+
+/** One text for all spellings of a setting's names. */
+function addressKey({ subsystemName, settingName }: SettingAddress): string {
+  return JSON.stringify([settingNameKey(subsystemName), settingNameKey(settingName)]);
 }
 
 function addressOf({ subsystemName, settingName }: SettingAddress): SettingAddress {

@@ -2,7 +2,8 @@ import { sleep } from '@platform/time';
 import { SettingsHttpError, SettingsUnavailableError } from './errors';
 import type { ChangesPage, JsonValue, WatchedChange } from './platform-setting';
 import { SettingsWatch } from './settings-watch';
-import type { ReadValue, WatchOptions, WatchedService } from './settings-watch';
+import type { ReadValue, WatchedService } from './settings-watch';
+import type { WatchOptions } from './watch-options';
 
 type Written = { value: JsonValue; etag: string };
 
@@ -253,7 +254,9 @@ describe('SettingsWatch', () => {
     service.write('o', { list: [{ a: 1 }] });
     await open().ready;
     const value = await watch.getValue<{ list: { a: number }[] }>('S', 'o');
+    // @ts-expect-error the types say so too
     expect(() => value.list[0]!.a++).toThrow(TypeError);
+    // @ts-expect-error and of lists
     expect(() => value.list.push({ a: 2 })).toThrow(TypeError);
   });
 

@@ -1,36 +1,36 @@
 import { settingNameKey } from '@platform/setting-names';
-import { SettingNotFoundError, SettingsHttpError } from './errors';
+import { SettingNotFoundError } from './errors';
+import { FeedFollower } from './feed-follower';
+import type { ChangeFeed } from './feed-follower';
+import type { DeepReadonly } from './json-types';
+import { isForbidden, isNoReasonToWait, isResponse } from './watch-failures';
+import { watchOptions } from './watch-options';
+import type { WatchOptions } from './watch-options';
 import type { ChangesPage, JsonValue, WatchedChange } from './platform-setting';
 import type { SettingChange } from './response-cache';
 import { abortable } from './transport';
 import type { PassingTime } from './transport';
 
-/** How a watch behaves. */
-export interface WatchOptions {
-  /** Watch this subsystem only; others are read from the service each time. */
-  readonly subsystemName?: string;
-  /** Ends the watch. */
-  readonly signal?: AbortSignal;
-  /** How long the service waits for a change before it confirms that there is none, 1 to 30. Default 10. */
-  readonly waitSeconds?: number;
-  /** How long memory responds while the service cannot confirm it, in milliseconds. Default 600,000. */
-  readonly maxAgeMs?: number;
-  /** Settings kept; the one that was read first goes first. Default 10,000. */
-  readonly maxEntries?: number;
-  /** Called for each change, also of settings that were never read. Reading the setting in it gives the new value. It must not throw. */
-  readonly onChange?: (change: WatchedChange) => void;
-  /** Called with null when the watch has begun or goes on, and with the error when it is interrupted. It must not throw. */
-  readonly onState?: (interruption: unknown) => void;
-}
-
 /** What the service says of a value: gone (null), as the ETag has it ('unchanged'), or anew. */
 export type ReadValue = { readonly value: JsonValue; readonly etag: string | null } | 'unchanged' | null;
 
 /** What a watch asks of the service. */
-export interface WatchedService {
-  /** Without `after` the end of the feed, at once. One attempt. */
-  readChanges(after: string | null, waitSeconds: number, signal: AbortSignal): Promise<ChangesPage>;
+export interface WatchedService extends ChangeFeed {
   readValue(setting: SettingChange, etag: string | null, signal: AbortSignal): Promise<ReadValue>;
+}
+
+/** A value, and whether the service could confirm it. */
+export interface WatchedValue<T = JsonValue> {
+  /** Null: the setting does not exist. */
+  readonly value: DeepReadonly<T> | null;
+  /** The last value that was known, because the service is away: it may have changed since. */
+  readonly isStale: boolean;
+}
+
+/** For reads. */
+export interface ReadOptions {
+  /** Ends the read, which then rejects with the signal's reason; others that wait for the same setting go on. */
+  readonly signal?: AbortSignal;
 }
 
 /** A setting in memory. */
@@ -42,20 +42,23 @@ interface Entry {
   etag: string | null;
   /** `value` as a promise, while it is known to be current. */
   current: Promise<JsonValue | null> | null;
+  /** Until when `value` was known to be current, where it no longer is. */
+  knownAtMs: number;
   /** The request under way that will tell; all readers share it. */
   flight: Promise<JsonValue | null> | null;
+  /** The last such request failed. */
+  hasFailed: boolean;
 }
 
-const FIRST_PAUSE_MS = 500;
-const MAX_PAUSE_MS = 10_000;
 const RELOADS_AT_ONCE = 4;
 
 /**
  * Settings in memory, kept current by the feed of changes. The first read of a setting asks the service, further ones do not, until the
- * feed tells that it changed; then it is read again at once. While the feed is interrupted, memory goes on responding for `maxAgeMs`.
+ * feed tells that it changed; then it is read again at once. While the service is away, the last known values are served for `maxAgeMs`.
  */
 export class SettingsWatch {
-  /** Resolves when the watch has begun; rejects when it is ended before. */
+  /** Resolves when the watch has begun. Rejects when it is ended before, or with what the server said when that is no reason to wait: 401,
+   *  403, 404, or something else than changes. The watch then goes on trying until it is closed; `onState` tells when it has begun. */
   readonly ready: Promise<void>;
   /** Resolves when the watch has ended and nothing of it is under way. */
   readonly ended: Promise<void>;
@@ -69,11 +72,17 @@ export class SettingsWatch {
   private confirmedAtMs = -Infinity;
   /** Counts the beginnings of the feed: what was read before the last one may be outdated. 0 while there was none. */
   private beginnings = 0;
-  /** False when nothing was confirmed for too long. */
-  private isServing = false;
+  /** As `onState` has it. */
+  private isInterrupted = true;
+  /** The last request for changes had no response at all. */
+  private isAway = false;
+  /** Readers that take the last known value when the service turns out to be away. */
+  private readonly waiting = new Set<() => void>();
   /** To be read again; false where nobody told of a change, but one may have been missed. */
   private readonly outdated = new Map<Entry, boolean>();
   private reloads = 0;
+  private begin: () => void = () => undefined;
+  private failToBegin: (error: Error) => void = () => undefined;
 
   /** @internal Use `SettingsClient.watch`. */
   constructor(
@@ -81,15 +90,23 @@ export class SettingsWatch {
     options: WatchOptions,
     private readonly time: PassingTime,
   ) {
-    this.options = { waitSeconds: 10, maxAgeMs: 600_000, maxEntries: 10_000, ...options };
+    this.options = watchOptions(options);
     const { signal } = options;
     this.signal =
       signal === undefined ? this.stopping.signal : AbortSignal.any([this.stopping.signal, signal]);
-    let begin = (): void => undefined;
-    this.ready = abortable(new Promise<void>((resolve) => (begin = resolve)), this.signal);
+    const begun = new Promise<void>((resolve, reject) => {
+      this.begin = resolve;
+      this.failToBegin = reject;
+    });
+    this.ready = abortable(begun, this.signal);
     // Whoever does not wait for it need not handle its rejection.
     this.ready.catch(() => undefined);
-    this.ended = this.follow(begin);
+    const { waitSeconds } = this.options;
+    const listener = {
+      onPage: this.onPage.bind(this),
+      onFailure: this.onFailure.bind(this),
+    };
+    this.ended = new FeedFollower(service, listener, { waitSeconds, signal: this.signal, time }).follow();
   }
 
   /** Ends the watch, as its signal does. What is in memory is served no longer. */
@@ -108,26 +125,105 @@ export class SettingsWatch {
    * The setting's value from memory, without a promise: null when it does not exist, undefined when memory cannot tell, so that it is to
    * be read by `getValue`. Values are frozen: all readers share them. After a change this is the old value until the new one was read.
    */
-  peek<T extends JsonValue = JsonValue>(subsystemName: string, settingName: string): T | null | undefined {
+  peek<T = JsonValue>(subsystemName: string, settingName: string): DeepReadonly<T> | null | undefined {
     if (!this.isServing) return undefined;
-    return this.spelt.get(subsystemName)?.get(settingName)?.value as T | null | undefined;
+    const entry = this.spelt.get(subsystemName)?.get(settingName);
+    if (entry === undefined || (entry.current === null && !this.isKnown(entry))) return undefined;
+    return entry.value as DeepReadonly<T> | null | undefined;
   }
 
-  /** The setting's value, from memory where it is current there, else from the service. @throws {SettingNotFoundError} */
-  async getValue<T extends JsonValue = JsonValue>(subsystemName: string, settingName: string): Promise<T> {
-    const value = await this.getValueOrNull<T>(subsystemName, settingName);
+  /** The setting's value, from memory where it is current there, else from the service; the last known one for `maxAgeMs` when the service
+   *  is away. @throws {SettingNotFoundError} */
+  async getValue<T = JsonValue>(
+    subsystemName: string,
+    settingName: string,
+    options?: ReadOptions,
+  ): Promise<DeepReadonly<T>> {
+    const value = await this.getValueOrNull<T>(subsystemName, settingName, options);
     if (value === null) throw new SettingNotFoundError(404, null, 'the setting does not exist');
     return value;
   }
 
   /** As `getValue`, null when the setting does not exist. */
-  getValueOrNull<T extends JsonValue = JsonValue>(
+  getValueOrNull<T = JsonValue>(
     subsystemName: string,
     settingName: string,
-  ): Promise<T | null> {
+    options?: ReadOptions,
+  ): Promise<DeepReadonly<T> | null> {
     const known = this.spelt.get(subsystemName)?.get(settingName);
     const current = known !== undefined && this.isServing ? known.current : null;
-    return (current ?? this.load(known ?? this.entryFor(subsystemName, settingName))) as Promise<T | null>;
+    if (current !== null && options?.signal?.aborted !== true)
+      return current as Promise<DeepReadonly<T> | null>;
+    return this.getDetails(subsystemName, settingName, options).then(
+      ({ value }) => value as DeepReadonly<T> | null,
+    );
+  }
+
+  /** As `getValueOrNull`, and whether the service could confirm the value. */
+  async getDetails<T = JsonValue>(
+    subsystemName: string,
+    settingName: string,
+    { signal }: ReadOptions = {},
+  ): Promise<WatchedValue<T>> {
+    signal?.throwIfAborted();
+    const known = this.spelt.get(subsystemName)?.get(settingName);
+    const isCurrent = known !== undefined && this.isServing && known.current !== null;
+    const found: unknown = isCurrent
+      ? { value: known.value, isStale: this.isInterrupted }
+      : await this.read(known ?? this.entryFor(subsystemName, settingName), signal);
+    return found as WatchedValue<T>;
+  }
+
+  /** Memory may respond: the feed has begun and was not interrupted for too long. */
+  private get isServing(): boolean {
+    if (this.beginnings === 0 || this.signal.aborted) return false;
+    return !this.isInterrupted || this.ageMs <= this.options.maxAgeMs;
+  }
+
+  /** The entry's value may stand in for one that the service does not give. */
+  private isKnown(entry: Entry): boolean {
+    if (entry.value === undefined || this.signal.aborted) return false;
+    const knownAtMs = entry.current === null ? entry.knownAtMs : this.confirmedAtMs;
+    return Math.abs(this.time.now() - knownAtMs) <= this.options.maxAgeMs;
+  }
+
+  /** The value from the service, or the last known one when that is away. */
+  private async read(entry: Entry, signal: AbortSignal | undefined): Promise<WatchedValue> {
+    const last = (): WatchedValue => ({ value: entry.value!, isStale: true });
+    // The feed will tell when the service is back, and the value is read again then.
+    if (this.beginnings > 0 && this.isAway && this.isKnown(entry)) return last();
+    const flight = this.load(entry);
+    if (this.isInterrupted && entry.hasFailed && this.isKnown(entry)) {
+      // It tries for seconds; who reads next has what it found.
+      flight.catch(() => undefined);
+      return last();
+    }
+    try {
+      const value = await abortable(this.unlessAway(entry, flight), signal);
+      return value === undefined ? last() : { value, isStale: false };
+    } catch (error) {
+      if (signal?.aborted === true || isForbidden(error) || !this.isKnown(entry)) throw error;
+      return last();
+    }
+  }
+
+  /** The outcome of `flight`; undefined as soon as the service turns out to be away while there is a last known value. */
+  private async unlessAway(
+    entry: Entry,
+    flight: Promise<JsonValue | null>,
+  ): Promise<JsonValue | null | undefined> {
+    let leave = (): void => undefined;
+    const away = new Promise<undefined>((resolve) => {
+      leave = () => {
+        if (this.isKnown(entry)) resolve(undefined);
+      };
+    });
+    this.waiting.add(leave);
+    try {
+      return await Promise.race([flight, away]);
+    } finally {
+      this.waiting.delete(leave);
+    }
   }
 
   private entryFor(subsystemName: string, settingName: string): Entry {
@@ -135,7 +231,12 @@ export class SettingsWatch {
     const entry = this.entries.get(key) ?? {
       key,
       setting: { subsystemName, settingName },
-      ...{ value: undefined, etag: null, current: null, flight: null },
+      value: undefined,
+      etag: null,
+      current: null,
+      knownAtMs: -Infinity,
+      flight: null,
+      hasFailed: false,
     };
     if (!this.isWatched(subsystemName)) return entry;
     this.entries.set(key, entry);
@@ -167,15 +268,22 @@ export class SettingsWatch {
   private load(entry: Entry): Promise<JsonValue | null> {
     if (entry.flight !== null) return entry.flight;
     const { beginnings } = this;
+    const askedAtMs = this.time.now();
     const flight: Promise<JsonValue | null> = this.service
       .readValue(entry.setting, entry.etag, this.signal)
-      .then((read) => {
-        const value = read === 'unchanged' ? entry.value! : read && frozen(read.value);
-        // Else it changed meanwhile, and this may be what it was before.
-        if (entry.flight === flight)
-          this.keep(entry, value, read === 'unchanged' ? entry.etag : (read?.etag ?? null), beginnings);
-        return value;
-      })
+      .then(
+        (read) => {
+          const value = read === 'unchanged' ? entry.value! : read && frozen(read.value);
+          const etag = read === 'unchanged' ? entry.etag : (read?.etag ?? null);
+          // Else it changed meanwhile, and this may be what it was before.
+          if (entry.flight === flight) this.keep(entry, { value, etag, askedAtMs, beginnings });
+          return value;
+        },
+        (error: unknown) => {
+          entry.hasFailed = true;
+          throw error;
+        },
+      )
       .finally(() => {
         if (entry.flight === flight) entry.flight = null;
       });
@@ -183,10 +291,11 @@ export class SettingsWatch {
     return flight;
   }
 
-  private keep(entry: Entry, value: JsonValue | null, etag: string | null, beginnings: number): void {
+  private keep(entry: Entry, { value, etag, askedAtMs, beginnings }: Received): void {
     if (this.entries.get(entry.key) !== entry || this.signal.aborted) return;
     const isAnother = entry.value !== undefined && entry.etag !== etag;
     [entry.value, entry.etag] = [value, etag];
+    [entry.knownAtMs, entry.hasFailed] = [askedAtMs, false];
     // Asked for before the feed began: a change in between is nobody's to tell.
     const isCurrent = beginnings > 0 && beginnings === this.beginnings;
     const wasTold = this.outdated.get(entry) ?? true;
@@ -197,33 +306,24 @@ export class SettingsWatch {
       this.tell({ ...entry.setting, operation: value === null ? 'delete' : 'write', etag });
   }
 
-  /** Follows the feed until the watch ends. */
-  private async follow(begin: () => void): Promise<void> {
-    let [after, failures]: [string | null, number] = [null, 0];
-    while (!this.signal.aborted) {
-      try {
-        const startedAtMs = this.time.now();
-        // After an interruption at once, so that memory is confirmed soon.
-        const waitSeconds = after === null || failures > 0 ? 0 : this.options.waitSeconds;
-        const page = await this.service.readChanges(after, waitSeconds, this.signal);
-        if (after === null) this.beginAnew();
-        this.confirm(page, failures > 0 || after === null);
-        if (after === null) begin();
-        const wasHasty =
-          waitSeconds > 0 && page.changes.length === 0 && this.time.now() - startedAtMs < FIRST_PAUSE_MS;
-        [after, failures] = [page.next, 0];
-        // A replica that stops responds at once.
-        if (wasHasty) await this.pause(1);
-      } catch (error) {
-        if (this.signal.aborted) break;
-        if (isLostPosition(error)) after = null;
-        failures += 1;
-        if (this.ageMs > this.options.maxAgeMs) this.isServing = false;
-        if (failures === 1) this.options.onState?.(error);
-        await this.pause(failures);
-      }
+  private onFailure(error: unknown, isFirst: boolean): void {
+    this.isAway = !isResponse(error);
+    this.isInterrupted = true;
+    if (this.beginnings === 0 && isNoReasonToWait(error)) this.failToBegin(error);
+    if (this.isAway && this.beginnings > 0) for (const leave of this.waiting) leave();
+    if (isFirst) this.options.onState?.(error);
+  }
+
+  private onPage({ changes }: ChangesPage, news: { isBeginning: boolean; isOver: boolean }): void {
+    this.isAway = false;
+    if (news.isBeginning) this.beginAnew();
+    this.confirmedAtMs = this.time.now();
+    if (news.isOver) {
+      this.isInterrupted = false;
+      this.options.onState?.(null);
     }
-    this.isServing = false;
+    this.take(changes);
+    this.begin();
   }
 
   /** What is in memory may have changed since it was read. */
@@ -232,10 +332,7 @@ export class SettingsWatch {
     for (const entry of this.entries.values()) this.expire(entry, false);
   }
 
-  private confirm({ changes }: ChangesPage, isNews: boolean): void {
-    this.confirmedAtMs = this.time.now();
-    this.isServing = true;
-    if (isNews) this.options.onState?.(null);
+  private take(changes: readonly WatchedChange[]): void {
     for (const change of changes) {
       const entry = this.entries.get(keyOf(change.subsystemName, change.settingName));
       const isKnown = change.operation === 'write' && entry?.etag === change.etag && entry.current !== null;
@@ -247,6 +344,7 @@ export class SettingsWatch {
   }
 
   private expire(entry: Entry, isTold: boolean): void {
+    if (entry.current !== null) entry.knownAtMs = this.confirmedAtMs;
     [entry.current, entry.flight] = [null, null];
     this.outdated.set(entry, isTold || (this.outdated.get(entry) ?? false));
   }
@@ -272,21 +370,15 @@ export class SettingsWatch {
   private tell(change: WatchedChange): void {
     this.options.onChange?.(change);
   }
-
-  /** With full jitter: those who lost the service together come back one by one. */
-  private async pause(failures: number): Promise<void> {
-    const longestMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1));
-    try {
-      await this.time.sleep(this.time.random() * longestMs, this.signal);
-    } catch (error) {
-      if (!this.signal.aborted) throw error;
-    }
-  }
 }
 
-/** The service cannot go on from the token: it is too old, or not of this service. */
-function isLostPosition(error: unknown): boolean {
-  return error instanceof SettingsHttpError && (error.status === 410 || error.status === 400);
+/** A value as it was read. */
+interface Received {
+  readonly value: JsonValue | null;
+  readonly etag: string | null;
+  readonly askedAtMs: number;
+  /** How often the feed had begun when it was asked for. */
+  readonly beginnings: number;
 }
 
 function keyOf(subsystemName: string, settingName: string): string {

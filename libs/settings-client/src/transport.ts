@@ -92,7 +92,7 @@ export class Transport {
       const result = await this.attempt(request);
       if ('status' in result) return result;
       if (attempt > maxRetries || this.budget?.take() === false)
-        throw new SettingsUnavailableError(attempt, { cause: result.cause });
+        throw new SettingsUnavailableError(attempt, result);
       await time.sleep(retryDelayMs(attempt, time.random(), result.retryAfterMs), request.signal);
     }
   }

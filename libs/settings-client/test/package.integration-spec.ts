@@ -12,6 +12,23 @@ const TYPED_PROGRAM = `
   import { SettingsClient } from '@platform/settings-client';
   const client: SettingsClient = new SettingsClient({ baseUrl: 'http://a', token: () => 'token', cache: { ttlMs: 1 } });
   export const value: Promise<{ a: number } | null> = client.getValueOrNull<{ a: number }>('S', 'n');
+  interface Limits { readonly max: number; readonly names?: string[]; nested: { list: { a: number }[] } }
+  declare const limits: Limits;
+  export const read: Promise<Limits> = client.getValue<Limits>('S', 'n');
+  export const written: Promise<{ settingValue: Limits }> = client.putSetting('S', 'n', limits);
+  void client.writeSettings([{ subsystemName: 'S', settingName: 'n', settingValue: limits }]);
+  // @ts-expect-error JSON would lose a function
+  void client.putSetting('S', 'n', { f: () => 1 });
+  // @ts-expect-error and what a map holds
+  void client.putSetting('S', 'n', new Map());
+  const watch = client.watch();
+  const watched = watch.peek<Limits>('S', 'n');
+  export const max: number | undefined = watched?.max;
+  // @ts-expect-error values of a watch are frozen
+  watched?.nested.list.push({ a: 1 });
+  // @ts-expect-error all of them
+  if (watched) watched.nested.list[0]!.a = 1;
+  void watch.getValue<Limits>('S', 'n', { signal: AbortSignal.timeout(1) });
   // @ts-expect-error a token is required
   new SettingsClient({ baseUrl: 'http://a' });
 `;

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { DataSource } from 'typeorm';
 import type { EntityTarget, MigrationInterface, ObjectLiteral } from 'typeorm';
+import { findMigrationProblems } from './migration-problems';
 import { createTestDatabase } from './test-database';
 import type { TestDatabase } from './test-database';
 
@@ -41,7 +42,7 @@ export function describeSchemaDrift(drift: SchemaDrift): void {
 
     beforeAll(async () => {
       database = await createTestDatabase({ migrate: (url) => migrate(url, drift) });
-      found = await findSchemaDrift(database.url, drift);
+      found = await findSchemaDrift(database.ownerUrl, drift);
     });
     afterAll(() => database.drop());
 
@@ -100,12 +101,27 @@ export async function findSchemaDrift(
   }
 }
 
-/** The test that every migration in `folder` is among `listed`: a bundle has no folder to search, so one that is not listed is none. */
-export function describeMigrations(folder: string, listed: readonly { readonly name: string }[]): void {
+/** Tests of a service's migrations: each in `folder` is among `listed`, because a bundle has no folder to search; none keeps requests waiting.
+ *  @param released problems of migrations that were released before this was checked, by class */
+export function describeMigrations(
+  folder: string,
+  listed: readonly (new () => MigrationInterface)[],
+  released: Readonly<Record<string, readonly RegExp[]>> = {},
+): void {
   it('lists every migration that there is a file for', () => {
     const numbers = readdirSync(folder).flatMap((file) => /^(\d+)-.*\.ts$/.exec(file)?.[1] ?? []);
     const listedNumbers = listed.map(({ name }) => /\d+$/.exec(name)?.[0]);
     expect(numbers).not.toEqual([]);
     expect(listedNumbers).toEqual(expect.arrayContaining(numbers));
   });
+
+  it.each(listed.map((Migration) => ({ name: Migration.name, Migration })))(
+    'keeps no request waiting: $name',
+    async ({ name, Migration }) => {
+      const excused = released[name] ?? [];
+      const problems = await findMigrationProblems(Migration);
+      expect(problems.filter((each) => !excused.some((pattern) => pattern.test(each)))).toEqual([]);
+      for (const pattern of excused) expect(problems.some((each) => pattern.test(each))).toBe(true);
+    },
+  );
 }

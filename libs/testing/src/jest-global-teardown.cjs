@@ -4,23 +4,26 @@ const { basename, join } = require('node:path');
 /** Searches the logs for secrets if they were kept, stops the servers that jest-global-setup.cjs started, and compares the responses that a
  *  whole project's tests saw with its API document. */
 module.exports = async function tearDown(global, project) {
+  const isOneWholeProject = project.roots.length === 1 && isWholeProject(global);
   try {
-    scanLogs();
+    scanLogs(project.rootDir);
+    if (isOneWholeProject) await expectEveryStatementRun(project.rootDir, basename(project.roots[0]));
   } finally {
     await globalThis.testServers?.stop();
   }
-  if (project.roots.length === 1 && isWholeProject(global))
-    expectEveryResponseSeen(project.rootDir, basename(project.roots[0]));
+  if (isOneWholeProject) expectEveryResponseSeen(project.rootDir, basename(project.roots[0]));
 };
 
 /** Throws when it finds one, which fails the run. */
-function scanLogs() {
+function scanLogs(workspace) {
   const folder = process.env.TEST_RECORDING_FOLDER;
   if (!folder) return;
   // Jest compiles what its hooks load.
   const { scanRecording } = require('./secret-scan.ts');
+  // The catalogue sends the same texts as passwords and as names, and names are logged. By its path: hooks know no `#platform`.
+  const { HOSTILE_TEXTS } = require(join(workspace, 'tools/platform/hostile-catalogue.ts'));
   try {
-    const { secrets, programs, characters } = scanRecording(folder);
+    const { secrets, programs, characters } = scanRecording(folder, HOSTILE_TEXTS);
     console.log(
       `No log holds a secret: ${secrets} looked for in ${characters} characters of ${programs} logs.`,
     );
@@ -79,4 +82,49 @@ function expectEveryResponseSeen(workspace, project) {
     throw new Error(
       `${project}: no integration test has seen these documented responses: ${missing.join(', ')}`,
     );
+}
+
+/**
+ * Compares the SQL in a service's sources with what its own role ran on the test server.
+ * @throws {Error} naming the statements that no test has run and nothing excuses
+ */
+async function expectEveryStatementRun(workspace, project) {
+  const sources = join(workspace, 'apps', project, 'src');
+  // Others run statements as the administrator only.
+  if (!project.endsWith('-service') || !existsSync(sources)) return;
+  const { statementsInFolder, statementsNotRun } = require('./statement-coverage.ts');
+  const queries = await queriesOfServices();
+  if (queries === null) {
+    console.log('The test server has no pg_stat_statements: statements that no test ran are not looked for.');
+    return;
+  }
+  const statements = statementsInFolder(sources, workspace);
+  const { excusedStatements } = require('./excused-statements.ts');
+  const notRun = statementsNotRun(statements, queries).map(({ place }) => place);
+  const missing = notRun.filter(
+    (place) => !excusedStatements.some(({ file }) => place.startsWith(`${file}:`)),
+  );
+  console.log(
+    `${project}: ${statements.length - notRun.length} of ${statements.length} statements ran with the rights of the service`,
+  );
+  if (missing.length > 0)
+    throw new Error(`${project}: no integration test has run these statements: ${missing.join(', ')}`);
+}
+
+/** Texts of what roles other than the administrator's ran; null where the server does not count statements. */
+async function queriesOfServices() {
+  const { Client } = require('pg');
+  const client = new Client({ connectionString: process.env.TEST_DATABASE_URL });
+  await client.connect();
+  try {
+    const { rows: libraries } = await client.query('SHOW shared_preload_libraries');
+    if (!libraries[0].shared_preload_libraries.includes('pg_stat_statements')) return null;
+    await client.query('CREATE EXTENSION IF NOT EXISTS pg_stat_statements');
+    const { rows } = await client.query(
+      'SELECT DISTINCT query FROM pg_stat_statements WHERE userid <> current_user::regrole AND query IS NOT NULL',
+    );
+    return rows.map(({ query }) => query);
+  } finally {
+    await client.end();
+  }
 }

@@ -3,6 +3,11 @@ import { Client } from 'pg';
 import { queryAt } from '#platform/postgresql.ts';
 import { testVariable } from '#platform/private-servers.ts';
 
+interface TestLogin {
+  role: string;
+  password: string;
+}
+
 /** A login role of a suite, e.g. to prove what grants allow. */
 export interface TestRole {
   role: string;
@@ -12,8 +17,9 @@ export interface TestRole {
 
 /** A database of its own for one suite. */
 export interface TestDatabase {
+  /** The database as the role that a service has in production: it may do what the migrations grant, and nothing else. */
   url: string;
-  /** The same database as the role that owns it; the server's administrator. */
+  /** The same database as the role that owns it, for migrations, administration and preparing data. */
   ownerUrl: string;
   /** Rows of one statement, run as the owner. */
   query<R extends object = Record<string, unknown>>(sql: string, params?: readonly unknown[]): Promise<R[]>;
@@ -23,11 +29,16 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** How to fill a database. The same function gives the same template within one test file. */
-export type Migrate = (url: string) => Promise<unknown>;
+/**
+ * Fills a database as its owner and grants `appRole` what the service needs. The same function gives the same template within one
+ * test file.
+ */
+export type Migrate = (ownerUrl: string, appRole: string) => Promise<unknown>;
 
 interface Template {
   name: string;
+  /** The service's role. Grants are copied with the database, so all clones share it. */
+  app: TestLogin;
   /** Databases cloned from it and not dropped yet. */
   clones: number;
 }
@@ -53,11 +64,15 @@ export async function createTestDatabase({
   template.clones += 1;
   const name = randomName('test');
   await queryAt(server, `CREATE DATABASE ${name} TEMPLATE ${template.name}`);
-  return new ClonedDatabase(server, name, async () => {
+  return new ClonedDatabase(server, name, template.app, async () => {
     template.clones -= 1;
     if (template.clones > 0) return;
     templates.delete(migrate);
-    await queryAt(server, `DROP DATABASE IF EXISTS ${template.name} WITH (FORCE)`);
+    await queryAt(
+      server,
+      `DROP DATABASE IF EXISTS ${template.name} WITH (FORCE)`,
+      `DROP ROLE IF EXISTS ${template.app.role}`,
+    );
   });
 }
 
@@ -70,9 +85,11 @@ class ClonedDatabase implements TestDatabase {
   constructor(
     private readonly server: string,
     private readonly name: string,
+    app: TestLogin,
     private readonly onDrop: () => Promise<void>,
   ) {
-    this.url = this.ownerUrl = databaseUrl(server, name);
+    this.ownerUrl = databaseUrl(server, name);
+    this.url = urlAs(this.ownerUrl, app);
   }
 
   async query<R extends object = Record<string, unknown>>(
@@ -95,14 +112,9 @@ class ClonedDatabase implements TestDatabase {
   }
 
   async createRole(): Promise<TestRole> {
-    const role = randomName('test_role');
-    const password = randomBytes(12).toString('hex');
-    await this.query(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`);
-    this.roles.push(role);
-    const url = new URL(this.url);
-    url.username = role;
-    url.password = password;
-    return { role, url: url.toString() };
+    const login = await createLogin(this.server, randomName('test_role'));
+    this.roles.push(login.role);
+    return { role: login.role, url: urlAs(this.ownerUrl, login) };
   }
 
   async drop(): Promise<void> {
@@ -117,8 +129,22 @@ class ClonedDatabase implements TestDatabase {
 async function createTemplate(server: string, migrate: Migrate): Promise<Template> {
   const name = randomName('test_template');
   await queryAt(server, `CREATE DATABASE ${name}`);
-  await migrate(databaseUrl(server, name));
-  return { name, clones: 0 };
+  const app = await createLogin(server, randomName('test_app'));
+  await migrate(databaseUrl(server, name), app.role);
+  return { name, app, clones: 0 };
+}
+
+async function createLogin(server: string, role: string): Promise<TestLogin> {
+  const password = randomBytes(12).toString('hex');
+  await queryAt(server, `CREATE ROLE ${role} LOGIN PASSWORD '${password}'`);
+  return { role, password };
+}
+
+function urlAs(ownerUrl: string, { role, password }: TestLogin): string {
+  const url = new URL(ownerUrl);
+  url.username = role;
+  url.password = password;
+  return url.toString();
 }
 
 function databaseUrl(server: string, name: string): string {

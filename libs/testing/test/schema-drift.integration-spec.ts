@@ -40,7 +40,7 @@ it('finds a table without an entity, and a column that differs', async () => {
     await database.query('CREATE SCHEMA atlas');
     await database.query('CREATE TABLE atlas.city (name text PRIMARY KEY, inhabitants integer)');
     await database.query('CREATE TABLE atlas.forgotten (line text)');
-    expect(await findSchemaDrift(database.url, { schema: 'atlas', entities: [City] })).toEqual([
+    expect(await findSchemaDrift(database.ownerUrl, { schema: 'atlas', entities: [City] })).toEqual([
       'forgotten',
       'ALTER TABLE "atlas"."city" ALTER COLUMN "inhabitants" SET NOT NULL',
     ]);

@@ -71,12 +71,13 @@ function auditScheduler(journal: Journal, facts: Facts): Check[] {
     scheduledAtMs: Date.parse(String(message['scheduledFireTimeUtc'])),
   }));
   const fires = { stored: facts.fires.filter(isPlanted), published: published.filter(isPlanted) };
-  const messageIds = facts.fires.map(({ messageId }) => messageId);
+  // A facility that becomes active again is generated for without a fire: such a request is on the bus only.
+  const messageIds = new Set([...facts.fires, ...published].map(({ messageId }) => messageId));
   return [
     auditFires(journal.planted, facts.nextFireAtMs, fires),
     auditReceived(
       'fires: applied once',
-      messageIds,
+      [...messageIds],
       takenFrom(facts, /^task-service\.task-instance-generation$/),
     ),
   ];

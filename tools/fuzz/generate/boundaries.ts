@@ -2,7 +2,7 @@ import type { Random } from '#platform/random.ts';
 import instants from '../corpus/boundary-instants.json' with { type: 'json' };
 import { type OpenApiDocument, resolveSchema, type Schema } from '../fixtures.ts';
 import type { Draft } from './draft.ts';
-import { percentEncode } from './values.ts';
+import { percentEncode } from '#platform/hostile-catalogue.ts';
 
 const DATES: readonly string[] = instants.dates;
 const INSTANTS: readonly string[] = instants.daysOfInstants.flatMap((date) =>

@@ -111,9 +111,11 @@ const GROUPS = [
   { tricks: UNFINISHED, mustBe: null, isUnfinished: true },
   { tricks: UNUSUAL, mustBe: null, isUnfinished: false },
 ];
-/** 415 where the type of a body is judged before its first chunk is read. */
+/** The type of a body is judged before its first chunk is read, and so may be the token: whichever refusal comes first is sent. */
+const BEFORE_CHUNKS = [400, 401, 403, 404, 405, 415];
 const OTHERWISE: Readonly<Record<string, { mustBe: readonly number[] }>> = {
-  'huge chunk size': { mustBe: [400, 415] },
+  'bad chunk size': { mustBe: BEFORE_CHUNKS },
+  'huge chunk size': { mustBe: BEFORE_CHUNKS },
 };
 const ALL = GROUPS.flatMap(({ tricks, ...group }) =>
   Object.entries(tricks).map(([trick, make]) => ({ trick, make, ...group, ...OTHERWISE[trick] })),

@@ -3,7 +3,8 @@ import { APPLICATION_SECRETS } from '#platform/environments.ts';
 import type { Random } from '#platform/random.ts';
 import { type Fixtures, type Operation, PERSONA_NAMES } from '../fixtures.ts';
 import type { FuzzRequest, RequestKind } from '../http.ts';
-import { percentEncode, type ValueContext, valuesOf } from './values.ts';
+import { type ValueContext, valuesOf } from './values.ts';
+import { percentEncode } from '#platform/hostile-catalogue.ts';
 
 /** The parts of a request, which tricks change. */
 export interface Draft {

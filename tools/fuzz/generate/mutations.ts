@@ -1,7 +1,8 @@
 import { deflateSync, gzipSync } from 'node:zlib';
 import type { Random } from '#platform/random.ts';
 import type { Draft } from './draft.ts';
-import { CANARY, CORPUS, hostileText, percentEncode } from './values.ts';
+import { CANARY, CORPUS, hostileText } from './values.ts';
+import { percentEncode } from '#platform/hostile-catalogue.ts';
 
 /** Changes a draft. @returns what it did; null when it had nothing to change */
 type Trick = (draft: Draft, random: Random) => string | null;

@@ -1,5 +1,6 @@
 import { bytesOf, REQUEST_KINDS } from '../http';
 import { makeFixtures } from '../test/fixtures';
+import { costlyRequests } from './costly';
 import { makeRequest } from './requests';
 
 const fixtures = makeFixtures();
@@ -45,5 +46,27 @@ describe('makeRequest', () => {
       expect(mustBe?.some((status) => status < 400)).toBe(false);
     }
     expect(new Set(hostile.map(({ trick }) => trick)).size).toBeGreaterThan(60);
+  });
+});
+
+describe('costly requests', () => {
+  it('spend their bytes on fields, members, lists, headers and pages, within the limits of the services', () => {
+    const requests = costlyRequests(fixtures);
+    const tricks = new Set(requests.map(({ trick }) => trick));
+    expect(tricks).toEqual(
+      new Set([
+        ...tricks,
+        'many form fields',
+        'many members',
+        'many writes',
+        'many settings',
+        'largest page',
+      ]),
+    );
+    for (const request of requests) {
+      const head = request.headers.reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);
+      expect(head + request.target.length).toBeLessThan(32_000);
+      expect(request.body?.length ?? 0).toBeLessThan(request.service === 'settings' ? 524_288 : 65_536);
+    }
   });
 });

@@ -7,18 +7,25 @@ import { breakHttp } from './broken-http.ts';
 import { type Draft, requestOf, validDraft } from './draft.ts';
 import { HOSTILE_TOKENS } from './hostile-tokens.ts';
 import { addOddHeaders, breakBody, headerText, mutate } from './mutations.ts';
-import { anyJson, hostileText, percentEncode } from './values.ts';
+import { anyJson, hostileText } from './values.ts';
+import {
+  type CataloguedDocument,
+  type HostileRequest,
+  hostileRequests,
+  percentEncode,
+} from '#platform/hostile-catalogue.ts';
 
 /** Out of a hundred requests. */
 const SHARES: readonly (readonly [kind: RequestKind, share: number])[] = [
-  ['valid', 22],
-  ['nearly valid', 24],
+  ['valid', 20],
+  ['nearly valid', 18],
   ['boundary', 10],
   ['malformed body', 11],
   ['random', 6],
   ['headers', 9],
   ['framing', 6],
   ['hostile token', 12],
+  ['catalogue', 8],
 ];
 
 /** Operations that take a token in a body or refuse a false one differently. */
@@ -77,7 +84,39 @@ const MAKERS: Readonly<Record<RequestKind, Maker>> = {
     };
   },
   'hostile token': hostileTokenRequest,
+  catalogue: catalogueRequest,
 };
+
+/** Built once for a platform: thousands of requests. */
+const catalogues = new WeakMap<object, readonly HostileRequest[]>();
+
+/** A request of the catalogue that the services' integration tests send too. */
+function catalogueRequest(fixtures: Fixtures, random: Random): FuzzRequest {
+  const { service } = random.pick(fixtures.operations);
+  const document = fixtures.documents[service];
+  const known = {
+    id: fixtures.scheduleIds[0] ?? '',
+    historyId: fixtures.historyIds[0] ?? '',
+    waitSeconds: '0',
+  };
+  const catalogue = catalogues.get(document) ?? hostileRequests(document as CataloguedDocument, known);
+  catalogues.set(document, catalogue);
+  const { operationId, trick, method, target, headers, body, needsToken } = random.pick(catalogue);
+  const credentials = needsToken
+    ? [['Authorization', `Bearer ${fixtures.accessToken('internal')}`] as const]
+    : [];
+  return {
+    service,
+    kind: 'catalogue',
+    trick: `${operationId}: ${trick}`,
+    method,
+    target,
+    headers: [...credentials, ...headers],
+    body: body === null ? null : Buffer.from(body),
+    raw: null,
+    mustBe: null,
+  };
+}
 
 function anyDraft(fixtures: Fixtures, random: Random): Draft {
   return validDraft(random.pick(fixtures.operations), fixtures, random);

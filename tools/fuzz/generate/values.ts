@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { APPLICATION_SECRETS, DEVELOPMENT_PASSWORD } from '#platform/environments.ts';
+import { HOSTILE_TEXTS, expandText, type RepeatableText } from '#platform/hostile-catalogue.ts';
 import type { Random } from '#platform/random.ts';
 import badEscapes from '../corpus/bad-escapes.json' with { type: 'json' };
 import brokenBodies from '../corpus/broken-bodies.json' with { type: 'json' };
 import cronTexts from '../corpus/cron-texts.json' with { type: 'json' };
-import hostileTexts from '../corpus/hostile-texts.json' with { type: 'json' };
 import instants from '../corpus/instants.json' with { type: 'json' };
 import mediaTypes from '../corpus/media-types.json' with { type: 'json' };
 import numbers from '../corpus/numbers.json' with { type: 'json' };
@@ -22,26 +22,17 @@ export const DEVELOPMENT_SECRETS: readonly string[] = [
   ...Object.values(APPLICATION_SECRETS),
 ];
 
-type Repeated = { readonly repeat: string; readonly times: number; before?: string; after?: string };
-/** A text of a corpus file; long ones are stored as a repetition. */
-type CorpusText = string | Repeated;
-
-function expand(text: CorpusText): string {
-  if (typeof text === 'string') return text;
-  return `${text.before ?? ''}${text.repeat.repeat(text.times)}${text.after ?? ''}`;
-}
-const expandAll = (texts: readonly CorpusText[]): readonly string[] => texts.map(expand);
+const expandAll = (texts: readonly RepeatableText[]): readonly string[] => texts.map(expandText);
 
 /** Everything in the folder `corpus`. */
 export const CORPUS = {
   badEscapes: badEscapes as readonly string[],
-  brokenBodies: brokenBodies.map(({ body, ...rest }) => ({ ...rest, body: expand(body) })),
+  brokenBodies: brokenBodies.map(({ body, ...rest }) => ({ ...rest, body: expandText(body) })),
   cronTexts: expandAll(cronTexts),
-  hostileTexts: expandAll(hostileTexts),
   instants: instants as readonly string[],
   mediaTypes: expandAll(mediaTypes),
   numbers: expandAll(numbers),
-  oddHeaders: Object.entries<readonly CorpusText[]>(oddHeaders).map(
+  oddHeaders: Object.entries<readonly RepeatableText[]>(oddHeaders).map(
     ([name, values]) => [name, expandAll(values)] as const,
   ),
   timeZones: timeZones as readonly string[],
@@ -56,23 +47,8 @@ const randomUnits = fc
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   { weight: 15, arbitrary: randomUnits },
   { weight: 8, arbitrary: fc.constantFrom(...CORPUS.cronTexts, ...CORPUS.timeZones, ...CORPUS.instants) },
-  { weight: 77, arbitrary: fc.constantFrom(...CORPUS.hostileTexts) },
+  { weight: 77, arbitrary: fc.constantFrom(...HOSTILE_TEXTS) },
 );
-
-/** Percent-encodes whatever may not stand in a target; a lone surrogate, which has no UTF-8, becomes the three bytes that careless
- *  encoders produce. */
-export function percentEncode(text: string): string {
-  return text.replace(/[^\w.~-]/gu, (character) =>
-    /^[\ud800-\udfff]$/.test(character)
-      ? surrogateBytes(character.charCodeAt(0))
-      : encodeURIComponent(character),
-  );
-}
-
-function surrogateBytes(code: number): string {
-  const bytes = [0xe0 | (code >> 12), 0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f)];
-  return bytes.map((byte) => `%${byte.toString(16)}`).join('');
-}
 
 /** Lower-case letters and digits. */
 function word(length: number, maxLength = length): fc.Arbitrary<string> {

@@ -42,7 +42,7 @@ SECRET_ENCRYPTION_KEY), the same as the service has, where a secret is made.`;
 
 /** Where a command's words go. */
 export interface AdminOutput {
-  out: (text: string) => void;
+  out: (text: string) => void | Promise<void>;
   err: (text: string) => void;
 }
 
@@ -54,23 +54,44 @@ export async function administer(
   env?: NodeJS.ProcessEnv,
 ): Promise<0 | 1 | 2> {
   const isJson = args.includes('--json');
-  const program = administrationProgram(output, async (work) => {
-    const result = await connected(work, output, env);
-    output.out(isJson ? JSON.stringify(result.json, null, 2) : result.text);
+  let help = Promise.resolve();
+  const shown = new Set<CommandResult>();
+  const show = async (result: CommandResult): Promise<void> => {
+    await output.out(isJson ? JSON.stringify(result.json, null, 2) : result.text);
+    shown.add(result);
+  };
+  const showHelp = (text: string): void => {
+    help = Promise.resolve(output.out(text));
+    // Awaited below.
+    help.catch(() => undefined);
+  };
+  const program = administrationProgram({ out: showHelp }, async (work) => {
+    const result = await connected(work, { output, show, env });
+    if (!shown.has(result)) await show(result);
   });
   try {
     await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
-    if (error instanceof CommanderError && error.exitCode === 0) return 0;
+    if (error instanceof CommanderError && error.exitCode === 0) return await helpShown(help, output);
     const message = error instanceof CommanderError ? usageError(error, program) : describe(error);
     output.err(isJson ? JSON.stringify({ error: message }) : `✘ ${message}`);
     return error instanceof CommanderError ? 2 : 1;
   }
 }
 
+async function helpShown(help: Promise<void>, { err }: AdminOutput): Promise<0 | 1> {
+  try {
+    await help;
+    return 0;
+  } catch (error) {
+    err(`✘ ${describe(error)}`);
+    return 1;
+  }
+}
+
 /** The whole command line: a subject of administration is a file and a line here. */
-export function administrationProgram({ out }: Pick<AdminOutput, 'out'>, run: RunCommand): Command {
+export function administrationProgram({ out }: { out: (text: string) => void }, run: RunCommand): Command {
   const program = new Command('admin')
     .description('Administration of the authentication service.')
     .option('--json', 'print JSON')
@@ -99,15 +120,18 @@ function overview(program: Command): string[][] {
 
 async function connected(
   work: (context: CommandContext) => Promise<CommandResult>,
-  { err: progress }: AdminOutput,
-  env?: NodeJS.ProcessEnv,
+  {
+    output,
+    show,
+    env,
+  }: { output: AdminOutput; env: NodeJS.ProcessEnv | undefined } & Pick<CommandContext, 'show'>,
 ): Promise<CommandResult> {
   const config = loadConfig(adminConfigSchema, env);
   const applicationName = 'auth-service-admin';
   const inStore: CommandContext['inStore'] = (store, inside) =>
     withOwnerConnection(STORE_SCHEMAS[store], { url: ownerUrl(config, store), applicationName }, inside);
   return withOwnerConnection(AUTH_SCHEMA, { url: ownerUrl(config), applicationName }, (dataSource) =>
-    work({ dataSource, secretBox: () => requiredBox(config), progress, inStore }),
+    work({ dataSource, secretBox: () => requiredBox(config), progress: output.err, show, inStore }),
   );
 }
 

@@ -3,8 +3,9 @@ import type { Personas } from '@platform/personas';
 import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import type { DataSource } from 'typeorm';
+import { mayHaveAdministrators } from '../applications/application';
 import { ApplicationsRepository } from '../applications/applications.repository';
-import type { ListedApplication } from '../applications/applications.repository';
+import type { ChangedSecrets, ListedApplication } from '../applications/applications.repository';
 import { isReturnUrl } from '../openid/application-return';
 import { expireSecret, newSharedSecret, rotateSecret } from './application-secrets';
 import {
@@ -16,10 +17,12 @@ import {
   parsePersonas,
   parseSubjects,
 } from './command';
-import type { RunCommand, Subjects } from './command';
+import type { CommandResult, RunCommand, Subjects } from './command';
+import { addDiscardSecret } from './discard-secret-command';
 
 const APPLICATION_KEY = ['<application-key>', 'the key that the application sends'] as const;
 const MAX_VERSION = 1_000_000;
+const ADMINISTRATORS = 'let its tokens name the role CustomerGlobalAdministrator';
 const SUBJECTS = [
   '--subjects <names>',
   'the only users for whom it may get tokens, e.g. svc.platform; or anybody',
@@ -36,6 +39,7 @@ export function addApplicationCommands(program: Command, run: RunCommand): void 
   addUpdate(group, run);
   addRotateSecret(group, run);
   addExpireSecret(group, run);
+  addDiscardSecret(group, run);
   addReturnAddresses(group, run);
   addSwitch(group, run, 'disable', 'Refuse an application from now on');
   addSwitch(group, run, 'enable', 'Accept a disabled application again');
@@ -48,7 +52,16 @@ function addList(group: Command, run: RunCommand): void {
     .action(() =>
       run(async ({ dataSource }) => {
         const applications = await new ApplicationsRepository(dataSource).list();
-        const head = ['APPLICATION KEY', 'STATE', 'PERSONAS', 'REFRESH', 'FLOWS', 'SUBJECTS', 'LIVE SECRETS'];
+        const head = [
+          'APPLICATION KEY',
+          'STATE',
+          'PERSONAS',
+          'ADMINISTRATORS',
+          'REFRESH',
+          'FLOWS',
+          'SUBJECTS',
+          'LIVE SECRETS',
+        ];
         return { json: applications, text: columns([head, ...applications.map(row)]) };
       }),
     );
@@ -62,6 +75,7 @@ function row(application: ListedApplication): string[] {
     application.applicationKey,
     application.enabled ? 'enabled' : 'disabled',
     personaNames(application.allowedPersonas).join(',') || '-',
+    mayHaveAdministrators(application) ? 'yes' : 'no',
     application.allowRefresh ? 'yes' : 'no',
     application.allowedFlows.join(',') || '-',
     application.allowedSubjects?.join(',') ?? 'anybody',
@@ -72,6 +86,7 @@ function row(application: ListedApplication): string[] {
 interface CreateOptions {
   personas: Personas;
   flows: string[];
+  allowAdministrators?: true;
   allowRefresh?: true;
   subjects?: Subjects;
 }
@@ -87,21 +102,26 @@ function addCreate(group: Command, run: RunCommand): void {
       parsePersonas,
     )
     .requiredOption('--flows <names>', 'flows it may use, e.g. trust,bearer; or all', parseFlows)
+    .option('--allow-administrators', `${ADMINISTRATORS} although it may not have every persona`)
     .option('--allow-refresh', 'let it hold refresh tokens; needs the flow refresh too')
     .option(...SUBJECTS)
     .action((applicationKey: string, options: CreateOptions) =>
-      run(async ({ dataSource, secretBox }) => {
-        const { personas, flows, allowRefresh = false, subjects } = options;
+      run(async ({ dataSource, secretBox, show }) => {
+        const { personas, flows, allowAdministrators = false, allowRefresh = false, subjects } = options;
         const allowedSubjects = subjects?.names ?? null;
         const permitted = { allowedPersonas: personas, allowedFlows: flows, allowedSubjects };
-        const application = { applicationKey, ...permitted, allowRefresh };
+        const application = { applicationKey, ...permitted, allowAdministrators, allowRefresh };
         const { sharedSecret, sealed } = newSharedSecret(applicationKey, secretBox());
-        if (!(await new ApplicationsRepository(dataSource).create(application, sealed)))
-          throw new RefusedError(`there is an application "${applicationKey}" already`);
-        return {
+        const result = {
           json: { ...application, version: 1, sharedSecret },
           text: `Created ${applicationKey}. Its secret, shown only now:\n${sharedSecret}`,
         };
+        // Shown before it is committed: a secret that nobody has seen must not be valid.
+        const taken = await new ApplicationsRepository(dataSource).create(application, sealed, () =>
+          show(result),
+        );
+        if (taken !== null) throw new RefusedError(`there is an application "${taken}" already`);
+        return result;
       }),
     );
 }
@@ -114,6 +134,7 @@ function parseApplicationKey(text: string): string {
 interface UpdateOptions {
   personas?: Personas;
   flows?: string[];
+  administrators?: boolean;
   refresh?: boolean;
   subjects?: Subjects;
 }
@@ -126,14 +147,17 @@ function addUpdate(group: Command, run: RunCommand): void {
     .argument(...APPLICATION_KEY)
     .option('--personas <names>', 'personas it may ask for, e.g. Customer,Owner; or all', parsePersonas)
     .option('--flows <names>', 'flows it may use, e.g. trust,bearer; or all', parseFlows)
+    .option('--administrators', `${ADMINISTRATORS} although it may not have every persona`)
+    .option('--no-administrators', 'give it none, unless it may have every persona')
     .option('--refresh', 'let it hold refresh tokens; needs the flow refresh too')
     .option('--no-refresh', 'let it hold none; those it has stop working')
     .option(...SUBJECTS)
     .action((applicationKey: string, options: UpdateOptions) => {
-      const { personas, flows, refresh, subjects } = options;
+      const { personas, flows, administrators, refresh, subjects } = options;
       const change = {
         ...(personas === undefined ? {} : { allowedPersonas: personas }),
         ...(flows === undefined ? {} : { allowedFlows: flows }),
+        ...(administrators === undefined ? {} : { allowAdministrators: administrators }),
         ...(refresh === undefined ? {} : { allowRefresh: refresh }),
         ...(subjects === undefined ? {} : { allowedSubjects: subjects.names }),
       };
@@ -170,24 +194,35 @@ function addRotateSecret(group: Command, run: RunCommand): void {
     )
     .option('--force', 'even if two secrets are valid: the older one expires at once')
     .action((applicationKey: string, options: { previousExpiresIn?: number; force?: true }) =>
-      run(async ({ dataSource, secretBox }) => {
+      run(async ({ dataSource, secretBox, show }) => {
         const { previousExpiresIn: previousExpiresInSeconds = null, force = false } = options;
         const { sharedSecret, sealed } = newSharedSecret(applicationKey, secretBox());
         const rotation = { applicationKey, sealed, previousExpiresInSeconds, force };
-        const { added: version, expired } = await new ApplicationsRepository(dataSource).changeSecrets(
+        let result: CommandResult | null = null;
+        await new ApplicationsRepository(dataSource).changeSecrets(
           applicationKey,
           (unexpired) => rotateSecret(unexpired, rotation),
+          // As for create.
+          (changed) => show((result = rotated(applicationKey, sharedSecret, changed))),
         );
-        return {
-          json: { applicationKey, version, sharedSecret, expired },
-          text: [
-            `Version ${version} of the secret of ${applicationKey}, shown only now:`,
-            sharedSecret,
-            ...expired.map((each) => `Version ${each.version} expires at ${each.expiresAt.toISOString()}.`),
-          ].join('\n'),
-        };
+        return result!;
       }),
     );
+}
+
+function rotated(
+  applicationKey: string,
+  sharedSecret: string,
+  { added: version, expired }: ChangedSecrets,
+): CommandResult {
+  return {
+    json: { applicationKey, version, sharedSecret, expired },
+    text: [
+      `Version ${String(version)} of the secret of ${applicationKey}, shown only now:`,
+      sharedSecret,
+      ...expired.map((each) => `Version ${each.version} expires at ${each.expiresAt.toISOString()}.`),
+    ].join('\n'),
+  };
 }
 
 function addExpireSecret(group: Command, run: RunCommand): void {
@@ -197,7 +232,7 @@ function addExpireSecret(group: Command, run: RunCommand): void {
     .argument(...APPLICATION_KEY)
     .argument('<version>', 'the version that applications list shows', countUpTo(MAX_VERSION))
     .option('--in <duration>', 'when, e.g. 30m; at once unless given', parseDuration, 0)
-    .option('--force', 'even if the application has no other secret')
+    .option('--force', 'even if the application is left without a secret, or it would expire later than now')
     .action((applicationKey: string, version: number, options: { in: number; force?: true }) =>
       run(async ({ dataSource }) => {
         const plan = { applicationKey, version, inSeconds: options.in, force: options.force ?? false };

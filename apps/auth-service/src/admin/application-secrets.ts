@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { LIVE_SECRETS, applicationSecretPurpose } from '../applications/application';
-import type { SecretChange } from '../applications/application';
+import type { SecretChange, UnexpiredSecret } from '../applications/application';
 import type { SecretBox } from '../keys/secret-box';
 import { RefusedError } from './command';
 
@@ -28,14 +28,14 @@ export interface SecretRotation {
   force: boolean;
 }
 
-/** Adds a secret. Only the newest two count, so a third would silently end the oldest: that takes force.
- *  @param unexpired versions, newest first; null when there is no such application
+/** Adds a secret. Only the newest two count, so a third would silently end the oldest: that takes force. No expiry is postponed.
+ *  @param unexpired newest first; null when there is no such application
  *  @throws {RefusedError} */
 export function rotateSecret(
-  unexpired: readonly number[] | null,
+  unexpired: readonly UnexpiredSecret[] | null,
   { applicationKey, sealed, previousExpiresInSeconds, force }: SecretRotation,
 ): SecretChange {
-  const versions = existing(unexpired, applicationKey);
+  const versions = existing(unexpired, applicationKey).map(({ version }) => version);
   const surplus = versions.slice(LIVE_SECRETS - 1);
   if (surplus.length > 0 && !force) {
     throw new RefusedError(
@@ -49,26 +49,65 @@ export function rotateSecret(
   return { add: sealed, expire };
 }
 
-/** Lets one version expire. The last valid secret of an application takes force.
- *  @param unexpired versions, newest first; null when there is no such application
+/** Lets one version expire. It takes force when the application would be left without a secret, at once or once those that are left have
+ *  expired, and when the version would expire later than it does now.
+ *  @param unexpired newest first; null when there is no such application
  *  @throws {RefusedError} */
 export function expireSecret(
-  unexpired: readonly number[] | null,
+  unexpired: readonly UnexpiredSecret[] | null,
   plan: { applicationKey: string; version: number; inSeconds: number; force: boolean },
 ): SecretChange {
-  const { applicationKey, version, inSeconds } = plan;
-  const versions = existing(unexpired, applicationKey);
-  if (!versions.includes(version))
+  const { applicationKey, version, inSeconds, force } = plan;
+  const secrets = existing(unexpired, applicationKey);
+  const expiring = secrets.find((secret) => secret.version === version);
+  if (expiring === undefined)
     throw new RefusedError(`${applicationKey} has no valid secret of version ${version}`);
-  if (versions.length === 1 && !plan.force) {
-    throw new RefusedError(
-      `version ${version} is the only valid secret of ${applicationKey}: rotate-secret first, or pass --force to lock it out`,
-    );
+  const others = secrets.filter((secret) => secret !== expiring);
+  if (!force) {
+    refuseLockout(others, plan);
+    refusePostponement(expiring, plan);
   }
-  return { add: null, expire: [{ versions: [version], inSeconds }] };
+  return { add: null, expire: [{ versions: [version], inSeconds, postpones: force }] };
 }
 
-function existing(unexpired: readonly number[] | null, applicationKey: string): readonly number[] {
+function refuseLockout(
+  others: readonly UnexpiredSecret[],
+  { applicationKey, version }: { applicationKey: string; version: number },
+): void {
+  if (others.some(({ secondsLeft }) => secondsLeft === null)) return;
+  const advice = 'rotate-secret first, or pass --force to lock it out';
+  if (others.length === 0)
+    throw new RefusedError(`version ${version} is the only valid secret of ${applicationKey}: ${advice}`);
+  const left = others.map((other) => `version ${other.version} in ${duration(other.secondsLeft ?? 0)}`);
+  throw new RefusedError(
+    `version ${version} is the only secret of ${applicationKey} that stays valid; ${left.join(', ')} expires: ${advice}`,
+  );
+}
+
+function refusePostponement(
+  { secondsLeft }: UnexpiredSecret,
+  { version, inSeconds }: { version: number; inSeconds: number },
+): void {
+  if (secondsLeft === null || inSeconds <= secondsLeft) return;
+  throw new RefusedError(
+    `version ${version} expires in ${duration(secondsLeft)} already: pass --force to let it expire later`,
+  );
+}
+
+function duration(seconds: number): string {
+  const units = [
+    [86_400, 'd'],
+    [3_600, 'h'],
+    [60, 'min'],
+  ] as const;
+  const [size, unit] = units.find(([each]) => seconds >= each) ?? [1, 's'];
+  return `${String(Math.floor(seconds / size))} ${unit}`;
+}
+
+function existing(
+  unexpired: readonly UnexpiredSecret[] | null,
+  applicationKey: string,
+): readonly UnexpiredSecret[] {
   if (unexpired !== null) return unexpired;
   throw new RefusedError(`there is no application "${applicationKey}"`);
 }

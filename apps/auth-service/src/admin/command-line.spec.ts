@@ -34,6 +34,7 @@ describe('the administration command line', () => {
       'applications update',
       'applications rotate-secret',
       'applications expire-secret',
+      'applications discard-secret',
       'applications set-return-addresses',
       'applications disable',
       'applications enable',

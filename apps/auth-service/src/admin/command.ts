@@ -14,6 +14,9 @@ export interface CommandContext {
   secretBox: () => SecretBox;
   /** Tells how far a long command has come, while it runs. */
   progress: (text: string) => void;
+  /** Prints the result now, for a command that must not commit what nobody has seen; it is not printed again.
+   *  @throws {CommandError} when it cannot be written */
+  show: (result: CommandResult) => Promise<void>;
   /** Connects to an identity store, as the role that owns its tables. */
   inStore: <T>(store: Store, work: (dataSource: DataSource) => Promise<T>) => Promise<T>;
 }
@@ -88,11 +91,33 @@ export interface Subjects {
   names: string[] | null;
 }
 
+const MAX_SUBJECTS = 200;
+const MAX_NAME = 256;
+/** Neither control characters nor those that change how a line reads, such as U+202E. */
+const PRINTABLE = /^[^\p{C}\p{Zl}\p{Zp}]+$/u;
+
+/** A reader of names that are shown again later: printable, without spaces around them, of bounded length. */
+export function printableUpTo(max: number): (text: string) => string {
+  return (text) => {
+    if (PRINTABLE.test(text) && text.trim() === text && text.length <= max) return text;
+    throw new InvalidArgumentError(
+      `it must have 1 to ${String(max)} printable characters, and no space at its beginning or end`,
+    );
+  };
+}
+
 /** User names in `svc.platform,carl`, or `anybody`. @throws {InvalidArgumentError} */
 export function parseSubjects(text: string): Subjects {
   if (text.toLowerCase() === 'anybody') return { names: null };
-  const names = text.split(',').map((name) => userNameKey(name.trim()));
+  const words = text.split(',');
+  const names = words.map((name) => userNameKey(name.trim()));
   if (names.includes('')) throw new InvalidArgumentError('write user names separated by commas, or anybody');
+  if (words.length > MAX_SUBJECTS)
+    throw new InvalidArgumentError(`at most ${String(MAX_SUBJECTS)} user names are possible`);
+  if (names.some((name) => name.length > MAX_NAME || !PRINTABLE.test(name)))
+    throw new InvalidArgumentError(
+      `a user name has at most ${String(MAX_NAME)} characters, all of them printable`,
+    );
   return { names: [...new Set(names)] };
 }
 

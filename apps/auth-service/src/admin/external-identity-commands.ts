@@ -1,11 +1,19 @@
 import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import { ExternalIdentity } from '../identity/external-identity.entity';
-import { LIMIT, RefusedError, columns, countUpTo } from './command';
+import { LIMIT, RefusedError, columns, countUpTo, printableUpTo } from './command';
 import type { RunCommand } from './command';
 
-const ISSUER = ['<issuer>', 'the provider, exactly as its ID tokens name it'] as const;
-const SUBJECT = ['<subject>', 'the claim sub of its ID tokens'] as const;
+const MAX_TEXT = 255;
+const ISSUER = [
+  '<issuer>',
+  'the provider, exactly as its ID tokens name it',
+  printableUpTo(MAX_TEXT),
+] as const;
+const SUBJECT = ['<subject>', 'the claim sub of its ID tokens', printableUpTo(MAX_TEXT)] as const;
+/** What is removed may be from before names were checked. */
+const STORED_ISSUER = [ISSUER[0], ISSUER[1]] as const;
+const STORED_SUBJECT = [SUBJECT[0], SUBJECT[1]] as const;
 const MAX_IDENTIFIER = 999_999_999;
 
 /** Adds the commands on external identities: who a subject of the identity provider is on this platform. */
@@ -71,8 +79,8 @@ function addRemove(group: Command, run: RunCommand): void {
   group
     .command('remove')
     .description('Take a mapping away; tokens that were issued by it stay valid')
-    .argument(...ISSUER)
-    .argument(...SUBJECT)
+    .argument(...STORED_ISSUER)
+    .argument(...STORED_SUBJECT)
     .action((issuer: string, subject: string) =>
       run(async ({ dataSource }) => {
         const { affected } = await dataSource.getRepository(ExternalIdentity).delete({ issuer, subject });

@@ -3,13 +3,15 @@ import type { Command } from 'commander';
 import {
   DEFAULT_MIN_DATE,
   DOMAIN_CHOICE,
+  canonicalIdentifier,
   isRevocationIdentifier,
+  isUuid,
   revocationDomain,
   toWire,
 } from '../revocations/revocation';
 import type { RevocationDomain } from '../revocations/revocation';
 import { RevocationsRepository } from '../revocations/revocations.repository';
-import { LIMIT, columns, parseInstant } from './command';
+import { LIMIT, RefusedError, columns, parseInstant, printableUpTo } from './command';
 import type { RunCommand } from './command';
 
 export function addRevocationCommands(program: Command, run: RunCommand): void {
@@ -45,17 +47,30 @@ function addSet(group: Command, run: RunCommand): void {
     )
     .argument('<domain>', DOMAIN_CHOICE, parseDomain)
     .argument('<identifier>', 'person id, user id, or the claim’s value')
-    .option('--by <name>', 'who revokes, for the record', 'administrator')
+    .option('--by <name>', 'who revokes, for the record', printableUpTo(255), 'administrator')
     .action((domain: RevocationDomain, identifier: string, { by: subject }: { by: string }) => {
-      if (!isRevocationIdentifier(domain, identifier))
+      const canonical = canonicalIdentifier(domain, identifier);
+      if (!isRevocationIdentifier(domain, canonical))
         throw new InvalidArgumentError(`"${identifier}" cannot be an identifier of ${domain}`);
       return run(async ({ dataSource }) => {
+        // Every token of this service has a UUID: another word revokes nothing.
+        if (domain === 'jti' && !isUuid(canonical))
+          throw new RefusedError(`"${identifier}" is no token: its claim jti is a UUID`);
         const revocations = new RevocationsRepository(dataSource);
-        await revocations.put({ domain, identifier }, { subject, clientId: null });
-        const revocation = toWire((await revocations.find(domain, identifier))!);
+        const interrupts = domain !== 'client_id';
+        const token = domain === 'jti' ? await revocations.findIssued(canonical) : null;
+        await revocations.put({
+          domain,
+          identifier: canonical,
+          subject,
+          clientId: null,
+          interrupts,
+          expiresAt: token?.expiresAt ?? null,
+        });
+        const revocation = toWire((await revocations.find(domain, canonical))!);
         return {
           json: revocation,
-          text: `Revoked ${domain} ${identifier} as of ${revocation.revocationDate}.`,
+          text: `Revoked ${domain} ${canonical} as of ${revocation.revocationDate}.`,
         };
       });
     });

@@ -1,20 +1,15 @@
 import type { Command } from 'commander';
-import { SEALED_COLUMNS, SealedSecretsRepository } from '../keys/sealed-secrets.repository';
-import type { SealedKind } from '../keys/sealed-secrets.repository';
+import { SEALED_KINDS, SealedSecretsRepository } from '../keys/sealed-secrets.repository';
+import type { SealedChoice, SealedKind, SealedSecret } from '../keys/sealed-secrets.repository';
 import { SecretBoxError } from '../keys/secret-box';
 import type { SecretBox } from '../keys/secret-box';
 import { RefusedError, countUpTo } from './command';
-import type { CommandContext, RunCommand } from './command';
+import type { CommandContext, CommandResult, RunCommand } from './command';
 
 const DEFAULT_BATCH = 500;
 const MAX_BATCH = 10_000;
-
-/** What became of the sealed secrets of one kind. */
-interface Moved {
-  moved: number;
-  /** Sealed with a key that is not configured, or damaged. */
-  unreadable: string[];
-}
+/** How often a kind is walked before the command gives up on what somebody else keeps sealing with another key. */
+const MAX_WALKS = 20;
 
 /** Adds the commands on stored secrets and the keys that seal them. */
 export function addSecretCommands(program: Command, run: RunCommand): void {
@@ -24,61 +19,124 @@ export function addSecretCommands(program: Command, run: RunCommand): void {
     .command('re-encrypt')
     .summary('Seal every stored secret with the first key')
     .description(
-      'Seal every stored secret with the first of SECRET_ENCRYPTION_KEYS, in batches, while the service runs. Every replica must know that ' +
-        'key. Repeat it after an interruption; afterwards the other keys are needed no more.',
+      'Seal every stored secret with the first of SECRET_ENCRYPTION_KEYS, in batches, while the service runs, until none is left; then open ' +
+        'every one. Every replica must have that key first. Repeat it after an interruption; when it ends with 0, the other keys are ' +
+        'needed no more.',
     )
     .option('--batch <count>', 'secrets in one transaction', countUpTo(MAX_BATCH), DEFAULT_BATCH)
-    .action(({ batch }: { batch: number }) =>
-      run(async (context) => {
-        const moved: Partial<Record<SealedKind, number>> = {};
-        const unreadable: string[] = [];
-        for (const kind of Object.keys(SEALED_COLUMNS) as SealedKind[]) {
-          const result = await moveAll(kind, context, batch);
-          moved[kind] = result.moved;
-          unreadable.push(...result.unreadable);
-        }
-        if (unreadable.length > 0) throw new RefusedError(cannotOpen(unreadable));
-        const text = Object.entries(moved).map(([kind, count]) => `Sealed anew: ${count} ${kind}.`);
-        return { json: moved, text: text.join('\n') };
-      }),
+    .option('--check', 'only open every secret with the configured keys, change nothing')
+    .action(({ batch, check = false }: { batch: number; check?: boolean }) =>
+      run((context) => (check ? checkAll(context, batch) : reEncrypt(context, batch))),
     );
 }
 
-async function moveAll(
-  kind: SealedKind,
-  { dataSource, secretBox, progress }: CommandContext,
-  batch: number,
-): Promise<Moved> {
+async function reEncrypt(context: CommandContext, batch: number): Promise<CommandResult> {
+  const moved: Partial<Record<SealedKind, number>> = {};
+  for (const kind of SEALED_KINDS) moved[kind] = await moveAll(kind, context, batch);
+  const { unreadable } = await openAll(context, batch);
+  if (unreadable.length > 0)
+    throw new RefusedError(`everything else is sealed anew, but ${cannotOpen(unreadable)}`);
+  const text = Object.entries(moved).map(([kind, count]) => `Sealed anew: ${count} ${kind}.`);
+  return { json: moved, text: text.join('\n') };
+}
+
+async function checkAll(context: CommandContext, batch: number): Promise<CommandResult> {
+  const { opened, unreadable } = await openAll(context, batch);
+  if (unreadable.length > 0) throw new RefusedError(cannotOpen(unreadable));
+  const repository = new SealedSecretsRepository(context.dataSource);
+  const exceptPrefix = context.secretBox().currentPrefix;
+  let underOthers = 0;
+  for (const kind of SEALED_KINDS) underOthers += await repository.count({ kind, exceptPrefix });
+  return {
+    json: { opened, sealedWithOtherKeys: underOthers },
+    text: `Opened: ${String(opened)}. Sealed with another key than the first: ${String(underOthers)}.`,
+  };
+}
+
+/** Seals every secret of a kind with the first key. It walks again while the service seals others: a secret that was changed after it was read
+ *  is left to the next walk.
+ *  @returns how many secrets it sealed
+ *  @throws {RefusedError} when there are always new ones */
+async function moveAll(kind: SealedKind, context: CommandContext, batch: number): Promise<number> {
+  const { dataSource, progress } = context;
+  const box = context.secretBox();
   const repository = new SealedSecretsRepository(dataSource);
+  const choice = { kind, exceptPrefix: box.currentPrefix };
+  const total = await repository.count(choice);
+  let moved = 0;
+  for (let walk = 1; walk <= MAX_WALKS; walk += 1) {
+    for await (const secrets of batchesOf(repository, choice, batch)) {
+      const readable = secrets.flatMap((secret) => {
+        const secretText = tryOpen(box, secret);
+        return secretText === null ? [] : [{ ...secret, resealed: box.seal(secret.purpose, secretText) }];
+      });
+      moved += await repository.replace(kind, readable);
+      progress(`${kind}: ${String(moved)} of ${String(Math.max(total, moved))}`);
+    }
+    if (!(await hasReadable(repository, choice, box, batch))) return moved;
+  }
+  throw new RefusedError(
+    `something keeps sealing ${kind} with another key: roll the first key out to every replica, and repeat`,
+  );
+}
+
+/** Whether there are secrets to move that came, or were changed, while the walk passed. */
+async function hasReadable(
+  repository: SealedSecretsRepository,
+  choice: SealedChoice,
+  box: SecretBox,
+  batch: number,
+): Promise<boolean> {
+  for await (const secrets of batchesOf(repository, choice, batch))
+    if (secrets.some((secret) => tryOpen(box, secret) !== null)) return true;
+  return false;
+}
+
+/** Opens every secret, whichever key sealed it. */
+async function openAll(
+  { dataSource, secretBox }: CommandContext,
+  batch: number,
+): Promise<{ opened: number; unreadable: string[] }> {
   const box = secretBox();
-  const total = await repository.count(kind, box.currentPrefix);
-  const result: Moved = { moved: 0, unreadable: [] };
-  for (let after = '(0,0)'; ;) {
-    const secrets = await repository.find(kind, box.currentPrefix, after, batch);
-    if (secrets.length === 0) return result;
-    after = secrets.at(-1)!.ctid;
-    const readable = secrets.flatMap((secret) => {
-      const resealed = reseal(box, secret.purpose, secret.sealed);
-      if (resealed === null) result.unreadable.push(secret.purpose);
-      return resealed === null ? [] : [{ ...secret, resealed }];
-    });
-    result.moved += await repository.replace(kind, readable);
-    progress(`${kind}: ${result.moved} of ${total}`);
+  const repository = new SealedSecretsRepository(dataSource);
+  const unreadable: string[] = [];
+  let opened = 0;
+  for (const kind of SEALED_KINDS) {
+    for await (const secrets of batchesOf(repository, { kind, exceptPrefix: null }, batch)) {
+      for (const secret of secrets) {
+        if (tryOpen(box, secret) === null) unreadable.push(secret.label);
+        else opened += 1;
+      }
+    }
+  }
+  return { opened, unreadable };
+}
+
+async function* batchesOf(
+  repository: SealedSecretsRepository,
+  choice: SealedChoice,
+  limit: number,
+): AsyncGenerator<SealedSecret[]> {
+  for (let after: string[] | null = null; ;) {
+    const secrets: SealedSecret[] = await repository.find(choice, after, limit);
+    if (secrets.length === 0) return;
+    yield secrets;
+    after = secrets.at(-1)!.key;
   }
 }
 
 /** Null for a secret that no key opens. */
-function reseal(box: SecretBox, purpose: string, sealed: Buffer): Buffer | null {
+function tryOpen(box: SecretBox, { purpose, sealed }: SealedSecret): Buffer | null {
   try {
-    return box.seal(purpose, box.open(purpose, sealed));
+    return box.open(purpose, sealed);
   } catch (error) {
     if (error instanceof SecretBoxError) return null;
     throw error;
   }
 }
 
-function cannotOpen(purposes: readonly string[]): string {
-  const [some, more] = [purposes.slice(0, 10), purposes.length - 10];
-  const names = `${some.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-  return `everything else is sealed anew, but no configured key opens ${names}: add the key that sealed them, and repeat`;
+function cannotOpen(labels: readonly string[]): string {
+  const [some, more] = [labels.slice(0, 10), labels.length - 10];
+  const names = `${some.join(', ')}${more > 0 ? ` and ${String(more)} more` : ''}`;
+  return `no configured key opens ${names}: add the key that sealed them and repeat, or remove them (applications discard-secret)`;
 }

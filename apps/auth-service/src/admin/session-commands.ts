@@ -1,9 +1,10 @@
 import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
-import { isUuid } from '../revocations/revocation';
+import { canonicalIdentifier, isUuid } from '../revocations/revocation';
 import { RevocationsRepository } from '../revocations/revocations.repository';
+import { RefreshFamily } from '../token/refresh-session.entity';
 import { OWNER_DOMAINS, sessionOwner, SessionsRepository } from '../sessions/sessions.repository';
-import { LIMIT, RefusedError, columns } from './command';
+import { LIMIT, RefusedError, columns, printableUpTo } from './command';
 import type { RunCommand } from './command';
 
 /** What a session may last is in its tokens; only those of before 0.3.0 can be listed for longer than they last. */
@@ -47,14 +48,22 @@ function addEnd(group: Command, run: RunCommand): void {
       'End a session. Every service refuses its tokens within two seconds. All sessions of somebody: revocations set.',
     )
     .argument('<session>', 'claim sid, as listed')
-    .option('--by <name>', 'who ends it, for the record', 'administrator')
-    .action((identifier: string, { by: subject }: { by: string }) =>
+    .option('--by <name>', 'who ends it, for the record', printableUpTo(255), 'administrator')
+    .option('--force', 'even if it is not listed, as a session without refresh tokens is not')
+    .action((session: string, { by: subject, force = false }: { by: string; force?: boolean }) =>
       run(async ({ dataSource }) => {
-        if (!isUuid(identifier)) throw new RefusedError(`"${identifier}" is no session`);
-        await new RevocationsRepository(dataSource).put(
-          { domain: 'sid', identifier },
-          { subject, clientId: null },
-        );
+        const identifier = canonicalIdentifier('sid', session);
+        if (!isUuid(identifier)) throw new RefusedError(`"${session}" is no session`);
+        if (!force && !(await dataSource.getRepository(RefreshFamily).existsBy({ familyId: identifier })))
+          throw new RefusedError(
+            `there is no session ${identifier} that can be refreshed: pass --force to end one without refresh tokens`,
+          );
+        await new RevocationsRepository(dataSource).put({
+          domain: 'sid',
+          identifier,
+          subject,
+          clientId: null,
+        });
         return { json: { sid: identifier }, text: `Ended session ${identifier}.` };
       }),
     );

@@ -20,6 +20,10 @@ export class ApplicationEntity {
   @Column({ name: 'allow_refresh', type: 'boolean' })
   allowRefresh!: boolean;
 
+  /** Whether its tokens may make customers administrators although it may not have every persona. */
+  @Column({ name: 'allow_administrators', type: 'boolean', default: false })
+  allowAdministrators!: boolean;
+
   @Column({ name: 'allowed_flows', type: 'text', array: true })
   allowedFlows!: string[];
 

@@ -1,17 +1,37 @@
-import { comparableSecrets, decodeAuthenticationCode, isFreshTimestamp, matchesAny } from './application';
+import { decodeAuthenticationCode, isFreshTimestamp, isProven } from './application';
 
 const bytes = (text: string): Buffer => Buffer.from(text);
 
 describe('application proof', () => {
-  it('matches one of several secrets, of any length', () => {
-    expect(matchesAny(bytes('new'), [bytes('new'), bytes('older')])).toBe(true);
-    expect(matchesAny(bytes('older'), [bytes('new'), bytes('older')])).toBe(true);
-    expect(matchesAny(bytes('other'), [bytes('new'), bytes('older')])).toBe(false);
-    expect(matchesAny(bytes(''), [])).toBe(false);
+  it('is given by any live secret, of any length', () => {
+    const live = ['new', 'an older one', 'the oldest'].map(bytes);
+    for (const given of live) expect(isProven({ given }, live)).toBe(true);
+    expect(isProven({ given: bytes('other') }, live)).toBe(false);
+    expect(
+      isProven({ given: bytes('wen'), expectedOf: (secret) => Buffer.from(secret).reverse() }, live),
+    ).toBe(true);
   });
 
-  it('compares an unknown application with a dummy', () => {
-    expect(comparableSecrets(null)).toHaveLength(1);
+  it.each<[string, readonly Buffer[]]>([
+    ['no secret', []],
+    ['an empty secret', [bytes('')]],
+  ])('is given by nothing where there is %s', (_, live) => {
+    for (const given of ['', 'dummy', 'dummy'.repeat(9).slice(0, 44)].map(bytes))
+      expect(isProven({ given }, live)).toBe(false);
+    // Not even by what stands in for the missing secret, whatever that is.
+    const seen: Buffer[] = [];
+    isProven({ given: bytes(''), expectedOf: (secret) => (seen.push(secret), secret) }, live);
+    for (const given of seen) expect(isProven({ given }, live)).toBe(false);
+    expect(isProven({ given: bytes('same'), expectedOf: () => bytes('same') }, live)).toBe(false);
+  });
+
+  it.each([0, 1, 2])('costs the same with %i secrets', (count) => {
+    const expectedOf = jest.fn((secret: Buffer) => secret);
+    isProven(
+      { given: bytes('x'), expectedOf },
+      Array.from({ length: count }, () => bytes('secret')),
+    );
+    expect(expectedOf).toHaveBeenCalledTimes(2);
   });
 
   it('reads only the one canonical spelling of a code', () => {

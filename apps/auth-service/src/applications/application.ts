@@ -1,11 +1,12 @@
-import { hash, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { ALL_PERSONAS } from '@platform/personas';
 import type { TokenFlow } from '../rejections/token-rejection';
 import type { ApplicationEntity } from './application.entity';
 
 /** A registered caller of the token endpoints, as the flows see it. */
 export interface Application extends Pick<
   ApplicationEntity,
-  'applicationKey' | 'allowedPersonas' | 'allowRefresh'
+  'applicationKey' | 'allowedPersonas' | 'allowAdministrators' | 'allowRefresh'
 > {
   allowedFlows: readonly string[];
   /** Folded names of the users for whom it may get tokens; null: anybody. */
@@ -15,19 +16,34 @@ export interface Application extends Pick<
 /** How far a request's timestamp may lie in the past or the future. */
 const TRUST_MAX_AGE_SECONDS = 300;
 
-/** Stands in for the secrets of an unknown application, so that being unknown takes as long as being wrong. */
-const DUMMY_SECRETS: readonly Buffer[] = [Buffer.alloc(44, 'dummy')];
+/** How many live secrets count, so that one can be replaced without an outage. */
+export const LIVE_SECRETS = 2;
 
-/** The secrets to compare with: those of the application, or dummies of equal cost when it has none or does not exist. */
-export function comparableSecrets(secrets: readonly Buffer[] | null): readonly Buffer[] {
-  return secrets !== null && secrets.length > 0 ? secrets : DUMMY_SECRETS;
+/** Takes the place of a secret that is missing, so that every proof costs the same. Random in each process, and in no case a proof. */
+const STAND_IN_SECRET: Buffer = randomBytes(32);
+
+/** What a caller sent, and how to compute what each secret would have made. */
+export interface Proof {
+  given: Buffer;
+  /** Left out: the secret itself. */
+  expectedOf?: (secret: Buffer) => Buffer;
 }
 
-/** True when one of `candidates` equals `given`. Every candidate is compared, and by digest, so that the time depends
- *  neither on which one matches, nor on where they differ, nor on their lengths. */
-export function matchesAny(given: Buffer, candidates: readonly Buffer[]): boolean {
+/** Decides whether a proof counts. It compares the proof with two candidates, real or stand-in, by digest, and stops at none. So its time
+ *  tells nothing. A stand-in never counts. */
+export function isProven(
+  { given, expectedOf = (secret) => secret }: Proof,
+  liveSecrets: readonly Buffer[],
+): boolean {
+  // An empty secret is none: everybody knows it.
+  const secrets = liveSecrets.filter((secret) => secret.length > 0);
   const digest = sha256(given);
-  return candidates.reduce((found, candidate) => timingSafeEqual(sha256(candidate), digest) || found, false);
+  let proven = false;
+  for (let index = 0; index < Math.max(LIVE_SECRETS, secrets.length); index += 1) {
+    const matches = timingSafeEqual(sha256(expectedOf(secrets[index] ?? STAND_IN_SECRET)), digest);
+    proven = (matches && index < secrets.length) || proven;
+  }
+  return proven;
 }
 
 function sha256(bytes: Buffer): Buffer {
@@ -45,12 +61,19 @@ export function isFreshTimestamp(timestamp: Date, now: Date): boolean {
   return Math.abs(now.getTime() - timestamp.getTime()) <= TRUST_MAX_AGE_SECONDS * 1_000;
 }
 
+/** Whether its tokens may name the role of an administrator: with it a customer may do nearly all that an internal partner may, which is not
+ *  what somebody means who limits an application to customers. Null: no application asks, so none is limited. */
+export function mayHaveAdministrators(
+  application: Pick<Application, 'allowedPersonas' | 'allowAdministrators'> | null,
+): boolean {
+  return (
+    application === null || application.allowedPersonas === ALL_PERSONAS || application.allowAdministrators
+  );
+}
+
 export function mayUseFlow(application: Application, flow: TokenFlow): boolean {
   return application.allowedFlows.includes(flow);
 }
-
-/** How many live secrets count, so that one can be replaced without an outage. */
-export const LIVE_SECRETS = 2;
 
 /** What a sealed application secret is bound to. */
 export function applicationSecretPurpose(applicationKey: string): string {
@@ -61,6 +84,13 @@ export function applicationSecretPurpose(applicationKey: string): string {
 export interface SecretChange {
   /** The sealed secret of a new version. */
   add: Buffer | null;
-  /** Versions that expire, and when; 0: at once. */
-  expire: { versions: readonly number[]; inSeconds: number }[];
+  /** Versions that expire, and when; 0: at once. Those that would expire earlier still do, unless `postpones`. */
+  expire: { versions: readonly number[]; inSeconds: number; postpones?: boolean }[];
+}
+
+/** A secret that has not expired. */
+export interface UnexpiredSecret {
+  version: number;
+  /** By the database's clock; null: it does not expire. */
+  secondsLeft: number | null;
 }

@@ -5,12 +5,14 @@ import type { PreparedStatement } from '@platform/database';
 import { DataSource, In } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { LIVE_SECRETS } from './application';
-import type { Application, SecretChange } from './application';
+import type { Application, SecretChange, UnexpiredSecret } from './application';
 import { ApplicationEntity, ApplicationSecretEntity } from './application.entity';
 
 /** An enabled application. Its live secrets are sealed, newest first. */
 export interface EnabledApplication extends Application {
   sealedSecrets: Buffer[];
+  /** The versions of the secrets, in the same order. */
+  secretVersions: number[];
 }
 
 /** An application as administrators see it; the secrets themselves stay sealed. */
@@ -37,18 +39,22 @@ export interface ChangedSecrets {
   expired: { version: number; expiresAt: Date }[];
 }
 
+/** SQL: a column of the secrets of application `a` that count. */
+const liveSecrets = (column: string): string => `
+    ARRAY(
+      SELECT s.${column} FROM auth.application_secret s
+      WHERE s.application_key = a.application_key AND (s.expires_at IS NULL OR s.expires_at > now())
+      ORDER BY s.version DESC LIMIT ${String(LIVE_SECRETS)}
+    )`;
+
 // Hot: almost every token request reads its application.
 const FIND_ENABLED: PreparedStatement = {
   name: 'find-applications',
   text: `
   SELECT a.application_key AS "applicationKey", a.allowed_personas AS "allowedPersonas",
-    a.allow_refresh AS "allowRefresh", a.allowed_flows AS "allowedFlows",
+    a.allow_administrators AS "allowAdministrators", a.allow_refresh AS "allowRefresh", a.allowed_flows AS "allowedFlows",
     a.allowed_subjects AS "allowedSubjects",
-    ARRAY(
-      SELECT s.ciphertext FROM auth.application_secret s
-      WHERE s.application_key = a.application_key AND (s.expires_at IS NULL OR s.expires_at > now())
-      ORDER BY s.version DESC LIMIT ${String(LIVE_SECRETS)}
-    ) AS "sealedSecrets"
+    ${liveSecrets('ciphertext')} AS "sealedSecrets", ${liveSecrets('version')} AS "secretVersions"
   FROM auth.application a
   WHERE a.application_key = ANY (${listParameter(1, 'text')}) AND a.enabled`,
 };
@@ -101,22 +107,29 @@ export class ApplicationsRepository {
       .getRawMany();
   }
 
-  /** Registers an application with its first secret. @returns false, and nothing changed, when the key is taken */
-  create(application: Application, sealedSecret: Buffer): Promise<boolean> {
+  /** Registers an application with its first secret.
+   *  @param beforeCommit what it throws undoes everything
+   *  @returns null; or the key, and nothing changed, of the application that has this key already, in whatever letter case */
+  create(
+    application: Application,
+    sealedSecret: Buffer,
+    beforeCommit: () => Promise<void> = () => Promise.resolve(),
+  ): Promise<string | null> {
     const { applicationKey } = application;
     return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
-      const created = await manager
-        .createQueryBuilder()
-        .insert()
-        .into(ApplicationEntity)
-        .values(rowOf(application))
-        .orIgnore()
-        .returning('application_key')
-        .updateEntity(false)
-        .execute();
-      if ((created.raw as unknown[]).length === 0) return false;
+      // Keys in two letter cases have no index in common: this has their creators take turns.
+      await manager.query(`SELECT pg_advisory_xact_lock(hashtextextended('application:' || lower($1), 0))`, [
+        applicationKey,
+      ]);
+      const taken = await manager
+        .createQueryBuilder(ApplicationEntity, 'application')
+        .where('lower(application.application_key) = lower(:applicationKey)', { applicationKey })
+        .getOne();
+      if (taken !== null) return taken.applicationKey;
+      await manager.insert(ApplicationEntity, rowOf(application));
       await insertSecret(manager, applicationKey, 1, sealedSecret);
-      return true;
+      await beforeCommit();
+      return null;
     });
   }
 
@@ -132,10 +145,12 @@ export class ApplicationsRepository {
   }
 
   /** Changes an application's secrets in one transaction, while nobody else can change them.
-   *  @param decide gets the unexpired versions, newest first, or null when there is no such application; what it throws undoes everything */
+   *  @param decide gets the unexpired secrets, newest first, or null when there is no such application; what it throws undoes everything
+   *  @param beforeCommit as `decide`, once the changes are made */
   changeSecrets(
     applicationKey: string,
-    decide: (unexpiredVersions: readonly number[] | null) => SecretChange,
+    decide: (unexpired: readonly UnexpiredSecret[] | null) => SecretChange,
+    beforeCommit: (changed: ChangedSecrets) => Promise<void> = () => Promise.resolve(),
   ): Promise<ChangedSecrets> {
     return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
       // The application's row is the lock: the next version depends on those there are.
@@ -143,12 +158,31 @@ export class ApplicationsRepository {
         where: { applicationKey },
         lock: { mode: 'pessimistic_write' },
       });
-      const { add, expire } = decide(application && (await unexpiredVersions(manager, applicationKey)));
+      const { add, expire } = decide(application && (await findUnexpired(manager, applicationKey)));
       const added = add && (await addSecret(manager, applicationKey, add));
       const expired: ChangedSecrets['expired'] = [];
-      for (const { versions, inSeconds } of expire)
-        expired.push(...(await expireSecrets(manager, applicationKey, versions, inSeconds)));
+      for (const expiry of expire) expired.push(...(await expireSecrets(manager, applicationKey, expiry)));
+      await beforeCommit({ added, expired });
       return { added, expired };
+    });
+  }
+
+  /** Removes one version of an application's secret for good.
+   *  @param decide gets the sealed secret, or null when there is no such version; what it throws undoes everything */
+  removeSecret(
+    applicationKey: string,
+    version: number,
+    decide: (sealed: Buffer | null) => void,
+  ): Promise<void> {
+    return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
+      const secret = await manager
+        .createQueryBuilder(ApplicationSecretEntity, 'secret')
+        .addSelect('secret.ciphertext')
+        .where({ applicationKey, version })
+        .setLock('pessimistic_write')
+        .getOne();
+      decide(secret?.ciphertext ?? null);
+      await manager.delete(ApplicationSecretEntity, { applicationKey, version });
     });
   }
 
@@ -176,14 +210,15 @@ function rowOf(application: Application): Omit<ApplicationEntity, 'enabled' | 'c
   };
 }
 
-async function unexpiredVersions(manager: EntityManager, applicationKey: string): Promise<number[]> {
-  const secrets = await manager
+function findUnexpired(manager: EntityManager, applicationKey: string): Promise<UnexpiredSecret[]> {
+  return manager
     .createQueryBuilder(ApplicationSecretEntity, 'secret')
+    .select('secret.version', 'version')
+    .addSelect('extract(epoch FROM secret.expires_at - now())::float8', 'secondsLeft')
     .where({ applicationKey })
     .andWhere(UNEXPIRED)
     .orderBy('secret.version', 'DESC')
-    .getMany();
-  return secrets.map(({ version }) => version);
+    .getRawMany<UnexpiredSecret>();
 }
 
 async function addSecret(
@@ -210,15 +245,17 @@ async function insertSecret(
 async function expireSecrets(
   manager: EntityManager,
   applicationKey: string,
-  versions: readonly number[],
-  inSeconds: number,
+  { versions, inSeconds, postpones = false }: SecretChange['expire'][number],
 ): Promise<ChangedSecrets['expired']> {
   if (versions.length === 0) return [];
   const updated = await manager
     .createQueryBuilder()
     .update(ApplicationSecretEntity)
-    .set({ expiresAt: () => `now() + :inSeconds * interval '1 second'` })
-    .setParameter('inSeconds', inSeconds)
+    .set({
+      expiresAt: () =>
+        `least(now() + :inSeconds * interval '1 second', CASE WHEN NOT :postpones THEN expires_at END)`,
+    })
+    .setParameters({ inSeconds, postpones })
     .where({ applicationKey, version: In([...versions]) })
     .returning(['version', 'expiresAt'])
     .execute();

@@ -1,4 +1,4 @@
-import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
+import { Check, Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn } from 'typeorm';
 
 /** What every audit trail has. */
 abstract class AuditEntry {
@@ -13,6 +13,7 @@ abstract class AuditEntry {
 @Entity({ schema: 'auth', name: 'token_audit' })
 @Check('token_audit_check', '(status = 200) = (reason IS NOT NULL AND reason = 0)')
 @Index('token_audit_occurred_at', ['occurredAt'], { type: 'brin' })
+@Index('token_audit_access_token', ['accessTokenId'])
 class TokenAudit extends AuditEntry {
   @Column({ type: 'text', name: 'trace_id', nullable: true })
   traceId!: string | null;
@@ -48,6 +49,38 @@ class TokenAudit extends AuditEntry {
   /** The `jti` of the issued access token: by it the token can be found and revoked. */
   @Column({ type: 'uuid', name: 'access_token_id', nullable: true })
   accessTokenId!: string | null;
+
+  /** Null: the row is one request. A number: it stands for so many refused requests of the network in that minute, and shows the last one. */
+  @Column({ type: 'integer', nullable: true })
+  refusals!: number | null;
+}
+
+/** The refused token requests of one network in one minute, until the minute is over and its audit row is written. */
+@Entity({ schema: 'auth', name: 'refusal_count' })
+@Index('refusal_count_minute', ['minute'])
+class RefusalCount {
+  /** An IPv4 address, the /48 network of an IPv6 address, or `unknown`. */
+  @PrimaryColumn({ type: 'text', collation: 'C' })
+  network!: string;
+
+  @PrimaryColumn({ type: 'timestamptz' })
+  minute!: Date;
+
+  @Column({ type: 'integer' })
+  refusals!: number;
+
+  /** Of the last refusal, as the three below. */
+  @Column({ type: 'text' })
+  flow!: string;
+
+  @Column({ type: 'smallint' })
+  status!: number;
+
+  @Column({ type: 'smallint', nullable: true })
+  reason!: number | null;
+
+  @Column({ type: 'inet', nullable: true })
+  address!: string | null;
 }
 
 /** A revocation of a token, a user or a refresh family. The service may insert rows and do nothing else with them. */
@@ -109,4 +142,4 @@ class AdministrationAudit extends AuditEntry {
   address!: string | null;
 }
 
-export const AUDIT_ENTITIES = [TokenAudit, RevocationAudit, AdministrationAudit] as const;
+export const AUDIT_ENTITIES = [TokenAudit, RefusalCount, RevocationAudit, AdministrationAudit] as const;

@@ -47,19 +47,78 @@ function isTrusted(address: string, proxies: BlockList): boolean {
 function canonicalAddress(text: string): string | null {
   const trimmed = text.trim();
   const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(trimmed)?.[1] ?? /^([\d.]+):\d+$/.exec(trimmed)?.[1] ?? trimmed;
-  const address = bare.replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
-  return isIP(address) === 0 ? null : address.toLowerCase();
+  const address = bare.replace(/%.*$/, '');
+  if (isIP(address) === 0) return null;
+  const groups = isIP(address) === 6 ? groupsOf(address) : [];
+  return startsWith(groups, IPV4_MAPPED) ? ipv4Of(groups, 6) : address.toLowerCase();
 }
 
-/** The part of an address that one client cannot leave: an IPv4 address, or the /64 network of an IPv6 address.
- *  Source: RFC 6177, a /64 is the least a site is given. */
-export function addressNetwork(address: string): string {
-  if (isIP(address) !== 6) return address;
+/** The networks whose requests are counted together: an IPv4 address, or the /64 network of an IPv6 address, which one client cannot
+ *  leave (RFC 6177: the least a site is given), and with it the /48 network, which is the most that one site is given. An IPv6 address
+ *  that embeds an IPv4 address counts as that one: else a NAT64 gateway would put everybody into one network, and 6to4 would give the
+ *  owner of one IPv4 address 65,536 of them. */
+export interface AddressNetworks {
+  readonly narrow: string;
+  /** Null for IPv4. */
+  readonly wide: string | null;
+}
+
+export function addressNetworks(address: string): AddressNetworks {
+  if (isIP(address) !== 6) return { narrow: address, wide: null };
+  const groups = groupsOf(address);
+  const embedded = embeddedIpv4(groups);
+  if (embedded !== null) return { narrow: embedded, wide: null };
+  const texts = groups.map((group) => group.toString(16));
+  return { narrow: `${texts.slice(0, 4).join(':')}::/64`, wide: `${texts.slice(0, 3).join(':')}::/48` };
+}
+
+const IPV4_MAPPED = [0, 0, 0, 0, 0, 0xffff];
+
+/** Prefixes of IPv6 addresses that hold an IPv4 address, and the group at which it begins. Sources: RFC 4291 (mapped), RFC 7915
+ *  (translated), RFC 6052 and RFC 8215 (NAT64), RFC 3056 (6to4). */
+const EMBEDDING: readonly (readonly [prefix: readonly number[], at: number])[] = [
+  [IPV4_MAPPED, 6],
+  [[0, 0, 0, 0, 0xffff, 0], 6],
+  [[0x64, 0xff9b, 0, 0, 0, 0], 6],
+  [[0x64, 0xff9b, 1], 6],
+  [[0x2002], 1],
+];
+/** Teredo (RFC 4380): the client's IPv4 address is at the end, with all bits inverted. */
+const TEREDO = [0x2001, 0];
+
+function embeddedIpv4(groups: readonly number[]): string | null {
+  const found = EMBEDDING.find(([prefix]) => startsWith(groups, prefix));
+  if (found !== undefined) return ipv4Of(groups, found[1]);
+  if (!startsWith(groups, TEREDO)) return null;
+  return ipv4Of(
+    groups.map((group) => group ^ 0xffff),
+    6,
+  );
+}
+
+function startsWith(groups: readonly number[], prefix: readonly number[]): boolean {
+  return groups.length > 0 && prefix.every((group, index) => groups[index] === group);
+}
+
+function ipv4Of(groups: readonly number[], at: number): string {
+  const [high = 0, low = 0] = groups.slice(at, at + 2);
+  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
+}
+
+/** The eight groups of an IPv6 address in any spelling. */
+function groupsOf(address: string): number[] {
   const [head = '', tail] = address.split('::');
-  const left = head === '' ? [] : head.split(':');
-  const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros =
-    tail === undefined ? [] : Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0');
-  const groups = [...left, ...zeros, ...right].slice(0, 4);
-  return `${groups.map((group) => group.replace(/^0+(?=.)/, '')).join(':')}::/64`;
+  const left = groupsIn(head);
+  const right = groupsIn(tail ?? '');
+  const zeros = tail === undefined ? 0 : 8 - left.length - right.length;
+  return [...left, ...Array<number>(Math.max(0, zeros)).fill(0), ...right];
+}
+
+function groupsIn(text: string): number[] {
+  if (text === '') return [];
+  return text.split(':').flatMap((group) => {
+    if (!group.includes('.')) return [parseInt(group, 16)];
+    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number);
+    return [(a << 8) | b, (c << 8) | d];
+  });
 }

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hideTokens } from '@platform/service-defaults';
+import { userNameKey } from '../identity/identity';
 
 /** What is known of the token request being handled. It grows while a flow finds out more, and ends in the audit trail. */
 export interface TokenAttempt {
@@ -35,9 +36,15 @@ export function describeAttempt(request: {
     traceId: request.traceId,
     address: request.address,
     applicationKey: auditedText(applicationKey ?? request.applicationKeyHeader, APPLICATION_KEY_LENGTH),
-    userName: auditedText(user ?? userName, AUDITED_NAME_LENGTH),
+    userName: auditedUserName(user ?? userName),
     subject: null,
   };
+}
+
+/** Folded as the stores have it, so that all spellings of a name are found together. */
+function auditedUserName(value: unknown): string | null {
+  const name = auditedText(value, AUDITED_NAME_LENGTH);
+  return name && userNameKey(name);
 }
 
 /** Runs `work`, and everything it starts, as part of an attempt. */

@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { tokenFlowOf } from '../rejections/token-endpoints';
-import { clientAddress } from './client-address';
+import { addressNetworks, clientAddress } from './client-address';
 import { describeAttempt, withinAttempt } from './token-attempt';
 import type { TokenAttempt } from './token-attempt';
 import { TokenAuditRepository } from './token-audit.repository';
@@ -80,7 +80,7 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
     return clientAddress(raw.socket.remoteAddress, headers['x-forwarded-for'], proxies);
   }
 
-  /** Adds a request that got no token to the trail, soon. */
+  /** Queues a refused request. The trail gets a row for each of the first 60 of a network and minute, and counts the others. */
   record(row: TokenAuditRow): void {
     if (this.waiting.length >= MAX_WAITING_ROWS) {
       this.rows.inc({ outcome: 'lost' });
@@ -117,7 +117,7 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
   private async write(batch: readonly WaitingRow[]): Promise<boolean> {
     for (;;) {
       try {
-        await this.repository.insert(this.dated(batch));
+        await this.repository.insertRefusals(this.dated(batch));
         this.rows.inc({ outcome: 'written' }, batch.length);
         return true;
       } catch (error) {
@@ -134,8 +134,18 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
     }
   }
 
-  private dated(batch: readonly WaitingRow[]): (TokenAuditRow & { ageMs: number })[] {
+  private dated(batch: readonly WaitingRow[]): (TokenAuditRow & { network: string; ageMs: number })[] {
     const nowMs = this.clock.monotonicMs();
-    return batch.map(({ row, refusedAtMs }) => ({ ...row, ageMs: nowMs - refusedAtMs }));
+    return batch.map(({ row, refusedAtMs }) => ({
+      ...row,
+      network: row.address === null ? 'unknown' : sharedNetwork(row.address),
+      ageMs: nowMs - refusedAtMs,
+    }));
   }
+}
+
+/** The network that one party can send from: the widest one, because an IPv6 site has 65,536 narrower ones. */
+function sharedNetwork(address: string): string {
+  const { narrow, wide } = addressNetworks(address);
+  return wide ?? narrow;
 }

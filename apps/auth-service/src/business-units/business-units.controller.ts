@@ -44,6 +44,15 @@ function CustomersResponses(instance: string): MethodDecorator {
     ProblemResponse(404, 'The customers service knows no such business unit.', {
       unknown: { summary: 'Unknown', detail: 'The customers service knows no such business unit.', instance },
     }),
+    ProblemResponse(422, 'The customers service refused the request.', {
+      refused: { summary: 'Refused', detail: 'The customers service refused the request.', instance },
+    }),
+    ProblemResponse(
+      429,
+      'The customers service is asked too often.',
+      { often: { summary: 'Too often', detail: 'The customers service is asked too often.', instance } },
+      RESPONSE_HEADERS.retryAfter,
+    ),
     ProblemResponse(502, 'The customers service failed, or its answer cannot be used.', {
       failed: { summary: 'Failed', detail: 'The customers service failed.', instance },
     }),

@@ -1,6 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { CLOCK, problems, tracedFetch } from '@platform/service-defaults';
-import type { ProblemException } from '@platform/service-defaults';
+import { CLOCK, ProblemException, problems, tracedFetch } from '@platform/service-defaults';
 import { fullJitterDelayMs, sleep } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { z } from 'zod';
@@ -8,6 +7,7 @@ import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 
 const ATTEMPTS = 3;
+const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 const RETRY_WAIT = { baseMs: 50, maxMs: 200 };
 const BREAKER = { failures: 5, openMs: 5_000 };
 
@@ -29,7 +29,7 @@ export class CustomersClient {
   }
 
   /** The JSON answer to GET `path`. @param token the caller's, passed on
-   *  @throws {ProblemException} 400, 401, 403 and 404 as the customers service answers them; 502 for an answer that cannot be used, 503 when
+   *  @throws {ProblemException} 400, 401, 403, 404, 422 and 429 as the customers service answers them; 502 for an answer that cannot be used, 503 when
    *    there is none */
   async get<T>(path: string, token: string, schema: z.ZodType<T>): Promise<T> {
     const read = schema.safeParse(parseJson(await this.ask(path, token)));
@@ -62,7 +62,7 @@ export class CustomersClient {
       });
       if (response.status === 200) return { answer: await response.text() };
       await response.body?.cancel();
-      return notAnswered(response.status);
+      return notAnswered(response);
     } catch (cause) {
       return { failed: unavailable(), cause };
     }
@@ -83,8 +83,15 @@ function unavailable(): ProblemException {
   return problems.serviceUnavailable('The customers service cannot be reached at the moment.');
 }
 
+/** The caller comes back when the customers service says, within bounds of ours. */
+function tooManyRequests(retryAfter: string | null): ProblemException {
+  const seconds = /^\d{1,9}$/.test(retryAfter ?? '') ? Number(retryAfter) : 1;
+  const headers = { 'Retry-After': String(Math.min(Math.max(seconds, 1), LONGEST_RETRY_AFTER_SECONDS)) };
+  return new ProblemException({ status: 429, detail: 'The customers service is asked too often.', headers });
+}
+
 /** The caller's own mistakes are passed on; anything else is the customers service's trouble, never ours to call 500. */
-function notAnswered(status: number): Attempt {
+function notAnswered({ status, headers }: Pick<Response, 'status' | 'headers'>): Attempt {
   switch (status) {
     case 400:
       return { refused: problems.badRequest('The customers service refused the request.') };
@@ -94,7 +101,16 @@ function notAnswered(status: number): Attempt {
       return { refused: problems.forbidden('The customers service refused this caller.') };
     case 404:
       return { refused: problems.notFound('The customers service knows no such business unit.') };
+    case 410:
+      return { refused: problems.notFound('The customers service knows no such business unit any more.') };
+    case 422:
+      return { refused: problems.unprocessable('The customers service refused the request.') };
+    case 429:
+      return { refused: tooManyRequests(headers.get('retry-after')) };
     default: {
+      // Asking again would be answered the same, and the customers service is well.
+      if (status >= 400 && status < 500)
+        return { refused: problems.badGateway('The customers service did not take the request.') };
       const cause = new Error(`the customers service answered ${String(status)}`);
       return { failed: problems.badGateway('The customers service failed.'), cause };
     }

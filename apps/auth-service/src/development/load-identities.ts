@@ -68,7 +68,8 @@ async function writeOwnTables(dataSource: DataSource, config: DevelopmentConfig)
     const purpose = applicationSecretPurpose(application.applicationKey);
     const sealed = secretBox.seal(purpose, Buffer.from(sharedSecret));
     const allowedSubjects = subject === undefined ? null : [subject];
-    await applications.replace({ ...application, allowedFlows: TOKEN_FLOWS, allowedSubjects }, sealed);
+    const limits = { allowedFlows: TOKEN_FLOWS, allowedSubjects, allowAdministrators: false };
+    await applications.replace({ ...application, ...limits }, sealed);
   }
   if (issuer !== undefined)
     await new DevelopmentIdentitiesRepository(dataSource).writeExternalIdentities(issuer);

@@ -1,3 +1,4 @@
+import { CUSTOMER_GLOBAL_ADMINISTRATOR } from '@platform/access-tokens';
 import { Persona, hasAnyPersona } from '@platform/personas';
 import type { PersonaName, Personas } from '@platform/personas';
 
@@ -79,6 +80,13 @@ export function authorityOf(
     facilities: granted('facilities', identity.facilities, limit?.facilities),
     groups: granted('groups', identity.groups, limit?.groups),
   };
+}
+
+/** The authority that an application may have: without the role that makes administrators of customers, unless it may have those.
+ *  @param administrators whether it may; see `mayHaveAdministrators` */
+export function withinApplication(authority: Authority, administrators: boolean): Authority {
+  if (administrators) return authority;
+  return { ...authority, roles: authority.roles.filter((role) => role !== CUSTOMER_GLOBAL_ADMINISTRATOR) };
 }
 
 /** The claims of a token that is exchanged. */

@@ -5,7 +5,9 @@ import { ApiOkResponse, ApiOperation, ApiTags, RESPONSE_HEADERS } from '@platfor
 import { problems } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { authorityOf } from './authority';
+import { mayHaveAdministrators } from '../applications/application';
+import { ApplicationsRepository } from '../applications/applications.repository';
+import { authorityOf, withinApplication } from './authority';
 import { IdentitiesService } from './identities.service';
 
 /** The caller's identity with everything that may not have fitted into the token. */
@@ -44,7 +46,10 @@ const CARL: z.output<typeof CallerIdentityDto.schema> = {
 @Controller('auth/me')
 @ApiTags('Identity and keys')
 export class MeController {
-  constructor(private readonly identities: IdentitiesService) {}
+  constructor(
+    private readonly identities: IdentitiesService,
+    private readonly applications: ApplicationsRepository,
+  ) {}
 
   @Get()
   @ApiOperation({
@@ -60,13 +65,23 @@ export class MeController {
   })
   @Header('Cache-Control', 'no-store')
   async me(@CurrentCaller() caller: Caller): Promise<CallerIdentityDto> {
-    const resolution = await this.identities.resolveCaller(caller);
+    const [resolution, administrators] = await Promise.all([
+      this.identities.resolveCaller(caller),
+      this.mayHaveAdministrators(caller.clientId),
+    ]);
     if (resolution.outcome !== 'resolved')
       throw problems.unauthorized('The identity behind this token is no longer known.');
     const { subject, identityType, personId, userId, name } = resolution.identity;
     // A token may grant fewer personas than its user holds; it never speaks for more than it grants.
     const personas = resolution.identity.personas & caller.personas;
-    const authority = authorityOf(resolution.identity, personas);
+    const authority = withinApplication(authorityOf(resolution.identity, personas), administrators);
     return { subject, identityType, personId, userId, name, personas, ...authority };
+  }
+
+  /** By the rule for tokens. An application that is gone or disabled may have nobody. */
+  private async mayHaveAdministrators(applicationKey: string | null): Promise<boolean> {
+    if (applicationKey === null) return mayHaveAdministrators(null);
+    const application = await this.applications.findEnabled(applicationKey);
+    return application !== null && mayHaveAdministrators(application);
   }
 }

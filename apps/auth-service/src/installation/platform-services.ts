@@ -3,7 +3,7 @@ import { Persona } from '@platform/personas';
 import type { DataSource } from 'typeorm';
 import { z } from 'zod';
 import { rotateSecret } from '../admin/application-secrets';
-import { applicationSecretPurpose, matchesAny } from '../applications/application';
+import { applicationSecretPurpose, isProven } from '../applications/application';
 import { ApplicationsRepository } from '../applications/applications.repository';
 import { userNameKey } from '../identity/identity';
 import { InternalUser } from '../identity/identity-stores.entity';
@@ -71,13 +71,15 @@ async function ensureApplication(dataSource: DataSource, config: InstallationCon
   const sealed = box.seal(purpose, secret);
   const application = {
     ...{ applicationKey, allowedPersonas: Persona.InternalPartner, allowedFlows: ['trust'] },
-    ...{ allowRefresh: false, allowedSubjects: [userNameKey(SERVICE_USER_NAME)] },
+    ...{ allowAdministrators: false, allowRefresh: false },
+    ...{ allowedSubjects: [userNameKey(SERVICE_USER_NAME)] },
   };
-  if (await applications.create(application, sealed)) return `application ${applicationKey}: registered`;
+  if ((await applications.create(application, sealed)) === null)
+    return `application ${applicationKey}: registered`;
   const found = await applications.findEnabled(applicationKey);
   if (found === null) throw new CommandError(`application ${applicationKey} is disabled`);
-  const known = found.sealedSecrets.map((each) => box.open(purpose, each));
-  if (matchesAny(secret, known)) return `application ${applicationKey}: there already`;
+  const known = found.sealedSecrets.flatMap((each) => box.tryOpen(purpose, each) ?? []);
+  if (isProven({ given: secret }, known)) return `application ${applicationKey}: there already`;
   const rotation = { applicationKey, sealed, previousExpiresInSeconds: null, force: true };
   await applications.changeSecrets(applicationKey, (unexpired) => rotateSecret(unexpired, rotation));
   return `application ${applicationKey}: has the new secret too`;

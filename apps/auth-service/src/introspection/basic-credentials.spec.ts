@@ -25,6 +25,9 @@ describe('Basic credentials', () => {
     basic(':b'),
     basic('a:'),
     basic('a:%zz'),
+    basic('a%00:b'),
+    basic('a\u0000:b'),
+    basic('a%0A:b'),
   ])('are not in %p', (header) => {
     expect(basicCredentials(header)).toBeNull();
   });

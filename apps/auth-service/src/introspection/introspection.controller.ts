@@ -1,30 +1,34 @@
-import { Body, Controller, Header, Headers, HttpCode, Post } from '@nestjs/common';
+import { Body, Controller, Header, Headers, HttpCode, Post, UseGuards } from '@nestjs/common';
 import { AccessTokenError, AccessTokenVerifier, Public, accessProblem } from '@platform/access-tokens';
 import { ApiTags } from '@platform/open-api';
-import { ProblemException } from '@platform/service-defaults';
 import type { Application } from '../applications/application';
+import { noteInAttempt } from '../audit/token-attempt';
+import { AddressRateGuard } from '../rate-limits/rate-limits.service';
+import { PresentedRefreshTokens, renewalOf } from '../token/presented-refresh-tokens.service';
 import { RefreshSessionsService } from '../token/refresh-sessions.service';
 import { TokenApplicationsService } from '../token/token-applications.service';
 import { TokenRejected } from '../rejections/token-rejection';
-import { TokenSigner } from '../token/token-signer.service';
+import { TokenIssuer } from '../token/token-issuer.service';
 import {
   INACTIVE,
   IntrospectionDto,
   IntrospectionRequestDto,
   IntrospectionRoute,
-  UNPROVEN,
+  UnprovenApplication,
 } from './introspection.dto';
 
 /** For validators that would rather ask than check. Source: RFC 7662. Additive to the specification. */
 @Public()
 @Controller('auth/introspect')
+@UseGuards(AddressRateGuard)
 @ApiTags('Identity and keys')
 export class IntrospectionController {
   constructor(
     private readonly applications: TokenApplicationsService,
     private readonly verifier: AccessTokenVerifier,
-    private readonly signer: TokenSigner,
+    private readonly refreshTokens: PresentedRefreshTokens,
     private readonly sessions: RefreshSessionsService,
+    private readonly tokens: TokenIssuer,
   ) {}
 
   @Post()
@@ -36,16 +40,19 @@ export class IntrospectionController {
     @Body() { token }: IntrospectionRequestDto,
   ): Promise<IntrospectionDto> {
     const application = await this.provenApplication(authorization);
-    if (application === null) {
-      const headers = { 'WWW-Authenticate': 'Basic realm="platform"' };
-      throw new ProblemException({ status: 401, detail: UNPROVEN, headers });
-    }
     return (await this.accessToken(token)) ?? (await this.refreshToken(token, application)) ?? INACTIVE;
   }
 
-  private async provenApplication(authorization: string | undefined): Promise<Application | null> {
+  private async provenApplication(authorization: string | undefined): Promise<Application> {
     const credentials = basicCredentials(authorization);
-    return credentials && ifNotRejected(() => this.applications.prove(credentials.key, credentials.secret));
+    if (credentials === null) throw new UnprovenApplication('no readable credentials');
+    noteInAttempt({ applicationKey: credentials.key });
+    try {
+      return await this.applications.prove(credentials.key, credentials.secret);
+    } catch (error) {
+      if (error instanceof TokenRejected) throw new UnprovenApplication(error.privateDetail ?? 'not proven');
+      throw error;
+    }
   }
 
   private async accessToken(token: string): Promise<IntrospectionDto | null> {
@@ -58,22 +65,22 @@ export class IntrospectionController {
     return { ...claimsOf(token), active: true, token_type: 'Bearer' };
   }
 
+  /** The claims of a refresh token of this application that POST /auth/token/refresh would take now. */
   private async refreshToken(
     token: string,
     { applicationKey }: Application,
   ): Promise<IntrospectionDto | null> {
-    const claims = await ifNotRejected(() => this.signer.readRefreshToken(token));
-    if (claims?.client_id !== applicationKey || !(await this.sessions.isUsable(claims.jti))) return null;
-    return { ...claims, active: true };
-  }
-}
-
-async function ifNotRejected<T>(work: () => T | Promise<T>): Promise<T | null> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof TokenRejected) return null;
-    throw error;
+    try {
+      const claims = this.refreshTokens.read(token);
+      if (claims.client_id !== applicationKey) return null;
+      const presented = await this.refreshTokens.find(claims);
+      this.sessions.assertUsable(presented.session);
+      await this.tokens.assertRefreshable(renewalOf(presented));
+      return { ...claims, active: true };
+    } catch (error) {
+      if (error instanceof TokenRejected) return null;
+      throw error;
+    }
   }
 }
 
@@ -91,12 +98,15 @@ export function basicCredentials(header: string | undefined): { key: string; sec
   if (colon < 1 || colon === text.length - 1) return null;
   try {
     const [key, secret] = [text.slice(0, colon), text.slice(colon + 1)].map(formDecoded) as [string, string];
-    return { key, secret };
+    return UNSPEAKABLE.test(key) ? null : { key, secret };
   } catch (error) {
     if (error instanceof URIError) return null;
     throw error;
   }
 }
+
+/** No application is called by these. */
+const UNSPEAKABLE = /[\p{Cc}\p{Cs}]/u;
 
 function formDecoded(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '));

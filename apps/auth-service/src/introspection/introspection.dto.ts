@@ -8,6 +8,7 @@ import {
   ProblemResponse,
   RESPONSE_HEADERS,
 } from '@platform/open-api';
+import { ProblemException } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 
@@ -25,8 +26,15 @@ export class IntrospectionDto extends createZodDto(
     .meta({ id: 'Introspection', description: 'Whether the token is valid now, and then its claims.' }),
 ) {}
 
+/** A caller of introspection that did not prove to be an application. `privateDetail` is for us alone. */
+export class UnprovenApplication extends ProblemException {
+  constructor(readonly privateDetail: string) {
+    super({ status: 401, detail: UNPROVEN, headers: { 'WWW-Authenticate': 'Basic realm="platform"' } });
+  }
+}
+
 export const INACTIVE: IntrospectionDto = { active: false };
-export const UNPROVEN = 'The application could not be authenticated.';
+const UNPROVEN = 'The application could not be authenticated.';
 const instance = '/auth/introspect';
 
 const EXAMPLES = {
@@ -69,5 +77,13 @@ export function IntrospectionRoute(): MethodDecorator {
       },
     }),
     ProblemResponse(401, UNPROVEN, { unproven: { summary: 'Wrong secret', detail: UNPROVEN, instance } }),
+    ProblemResponse(
+      429,
+      'This address or application asks too often. Only where a rate limit is configured.',
+      {
+        tooSoon: { summary: 'Too soon', detail: 'Too many token requests; try again in 3 s.', instance },
+      },
+      { ...RESPONSE_HEADERS.retryAfter, ...RESPONSE_HEADERS.noStore },
+    ),
   );
 }

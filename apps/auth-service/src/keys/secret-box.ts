@@ -51,6 +51,16 @@ export class SecretBox {
     return Buffer.concat([this.currentPrefix, nonce, ciphertext, cipher.getAuthTag()]);
   }
 
+  /** As `open`; null for a secret that cannot be opened. */
+  tryOpen(purpose: string, sealed: Buffer): Buffer | null {
+    try {
+      return this.open(purpose, sealed);
+    } catch (error) {
+      if (error instanceof SecretBoxError) return null;
+      throw error;
+    }
+  }
+
   /** Decrypts what `seal` made for the same purpose with any of the keys. @throws {SecretBoxError} for anything else */
   open(purpose: string, sealed: Buffer): Buffer {
     const { kid, prefixBytes } = readPrefix(sealed);

@@ -33,6 +33,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   private current: { kid: string; sign: (typ: string) => SigningKey } | null = null;
   private activation: readonly Sample<'algorithm'>[] = [];
   private loadedAtMs = -Infinity;
+  private reloading: Promise<void> | null = null;
   private timer: NodeJS.Timeout | null = null;
   private readonly logger = new Logger(SigningKeys.name);
 
@@ -79,7 +80,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
 
   /** What validators may rely on. Read anew when it is some seconds old: a validator that met an unknown key may ask any replica. */
   async publishedKeys(): Promise<readonly PublishedKey[]> {
-    if (this.clock.monotonicMs() - this.loadedAtMs > PUBLISHED_MAX_AGE_MS) await this.reloadQuietly();
+    if (this.clock.monotonicMs() - this.loadedAtMs > PUBLISHED_MAX_AGE_MS) await this.reloadTogether();
     return this.published;
   }
 
@@ -87,6 +88,14 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     const askedAtMs = this.clock.monotonicMs();
     this.adopt(await this.repository.findUsable());
     this.loadedAtMs = askedAtMs;
+  }
+
+  /** One reload for all who ask at the same time: anybody may ask for the keys. */
+  private reloadTogether(): Promise<void> {
+    this.reloading ??= this.reloadQuietly().finally(() => {
+      this.reloading = null;
+    });
+    return this.reloading;
   }
 
   private async reloadQuietly(): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Revocations of sessions, subjects and applications; sessions found by whose they are. */
+/** Revocations of sessions, subjects and applications. */
 export class Sessions1796100000000 implements MigrationInterface {
   readonly name = 'Sessions1796100000000';
 
@@ -9,7 +9,6 @@ export class Sessions1796100000000 implements MigrationInterface {
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP INDEX auth.refresh_family_subject, auth.refresh_family_user');
     await runner.query('ALTER TABLE auth.revocations DETACH PARTITION auth.revocation');
     await runner.query('DROP TABLE auth.revocations');
   }
@@ -25,6 +24,4 @@ const STATEMENTS = [
   `CREATE TABLE auth.session_revocation PARTITION OF auth.revocations FOR VALUES IN ('sid', 'sub', 'client_id')`,
   // Finds expired revocations of sessions without reading those that stay.
   `CREATE INDEX session_revocation_of_sessions ON auth.session_revocation (revocation_date) WHERE domain = 'sid'`,
-  `CREATE INDEX refresh_family_subject ON auth.refresh_family (subject, created_at, family_id)`,
-  `CREATE INDEX refresh_family_user ON auth.refresh_family (user_id, created_at, family_id) WHERE user_id IS NOT NULL`,
 ];

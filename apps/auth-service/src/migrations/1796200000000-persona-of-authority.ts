@@ -1,3 +1,4 @@
+import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /** The person directory says to which persona a role or facility belongs, where it knows. Nullable: the last release does not write it. */
@@ -18,14 +19,18 @@ export class AddPersonaOfAuthority1796200000000 implements MigrationInterface {
 /** A technician is looked for by provider and name. */
 export class IndexTechnicianNames1796200000100 implements MigrationInterface {
   readonly name = 'IndexTechnicianNames1796200000100';
+  readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {
-    await runner.query(
-      `CREATE INDEX technician_provider_name ON service_providers.technician (provider_id, display_name)`,
-    );
+    await createIndexConcurrently(runner, {
+      schema: 'service_providers',
+      table: 'technician',
+      name: 'technician_provider_name',
+      definition: '(provider_id, display_name)',
+    });
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    await runner.query(`DROP INDEX service_providers.technician_provider_name`);
+    await dropIndexConcurrently(runner, 'service_providers', 'technician_provider_name');
   }
 }

@@ -1,3 +1,4 @@
+import { lockLimitShape } from '@platform/database';
 import { postgresAddresses } from '@platform/service-defaults';
 import { z } from 'zod';
 import type { Store } from './schemas';
@@ -15,13 +16,15 @@ export const ownerAddressShape = {
 };
 
 export const migrationConfigSchema = z
-  .object(ownerAddressShape)
+  .object({ ...ownerAddressShape, ...lockLimitShape })
   .refine((urls) => urls.DATABASE_URL !== undefined || urls.MIGRATION_DATABASE_URL !== undefined, {
     path: ['DATABASE_URL'],
     message: 'is required',
   });
 
-export type MigrationConfig = Readonly<z.output<typeof migrationConfigSchema>>;
+/** The addresses alone, which administration knows too. */
+type OwnerAddresses = Readonly<z.output<z.ZodObject<typeof ownerAddressShape>>>;
+export type MigrationConfig = OwnerAddresses & Partial<Readonly<z.output<typeof migrationConfigSchema>>>;
 
 /** The addresses for one store's schema: its own database's, or else those of the service's. */
 export function storeUrls(config: MigrationConfig, store: Store): NodeJS.ProcessEnv {
@@ -30,12 +33,21 @@ export function storeUrls(config: MigrationConfig, store: Store): NodeJS.Process
   return {
     DATABASE_URL: url,
     MIGRATION_DATABASE_URL: config[`${store}_MIGRATION_DATABASE_URL`] ?? url,
+    ...lockLimit(config),
   };
 }
 
 /** The addresses for the service's own schema. */
 export function serviceUrls(config: MigrationConfig): NodeJS.ProcessEnv {
-  return { DATABASE_URL: config.DATABASE_URL, MIGRATION_DATABASE_URL: config.MIGRATION_DATABASE_URL };
+  return {
+    DATABASE_URL: config.DATABASE_URL,
+    MIGRATION_DATABASE_URL: config.MIGRATION_DATABASE_URL,
+    ...lockLimit(config),
+  };
+}
+
+function lockLimit({ MIGRATION_LOCK_LIMIT_SECONDS: limit }: MigrationConfig): NodeJS.ProcessEnv {
+  return limit === undefined ? {} : { MIGRATION_LOCK_LIMIT_SECONDS: String(limit) };
 }
 
 /** The address by which the owner of a store's tables connects. Without a store, of the service's own. */

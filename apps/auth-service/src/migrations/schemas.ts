@@ -13,7 +13,7 @@ import { PasswordLockout } from '../identity/passwords/password-lockout.entity';
 import { SigningKeyEntity } from '../keys/signing-key.entity';
 import { OpenIdSignIn, SignOnCode } from '../openid/sign-in.entity';
 import { RateLimitBucket } from '../rate-limits/rate-limit.entity';
-import { RevocationEntity } from '../revocations/revocation.entity';
+import { RevocationEntity, RevocationQuota } from '../revocations/revocation.entity';
 import { RefreshFamily, RefreshToken } from '../token/refresh-session.entity';
 import { TrustReplay } from '../token/trust-replay.entity';
 import { WindowsTicket } from '../windows/windows-tickets.repository';
@@ -30,6 +30,16 @@ import {
 } from './1796200000000-persona-of-authority';
 import { LimitApplications1796200000200 } from './1796200000200-limit-applications';
 import { ReturnToApplications1796300000000 } from './1796300000000-return-to-applications';
+import { AllowAdministrators1796500000000 } from './1796500000000-allow-administrators';
+import { SessionsByOwner1796520000000 } from './1796520000000-sessions-by-owner';
+import {
+  ConfirmRevocations1796530000000,
+  IndexUnconfirmed1796530000100,
+} from './1796530000000-confirm-revocations';
+import {
+  BoundRevocations1796510000000,
+  IndexRevocations1796510000100,
+} from './1796510000000-bound-revocations';
 
 /** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
 export interface ServiceSchema {
@@ -72,6 +82,7 @@ export const AUTH_SCHEMA = schema(
       RefreshFamily,
       RefreshToken,
       RevocationEntity,
+      RevocationQuota,
       SigningKeyEntity,
       SignOnCode,
       TrustReplay,
@@ -82,11 +93,18 @@ export const AUTH_SCHEMA = schema(
       Sessions1796100000000,
       LimitApplications1796200000200,
       ReturnToApplications1796300000000,
+      AllowAdministrators1796500000000,
+      SessionsByOwner1796520000000,
+      BoundRevocations1796510000000,
+      IndexRevocations1796510000100,
+      ConfirmRevocations1796530000000,
+      IndexUnconfirmed1796530000100,
     ],
   },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
-    `GRANT INSERT, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in, auth.sign_on_code TO ${role}`,
+    // UPDATE for the purges: `FOR UPDATE SKIP LOCKED` needs it.
+    `GRANT INSERT, UPDATE, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in, auth.sign_on_code TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocations, auth.password_lockout TO ${role}`,
     // Its partitions by name: for purges, and for the previous release.
     `GRANT INSERT, UPDATE, DELETE ON auth.revocation, auth.session_revocation TO ${role}`,
@@ -100,6 +118,10 @@ export const AUTH_SCHEMA = schema(
     `REVOKE ALL ON FUNCTION auth.purge_audit(integer), auth.audit_administration() FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION auth.purge_audit(integer) TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
+    // Quotas of revocations, counts of refusals, and whose token an identifier names.
+    `GRANT INSERT, UPDATE, DELETE ON auth.revocation_quota, auth.refusal_count TO ${role}`,
+    `REVOKE ALL ON FUNCTION auth.find_issued_token(uuid) FROM PUBLIC`,
+    `GRANT EXECUTE ON FUNCTION auth.find_issued_token(uuid) TO ${role}`,
   ],
 );
 

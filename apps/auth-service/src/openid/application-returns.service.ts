@@ -3,7 +3,8 @@ import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
 import { TokenAuditService } from '../audit/token-audit.service';
 import type { Resolution } from '../identity/identity';
 import { TokenApplicationsService } from '../token/token-applications.service';
-import { TokenMetrics, notResolved } from '../token/token-issuer.service';
+import { notResolved } from '../token/token-issuer.service';
+import { TokenMetrics } from '../token/token-metrics.service';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 import { codeChallenge, returnLocation, returnState, returnTo } from './application-return';
 import type { ApplicationReturn } from './application-return';
@@ -31,15 +32,27 @@ export class ApplicationReturns {
     if (returnUrl === undefined) return null;
     if (typeof returnUrl !== 'string' || typeof applicationKey !== 'string')
       throw invalid('applicationKey and returnUrl are required, each once.');
+    // One answer for unknown applications and addresses: nobody has proved anything yet.
+    await this.assertRegistered(applicationKey, returnUrl);
     await this.applications.find('code', applicationKey);
-    if (!(await this.codes.mayReturnTo(applicationKey, returnUrl)))
-      throw invalid('This application has not registered this returnUrl.');
     const state = returnState.nullable().safeParse(query['state'] ?? null);
     returnTo(request, { url: returnUrl, state: state.success ? state.data : null });
     const challenge = codeChallenge.safeParse(query['codeChallenge']);
     if (!state.success || !challenge.success)
       throw invalid('state is too long, or codeChallenge is not one of S256.');
     return { applicationKey, url: returnUrl, state: state.data, codeChallenge: challenge.data };
+  }
+
+  /** Has a request responded to at the address that its sign-in began with, if the application has not withdrawn that meanwhile.
+   *  @throws {TokenRejected} InvalidRequest */
+  async resume(request: { raw: object }, target: ApplicationReturn): Promise<void> {
+    await this.assertRegistered(target.applicationKey, target.url);
+    returnTo(request, target);
+  }
+
+  private async assertRegistered(applicationKey: string, url: string): Promise<void> {
+    if (await this.codes.mayReturnTo(applicationKey, url)) return;
+    throw invalid('This application has not registered this returnUrl.');
   }
 
   /** The address with which a completed sign-in goes back to its application.

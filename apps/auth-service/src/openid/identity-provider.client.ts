@@ -61,6 +61,8 @@ export class IdentityProvider {
     const configuration = await this.provider.recent();
     const claims = await this.redeem(configuration, callback, secrets);
     this.provider.rememberKeys(configuration);
+    // No database can look for it.
+    if (claims.sub.includes('\u0000')) throw notIdentified('a subject with U+0000');
     return {
       issuer: claims.iss,
       subject: claims.sub,
@@ -90,8 +92,12 @@ export class IdentityProvider {
       this.provider.forgetKeys();
       const privateDetail = describeProviderError(cause);
       if (isProviderUnavailable(cause)) throw new IdentityProviderUnavailableError(privateDetail, { cause });
-      const reason = TokenRejectionReason.AuthenticationFailed;
-      throw new TokenRejected(reason, 'Authentication failed.', { privateDetail, cause });
+      throw notIdentified(privateDetail, cause);
     }
   }
+}
+
+function notIdentified(privateDetail: string, cause?: unknown): TokenRejected {
+  const reason = TokenRejectionReason.AuthenticationFailed;
+  return new TokenRejected(reason, 'Authentication failed.', { privateDetail, cause });
 }

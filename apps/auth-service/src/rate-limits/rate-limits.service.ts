@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { FactoryProvider, CanActivate } from '@nestjs/common';
 import { CLOCK, Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
-import { addressNetwork } from '../audit/client-address';
+import { addressNetworks } from '../audit/client-address';
 import { currentAttempt } from '../audit/token-attempt';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
@@ -12,6 +12,9 @@ import { RateLimitsRepository } from './rate-limits.repository';
 
 /** Takes one request from a bucket. It returns the seconds to wait where there is nothing to take. */
 type Take<T> = (bucket: string, limit: RateLimit) => Promise<T | number>;
+
+/** How many times the limit of one /64 network all networks of a /48 have together. */
+const WIDE_NETWORK_FACTOR = 16;
 
 /** The rate limits of the token endpoints, one count for all replicas. */
 export class RateLimitsService {
@@ -30,16 +33,20 @@ export class RateLimitsService {
   async admitAddress(address: string | null): Promise<void> {
     const limit = this.config.TOKEN_RATE_LIMIT_PER_ADDRESS;
     if (limit === undefined || address === null) return;
-    await this.admit('address', addressNetwork(address), limit, (...bucket) =>
+    const { narrow, wide } = addressNetworks(address);
+    await this.admit('address', narrow, limit, (...bucket) => this.repository.take(...bucket));
+    // Whoever has a /48 has 65,536 networks that are counted on their own.
+    if (wide === null) return;
+    await this.admit('address', wide, limit * WIDE_NETWORK_FACTOR, (...bucket) =>
       this.repository.take(...bucket),
     );
   }
 
-  /** Counts a token for an application, once the request has proved to come from it: nobody else can use up what it may.
+  /** Counts a request of an application, once it has proved to come from it: naming an application is not enough to use up what it may.
    *  @throws {TokenRateExceeded} */
-  async admitApplication(applicationKey: string | null): Promise<void> {
+  async admitApplication(applicationKey: string): Promise<void> {
     const limit = this.config.TOKEN_RATE_LIMIT_PER_APPLICATION;
-    if (limit === undefined || applicationKey === null) return;
+    if (limit === undefined) return;
     await this.admit('application', applicationKey, limit, (...bucket) => this.repository.take(...bucket));
   }
 

@@ -18,6 +18,11 @@ const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
   ['POST /auth/token/user/azureadlogon', 'openid'],
 ]);
 
+/** GET routes that begin something: every one among the token endpoints. */
+export const ACTING_GETS: readonly string[] = [...TOKEN_ENDPOINTS.keys()]
+  .filter((endpoint) => endpoint.startsWith('GET '))
+  .map((endpoint) => endpoint.slice('GET '.length));
+
 /** Endpoints, in lower case, that take forms only; all others take JSON only. */
 const FORM_ENDPOINTS: ReadonlySet<string> = new Set([
   '/auth/token/openid',
@@ -34,6 +39,9 @@ export function findTokenFlow(method: string, url: string): TokenFlow | null {
   return TOKEN_ENDPOINTS.get(endpoint) ?? null;
 }
 
+/** What the audit trail and the metrics call introspection: it is no flow, because it gives no token. */
+export const INTROSPECTION = 'introspection';
+
 /** As much of Fastify's request as tells its route. */
 interface RoutedRequest {
   readonly method: string;
@@ -46,6 +54,12 @@ interface RoutedRequest {
  *  in more ways than one (`/auth/token/%75ser`, `http://host/auth/token/user`), and the router reads them all. */
 export function tokenFlowOf({ method, url, routeOptions }: RoutedRequest): TokenFlow | null {
   return findTokenFlow(method, routeOptions?.url ?? url);
+}
+
+/** Whether a request is one for `POST /auth/introspect`, however its address is written. */
+export function isIntrospection({ method, url, routeOptions }: RoutedRequest): boolean {
+  const path = (routeOptions?.url ?? url).split('?', 1)[0]!.toLowerCase();
+  return method === 'POST' && path.replace(/\/$/, '') === '/auth/introspect';
 }
 
 /** Has the OpenID Connect callback take forms only, and everything else, for which the specification wants JSON, none. To be called before

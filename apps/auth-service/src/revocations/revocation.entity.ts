@@ -20,4 +20,34 @@ export class RevocationEntity {
 
   @Column({ name: 'revoked_by_client', type: 'text', nullable: true })
   revokedByClient!: string | null;
+
+  /** From when on no token that it covers is valid any more, if that is sooner than 366 days after its date; else null. */
+  @Column({ name: 'expires_at', type: 'timestamptz', nullable: true })
+  expiresAt!: Date | null;
+
+  /** Set by the user whose tokens it covers. Others are counted against the quota of who set them. */
+  @Column({ type: 'boolean', default: false })
+  own!: boolean;
+
+  /** Date of the newest one that was set by the user, an administrator or an operator. It ends sign-ins that are under way. */
+  @Column({ name: 'interrupts_at', type: 'timestamptz', precision: 3, nullable: true })
+  interruptsAt!: Date | null;
+
+  /** Seen committed while its date was young enough for every validator to read it. Release 1.0.0 leaves it true. */
+  @Column({ type: 'boolean', default: true })
+  confirmed!: boolean;
+}
+
+/** How many revocations of others a caller has set in its present minute. The table is UNLOGGED. */
+@Entity({ schema: 'auth', name: 'revocation_quota' })
+@Index('revocation_quota_window_ends_at', ['windowEndsAt'])
+export class RevocationQuota {
+  @PrimaryColumn({ type: 'text', collation: 'C' })
+  subject!: string;
+
+  @Column({ name: 'window_ends_at', type: 'timestamptz' })
+  windowEndsAt!: Date;
+
+  @Column({ type: 'integer' })
+  used!: number;
 }

@@ -1,13 +1,14 @@
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
 import {
+  canonicalIdentifier,
+  entitlementOf,
   formatRevocationDate,
   isRevocationIdentifier,
-  mayRevoke,
   parseMinDate,
   revocationDomain,
 } from './revocation';
-import type { RevocationDomain } from './revocation';
+import type { Entitlement, RevocationDomain, RevocationKey } from './revocation';
 
 describe('revocations', () => {
   it.each([
@@ -44,6 +45,14 @@ describe('revocations', () => {
     ['client_id', '', false],
   ] as const)('take for %s the identifier %p: %p', (domain, identifier, taken) => {
     expect(isRevocationIdentifier(domain, identifier)).toBe(taken);
+  });
+
+  it('write the UUIDs of tokens and sessions in lower case, and nothing else', () => {
+    const sid = '7F3C1A52-7A61-4C5E-9B33-1F1F0A4C8D11';
+    expect(canonicalIdentifier('jti', sid)).toBe(sid.toLowerCase());
+    expect(canonicalIdentifier('sid', sid)).toBe(sid.toLowerCase());
+    expect(canonicalIdentifier('client_id', sid)).toBe(sid);
+    expect(canonicalIdentifier('jti', 'Some-Token')).toBe('Some-Token');
   });
 
   it('take any printable token id', () => {
@@ -87,44 +96,45 @@ function caller(overrides: Partial<Caller> = {}): Caller {
   } as Caller;
 }
 
-describe('who may revoke', () => {
-  it('is anybody with a valid token, as the specification says', () => {
-    expect(mayRevoke('any-token', caller(), { domain: 'svc-personid', identifier: '1' })).toBe(true);
+describe('a caller is entitled to a revocation', () => {
+  const person = (identifier: string) => ({ domain: 'svc-personid', identifier }) as const;
+  const token = (identifier: string) => ({ domain: 'jti', identifier }) as const;
+
+  it('by any valid token, as the specification says', () => {
+    expect(entitlementOf('any-token', caller(), person('1'), false)).toBe('by-policy');
   });
 
-  it('is only the person themselves, or an administrator, under self-or-admin', () => {
-    expect(mayRevoke('self-or-admin', caller(), { domain: 'svc-personid', identifier: '1001' })).toBe(true);
-    expect(mayRevoke('self-or-admin', caller(), { domain: 'jti', identifier: 't-1' })).toBe(true);
-    expect(mayRevoke('self-or-admin', caller(), { domain: 'svc-personid', identifier: '1002' })).toBe(false);
-    expect(mayRevoke('self-or-admin', caller(), { domain: 'jti', identifier: 't-2' })).toBe(false);
-    expect(mayRevoke('self-or-admin', caller(), { domain: 'internal-legacy', identifier: '1001' })).toBe(
-      false,
-    );
-    expect(
-      mayRevoke('self-or-admin', caller({ personas: Persona.InternalPartner }), {
-        domain: 'jti',
-        identifier: 't-2',
-      }),
-    ).toBe(true);
-    expect(
-      mayRevoke('self-or-admin', caller({ roles: ['CustomerGlobalAdministrator'] }), {
-        domain: 'jti',
-        identifier: 't-2',
-      }),
-    ).toBe(true);
+  it('as the person themselves, or as an administrator, under self-or-admin', () => {
+    const strict = (key: RevocationKey, who = caller(), isOwner = false): Entitlement | null =>
+      entitlementOf('self-or-admin', who, key, isOwner);
+    expect(strict(person('1001'))).toBe('own');
+    expect(strict(token('t-1'))).toBe('own');
+    expect(strict(person('1002'))).toBeNull();
+    expect(strict(token('t-2'))).toBeNull();
+    expect(strict(token('t-2'), caller(), true)).toBe('own');
+    expect(strict({ domain: 'internal-legacy', identifier: '1001' })).toBeNull();
+    expect(strict(token('t-2'), caller({ personas: Persona.InternalPartner }))).toBe('administrator');
+    expect(strict(token('t-2'), caller({ roles: ['CustomerGlobalAdministrator'] }))).toBe('administrator');
+  });
+
+  it('by its own token whose id is written in upper case', () => {
+    const tokenId = SID.toUpperCase();
+    expect(entitlementOf('self-or-admin', caller({ tokenId }), token(SID), false)).toBe('own');
   });
 
   it.each(['any-token', 'self-or-admin'] as const)(
-    'is only oneself for sessions and subjects, and nobody but an administrator for applications, under %s',
+    'only for its own sessions and subject, and for applications only as an administrator, under %s',
     (policy) => {
-      const may = (domain: RevocationDomain, identifier: string, who = caller()): boolean =>
-        mayRevoke(policy, who, { domain, identifier });
-      expect(may('sid', SID)).toBe(true);
-      expect(may('sid', '7f3c1a52-7a61-4c5e-9b33-1f1f0a4c8d12')).toBe(false);
-      expect(may('sub', 'personid:1001')).toBe(true);
-      expect(may('sub', 'personid:1002')).toBe(false);
-      expect(may('client_id', 'demo-backend')).toBe(false);
-      expect(may('client_id', 'demo-backend', caller({ personas: Persona.InternalPartner }))).toBe(true);
+      const may = (domain: RevocationDomain, identifier: string, who = caller()): Entitlement | null =>
+        entitlementOf(policy, who, { domain, identifier }, false);
+      expect(may('sid', SID)).toBe('own');
+      expect(may('sid', '7f3c1a52-7a61-4c5e-9b33-1f1f0a4c8d12')).toBeNull();
+      expect(may('sub', 'personid:1001')).toBe('own');
+      expect(may('sub', 'personid:1002')).toBeNull();
+      expect(may('client_id', 'demo-backend')).toBeNull();
+      expect(may('client_id', 'demo-backend', caller({ personas: Persona.InternalPartner }))).toBe(
+        'administrator',
+      );
     },
   );
 });

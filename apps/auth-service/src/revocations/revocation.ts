@@ -52,6 +52,12 @@ export function isRevocationIdentifier(domain: RevocationDomain, identifier: str
   }
 }
 
+/** An identifier in the one spelling that tokens have it in: the UUIDs of tokens and sessions in lower case (RFC 9562 section 4). */
+export function canonicalIdentifier(domain: RevocationDomain, identifier: string): string {
+  const lowerCase = identifier.toLowerCase();
+  return (domain === 'jti' || domain === 'sid') && isUuid(lowerCase) ? lowerCase : identifier;
+}
+
 /** True for a UUID in lower case. */
 export function isUuid(text: string): boolean {
   return UUID.test(text);
@@ -91,18 +97,28 @@ export function formatRevocationDate(instant: Date): string {
 /** Who may set the specification's revocations. `any-token` is what it says; `self-or-admin` allows callers only themselves. */
 export type RevocationWritePolicy = 'any-token' | 'self-or-admin';
 
-/** True when this caller may revoke this. The policy does not widen what the specification does not know. Other sessions of the
- *  caller's than the token's own are for `SessionsRepository` to tell. */
-export function mayRevoke(
+/** Why a caller may revoke something. `by-policy`: the policy allows it to any token; it has a quota. */
+export type Entitlement = 'administrator' | 'own' | 'by-policy';
+
+/** Why this caller may revoke this; null: the caller may not. The policy does not widen what the specification does not know.
+ *  @param isOwner whether the token or session that is named is known to be the caller's */
+export function entitlementOf(
   policy: RevocationWritePolicy,
   caller: Caller,
-  { domain, identifier }: RevocationKey,
-): boolean {
-  if (isInternalAdministrator(caller)) return true;
-  if (policy === 'any-token' && SPECIFIED_DOMAINS.some((each) => each === domain)) return true;
+  key: RevocationKey,
+  isOwner: boolean,
+): Entitlement | null {
+  if (isInternalAdministrator(caller)) return 'administrator';
+  if (isOwner || namesCaller(caller, key)) return 'own';
+  const isSpecified = SPECIFIED_DOMAINS.some((each) => each === key.domain);
+  return policy === 'any-token' && isSpecified ? 'by-policy' : null;
+}
+
+/** True when the caller's own token says that a revocation would be about the caller. */
+function namesCaller(caller: Caller, { domain, identifier }: RevocationKey): boolean {
   switch (domain) {
     case 'jti':
-      return identifier === caller.tokenId;
+      return identifier === canonicalIdentifier(domain, caller.tokenId);
     case 'sid':
       return identifier === caller.sessionId;
     case 'svc-personid':
@@ -116,5 +132,17 @@ export function mayRevoke(
   }
 }
 
-/** Why `mayRevoke` refuses, for the caller. */
-export const REVOCATION_FORBIDDEN = 'You may revoke only yourself, your own sessions and your own tokens.';
+/** Domains whose revocations cover tokens by when they were issued. */
+const DATED_DOMAINS = ['svc-personid', 'internal-legacy', 'sub', 'client_id'] as const;
+
+/** True for a revocation that covers tokens by when they were issued, not one token or session whenever it was issued. */
+export function isDated(domain: RevocationDomain): boolean {
+  return DATED_DOMAINS.some((each) => each === domain);
+}
+
+/** Why a revocation is refused, for the caller. */
+export const REVOCATION_FORBIDDEN: Readonly<Record<RevocationWritePolicy, string>> = {
+  'any-token': 'Only internal administrators may revoke sessions and subjects of others, and applications.',
+  'self-or-admin': 'You may revoke only yourself, your own sessions and your own tokens.',
+};
+export const SERVICE_FORBIDDEN = 'Only internal administrators may revoke the tokens of services.';

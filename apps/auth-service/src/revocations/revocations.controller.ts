@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import {
   Controller,
   Get,
@@ -8,6 +9,7 @@ import {
   Query,
   Req,
   Res,
+  StreamableFile,
   applyDecorators,
 } from '@nestjs/common';
 import { CurrentCaller, RequireInternalAdministrator } from '@platform/access-tokens';
@@ -19,18 +21,21 @@ import {
   ApiQuery,
   ApiTags,
   ProblemResponse,
+  RESPONSE_HEADERS,
 } from '@platform/open-api';
-import { SignedCursor, problems } from '@platform/service-defaults';
+import { ProblemException, SignedCursor, problems } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { TokenAuditService } from '../audit/token-audit.service';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-import type { Revocation, RevocationKey } from './revocation';
+import type { Revocation, RevocationDomain, RevocationKey, RevocationWritePolicy } from './revocation';
 import {
   DOMAIN_CHOICE,
   REVOCATION_DOMAINS,
   REVOCATION_FORBIDDEN,
+  SERVICE_FORBIDDEN,
   SPECIFIED_DOMAINS,
+  canonicalIdentifier,
   isRevocationIdentifier,
   revocationDomain,
   toWire,
@@ -44,13 +49,22 @@ import {
   RevocationListQueryDto,
 } from './revocations.dto';
 import { RevocationsRepository } from './revocations.repository';
-import type { RevocationPosition } from './revocations.repository';
+import type { RevocationPosition, RevocationRow } from './revocations.repository';
+import { RevocationForbidden, RevocationQuotaExceeded } from './revocation-refusal';
 import { RevocationsService } from './revocations.service';
 
 const LIST = 'revocations';
+/** Revocations that are read at a time for a caller who wants all of them. */
+const WHOLE_LIST_STEP = 2_000;
 const UNKNOWN_DOMAIN = `The domain must be one of ${DOMAIN_CHOICE}.`;
 const BAD_IDENTIFIER = 'The identifier is not valid for this domain.';
 const NOT_FOUND = 'There is no such revocation.';
+const QUOTA_DETAILS = {
+  'per-minute': 'You have revoked as many tokens of others in this minute as you may.',
+  live: 'As many of your revocations of others are kept as may be. One has to expire first.',
+  'own-live':
+    'As many revocations of your own tokens are kept as may be; one has to expire first. You can end sessions.',
+} as const;
 const instance = '/auth/revocations/svc-personid/1003';
 
 function RevocationPath(): MethodDecorator {
@@ -68,7 +82,8 @@ application, issued up to then. In any letter case.`,
     }),
     ApiParam({
       name: 'identifier',
-      description: 'The claim: a `jti`, `sid`, `sub` or `client_id`, or the number of a person or user.',
+      description:
+        'The claim: a `jti`, `sid`, `sub` or `client_id`, or the number of a person or user. UUIDs of tokens and sessions in any letter case.',
       example: '1003',
     }),
     ProblemResponse(400, 'There is no such domain, or it cannot hold this identifier.', {
@@ -82,6 +97,38 @@ application, issued up to then. In any letter case.`,
   );
 }
 
+/** Why a caller may not revoke something. */
+function PutRefusals(): MethodDecorator {
+  return applyDecorators(
+    ProblemResponse(
+      403,
+      'Sessions and subjects of others, applications and the tokens of services are for internal administrators.',
+      {
+        other: { summary: 'Somebody else', detail: REVOCATION_FORBIDDEN['any-token'], instance },
+        limited: {
+          summary: 'Somebody else, with REVOCATION_WRITE_POLICY=self-or-admin',
+          detail: REVOCATION_FORBIDDEN['self-or-admin'],
+          instance,
+        },
+        service: {
+          summary: 'A service',
+          detail: SERVICE_FORBIDDEN,
+          instance: '/auth/revocations/internal-legacy/9000',
+        },
+      },
+    ),
+    ProblemResponse(
+      429,
+      'The caller has revoked as many tokens of others as it may.',
+      {
+        minute: { summary: 'Too many a minute', detail: QUOTA_DETAILS['per-minute'], instance },
+        live: { summary: 'Too many at a time', detail: QUOTA_DETAILS.live, instance },
+      },
+      RESPONSE_HEADERS.retryAfter,
+    ),
+  );
+}
+
 /** The revocation registry. Source: authentication spec, Revocations. */
 @Controller('auth/revocations')
 @ApiTags('Revocations')
@@ -92,9 +139,9 @@ export class RevocationsController {
     private readonly repository: RevocationsRepository,
     private readonly revocations: RevocationsService,
     private readonly audit: TokenAuditService,
-    @Inject(AUTH_CONFIG) config: AuthConfig,
+    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {
-    this.cursors = new SignedCursor(config.CURSOR_HMAC_KEY);
+    this.cursors = SignedCursor.of(config);
   }
 
   @Get()
@@ -121,16 +168,37 @@ export class RevocationsController {
   async list(
     @Query() { minDate, limit, cursor, domains }: RevocationListQueryDto,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<Revocation[]> {
+  ): Promise<Revocation[] | StreamableFile> {
     const after = cursor === undefined ? null : this.readCursor(cursor);
     const listed = domains === undefined ? SPECIFIED_DOMAINS : REVOCATION_DOMAINS;
     // Before the list: what is not in it may be dated up to then.
     void reply.header('revocations-as-of', (await this.repository.present()).toISOString());
-    const rows = await this.repository.list(minDate, limit ?? null, after, listed);
+    const rows = await this.repository.list(minDate, limit ?? WHOLE_LIST_STEP, after, listed);
     const last = rows.at(-1);
+    if (limit === undefined && rows.length === WHOLE_LIST_STEP) return this.wholeList(rows, minDate, listed);
     if (limit !== undefined && last !== undefined && rows.length === limit)
       void reply.header('link', this.linkAfter(last, { minDate, limit, domains }));
     return rows.map(toWire);
+  }
+
+  /** A list of any length, of which a replica holds a part at a time. */
+  private wholeList(
+    first: readonly RevocationRow[],
+    minDate: Date,
+    listed: readonly RevocationDomain[],
+  ): StreamableFile {
+    const repository = this.repository;
+    async function* parts(): AsyncGenerator<string> {
+      let separator = '[';
+      for (let rows = first; rows.length > 0;) {
+        yield `${separator}${rows.map((row) => JSON.stringify(toWire(row))).join(',')}`;
+        separator = ',';
+        if (rows.length < WHOLE_LIST_STEP) break;
+        rows = await repository.list(minDate, WHOLE_LIST_STEP, rows.at(-1), listed);
+      }
+      yield ']';
+    }
+    return new StreamableFile(Readable.from(parts()), { type: 'application/json; charset=utf-8' });
   }
 
   @Get(':domain/:identifier')
@@ -156,13 +224,13 @@ export class RevocationsController {
     operationId: 'putRevocation',
     summary: 'Revoke now',
     description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two seconds; signing in
-again works at once. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits everybody but internal administrators to themselves.`,
+again works at once. Every token issued before the response is covered. A caller who is no internal administrator may set 100 revocations of
+others a minute. At most 10,000 of them are kept; one more is refused (429) until one expires. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits
+everybody but internal administrators to themselves.`,
   })
   @RevocationPath()
   @ApiOkResponse({ description: 'Revoked. No body.' })
-  @ProblemResponse(403, 'Sessions and subjects of others and applications are for internal administrators.', {
-    other: { summary: 'Somebody else', detail: REVOCATION_FORBIDDEN, instance },
-  })
+  @PutRefusals()
   @HttpCode(200)
   async put(
     @Param('domain') domain: string,
@@ -172,7 +240,9 @@ again works at once. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits everybody 
   ): Promise<void> {
     const key = revocationKey(domain, identifier);
     const origin = { address: this.audit.addressOf(request), traceId: request.id };
-    if (!(await this.revocations.revoke(key, caller, origin))) throw problems.forbidden(REVOCATION_FORBIDDEN);
+    await this.revocations.revoke(key, caller, origin).catch((error: unknown) => {
+      throw revocationProblem(error, this.config.REVOCATION_WRITE_POLICY);
+    });
   }
 
   private linkAfter(
@@ -204,6 +274,20 @@ function revocationKey(segment: string, identifier: string): RevocationKey {
   if (domain === null) {
     throw problems.badRequest(UNKNOWN_DOMAIN);
   }
-  if (!isRevocationIdentifier(domain, identifier)) throw problems.badRequest(BAD_IDENTIFIER);
-  return { domain, identifier };
+  const canonical = canonicalIdentifier(domain, identifier);
+  if (!isRevocationIdentifier(domain, canonical)) throw problems.badRequest(BAD_IDENTIFIER);
+  return { domain, identifier: canonical };
+}
+
+/** The problem for a revocation that was refused; any other error as it is. */
+function revocationProblem(error: unknown, policy: RevocationWritePolicy): unknown {
+  if (error instanceof RevocationForbidden)
+    return problems.forbidden(error.reason === 'service' ? SERVICE_FORBIDDEN : REVOCATION_FORBIDDEN[policy]);
+  if (error instanceof RevocationQuotaExceeded)
+    return new ProblemException({
+      status: 429,
+      detail: QUOTA_DETAILS[error.quota],
+      headers: { 'Retry-After': String(error.retryAfterSeconds) },
+    });
+  return error;
 }

@@ -1,10 +1,12 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { readPrepared } from '@platform/database';
+import { DatabaseUnavailableError, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource } from 'typeorm';
-import { REVOCATION_DOMAINS, isUuid } from './revocation';
-import type { RevocationDomain } from './revocation';
+import { ACCESS_TOKEN_LIFETIME_SECONDS } from '../token/token-claims';
+import { REVOCATION_DOMAINS, isDated, isUuid } from './revocation';
+import type { RevocationDomain, RevocationKey } from './revocation';
 import type { RevocationEntity } from './revocation.entity';
 
 export type RevocationRow = Pick<RevocationEntity, 'domain' | 'identifier' | 'revocationDate'>;
@@ -15,23 +17,28 @@ export type RevocationPosition = Pick<RevocationRow, 'revocationDate'> & {
   identifier: string;
 };
 
-/** Who revokes, and from where. */
-export interface RevokedBy {
+/** A revocation to write. */
+export interface NewRevocation extends RevocationKey {
+  /** Who revokes, and from where. */
   subject: string;
   clientId: string | null;
   address?: string | null;
   traceId?: string | null;
+  /** `reuse`: a refresh token was used twice, and the revocation ends its session. Audited only if it was not over before. */
+  because?: 'request' | 'reuse';
+  /** The caller revokes tokens of its own. Else the row counts against the caller's quota. */
+  own?: boolean;
+  /** Ends sign-ins of the user that are under way, because it may be about what they rest on. */
+  interrupts?: boolean;
+  /** When the one token that it covers expires, if that is known. Else the row is kept for 366 days, or for sessions for a day. */
+  expiresAt?: Date | null;
 }
 
-/** SQL: the present, as revocations are dated: whole milliseconds, rounded down, so that none lies in the future of the clock that made it. */
-export const REVOKED_NOW = `date_trunc('milliseconds', now())`;
-
-/** SQL that revokes what `rows` selects: domain, identifier, date, and who revokes. greatest(): a transaction that began earlier but ends later
- *  must not set the date back. */
-export function insertRevocations(rows: string): string {
-  return `INSERT INTO auth.revocations AS r (domain, identifier, revocation_date, revoked_by_subject, revoked_by_client) ${rows}
-    ON CONFLICT (domain, identifier) DO UPDATE SET revocation_date = greatest(r.revocation_date, excluded.revocation_date),
-      revoked_by_subject = excluded.revoked_by_subject, revoked_by_client = excluded.revoked_by_client`;
+/** A token of this service, as its rows tell. */
+export interface IssuedToken {
+  subject: string | null;
+  /** From when on it is valid nowhere, clocks that differ by an hour included. */
+  expiresAt: Date;
 }
 
 /** SQL: the newest revocation (`at`, null if none) of the person, internal user, subject and application that expressions name as texts or
@@ -79,21 +86,84 @@ const LIST_FROM = `
   SELECT ${COLUMNS} FROM auth.revocations
   WHERE (revocation_date, domain, identifier) > ($2, $3, $4) AND domain = ANY ($5) ${ORDER} $1`;
 
+/** How long a session's revocation is kept: no access token of it lives longer than a day, and its refresh tokens end with its family. */
+const SESSION_KEPT = `interval '25 hours'`;
+
 // By hand: atomic over the registry, its audit trail and the sessions. A session ends with the revocation of any of its refresh tokens.
+// Dates are whole milliseconds, rounded down, so that none lies in the future of the clock that made it. greatest(): a transaction that began
+// earlier but ends later must not set the date back.
 const PUT = `
   WITH session AS (
     SELECT family_id FROM auth.refresh_token WHERE $1 = 'jti' AND jti = $5::uuid
     UNION ALL SELECT $5::uuid WHERE $1 = 'sid'
   ), named AS (
-    SELECT $1::text AS domain, $2::text AS identifier UNION SELECT 'sid', family_id::text FROM session
-  ), put AS (${insertRevocations(`SELECT domain, identifier, ${REVOKED_NOW}, $3, $4 FROM named`)}
+    SELECT $1::text AS domain, $2::text AS identifier,
+      CASE WHEN $1 = 'sid' THEN now() + ${SESSION_KEPT} ELSE $10::timestamptz END AS expires_at
+    UNION SELECT 'sid', family_id::text, now() + ${SESSION_KEPT} FROM session WHERE $1 = 'jti'
+  ), ended AS (
+    UPDATE auth.refresh_family
+    SET revoked_at = now(), revoked_because = CASE $11::text WHEN 'request' THEN 'revocation' ELSE $11::text END
+    WHERE revoked_at IS NULL AND family_id = (SELECT family_id FROM session)
+    RETURNING family_id
   ), audited AS (
     INSERT INTO auth.revocation_audit
       (domain, identifier, because, revoked_by_subject, revoked_by_client, address, trace_id)
-    SELECT domain, identifier, 'request', $3, $4, $6::inet, $7 FROM named
+    SELECT CASE $11::text WHEN 'reuse' THEN 'refresh-family' ELSE domain END, identifier, $11::text, $3, $4, $6::inet, $7
+    FROM named WHERE $11::text = 'request' OR EXISTS (SELECT 1 FROM ended)
   )
-  UPDATE auth.refresh_family SET revoked_at = now(), revoked_because = 'revocation'
-  WHERE revoked_at IS NULL AND family_id = (SELECT family_id FROM session)`;
+  INSERT INTO auth.revocations AS r
+    (domain, identifier, revocation_date, revoked_by_subject, revoked_by_client, expires_at, own, interrupts_at, confirmed)
+  SELECT domain, identifier, date_trunc('milliseconds', now()), $3, $4, expires_at, $8::boolean,
+    CASE WHEN $9::boolean THEN date_trunc('milliseconds', now()) END, false
+  FROM named
+  ON CONFLICT (domain, identifier) DO UPDATE SET
+    revocation_date = greatest(r.revocation_date, excluded.revocation_date),
+    revoked_by_subject = excluded.revoked_by_subject,
+    revoked_by_client = excluded.revoked_by_client,
+    expires_at = excluded.expires_at,
+    own = excluded.own,
+    interrupts_at = greatest(r.interrupts_at, excluded.interrupts_at),
+    confirmed = false`;
+
+// Run after the commit of PUT. It finds nothing to do while the second of the revocation lasts.
+const RENEW_LATE = `
+  UPDATE auth.revocations SET
+    confirmed = false,
+    revocation_date = date_trunc('milliseconds', now()),
+    interrupts_at = CASE WHEN $3::boolean THEN date_trunc('milliseconds', now()) ELSE interrupts_at END
+  WHERE domain = $1 AND identifier = $2
+    AND date_trunc('second', revocation_date) < date_trunc('second', now())
+  RETURNING 1`;
+/** Commits that a revocation may be late by. Each one was slower than the rest of its second. */
+const MAX_RENEWALS = 8;
+
+const FIND_ISSUED: PreparedStatement = {
+  name: 'find-issued-token',
+  text: `SELECT subject,
+      coalesce(refresh_expires_at, access_issued_at + $2 * interval '1 second') + interval '1 hour' AS "expiresAt"
+    FROM auth.find_issued_token($1)`,
+};
+
+// Sign-ins that waited for a revoked second go through in the first half of the next. A repeated revocation waits for that half to pass. It
+// avoids the last 100 ms of a second, because it might be committed in the next. Times are in milliseconds.
+const DELAY = `
+  SELECT CASE
+    WHEN at.ms BETWEEN 500 AND 900 THEN 0
+    WHEN at.ms < 500 AND r.revocation_date >= date_trunc('second', now()) THEN 0
+    WHEN at.ms < 500 THEN 500 - at.ms
+    ELSE 1500 - at.ms END::float8 AS "delayMs"
+  FROM auth.revocations r, LATERAL (SELECT extract(milliseconds FROM now()) % 1000 AS ms) AS at
+  WHERE r.domain = $1 AND r.identifier = $2
+    AND r.revocation_date >= date_trunc('second', now()) - interval '1 second'`;
+
+// By hand: one SELECT over four primary keys.
+const INTERRUPTED = `
+  SELECT EXISTS (
+    SELECT 1 FROM auth.revocations
+    WHERE interrupts_at > $5::timestamptz AND (domain = 'svc-personid' AND identifier = $1
+      OR domain = 'internal-legacy' AND identifier = $2 OR domain = 'sub' AND identifier = $3
+      OR domain = 'client_id' AND identifier = $4)
+  ) AS interrupted`;
 
 /** Every statement on the revocation registry. */
 @Injectable()
@@ -105,6 +175,14 @@ export class RevocationsRepository {
     return rows[0] ?? null;
   }
 
+  /** The token of this service that has this id, as long as its rows are kept. */
+  async findIssued(tokenId: string): Promise<IssuedToken | null> {
+    if (!isUuid(tokenId)) return null;
+    const parameters = [tokenId, ACCESS_TOKEN_LIFETIME_SECONDS];
+    const rows = await readPrepared<IssuedToken>(this.dataSource, FIND_ISSUED, parameters);
+    return rows[0] ?? null;
+  }
+
   /** What the clock that dates revocations says. */
   async present(): Promise<Date> {
     const [row] = await readPrepared<{ present: Date }>(this.dataSource, PRESENT, []);
@@ -112,10 +190,10 @@ export class RevocationsRepository {
   }
 
   /** Revocations dated strictly after `minDate`, oldest first. A revocation that is renewed while a reader pages moves
-   *  ahead of the reader, never behind. @param limit null: all */
+   *  ahead of the reader, never behind. */
   list(
     minDate: Date,
-    limit: number | null,
+    limit: number,
     after: RevocationPosition | null = null,
     domains: readonly RevocationDomain[] = REVOCATION_DOMAINS,
   ): Promise<RevocationRow[]> {
@@ -125,13 +203,62 @@ export class RevocationsRepository {
     return this.dataSource.query(LIST_FROM, [limit, revocationDate, domain, identifier, domains]);
   }
 
-  /** Sets a revocation to the present time, and audits it. Revoking a refresh token ends its session in the same statement. */
-  async put(
-    { domain, identifier }: Pick<RevocationRow, 'domain' | 'identifier'>,
-    { subject, clientId, address = null, traceId = null }: RevokedBy,
-  ): Promise<void> {
+  /** Revokes now, and audits it. Revoking a refresh token ends its session in the same statement. When this resolves, the revocation covers
+   *  every token that was issued before. @throws {DatabaseUnavailableError} when commits take so long that this cannot be said */
+  async put(revocation: NewRevocation): Promise<void> {
+    const { domain, identifier, subject, clientId, interrupts = false } = revocation;
+    const { address = null, traceId = null, because = 'request', own = false, expiresAt = null } = revocation;
     const uuid = isUuid(identifier) ? identifier : null;
-    const parameters = [domain, identifier, subject, clientId, uuid, address, traceId];
-    await this.dataSource.query(PUT, parameters);
+    await this.dataSource.query(PUT, [
+      domain,
+      identifier,
+      subject,
+      clientId,
+      uuid,
+      address,
+      traceId,
+      own,
+      interrupts,
+      expiresAt,
+      because,
+    ]);
+    if (isDated(domain)) await this.renewLate(domain, identifier, interrupts);
+  }
+
+  /** A statement that issues tokens and does not see a revocation began before its commit, so its tokens are dated no later than that. If the
+   *  commit was still in the revocation's second, they are covered. Else the revocation is dated anew, until a commit is fast enough. */
+  private async renewLate(domain: string, identifier: string, interrupts: boolean): Promise<void> {
+    for (let renewals = 0; renewals < MAX_RENEWALS; renewals += 1) {
+      const [rows] = await this.dataSource.query<[unknown[], number]>(RENEW_LATE, [
+        domain,
+        identifier,
+        interrupts,
+      ]);
+      if (rows.length === 0) return;
+    }
+    throw new DatabaseUnavailableError(
+      'a revocation was written, but commits are too slow to say since when',
+    );
+  }
+
+  /** Waits as long as a repeated revocation has to wait so that sign-ins can pass between it and the one before. At most a second. */
+  async awaitTurn({ domain, identifier }: RevocationKey): Promise<void> {
+    const [row] = await this.dataSource.query<{ delayMs: number }[]>(DELAY, [domain, identifier]);
+    if (row !== undefined && row.delayMs > 0) await wait(row.delayMs);
+  }
+
+  /** True when a revocation of the user or application that ends sign-ins under way is newer than `since`. */
+  async isInterrupted(
+    {
+      personId,
+      userId,
+      subject,
+      applicationKey,
+    }: { personId: number | null; userId: number | null; subject: string; applicationKey: string | null },
+    since: Date,
+  ): Promise<boolean> {
+    const parameters = [personId, userId, subject, applicationKey, since];
+    const [row] = await this.dataSource.query<{ interrupted: boolean }[]>(INTERRUPTED, parameters);
+    return row!.interrupted;
   }
 }

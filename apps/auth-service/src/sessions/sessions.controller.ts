@@ -16,8 +16,9 @@ import type { FastifyRequest } from 'fastify';
 import { TokenAuditService } from '../audit/token-audit.service';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-import { isUuid } from '../revocations/revocation';
+import { canonicalIdentifier, isUuid } from '../revocations/revocation';
 import type { RevocationKey } from '../revocations/revocation';
+import { RevocationForbidden } from '../revocations/revocation-refusal';
 import { RevocationsService } from '../revocations/revocations.service';
 import {
   BAD_OWNER,
@@ -45,7 +46,7 @@ export class SessionsController {
     private readonly audit: TokenAuditService,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {
-    this.cursors = new SignedCursor(config.CURSOR_HMAC_KEY);
+    this.cursors = SignedCursor.of(config);
   }
 
   @Post('logout')
@@ -115,7 +116,7 @@ export class SessionsController {
   @ApiParam({ name: 'sid', description: 'Claim `sid`, as listed.', example: SID })
   @ApiNoContentResponse({ description: 'Ended, or ended before.' })
   @BodyNotJson(`/auth/sessions/${SID}`)
-  @ProblemResponse(404, 'No session, or somebody else’s.', {
+  @ProblemResponse(404, 'No session with a refresh token, or somebody else’s.', {
     none: { summary: 'Not yours', detail: NOT_FOUND, instance: `/auth/sessions/${SID}` },
   })
   @HttpCode(204)
@@ -124,11 +125,16 @@ export class SessionsController {
     @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
   ): Promise<void> {
-    const ended = isUuid(sid) && (await this.end({ domain: 'sid', identifier: sid }, caller, request));
-    if (!ended) throw problems.notFound(NOT_FOUND);
+    const identifier = canonicalIdentifier('sid', sid);
+    const isThere =
+      isUuid(identifier) && (identifier === caller.sessionId || (await this.sessions.isKnown(identifier)));
+    if (!isThere) throw problems.notFound(NOT_FOUND);
+    await this.end({ domain: 'sid', identifier }, caller, request).catch((error: unknown) => {
+      throw error instanceof RevocationForbidden ? problems.notFound(NOT_FOUND) : error;
+    });
   }
 
-  private end(key: RevocationKey, caller: Caller, request: FastifyRequest): Promise<boolean> {
+  private end(key: RevocationKey, caller: Caller, request: FastifyRequest): Promise<void> {
     return this.revocations.revoke(key, caller, {
       address: this.audit.addressOf(request),
       traceId: request.id,

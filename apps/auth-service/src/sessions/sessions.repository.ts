@@ -58,6 +58,10 @@ const list = (owner: string): string => `
 const OF_SUBJECT = list('f.subject');
 const OF_USER = list('f.user_id');
 
+const IS_KNOWN = `
+  SELECT EXISTS (SELECT 1 FROM auth.refresh_family WHERE family_id = $1::uuid)
+    OR EXISTS (SELECT 1 FROM auth.revocations WHERE domain = 'sid' AND identifier = $1::text) AS "isKnown"`;
+
 const BEFORE_ALL: SessionPosition = { position: 'infinity', sid: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
 /** The sessions that have refresh tokens, for those who look at them; the hot statements are in `RefreshSessionsRepository`. */
@@ -75,6 +79,12 @@ export class SessionsRepository {
   ): Promise<SessionRow[]> {
     const [statement, id] = 'subject' in owner ? [OF_SUBJECT, owner.subject] : [OF_USER, owner.userId];
     return this.dataSource.query(statement, [id, maxAgeSeconds, position, sid, limit]);
+  }
+
+  /** True for a session that has, or had until lately, refresh tokens, and for one that was ended lately. */
+  async isKnown(sid: string): Promise<boolean> {
+    const [row] = await this.dataSource.query<{ isKnown: boolean }[]>(IS_KNOWN, [sid]);
+    return row!.isKnown;
   }
 
   /** True for a session of this subject, also one that has ended. */

@@ -11,7 +11,8 @@ function holder(personas: number, identityType: Identity['identityType'] = 'svc-
 }
 
 function application(allowedPersonas: number, allowedSubjects: string[] | null = null): Application {
-  return { applicationKey: 'app', allowedPersonas, allowRefresh: true, allowedFlows: [], allowedSubjects };
+  const limits = { allowedPersonas, allowedSubjects, allowAdministrators: false };
+  return { applicationKey: 'app', ...limits, allowRefresh: true, allowedFlows: [] };
 }
 
 const login = (grantAsInternalPartner: boolean) => ({ kind: 'login' as const, grantAsInternalPartner });

@@ -10,19 +10,18 @@ import type { AuthConfig } from '../config';
 import { PURGE_PASSWORD_LOCKOUTS } from '../identity/passwords/password-lockouts.repository';
 import { PURGE_SIGN_INS } from '../openid/sign-ins.repository';
 import { PURGE_SIGN_ON_CODES } from '../openid/sign-on-codes.repository';
-import { PURGE_BATCH, purgeBatch } from '../purge-batch';
+import { PURGE_BATCH } from '../purge-batch';
 import { PURGE_RATE_LIMITS } from '../rate-limits/rate-limits.repository';
+import {
+  PURGE_OLD_REVOCATIONS,
+  PURGE_OLD_SESSION_REVOCATIONS,
+  PURGE_SESSION_REVOCATIONS,
+  PURGE_TOKEN_REVOCATIONS,
+} from '../revocations/purge-revocations';
+import { PURGE_REVOCATION_QUOTAS } from '../revocations/revocation-quotas.repository';
 import { PURGE_WINDOWS_TICKETS } from '../windows/windows-tickets.repository';
 import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
 import { PURGE_TRUST_SIGNATURES } from './trust-signatures.repository';
-
-/** No token lives longer than 365 days. */
-const purgeRevocations = (table: string, domain: 'jti' | 'sid'): string =>
-  purgeBatch(
-    table,
-    `domain = '${domain}' AND revocation_date < now() - interval '366 days'`,
-    'revocation_date',
-  );
 
 /** Remove a batch of rows that can no longer decide anything. Every statement is safe to run on all replicas at once. */
 const PURGES: Readonly<Record<string, string>> = {
@@ -33,8 +32,11 @@ const PURGES: Readonly<Record<string, string>> = {
   'sign-on-codes': PURGE_SIGN_ON_CODES,
   'refresh-tokens': PURGE_REFRESH_SESSIONS,
   'rate-limits': PURGE_RATE_LIMITS,
-  'revocations-of-tokens': purgeRevocations('revocation', 'jti'),
-  'revocations-of-sessions': purgeRevocations('session_revocation', 'sid'),
+  'revocation-quotas': PURGE_REVOCATION_QUOTAS,
+  'revocations-of-tokens': PURGE_TOKEN_REVOCATIONS,
+  'revocations-of-sessions': PURGE_SESSION_REVOCATIONS,
+  'old-revocations': PURGE_OLD_REVOCATIONS,
+  'old-revocations-of-sessions': PURGE_OLD_SESSION_REVOCATIONS,
 };
 
 /** A million rows of each kind; what is left has to wait for the next minute. */
@@ -53,22 +55,33 @@ export class PurgeExpiredJob extends RecurringJob {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     metrics: Metrics,
   ) {
-    super(MINUTE_MS);
+    super(MINUTE_MS, metrics);
     this.rows = metrics.counter('auth_purged_rows_total', 'Expired rows removed', ['kind']);
     this.failures = metrics.counter('auth_purge_failures_total', 'Purges that failed', ['kind']);
-    for (const kind of [...Object.keys(PURGES), 'audit']) this.failures.inc({ kind }, 0);
+    for (const kind of [...Object.keys(PURGES), 'refusal-counts', 'audit']) this.failures.inc({ kind }, 0);
   }
 
-  /** Starts no further statement once the service stops: a long backlog must not hold it up. */
+  /** Purges each kind of row independently: a failure in one does not stop the others. Starts no further statement once the service stops,
+   *  so that a long backlog does not delay the stop.
+   *  @throws {AggregateError} with the errors of the kinds that failed */
   async run(): Promise<void> {
+    const errors: unknown[] = [];
+    const attempt = async (kind: string, removeBatch: () => Promise<number>): Promise<void> => {
+      const error = await this.purge(kind, removeBatch);
+      if (error !== null) errors.push(error);
+    };
     for (const [kind, statement] of Object.entries(PURGES))
-      await this.purge(kind, () => this.removeBatch(statement));
-    await this.purge('audit', () => this.audits.purge(this.config.AUDIT_RETENTION_DAYS));
+      await attempt(kind, () => this.removeBatch(statement));
+    await attempt('refusal-counts', () => this.audits.writeRefusalCounts());
+    await attempt('audit', () => this.audits.purge(this.config.AUDIT_RETENTION_DAYS));
+    if (errors.length > 0) throw new AggregateError(errors, `${String(errors.length)} purges failed`);
   }
 
-  /** What one kind fails of is in no other's way, unless the database is out of reach. */
-  private async purge(kind: string, removeBatch: () => Promise<number>): Promise<void> {
+  /** Removes the expired rows of one kind. Returns the error that stopped it, or null.
+   *  @throws when the database is unreachable: then the other kinds would fail too */
+  private async purge(kind: string, removeBatch: () => Promise<number>): Promise<unknown> {
     let total = 0;
+    let failure: unknown = null;
     try {
       for (let batch = 0; batch < MAX_BATCHES && !this.stopping; batch += 1) {
         const removed = await removeBatch();
@@ -80,8 +93,10 @@ export class PurgeExpiredJob extends RecurringJob {
       if (isConnectionError(error)) throw error;
       this.failures.inc({ kind });
       this.log.warn('a purge failed, and will run again', { kind, err: error });
+      failure = error;
     }
     if (total > PURGE_BATCH) this.log.log('a backlog was purged', { kind, rows: total });
+    return failure;
   }
 
   private async removeBatch(statement: string): Promise<number> {

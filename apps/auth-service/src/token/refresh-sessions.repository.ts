@@ -8,12 +8,8 @@ import { ISSUE_AUDIT_FIELDS, insertIssueAuditsOf } from '../audit/token-audit.re
 import type { IssueAuditRow } from '../audit/token-audit.repository';
 import type { Identity } from '../identity/identity';
 import { PURGE_BATCH } from '../purge-batch';
-import {
-  REVOKED_NOW,
-  insertRevocations,
-  isRevoked,
-  newestRevocation,
-} from '../revocations/revocations.repository';
+import { canonicalIdentifier } from '../revocations/revocation';
+import { isRevoked, newestRevocation } from '../revocations/revocations.repository';
 import type { RefreshState } from './refresh-state';
 
 /** An access token that is exchanged for another. */
@@ -43,8 +39,6 @@ export interface IssueRequest {
   identity: Pick<Identity, 'personId' | 'userId' | 'subject'>;
   applicationKey: string | null;
   presented: PresentedToken | null;
-  /** The revocation that was waited for: a newer one may be about what was found out before. */
-  waitedFor: Date | null;
   /** Null: no refresh token. */
   family: NewRefreshFamily | null;
   audit: IssueAuditRow;
@@ -98,14 +92,15 @@ export interface Rotated {
 const REVOCABLE_FIELDS = `"personId" text, "userId" text, sub text, "clientId" text`;
 const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.sub', 'r."clientId"');
 
+const NEWEST_REVOCATION_OF = newestRevocation('$1::text', '$2::text', '$3::text', '$4::text');
+
 /** SQL: the `iat` of a token issued now. The database's clock decides, as it dates the revocations too. */
 const ISSUE_INSTANT = `date_trunc('second', now())`;
 
 /** SQL: null, or how long to wait until the second of the newest revocation, `revoked.at`, is over: it covers what is issued in it. Tokens are
- *  never dated ahead: the next revocation, perhaps in this very second, would miss them. Infinite when another one came during the wait. */
+ *  never dated ahead: the next revocation, perhaps in this very second, would miss them. */
 const WAIT_MS = `
-  CASE WHEN r."waitedFor" <> revoked.at THEN 'infinity'
-    WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
+  CASE WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
     THEN extract(epoch FROM date_trunc('second', revoked.at) + interval '1 second' - now())::float8 * 1000 END`;
 
 // The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
@@ -129,7 +124,7 @@ const ISSUE: PreparedStatement = {
   WITH verdict AS MATERIALIZED (
     SELECT r.*, ${ISSUE_INSTANT} AS issued_at, revoked.at AS revoked_at, ${WAIT_MS} AS wait_ms, ${PRESENTED_REVOKED} AS presented_revoked
     FROM json_to_recordset($1::json) AS r(position integer, ${REVOCABLE_FIELDS}, "presentedTokenId" text, "presentedSessionId" text,
-      "presentedIssuedAt" timestamptz, "waitedFor" timestamptz, family json, ${ISSUE_AUDIT_FIELDS})
+      "presentedIssuedAt" timestamptz, family json, ${ISSUE_AUDIT_FIELDS})
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), opened AS MATERIALIZED (
     SELECT f.*, verdict.position, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id,
@@ -137,6 +132,9 @@ const ISSUE: PreparedStatement = {
     FROM verdict, json_to_record(verdict.family) AS f(${FAMILY_FIELDS})
     WHERE ${ADMITTED} AND json_typeof(verdict.family) = 'object'
       AND ("authTime" IS NULL OR "authTime" + "maxAgeSeconds" * interval '1 second' > issued_at)
+      -- A session keeps the personas that it began with: one that has more would give them to whoever refreshes an exchanged token.
+      AND NOT coalesce((SELECT known.persona_limit & ~f."personaLimit" <> 0 FROM auth.refresh_family AS known
+        WHERE known.family_id = f."familyId"), false)
   ), family AS (
     INSERT INTO auth.refresh_family (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
     SELECT "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit", coalesce("authTime", issued_at) FROM opened
@@ -170,7 +168,7 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
   LEFT JOIN LATERAL (SELECT issued_at, expires_at, rotated_at FROM auth.refresh_token WHERE jti = t.successor_jti LIMIT 1) AS s ON true
   LEFT JOIN LATERAL (
     SELECT json_build_object('applicationKey', application_key, 'allowedPersonas', allowed_personas, 'allowRefresh', allow_refresh,
-      'allowedFlows', allowed_flows, 'allowedSubjects', allowed_subjects) AS application
+      'allowAdministrators', allow_administrators, 'allowedFlows', allowed_flows, 'allowedSubjects', allowed_subjects) AS application
     FROM auth.application WHERE application_key = f.application_key AND enabled LIMIT 1
   ) AS a ON true`,
 };
@@ -202,17 +200,6 @@ const ROTATE: PreparedStatement = {
   SELECT "successorJti", family_id, issued_at, ${expiresAt('auth_time')} FROM done
   RETURNING jti AS "successorJti", issued_at AS "issuedAt", expires_at AS "expiresAt"`,
 };
-
-// By hand: atomic over three tables. Only what is revoked by this very statement is audited: of two requests at once, one.
-const REVOKE_FAMILY = `
-  WITH family AS (
-    UPDATE auth.refresh_family SET revoked_at = now(), revoked_because = $2
-    WHERE family_id = $1 AND revoked_at IS NULL
-    RETURNING family_id, subject, application_key
-  ), revoked AS (${insertRevocations(`SELECT 'sid', family_id::text, ${REVOKED_NOW}, subject, application_key FROM family`)})
-  INSERT INTO auth.revocation_audit
-    (domain, identifier, because, revoked_by_subject, revoked_by_client, address, trace_id)
-  SELECT 'refresh-family', family_id::text, $2, subject, application_key, $3::inet, $4 FROM family`;
 
 /** A batch of tokens a day after expiry, so that one is still known while any clock could accept it. A family goes with its last token: looked
  *  for by age, every session that lives long would be looked at every time. By one replica at a time: two could wait for tokens of one family
@@ -250,26 +237,24 @@ export class RefreshSessionsRepository {
     this.rotate = batched((rotations) => this.rotateAll(rotations));
   }
 
-  /** Ends a session, and audits it: no token of it is accepted any more. The first reason is kept. */
-  async revokeFamily(
-    familyId: string,
-    because: 'reuse',
-    origin: { address: string | null; traceId: string | null },
-  ): Promise<void> {
-    await this.dataSource.query(REVOKE_FAMILY, [familyId, because, origin.address, origin.traceId]);
+  /** The newest revocation of a user or an application, or null. */
+  async newestRevocation(identity: IssueRequest['identity'], applicationKey: string): Promise<Date | null> {
+    const { personId, userId, subject } = identity;
+    const parameters = [personId, userId, subject, applicationKey];
+    const [row] = await this.dataSource.query<{ at: Date | null }[]>(NEWEST_REVOCATION_OF, parameters);
+    return row?.at ?? null;
   }
 
   private async issueAll(requests: readonly IssueRequest[]): Promise<Issue[]> {
     const rows = await queryPrepared<Issue & { position: number }>(this.dataSource, ISSUE, [
       JSON.stringify(
-        requests.map(({ identity, applicationKey, presented, waitedFor, family, audit }, position) => ({
+        requests.map(({ identity, applicationKey, presented, family, audit }, position) => ({
           position,
           ...revocableOf(identity, applicationKey),
-          presentedTokenId: presented?.tokenId,
+          presentedTokenId: presented === null ? undefined : canonicalIdentifier('jti', presented.tokenId),
           presentedSessionId: presented?.sessionId,
           presentedIssuedAt: presented?.issuedAt,
           // What is left out reads as null, and costs less.
-          waitedFor: waitedFor ?? undefined,
           family: family ?? undefined,
           ...audit,
         })),

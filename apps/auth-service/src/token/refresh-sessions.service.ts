@@ -8,10 +8,11 @@ import type { IssueAuditRow } from '../audit/token-audit.repository';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { Identity } from '../identity/identity';
+import { RevocationsRepository } from '../revocations/revocations.repository';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import type { RefreshSession } from './refresh-sessions.repository';
 import type { RefreshPolicy } from './refresh-state';
-import { decideRefresh } from './refresh-state';
+import { decideRefresh, isRevokedByUser } from './refresh-state';
 import { REFRESH_TOKEN_LIFETIME_SECONDS, epochSecond } from './token-claims';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
@@ -40,6 +41,7 @@ export class RefreshSessionsService {
   constructor(
     private readonly repository: RefreshSessionsRepository,
     private readonly audits: TokenAuditRepository,
+    private readonly revocations: RevocationsRepository,
     @Inject(AUTH_CONFIG) config: AuthConfig,
     metrics: Metrics,
   ) {
@@ -57,10 +59,18 @@ export class RefreshSessionsService {
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'no such row');
   }
 
-  /** True for a refresh token that could be used now. Looks, and does nothing about reuse. */
-  async isUsable(jti: string): Promise<boolean> {
-    const session = await this.repository.find(jti);
-    return session !== null && decideRefresh(session, this.policy).action === 'rotate';
+  /** Refuses what `admit` refuses, but does nothing about reuse. @throws {TokenRejected} */
+  assertUsable(session: RefreshSession): void {
+    const decision = decideRefresh(session, this.policy);
+    if (decision.action === 'reject') throw rejected(decision.reason);
+    if (decision.action === 'reused') throw rejected(TokenRejectionReason.TokenRevoked, 'reused');
+  }
+
+  /** Refuses a token that a revocation of its user covers, by whatever identifiers the stores know the user by now: a link may have come
+   *  after the sign-in. @throws {TokenRejected} TokenRevoked */
+  async assertNotRevoked(session: RefreshSession, identity: Identity): Promise<void> {
+    const revokedAt = await this.repository.newestRevocation(identity, session.applicationKey);
+    if (isRevokedByUser(session.issuedAt, revokedAt)) throw rejected(TokenRejectionReason.TokenRevoked);
   }
 
   /** Refuses a token that may not be refreshed. A reused one ends its family: of thief and owner, nobody knows which this is.
@@ -74,7 +84,7 @@ export class RefreshSessionsService {
       case 'reject':
         throw rejected(decision.reason);
       case 'reused':
-        await this.repository.revokeFamily(session.familyId, 'reuse', currentAttempt());
+        await this.endReused(session);
         this.reuses.inc();
         this.logger.warn('refresh token reused: family revoked', {
           familyId: session.familyId,
@@ -82,6 +92,20 @@ export class RefreshSessionsService {
         });
         throw rejected(TokenRejectionReason.TokenRevoked, 'reused');
     }
+  }
+
+  private async endReused({ familyId, subject, applicationKey }: RefreshSession): Promise<void> {
+    const { address, traceId } = currentAttempt();
+    await this.revocations.put({
+      domain: 'sid',
+      identifier: familyId,
+      subject,
+      clientId: applicationKey,
+      address,
+      traceId,
+      because: 'reuse',
+      own: true,
+    });
   }
 
   /** Rotates the token, or finds the successor that a concurrent or repeated request has made; audited either way.
@@ -92,15 +116,21 @@ export class RefreshSessionsService {
       const action = await this.admit(current);
       const renewal = await (action === 'rotate'
         ? this.rotate(current, identity, audit)
-        : this.repeat(current, audit));
+        : this.repeat(current, identity, audit));
       if (renewal !== null) return renewal;
+      await this.assertNotRevoked(current, identity);
       current = await this.get(current.jti);
     }
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'the state kept changing');
   }
 
-  private async repeat(session: RefreshSession, audit: IssueAuditRow): Promise<Renewal | null> {
+  private async repeat(
+    session: RefreshSession,
+    identity: Identity,
+    audit: IssueAuditRow,
+  ): Promise<Renewal | null> {
     const renewal = repeatSuccessor(session);
+    if (renewal !== null) await this.assertNotRevoked(session, identity);
     // Nothing else is written here, and no token leaves unaudited.
     if (renewal !== null) await this.audits.insert([{ ...audit, ...ISSUED, ageMs: 0 }]);
     return renewal;

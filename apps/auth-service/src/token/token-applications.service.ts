@@ -4,18 +4,10 @@ import { trustSignedText } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
-import {
-  applicationSecretPurpose,
-  comparableSecrets,
-  decodeAuthenticationCode,
-  isFreshTimestamp,
-  matchesAny,
-  mayUseFlow,
-} from '../applications/application';
+import { decodeAuthenticationCode, isFreshTimestamp, mayUseFlow } from '../applications/application';
 import type { Application } from '../applications/application';
+import { ApplicationProofs } from '../applications/application-proofs.service';
 import { ApplicationsRepository } from '../applications/applications.repository';
-import type { EnabledApplication } from '../applications/applications.repository';
-import { SecretBox } from '../keys/secret-box';
 import { RateLimitsService } from '../rate-limits/rate-limits.service';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 import type { TokenFlow } from '../rejections/token-rejection';
@@ -25,14 +17,11 @@ import type { TrustSignature } from './trust-signatures.repository';
 /** The applications that ask for tokens: which one a request names, whether it really comes from there, and whether it may use the flow. */
 @Injectable()
 export class TokenApplicationsService {
-  /** Requests that share a look-up share its row, and the secrets that were opened of it. */
-  private readonly opened = new WeakMap<EnabledApplication, readonly Buffer[]>();
-
   constructor(
     private readonly applications: ApplicationsRepository,
     private readonly signatures: TrustSignaturesRepository,
     @Inject(RateLimitsService) private readonly limits: RateLimitsService | null,
-    private readonly secretBox: SecretBox,
+    private readonly proofs: ApplicationProofs,
     @Inject(CLOCK) private readonly clock: Clock,
   ) {}
 
@@ -50,7 +39,8 @@ export class TokenApplicationsService {
   }
 
   /** The application that knows `sharedSecret`.
-   *  @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow */
+   *  @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow
+   *  @throws {TokenRateExceeded} */
   async authenticateSecret(
     applicationKey: string,
     sharedSecret: string,
@@ -59,12 +49,16 @@ export class TokenApplicationsService {
     return permitted(await this.prove(applicationKey, sharedSecret), flow);
   }
 
-  /** The application that knows `sharedSecret`, whatever it may do with it. @throws {TokenRejected} AuthenticationFailed */
+  /** The application that knows `sharedSecret`, whatever it may do with it. The request counts for its rate limit.
+   *  @throws {TokenRejected} AuthenticationFailed
+   *  @throws {TokenRateExceeded} */
   async prove(applicationKey: string, sharedSecret: string): Promise<Application> {
     const application = await this.applications.findEnabled(applicationKey);
-    const proven = matchesAny(Buffer.from(sharedSecret), this.secretsToCompare(application));
-    if (application !== null && proven) return application;
-    throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
+    const proven = this.proofs.proves(application, { given: Buffer.from(sharedSecret) });
+    if (application === null || !proven)
+      throw proofFailed(application === null ? 'unknown application' : 'wrong secret');
+    await this.limits?.admitApplication(applicationKey);
+    return application;
   }
 
   /** The application that signed `request`. The order of the checks is fixed: an unproven caller learns nothing of age or replay, and only
@@ -77,10 +71,11 @@ export class TokenApplicationsService {
     const application = await this.applications.findEnabled(request.applicationKey);
     const code = decodeAuthenticationCode(request.authenticationCode) ?? Buffer.alloc(0);
     const signedText = trustSignedText(request);
-    const expected = this.secretsToCompare(application).map((secret) =>
-      createHmac('sha256', createSecretKey(secret)).update(signedText, 'utf8').digest(),
-    );
-    const proven = matchesAny(code, expected);
+    const proven = this.proofs.proves(application, {
+      given: code,
+      expectedOf: (secret) =>
+        createHmac('sha256', createSecretKey(secret)).update(signedText, 'utf8').digest(),
+    });
     if (application === null || !proven)
       throw proofFailed(application === null ? 'unknown application' : 'wrong code');
     const signedAt = new Date(request.requestTimestampUtc);
@@ -88,19 +83,6 @@ export class TokenApplicationsService {
     const { applicationKey } = application;
     if (!(await this.useUp({ applicationKey, code, signedAt }))) throw proofFailed('replayed');
     return permitted(application, 'trust');
-  }
-
-  /** The application's live secrets, decrypted; for an unknown application dummies of equal cost. */
-  private secretsToCompare(application: EnabledApplication | null): readonly Buffer[] {
-    if (application === null) return comparableSecrets(null);
-    const known = this.opened.get(application);
-    if (known !== undefined) return known;
-    const purpose = applicationSecretPurpose(application.applicationKey);
-    const secrets = comparableSecrets(
-      application.sealedSecrets.map((sealed) => this.secretBox.open(purpose, sealed)),
-    );
-    this.opened.set(application, secrets);
-    return secrets;
   }
 
   /** Counts a signed request and uses up its signature: a request refused for its rate can be sent again as it is, and a replayed one costs

@@ -8,7 +8,7 @@ import type { SigningKey } from '../keys/compact-jws';
 import { SIGNATURE_CHARACTERS, signCompact } from '../keys/compact-jws';
 
 /** 24 hours. Source: authentication spec, Limits. */
-const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
+export const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
 /** A token that grows past this many characters loses claims, so that it fits the headers of every server and proxy. */
 const ACCESS_TOKEN_MAX_CHARACTERS = 6 * 1_024;
 
@@ -176,7 +176,8 @@ export function readRefreshToken(
   if (presented.length !== expected.length || !timingSafeEqual(Buffer.from(expected), presented)) return null;
   const parsed = refreshTokenClaims.safeParse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
   if (!parsed.success || parsed.data.iss !== issuer || parsed.data.aud !== issuer) return null;
-  return parsed.data;
+  // We sign none that lives longer; a key that has leaked must not make one for ever.
+  return parsed.data.exp - parsed.data.iat <= REFRESH_TOKEN_LIFETIME_SECONDS ? parsed.data : null;
 }
 
 /** True once a refresh token has passed its `exp` by more than the clock tolerance of 30 s. */

@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import type { Personas } from '@platform/personas';
-import { Metrics } from '@platform/service-defaults';
 import { SECOND_MS, sleep } from '@platform/time';
+import { mayHaveAdministrators } from '../applications/application';
 import type { Application } from '../applications/application';
 import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
 import type { IssueAuditRow } from '../audit/token-audit.repository';
-import { TooMuchWorkError } from '../bounded-work';
-import { authorityOf } from '../identity/authority';
+import { authorityOf, withinApplication } from '../identity/authority';
 import type { Authority } from '../identity/authority';
 import { parseSubject } from '../identity/identity';
 import type { Identity, Resolution } from '../identity/identity';
-import { RateLimitsService } from '../rate-limits/rate-limits.service';
+import { RevocationsRepository } from '../revocations/revocations.repository';
 import { authoriseSubject, grantPersonas } from './grant-personas';
 import type { PersonaRequest } from './grant-personas';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
@@ -31,16 +30,16 @@ import {
   signRefreshToken,
 } from './token-claims';
 import type { RefreshTokenToSign, TokenKeys } from './token-claims';
-import {
-  REJECTION_STATUS,
-  TOKEN_FLOWS,
-  TokenRejected,
-  TokenRejectionReason,
-} from '../rejections/token-rejection';
+import { SignInInterruptedError } from '../rejections/sign-in-interrupted';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 import { successfulTokenResponse } from './token.dto';
 import type { TokenFlow } from '../rejections/token-rejection';
 import type { TokenResponse } from './token.dto';
+import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
+
+/** Timers end a moment early, and a revocation may be committed in the second after its own. */
+const MAX_ISSUE_ATTEMPTS = 5;
 
 /** Who signs in, as a flow has established it. */
 export interface SignIn {
@@ -59,6 +58,13 @@ export type Renewal = { application: Application | null; resolution: Resolution 
   /** `hmacSigning` true: the access token is signed with HS256; false: with the active asymmetric key. */
   | { session: RefreshSession; hmacSigning: boolean }
 );
+
+/** A refresh token of an application that may have one, and its user as the stores know them now. */
+export interface RefreshableToken {
+  application: Application;
+  resolution: Resolution;
+  session: RefreshSession;
+}
 
 /** What the tokens will say. */
 interface Grant {
@@ -84,79 +90,69 @@ interface PresentedFor {
   limit?: Omit<Caller, 'authTime'>;
 }
 
-/** Counts the responses of the token endpoints: those with tokens here, rejections where they are sent. */
-@Injectable()
-export class TokenMetrics {
-  private readonly responses;
-
-  constructor(metrics: Metrics) {
-    this.responses = metrics.counter('auth_token_answers_total', 'Answers of the token endpoints', [
-      'flow',
-      'reason',
-    ]);
-    // Prometheus does not see a series' first step: every series is there from the start.
-    for (const flow of TOKEN_FLOWS) {
-      for (const reason of reasonsOf(flow)) this.responses.inc({ flow, reason }, 0);
-    }
-  }
-
-  count(flow: TokenFlow, reason: TokenRejectionReason): void {
-    this.responses.inc({ flow, reason: TokenRejectionReason[reason] });
-  }
-}
-
 /** The one place where tokens come from: it judges the identity and the personas, checks revocation, decides on the refresh token,
  *  and signs. */
 @Injectable()
 export class TokenIssuer {
   constructor(
-    @Inject(RateLimitsService) private readonly limits: RateLimitsService | null,
     private readonly signer: TokenSigner,
     private readonly sessions: RefreshSessionsService,
     private readonly repository: RefreshSessionsRepository,
+    private readonly revocations: RevocationsRepository,
     private readonly metrics: TokenMetrics,
   ) {}
 
   /** Tokens for a new sign-in.
-   *  @throws {TokenRejected} AuthenticationFailed or InvalidGrant
-   *  @throws {TokenRateExceeded} when the application has had as many tokens as it may */
+   *  @throws {TokenRejected} AuthenticationFailed or InvalidGrant */
   async issue(signIn: SignIn): Promise<TokenResponse> {
-    return this.begin(await this.grant(signIn), null);
+    return this.begin(this.grant(signIn), null);
   }
 
   /** Tokens for a token: never for more personas than it grants, nor for more authority than an access token has, and the sign-in stays as old as it is.
-   *  @throws {TokenRejected} as `issue`, or TokenRevoked; for refresh tokens as `RefreshSessionsService.renew`
-   *  @throws {TokenRateExceeded} */
+   *  @throws {TokenRejected} as `issue`, or TokenRevoked; for refresh tokens as `RefreshSessionsService.renew` */
   async renew({ application, resolution, ...renewal }: Renewal): Promise<TokenResponse> {
     if ('session' in renewal) {
       const { session, hmacSigning } = renewal;
-      const { authTime, personaLimit } = session;
-      const personas: PersonaRequest = { kind: 'within', personas: personaLimit };
-      const signIn: SignIn = { flow: 'refresh', application, resolution, personas, authTime };
-      return this.rotate(await this.grant(signIn, { session: session.familyId, hmacSigning }), session);
+      return this.rotate(this.grantRefresh({ application, resolution, session, hmacSigning }), session);
     }
     const { authTime, ...caller } = renewal.accessTokenOf;
     const personas: PersonaRequest = { kind: 'within', personas: caller.personas };
     const signIn: SignIn = { flow: 'bearer', application, resolution, personas, authTime };
-    const grant = await this.grant(signIn, { session: caller.sessionId, limit: caller });
-    return this.begin(grant, caller);
+    const grant = this.grant(signIn, { session: caller.sessionId, limit: caller });
+    // A refresh asks the stores alone: it would give back what the presented token leaves out.
+    const isNarrowed = !isSameAuthority(grant.authority, this.grant(signIn).authority);
+    return this.begin(isNarrowed ? { ...grant, application: withoutRefresh(application) } : grant, caller);
   }
 
-  private async grant(
-    signIn: SignIn,
-    { session = null, hmacSigning, limit }: PresentedFor = {},
-  ): Promise<Grant> {
+  /** Refuses what `renew` would refuse of a refresh token that its session admits, and changes nothing. @throws {TokenRejected} */
+  async assertRefreshable(token: RefreshableToken): Promise<void> {
+    const { identity } = this.grantRefresh({ ...token, hmacSigning: true });
+    await this.sessions.assertNotRevoked(token.session, identity);
+  }
+
+  private grantRefresh(
+    token: Pick<Renewal, 'application' | 'resolution'> & { session: RefreshSession; hmacSigning: boolean },
+  ): Grant {
+    const { application, resolution, session, hmacSigning } = token;
+    const { authTime, personaLimit, familyId } = session;
+    const personas: PersonaRequest = { kind: 'within', personas: personaLimit };
+    const signIn: SignIn = { flow: 'refresh', application, resolution, personas, authTime };
+    return this.grant(signIn, { session: familyId, hmacSigning });
+  }
+
+  private grant(signIn: SignIn, { session = null, hmacSigning, limit }: PresentedFor = {}): Grant {
     const { flow, application, resolution, authTime = null } = signIn;
     const subject = resolution.outcome === 'resolved' ? resolution.identity.subject : null;
     const applicationKey = application?.applicationKey ?? null;
     noteInAttempt({ applicationKey, subject });
-    // A signed trust request was counted together with its signature.
-    if (flow !== 'trust') await this.limits?.admitApplication(applicationKey);
     if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
     const { identity } = resolution;
     authoriseSubject(application, identity.userNameKeys);
     const personas = grantPersonas(identity, signIn.personas, application);
-    const authority = authorityOf(identity, personas, limit);
+    const authority = withinApplication(
+      authorityOf(identity, personas, limit),
+      mayHaveAdministrators(application),
+    );
     // Before anything is written: without a key nothing may be used up.
     const keys = this.signer.keys(hmacSigning);
     const [tokenId, sessionId] = [randomUUID(), session ?? randomUUID()];
@@ -177,17 +173,24 @@ export class TokenIssuer {
     return this.respond(grant, issuedAt, { jti, subject, clientId, sessionId, issuedAt, expiresAt });
   }
 
-  /** Waits while a revocation covers the present second. Another one meanwhile leaves no verdict: it may be about what the sign-in rests on. */
-  private async awaitIssue(request: Omit<IssueRequest, 'waitedFor'>): Promise<Issue> {
-    for (let waitedFor: Date | null = null; ;) {
-      const issue: Issue = await this.repository.issue({ ...request, waitedFor });
+  /** Waits while a revocation covers the present second. A further one in this time leaves no verdict if the user, an administrator or an
+   *  operator set it: it may be about what the sign-in rests on. Anybody else's delays no sign-in beyond this second, and ends none. */
+  private async awaitIssue(request: IssueRequest): Promise<Issue> {
+    let waitedFor: Date | null = null;
+    for (let attempts = 0; attempts < MAX_ISSUE_ATTEMPTS; attempts += 1) {
+      const issue = await this.repository.issue(request);
       if (issue.presentedRevoked)
         throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
       if (issue.waitMs === null) return issue;
-      if (issue.waitMs > SECOND_MS) throw new TooMuchWorkError('revoked while it waited');
+      if (issue.waitMs > SECOND_MS) break;
+      waitedFor ??= issue.revokedAt!;
       await sleep(issue.waitMs);
-      waitedFor = issue.revokedAt;
+      const { identity, applicationKey } = request;
+      const { personId, userId, subject } = identity;
+      const user = { personId, userId, subject, applicationKey };
+      if (await this.revocations.isInterrupted(user, waitedFor)) break;
     }
+    throw new SignInInterruptedError();
   }
 
   private async rotate(grant: Grant, session: RefreshSession): Promise<TokenResponse> {
@@ -207,6 +210,15 @@ export class TokenIssuer {
     this.metrics.count(grant.flow, response.rejectionReason);
     return response;
   }
+}
+
+function isSameAuthority(one: Authority, other: Authority): boolean {
+  const claims = ['roles', 'facilities', 'groups'] as const;
+  return claims.every((claim) => one[claim].length === other[claim].length);
+}
+
+function withoutRefresh(application: Application | null): Application | null {
+  return application === null ? null : { ...application, allowRefresh: false };
 }
 
 /** Null: the application may not have a refresh token. */
@@ -239,11 +251,4 @@ export function notResolved(outcome: Exclude<Resolution['outcome'], 'resolved'>)
     stage: 'resolution',
     privateDetail: outcome,
   });
-}
-
-function reasonsOf(flow: TokenFlow): string[] {
-  const statuses: Readonly<Record<string, unknown>> = REJECTION_STATUS[flow];
-  return Object.entries(TokenRejectionReason)
-    .filter(([, value]) => value === TokenRejectionReason.Successful || (statuses[value] ?? null) !== null)
-    .map(([name]) => name);
 }

@@ -8,10 +8,13 @@ import { TokenAuditService } from '../audit/token-audit.service';
 import { TooMuchWorkError } from '../bounded-work';
 import { redirect, rejectionError, returnAddressOf, returnLocation } from '../openid/application-return';
 import { IdentityProviderUnavailableError } from '../openid/provider-metadata.client';
+import { UnprovenApplication } from '../introspection/introspection.dto';
 import { TokenRateExceeded } from '../rate-limits/rate-limit';
 import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
-import { tokenFlowOf } from '../rejections/token-endpoints';
-import { TokenMetrics } from './token-issuer.service';
+import { isIntrospection, tokenFlowOf } from '../rejections/token-endpoints';
+import { IntrospectionAudit } from '../introspection/introspection-audit.service';
+import { SIGN_IN_INTERRUPTED, SignInInterruptedError } from '../rejections/sign-in-interrupted';
+import { TokenMetrics } from './token-metrics.service';
 import { TokenRejected, TokenRejectionReason, rejectionStatus } from '../rejections/token-rejection';
 import type { TokenFlow } from '../rejections/token-rejection';
 import { rejectedTokenResponse } from './token.dto';
@@ -30,20 +33,28 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   @Inject(TokenAuditService)
   private readonly audit!: TokenAuditService;
 
+  @Inject(IntrospectionAudit)
+  private readonly introspections!: IntrospectionAudit;
+
   private readonly rejections = new Logger('TokenRejection');
 
   override catch(error: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<FastifyRequest>();
     const flow = tokenFlowOf(request);
     const reply = host.switchToHttp().getResponse<FastifyReply>();
+    if (isIntrospection(request)) this.explainIntrospection(request, reply, error);
     if (flow !== null && error instanceof TokenRejected) this.reject(request, reply, flow, error);
     else if (flow !== null && error instanceof TokenRateExceeded) this.refuse(request, reply, flow, error);
     else super.catch(error, host);
   }
 
   protected override toProblem(error: unknown): Problem | null {
+    // Of introspection; on token endpoints it never comes so far.
+    if (error instanceof TokenRateExceeded) return tooManyRequests(error);
     if (error instanceof TooMuchWorkError)
       return problems.serviceUnavailable('Too many sign-ins at the moment.').problem;
+    if (error instanceof SignInInterruptedError)
+      return problems.serviceUnavailable(SIGN_IN_INTERRUPTED).problem;
     if (error instanceof KerberosUnavailableError)
       return problems.serviceUnavailable('Windows authentication is not available at the moment.').problem;
     if (error instanceof IdentityProviderUnavailableError)
@@ -68,6 +79,13 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
       const error = OUTAGES.has(problem.status) ? 'temporarily_unavailable' : 'server_error';
       void redirect(reply, 303, returnLocation(address, { error })).send();
     }
+  }
+
+  private explainIntrospection(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
+    void reply.header('cache-control', 'no-store');
+    if (error instanceof TokenRateExceeded)
+      this.introspections.explain(request, error.isRepeated ? null : `rate limit by ${error.by}`);
+    if (error instanceof UnprovenApplication) this.introspections.explain(request, error.privateDetail);
   }
 
   private reject(
@@ -117,6 +135,11 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   ): void {
     this.audit.record({ ...this.audit.attemptOf(request), ...outcome, accessTokenId: null });
   }
+}
+
+function tooManyRequests({ message, retryAfterSeconds }: TokenRateExceeded): Problem {
+  const headers = { 'Retry-After': String(retryAfterSeconds) };
+  return { status: TOO_MANY_REQUESTS, detail: message, headers };
 }
 
 function sendRejection(

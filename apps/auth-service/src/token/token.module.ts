@@ -4,6 +4,7 @@ import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
+import { IntrospectionAudit } from '../introspection/introspection-audit.service';
 import { IntrospectionController } from '../introspection/introspection.controller';
 import { IdentityProvider } from '../openid/identity-provider.client';
 import { ApplicationReturns } from '../openid/application-returns.service';
@@ -23,11 +24,13 @@ import { RefreshFlow } from './flows/refresh.flow';
 import { TrustSimpleFlow } from './flows/trust-simple.flow';
 import { TrustFlow } from './flows/trust.flow';
 import { WindowsFlow } from './flows/windows.flow';
+import { PresentedRefreshTokens } from './presented-refresh-tokens.service';
 import { PurgeExpiredJob } from './purge-expired.job';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
 import { TokenApplicationsService } from './token-applications.service';
-import { TokenIssuer, TokenMetrics } from './token-issuer.service';
+import { TokenIssuer } from './token-issuer.service';
+import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 import { TrustSignaturesRepository } from './trust-signatures.repository';
 
@@ -55,6 +58,8 @@ export class TokenModule {
         TokenSigner,
         RefreshSessionsRepository,
         RefreshSessionsService,
+        PresentedRefreshTokens,
+        IntrospectionAudit,
         TokenApplicationsService,
         TrustSignaturesRepository,
         RateLimitsRepository,
@@ -68,7 +73,7 @@ export class TokenModule {
         WindowsTicketsRepository,
         { provide: WindowsSignIn, inject: [AUTH_CONFIG, WindowsTicketsRepository], useFactory: chooseSignIn },
       ],
-      exports: [TokenMetrics],
+      exports: [TokenMetrics, IntrospectionAudit],
     };
   }
 }

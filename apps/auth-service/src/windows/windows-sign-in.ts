@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { matchesAny } from '../applications/application';
+import { isProven } from '../applications/application';
 import type { AuthConfig } from '../config';
 import { userNameKey } from '../identity/identity';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
@@ -56,7 +56,7 @@ class TrustedHeaderSignIn extends WindowsSignIn {
   async authenticate(headers: IncomingHttpHeaders): Promise<WindowsSignedIn> {
     const { userHeader, secretHeader, secret, realm } = this.proxy;
     // The secret first: who does not know it learns nothing about the user header.
-    if (!matchesAny(Buffer.from(textOf(headers[secretHeader])), [Buffer.from(secret)]))
+    if (!isProven({ given: Buffer.from(textOf(headers[secretHeader])) }, [Buffer.from(secret)]))
       throw windowsSignInFailed('wrong proxy secret');
     const principal = utf8HeaderText(textOf(headers[userHeader]));
     const accountKey = principal === null ? null : windowsAccountKey(principal, realm);

@@ -2,15 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import type { Writable } from 'node:stream';
+import { createInterface } from 'node:readline/promises';
 import { pipeline } from 'node:stream/promises';
 import { databaseAdvice } from '@platform/database';
-import { ConfigError } from '@platform/service-defaults';
+import { CommandError, ConfigError, textWriter } from '@platform/service-defaults';
 import { CommanderError } from 'commander';
 import { loadSettingsAdminConfig } from '../config';
+import { SettingError } from '../settings/setting-problems.filter';
 import type { AuditTrail } from '../settings/write-request';
 import { adminProgram } from './command-line';
 import type { AdminCommand } from './command-line';
+import { restore } from './restore-command';
 import { SettingLineError, linesOf } from './setting-lines';
+import { summaryText } from './summary-text';
 import { TransferService } from './transfer.service';
 import type { Difference, Summary, TransferObserver } from './transfer.service';
 
@@ -20,6 +24,8 @@ export interface AdminSurroundings {
   readonly input?: Readable;
   readonly output?: Writable;
   readonly complain?: (text: string) => void;
+  /** Asks the operator; null where there is nobody to ask. */
+  readonly ask?: ((question: string) => Promise<boolean>) | null;
 }
 
 interface Surroundings extends Required<Omit<AdminSurroundings, 'env'>> {
@@ -40,13 +46,15 @@ export async function runAdmin(
     env,
     input = process.stdin,
     output = process.stdout,
-    complain = (text) => void process.stderr.write(text),
+    complain = complaintsTo(process.stderr),
+    ask = input === process.stdin && process.stdin.isTTY ? askAtTerminal : null,
   }: AdminSurroundings = {},
 ): Promise<0 | 1 | 2> {
-  const write = (text: string): void => void output.write(text);
+  const write = textWriter(output);
+  let help = Promise.resolve();
   let isDifferent = false;
   const execute = async (command: AdminCommand): Promise<void> => {
-    const summary = await carryOut(command, { env, input, output, complain });
+    const summary = await carryOut(command, { env, input, output, complain, ask });
     isDifferent =
       command.action === 'compare' &&
       summary !== null &&
@@ -54,26 +62,61 @@ export async function runAdmin(
   };
   try {
     const words = args.length === 0 ? ['--help'] : args;
-    await adminProgram(execute, { write, complain }).parseAsync(words, { from: 'user' });
+    const showHelp = (text: string): void => {
+      help = write(text);
+      // Awaited below.
+      help.catch(() => undefined);
+    };
+    await adminProgram(execute, { write: showHelp, complain }).parseAsync(words, { from: 'user' });
   } catch (error) {
+    const failure = await failureOf(error, help);
     // Its complaint is written already.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    const reason = explain(error);
-    if (reason === null) throw error;
-    complain(`settings:admin: ${reason}\n`);
+    if (failure instanceof CommanderError) return failure.exitCode === 0 ? 0 : 2;
+    complain(`settings:admin: ${explain(failure)}\n`);
     return 1;
   }
   return isDifferent ? 1 : 0;
 }
 
+/** Help ends in an error too; that it could not be written counts more. */
+function failureOf(error: unknown, help: Promise<void>): Promise<unknown> {
+  return help.then(
+    () => error,
+    (unwritten: unknown) => unwritten,
+  );
+}
+
+/** There is nowhere else to complain. */
+function complaintsTo(stream: Writable): (text: string) => void {
+  const write = textWriter(stream);
+  return (text) => void write(text).catch(() => undefined);
+}
+
+async function askAtTerminal(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(question)).trim());
+  } finally {
+    terminal.close();
+  }
+}
+
 async function carryOut(
   command: AdminCommand,
-  { env, input, output, complain }: Surroundings,
+  { env, input, output, complain, ask }: Surroundings,
 ): Promise<Summary | null> {
   const { action, file, subsystems } = command;
-  const write = (text: string): void => void output.write(text);
+  const write = textWriter(output);
+  // Lines come one after the other: the last one is written when all are, and the first that cannot be written counts.
+  let written = Promise.resolve();
+  const writeLine = (text: string): void => {
+    const line = write(text);
+    written = written.then(() => line);
+    // Whoever awaits `written` hears of it.
+    for (const each of [line, written]) each.catch(() => undefined);
+  };
   const transfer = await TransferService.connect(loadSettingsAdminConfig(env).DATABASE_URL);
-  const observer = observerOf(command, write, complain);
+  const observer = observerOf(command, writeLine, complain);
   try {
     if (action === 'export') {
       const lines = Readable.from(transfer.exportLines(subsystems, observer));
@@ -83,14 +126,16 @@ async function carryOut(
         : pipeline(lines, createWriteStream(file)));
       return null;
     }
+    const writeAfter = (text: string): Promise<void> => written.then(() => write(text));
     const trail = command.isDryRun ? null : trailOf(command);
     const lines = (): AsyncIterable<string> => linesOf(file === null ? input : createReadStream(file));
     const summary = await {
       import: () => transfer.import(lines(), trail, observer),
       compare: () => transfer.compare(lines(), subsystems, observer),
-      restore: () => transfer.restore(subsystems[0]!, command.at, trail, observer),
+      restore: () => restore(transfer, command, trail, { write: writeAfter, observer, ask }),
     }[action]();
-    write(`${summaryText(command, summary)}\n`);
+    await written;
+    await write(`${summaryText(command, summary)}\n`);
     return summary;
   } finally {
     await transfer.close();
@@ -122,37 +167,13 @@ function observerOf(
   };
 }
 
-function summaryText(
-  { action, isDryRun }: AdminCommand,
-  { missing, different, same, extra }: Summary,
-): string {
-  const counts = (words: readonly [string, number][]): string =>
-    words.map(([word, count]) => `${count.toLocaleString('en')} ${word}`).join(', ');
-  if (action === 'compare')
-    return counts([
-      ['missing', missing],
-      ['different', different],
-      ['here only', extra],
-      ['same', same],
-    ]);
-  if (action === 'restore')
-    return counts([
-      [isDryRun ? 'to write' : 'written', different],
-      [isDryRun ? 'to delete' : 'deleted', extra],
-      ['unchanged', same],
-    ]);
-  const words = isDryRun ? ['to create', 'to change'] : ['created', 'changed'];
-  return counts([
-    [words[0]!, missing],
-    [words[1]!, different],
-    ['unchanged', same],
-  ]);
-}
-
-/** An operator's error in a sentence, without credentials; null for a defect. */
-function explain(error: unknown): string | null {
-  if (error instanceof ConfigError || error instanceof SettingLineError) return error.message;
-  const { code, path } = error as NodeJS.ErrnoException;
+/** An operator's error in a sentence, without credentials. */
+function explain(error: unknown): string {
+  if (error instanceof ConfigError || error instanceof SettingLineError || error instanceof CommandError)
+    return error.message;
+  if (error instanceof SettingError && error.problem.detail !== undefined) return error.problem.detail;
+  const { code, path, message } = error as NodeJS.ErrnoException;
   if (path !== undefined && code !== undefined) return `${path}: ${code}`;
-  return databaseAdvice(error);
+  if (code === 'EPIPE' || code === 'ENOSPC') return `the output cannot be written (${code})`;
+  return databaseAdvice(error) ?? message;
 }

@@ -1,3 +1,4 @@
+import { SYSTEM_CLOCK } from '@platform/time';
 import { Command, InvalidArgumentError } from 'commander';
 import { instant } from '../settings/instant';
 
@@ -13,6 +14,10 @@ export interface AdminCommand {
   /** Whom the history names. */
   readonly author: string;
   readonly isQuiet: boolean;
+  /** Whether the operator has agreed to what it will do. */
+  readonly isAgreed: boolean;
+  /** Whether a subsystem may be restored to an instant at which it had no setting. */
+  readonly mayEmpty: boolean;
 }
 
 interface Options {
@@ -20,6 +25,8 @@ interface Options {
   dryRun?: boolean;
   as?: string;
   quiet?: boolean;
+  yes?: boolean;
+  allowEmpty?: boolean;
 }
 
 const DEFAULT_AUTHOR = 'settings:admin';
@@ -38,7 +45,7 @@ const DESCRIPTIONS = {
   compare:
     'Say which settings of a file are missing here (+) or have another value (~), and which are here only (-).',
   restore:
-    'Make a subsystem what it was at an instant, of any size, a thousand settings in one transaction, with a history entry each: what is other now is written again (~), what was not there is deleted (-). Interrupted, run it again: it goes on.',
+    'Make a subsystem what it was at an instant, of any size, a thousand settings in one transaction, with a history entry each: what is other now is written again (~), what was not there is deleted (-). It shows what it will do and asks first. Interrupted, run it again: it goes on.',
 } as const;
 
 /** The whole command line. @param run carries out what was understood
@@ -66,6 +73,8 @@ export function adminProgram(
         isDryRun: options.dryRun ?? false,
         author: options.as ?? DEFAULT_AUTHOR,
         isQuiet: options.quiet ?? false,
+        isAgreed: options.yes ?? false,
+        mayEmpty: options.allowEmpty ?? false,
       });
     });
   }
@@ -79,6 +88,10 @@ function describe(command: Command, action: AdminCommand['action']): Command {
       .argument('<subsystem>', 'its name')
       .argument('<instant>', 'ISO 8601 with an offset: 2026-03-02T09:15:00Z', parseInstant);
   else command.argument('[file]', `standard ${action === 'export' ? 'output' : 'input'} unless given`);
+  if (action === 'restore')
+    command
+      .option('--yes', 'do not ask; required where there is no terminal to ask at')
+      .option('--allow-empty', 'even if the subsystem had no setting then: all are deleted');
   if (action === 'import' || action === 'restore')
     return command
       .option('--dry-run', 'only say what would be written')
@@ -93,6 +106,8 @@ function describe(command: Command, action: AdminCommand['action']): Command {
 
 function parseInstant(text: string): Date {
   const parsed = instant.safeParse(text);
+  if (parsed.success && parsed.data > SYSTEM_CLOCK.now())
+    throw new InvalidArgumentError('It must not be in the future.');
   if (parsed.success) return parsed.data;
   throw new InvalidArgumentError(`It ${parsed.error.issues[0]!.message}.`);
 }

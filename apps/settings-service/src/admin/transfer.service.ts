@@ -1,8 +1,10 @@
 import { inTransaction, postgresOptions } from '@platform/database';
+import { Metrics } from '@platform/service-defaults';
 import { parseSettingName } from '@platform/setting-names';
+import { SYSTEM_CLOCK } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { ENTITIES, SCHEMA } from '../database-layout';
+import { DEFAULT_ISOLATION, ENTITIES, SCHEMA } from '../database-layout';
 import { BatchedSettingsRepository } from '../settings/batched-settings.repository';
 import { PastSettingsRepository } from '../settings/past-settings.repository';
 import { settingKeyText } from '../settings/setting-key';
@@ -10,6 +12,7 @@ import type { SettingKey } from '../settings/setting-key';
 import type { ListedSetting } from '../settings/setting.entity';
 import { START } from '../settings/settings-page';
 import { SettingsRepository } from '../settings/settings.repository';
+import { SettledPastService } from '../settings/settled-past.service';
 import type { AuditTrail } from '../settings/write-request';
 import { SettingLineError, lineOf, settingOf } from './setting-lines';
 import type { MovedSetting } from './setting-lines';
@@ -35,12 +38,13 @@ export class TransferService {
   private readonly settings: SettingsRepository;
   private readonly batch: BatchedSettingsRepository;
   private readonly past: PastSettingsRepository;
+  private readonly settled: SettledPastService;
 
   /** @param url of the service's database, with the service's own role */
   static async connect(url: string): Promise<TransferService> {
     const options = postgresOptions({
       ...{ url, schema: SCHEMA, applicationName: 'settings-service-admin' },
-      ...{ entities: ENTITIES, migrations: [], poolSize: 2, defaultIsolation: 'REPEATABLE READ' },
+      ...{ entities: ENTITIES, migrations: [], poolSize: 2, defaultIsolation: DEFAULT_ISOLATION },
     });
     return new TransferService(await new DataSource(options).initialize());
   }
@@ -49,6 +53,7 @@ export class TransferService {
     this.settings = new SettingsRepository(dataSource);
     this.batch = new BatchedSettingsRepository(dataSource);
     this.past = new PastSettingsRepository(dataSource);
+    this.settled = new SettledPastService(this.past, SYSTEM_CLOCK, new Metrics());
   }
 
   close(): Promise<void> {
@@ -127,19 +132,31 @@ export class TransferService {
     const summary: Summary = { missing: 0, different: 0, same: 0, extra: 0 };
     const restoration = { subsystemKey: keyOf(subsystemName), at, trail };
     let done = 0;
+    await this.settled.wait(at);
     for (let after: string | null = START; after !== null;) {
-      const restorePart = (manager: EntityManager) => this.past.restorePart(manager, restoration, after!);
+      const restorePart = async (manager: EntityManager) => {
+        const compared = await this.past.comparePart(manager, restoration, after!);
+        if (trail !== null) await this.past.restoreAll(manager, restoration, trail, compared.different);
+        return compared;
+      };
       const part = await inTransaction(this.dataSource, 'REPEATABLE READ', restorePart);
-      for (const { settingName, operation } of part.changes) {
+      for (const { settingName, operation } of part.different) {
         const difference = operation === 'write' ? 'different' : 'extra';
         summary[difference] += 1;
         observer.differs(difference, subsystemName, settingName);
       }
-      summary.same += part.compared - part.changes.length;
+      summary.same += part.compared - part.different.length;
       observer.progressed((done += part.compared));
       after = part.last;
     }
     return summary;
+  }
+
+  /** Whether a subsystem had a setting at `at`. */
+  async existedAt(subsystemName: string, at: Date): Promise<boolean> {
+    await this.settled.wait(at);
+    const { rows } = await this.past.listSubsystemAt(keyOf(subsystemName), at, 1, null);
+    return rows.length > 0;
   }
 
   private async changedOf(

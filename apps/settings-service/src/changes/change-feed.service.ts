@@ -1,12 +1,15 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { DatabaseUnavailableError } from '@platform/database';
 import { CLOCK, Metrics, ShutdownRegistry } from '@platform/service-defaults';
 import { MINUTE_MS, SECOND_MS, sleep, withTimeout } from '@platform/time';
 import type { Clock } from '@platform/time';
+import type { Counter } from 'prom-client';
 import { SettingError } from '../settings/setting-problems.filter';
-import { ChangeLog, KEPT_CHANGES, pageAfter } from './change-log';
-import type { Change, ChangePage, Look, Position } from './change-log';
+import { ChangeLog, KEPT_CHANGES, isMarked, markOf, pageAfter } from './change-log';
+import type { Change, ChangePage, Look, Mark, Position } from './change-log';
 import { ChangesRepository, LOOK_LIMIT } from './changes.repository';
+import { WatcherShares } from './watcher-shares';
+import type { Holder } from './watcher-shares';
 
 /** What a reader asks for. */
 export interface ChangesRequest {
@@ -18,10 +21,11 @@ export interface ChangesRequest {
   readonly waitMs: number;
   /** The reader has gone. */
   readonly signal: AbortSignal;
+  readonly holder: Holder;
 }
 
 /** A reader that waits. */
-interface Watcher {
+interface Watcher extends Holder {
   position: Position;
   readonly subsystemKey: string | null;
   readonly endsAtMs: number;
@@ -57,17 +61,34 @@ export class ChangeFeedService {
   private lookedAtMs = -Infinity;
   private gapsSinceMs: number | null = null;
   private looking: Promise<void> | null = null;
-  private readonly watchers = new Set<Watcher>();
+  private readonly watchers: WatcherShares<Watcher>;
+  private readonly logger = new Logger(ChangeFeedService.name);
+  private readonly refused: Counter;
+  private readonly displaced: Counter;
+  private readonly stepsBack: Counter;
   private isWatching = false;
   private isStopping = false;
 
   constructor(
     private readonly repository: ChangesRepository,
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(CHANGE_LIMITS) private readonly limits: ChangeLimits,
+    @Inject(CHANGE_LIMITS) limits: ChangeLimits,
     shutdown: ShutdownRegistry,
     metrics: Metrics,
   ) {
+    this.watchers = new WatcherShares(limits.maxWatchers);
+    this.refused = metrics.counter(
+      'settings_change_watchers_refused_total',
+      'Requests that could not wait for changes: every place was taken, and their caller has its share',
+    );
+    this.displaced = metrics.counter(
+      'settings_change_watchers_displaced_total',
+      'Waits that ended early: a caller or application with fewer of them needed the place',
+    );
+    this.stepsBack = metrics.counter(
+      'settings_feed_steps_back_total',
+      'Times the history was found to have gone back, after a failover or a restore that lost commits',
+    );
     // eslint-disable-next-line @typescript-eslint/require-await -- the registry waits for those that need time
     shutdown.addDrainHook({ name: 'watchers of changes', drain: async () => this.stop() });
     metrics.sampledGauge('settings_change_watchers', 'Requests that wait for changes of settings', [], () => [
@@ -77,16 +98,21 @@ export class ChangeFeedService {
 
   /**
    * The next changes; empty after `waitMs` without one, or when the service stops.
-   * @throws {SettingError} `too-many-watchers`, `changes-expired` for a position that the history has not reached: it was restored
+   * @throws {SettingError} `too-many-watchers`, `changes-expired` for a position in a history that went back since
    * @throws {DatabaseUnavailableError} or the driver's error: what happened meanwhile is not known
    */
   async read(request: ChangesRequest): Promise<ChangePage> {
     const log = await this.currentLog(request.after);
     const page = await this.find(log, request.after ?? log.position, request.subsystemKey);
     const mayWait = request.waitMs > 0 && !this.isStopping && !request.signal.aborted;
-    if (page.changes.length > 0 || page.hasMore || !mayWait) return page;
-    if (this.watchers.size >= this.limits.maxWatchers) throw new SettingError('too-many-watchers');
-    return this.wait(page, request);
+    if (page.changes.length > 0 || page.hasMore || !mayWait) return this.marked(page);
+    return this.marked(await this.wait(page, request));
+  }
+
+  /** The page with marks in its position. */
+  private marked(page: ChangePage): ChangePage {
+    if (page.next.marks !== undefined) return page;
+    return { ...page, next: { ...page.next, marks: this.log?.marksAt(page.next) ?? [] } };
   }
 
   /** Responds to everybody that waits; from now on nobody does. */
@@ -101,11 +127,31 @@ export class ChangeFeedService {
   private async currentLog(after: Position | null): Promise<ChangeLog> {
     if (after === null) await this.lookAfresh();
     else if (this.clock.monotonicMs() - this.lookedAtMs > LOOK_INTERVAL_MS) await this.look();
-    if (after !== null && after.upTo > this.log!.position.upTo) {
+    if (after !== null && !(await this.hasSeenThis(after))) {
       await this.lookAfresh();
-      if (after.upTo > this.log!.position.upTo) throw new SettingError('changes-expired');
+      if (!(await this.hasSeenThis(after))) throw new SettingError('changes-expired');
     }
     return this.log!;
+  }
+
+  /** Whether what the reader has seen is still there, as far as the log reaches: a failover or a restore may have taken it back. */
+  private async hasSeenThis({ upTo, marks = [] }: Position): Promise<boolean> {
+    const log = this.log!;
+    if (upTo > log.position.upTo) return false;
+    const older: Mark[] = [];
+    for (const mark of marks) {
+      const change = log.find(mark.id);
+      if (change === null) older.push(mark);
+      else if (!isMarked(mark, change)) return false;
+    }
+    if (older.length === 0) return true;
+    const found = await this.repository.findAll(older.map(({ id }) => id));
+    return older.every((mark) =>
+      isMarked(
+        mark,
+        found.find(({ id }) => id === mark.id),
+      ),
+    );
   }
 
   /** Looks, but does not join a look under way: it may have begun before something that the reader knows of. */
@@ -120,20 +166,24 @@ export class ChangeFeedService {
     // Noted before the statement: what is committed meanwhile stays open.
     const end = log.position;
     const unseen = await this.repository.findAfter(position, end.upTo, PAGE_SIZE + 1);
-    return ofSubsystem(pageAfter(position, unseen, PAGE_SIZE, end), subsystemKey);
+    const older = pageAfter(position, unseen, PAGE_SIZE, end);
+    const last = older.changes.at(-1);
+    // The log does not reach back to where such a page ends.
+    const marks = older.hasMore && last !== undefined ? { marks: [markOf(last)] } : {};
+    return ofSubsystem({ ...older, next: { ...older.next, ...marks } }, subsystemKey);
   }
 
   private async wait(
     { next }: ChangePage,
-    { subsystemKey, waitMs, signal }: ChangesRequest,
+    { subsystemKey, waitMs, signal, holder }: ChangesRequest,
   ): Promise<ChangePage> {
     let end = (): void => undefined;
     try {
       return await new Promise<ChangePage>((respond, fail) => {
         const endsAtMs = this.clock.monotonicMs() + waitMs;
-        const watcher: Watcher = { position: next, subsystemKey, endsAtMs, respond, fail };
+        const watcher: Watcher = { ...holder, position: next, subsystemKey, endsAtMs, respond, fail };
         const leave = (): void => respond({ changes: [], next, hasMore: false });
-        this.watchers.add(watcher);
+        this.takePlace(watcher);
         signal.addEventListener('abort', leave, { once: true });
         end = () => {
           this.watchers.delete(watcher);
@@ -146,6 +196,18 @@ export class ChangeFeedService {
     } finally {
       end();
     }
+  }
+
+  /** @throws {SettingError} `too-many-watchers` */
+  private takePlace(watcher: Watcher): void {
+    const displaced = this.watchers.add(watcher);
+    if (displaced === null) return;
+    if (displaced === undefined) {
+      this.refused.inc();
+      throw new SettingError('too-many-watchers');
+    }
+    this.displaced.inc();
+    displaced.respond({ changes: [], next: displaced.position, hasMore: false });
   }
 
   /** Looks again and again while anybody waits. */
@@ -185,13 +247,25 @@ export class ChangeFeedService {
     for (let isBehind = true; isBehind;) {
       const startedAtMs = this.clock.monotonicMs();
       const asksWriters = startedAtMs - (this.gapsSinceMs ?? Infinity) > ASK_WRITERS_AFTER_MS;
-      const look = await this.repository.look(log.position, { asksWriters });
+      const look = await this.repository.look(log.question, { asksWriters });
+      if (!log.continues(look)) return this.startOver();
       const hasNews = log.add(look);
       this.gapsSinceMs = log.position.open.length === 0 ? null : (this.gapsSinceMs ?? startedAtMs);
       [this.log, this.lookedAtMs] = [log, startedAtMs];
       if (hasNews) for (const watcher of this.watchers) tell(log, watcher);
       isBehind = hasNews && look.found.length >= LOOK_LIMIT;
     }
+  }
+
+  /** What was seen is no longer there: positions that name it are worth nothing, nor is the log. */
+  private async startOver(): Promise<void> {
+    this.logger.warn(
+      'the history of settings went back: a failover or a restore lost changes; watchers start over',
+    );
+    this.stepsBack.inc();
+    this.log = null;
+    for (const { fail } of this.watchers) fail(new SettingError('changes-expired'));
+    await this.lookOnce();
   }
 
   /** A log that begins where everything is settled: when all have ended who could have drawn an identifier before its end. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { HistoryEntry } from '../settings/history-entry.entity';
 
 /** A change of a setting as the feed tells of it. */
@@ -14,6 +15,24 @@ export interface Position {
   readonly upTo: number;
   /** Ascending, none above `upTo`. */
   readonly open: readonly number[];
+  /** Some changes of those, by which a history that went back is told from one that went on. */
+  readonly marks?: readonly Mark[];
+}
+
+/** A change that somebody has seen. After a failover or a restore its identifier may belong to another one. */
+export interface Mark {
+  readonly id: number;
+  readonly fingerprint: string;
+}
+
+export function markOf({ id, revision, occurredAt }: Change): Mark {
+  const text = JSON.stringify([id, revision, occurredAt.getTime()]);
+  return { id, fingerprint: createHash('sha256').update(text).digest('base64url').slice(0, 8) };
+}
+
+/** Whether the change is still the one that was seen. @param change what has the mark's identifier now */
+export function isMarked(mark: Mark, change: Change | undefined): boolean {
+  return change !== undefined && markOf(change).fingerprint === mark.fingerprint;
 }
 
 /** Changes that follow a position, and the position after them. */
@@ -59,6 +78,8 @@ export class ChangeLog {
   private end: Position;
   /** What the look before said. */
   private writersFrom = 0;
+  /** The lowest of the changes that were found last: it may have been committed after all others. */
+  private foundLast: Change | undefined;
 
   /**
    * @param floor everything up to here is settled, and not in memory
@@ -77,6 +98,38 @@ export class ChangeLog {
     return this.end;
   }
 
+  /** What the next look asks for: what follows, what fills gaps, and whether what was seen last is still there. */
+  get question(): Position {
+    return { upTo: this.end.upTo, open: [...this.end.open, ...this.marksAt(this.end).map(({ id }) => id)] };
+  }
+
+  /** Whether the history that the look saw goes on where the log ends. A failover or a restore may have taken it back. */
+  continues({ found }: Look): boolean {
+    return this.marksAt(this.end).every((mark) =>
+      isMarked(
+        mark,
+        found.find(({ id }) => id === mark.id),
+      ),
+    );
+  }
+
+  /** The change with this identifier; undefined if there is none, null when it is further back than the log. */
+  find(id: number): Change | undefined | null {
+    if (id <= this.floor) return null;
+    const entry = this.entries[this.indexAfter(id - 1)];
+    return entry?.id === id ? entry : undefined;
+  }
+
+  /** Marks for whoever is at this position. */
+  marksAt({ upTo, open }: Position): Mark[] {
+    const isOpen = new Set(open);
+    const isSeen = ({ id }: Change): boolean => id <= upTo && !isOpen.has(id);
+    let newest = this.indexAfter(upTo) - 1;
+    while (newest >= 0 && !isSeen(this.entries[newest]!)) newest -= 1;
+    const marked = new Set([this.entries[newest], this.foundLast]);
+    return [...marked].flatMap((each) => (each !== undefined && isSeen(each) ? [markOf(each)] : []));
+  }
+
   /** Takes up a look that began after the last one had ended. @returns whether there was anything new */
   add({ found, xmin, xmax, writersFrom }: Look): boolean {
     const filled = found.filter(({ id }) => this.gaps.delete(id));
@@ -89,6 +142,7 @@ export class ChangeLog {
     );
     this.entries.push(...filled, ...appended);
     if (filled.length > 0) this.entries.sort((left, right) => left.id - right.id);
+    this.foundLast = filled[0] ?? appended[0] ?? this.foundLast;
     this.forgetOldest();
     return filled.length + appended.length > 0;
   }

@@ -1,5 +1,12 @@
 import { Controller, Get, Inject, Query, Req, Res, applyDecorators } from '@nestjs/common';
-import { AccessTokenVerifier, RequirePersona, accessProblem, bearerToken } from '@platform/access-tokens';
+import {
+  AccessTokenVerifier,
+  RequirePersona,
+  accessProblem,
+  bearerToken,
+  callerOf,
+} from '@platform/access-tokens';
+import type { AuthenticatedRequest } from '@platform/access-tokens';
 import {
   ApiOkResponse,
   ApiOperation,
@@ -14,10 +21,18 @@ import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { SettingError, SettingProblemResponse } from '../settings/setting-problems.filter';
+import { requireInternalPartner } from '../settings/setting-request.decorator';
 import type { Change, ChangePage, Position } from './change-log';
 import { CHANGE_LIMITS, ChangeFeedService } from './change-feed.service';
 import type { ChangeLimits } from './change-feed.service';
 import { CHANGES, ChangesDto, ChangesQuery, WAIT_SECONDS } from './changes.dto';
+
+/** The highest identifier, when the token was given out and marks, and open identifiers; identifiers as distances from the highest. */
+type TokenContent = [
+  upTo: number,
+  issued: number | [issuedAt: number, ...marks: [distance: number, fingerprint: string][]],
+  ...open: number[],
+];
 
 function ListChanges(): MethodDecorator {
   return applyDecorators(
@@ -25,7 +40,7 @@ function ListChanges(): MethodDecorator {
       operationId: 'listChanges',
       summary: 'Tell what changed, or wait for a change',
       description: `Nothing is left out, and the changes of one setting come in the order of their commits, also across replicas.
-\`next\` leads on. A change is told within a second after the response to its write. An empty list may come before \`waitSeconds\` are over.
+\`next\` leads on. Without \`subsystem\` it needs the persona InternalPartner, as the list of all settings does. A change is told within a second after the response to its write. An empty list may come before \`waitSeconds\` are over.
 
 To keep a copy: ask without \`after\`, then read the settings, then ask again and again, each time with the last \`next\`, and read what changed.`,
     }),
@@ -48,7 +63,7 @@ To keep a copy: ask without \`after\`, then read the settings, then ask again an
       },
     }),
     SettingProblemResponse(
-      'The token is too old, or the settings were restored from a backup.',
+      'The token is too old, or what it tells of is undone: the settings were restored from a backup, or a failover lost changes.',
       'changes-expired',
     ),
   );
@@ -75,32 +90,35 @@ export class ChangesController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ChangesDto> {
     const subsystemKey = query.subsystem?.key ?? null;
+    if (subsystemKey === null) requireInternalPartner(request);
     const list = subsystemKey === null ? 'changes' : `changes of ${subsystemKey}`;
     const after = query.after === undefined ? null : this.positionOf(list, query.after);
     const gone = new AbortController();
     reply.raw.once('close', () => gone.abort());
     const waitMs = query.waitSeconds * SECOND_MS;
-    const page = await this.feed.read({ after, subsystemKey, waitMs, signal: gone.signal });
+    const { subject, clientId } = callerOf(request as AuthenticatedRequest);
+    const holder = { caller: subject, application: clientId ?? '' };
+    const page = await this.feed.read({ after, subsystemKey, waitMs, signal: gone.signal, holder });
     // The token may have expired or been revoked during the wait.
     if (waitMs > 0) await this.verifyAgain(request);
     void reply.header('cache-control', 'no-store');
     return { changes: page.changes.map(changeJson), next: this.tokenOf(list, page) };
   }
 
-  private tokenOf(list: string, { next: { upTo, open } }: ChangePage): string {
+  private tokenOf(list: string, { next: { upTo, open, marks = [] } }: ChangePage): string {
     const issuedAt = Math.floor(this.clock.now().getTime() / SECOND_MS);
-    return this.cursors.encode(list, [upTo, issuedAt, ...open.map((id) => upTo - id)]);
+    const marked = marks.map(({ id, fingerprint }) => [upTo - id, fingerprint]);
+    return this.cursors.encode(list, [upTo, [issuedAt, ...marked], ...open.map((id) => upTo - id)]);
   }
 
   private positionOf(list: string, token: string): Position {
-    const [upTo, issuedAt, ...open] = this.cursors.decode(list, token, 'after') as [
-      number,
-      number,
-      ...number[],
-    ];
+    const [upTo, issued, ...open] = this.cursors.decode(list, token, 'after') as TokenContent;
+    // Release 1.0.0 gave the time alone; it takes a list for a token that never expires.
+    const [issuedAt, ...marked] = typeof issued === 'number' ? [issued] : issued;
     const ageSeconds = this.clock.now().getTime() / SECOND_MS - issuedAt;
     if (ageSeconds > this.limits.tokenLifetimeSeconds) throw new SettingError('changes-expired');
-    return { upTo, open: open.map((distance) => upTo - distance) };
+    const marks = marked.map(([distance, fingerprint]) => ({ id: upTo - distance, fingerprint }));
+    return { upTo, open: open.map((distance) => upTo - distance), marks };
   }
 
   private async verifyAgain({ headers }: FastifyRequest): Promise<void> {

@@ -46,6 +46,8 @@ const FIND_AFTER = `
   (SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id > $1 AND history_id <= $3 ORDER BY history_id LIMIT $4)
   ORDER BY id LIMIT $4`;
 
+const FIND_ALL = `SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id = ANY ($1::bigint[])`;
+
 const FIND_LATEST = `
   SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id <= $1 ORDER BY history_id DESC LIMIT $2`;
 
@@ -78,6 +80,11 @@ export class ChangesRepository {
   async findAfter(position: Position, upTo: number, limit: number): Promise<Change[]> {
     const values = [position.upTo, position.open, upTo, limit];
     return (await this.dataSource.query<ChangeRow[]>(FIND_AFTER, values)).map(changeOf);
+  }
+
+  /** The changes that have these identifiers. */
+  async findAll(ids: readonly number[]): Promise<Change[]> {
+    return (await this.dataSource.query<ChangeRow[]>(FIND_ALL, [ids])).map(changeOf);
   }
 
   /** The latest changes up to `upTo`, by rising identifier. */

@@ -1,3 +1,4 @@
+import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 const INDEXES = {
@@ -7,14 +8,21 @@ const INDEXES = {
   setting_history_by_user: '(user_id, occurred_at, history_id) WHERE user_id IS NOT NULL',
 };
 
-/** For the history of all settings, and for the past. Writes wait while the indexes are made: some seconds for a million entries. */
+/** For the history of all settings, and for the past. Writes go on while the indexes are built. */
 export class IndexHistory1796400000001 implements MigrationInterface {
+  readonly transaction = false;
+
   async up(runner: QueryRunner): Promise<void> {
-    for (const [name, columns] of Object.entries(INDEXES))
-      await runner.query(`CREATE INDEX ${name} ON settings.setting_history ${columns}`);
+    for (const [name, definition] of Object.entries(INDEXES))
+      await createIndexConcurrently(runner, {
+        schema: 'settings',
+        table: 'setting_history',
+        name,
+        definition,
+      });
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    for (const name of Object.keys(INDEXES)) await runner.query(`DROP INDEX settings.${name}`);
+    for (const name of Object.keys(INDEXES)) await dropIndexConcurrently(runner, 'settings', name);
   }
 }

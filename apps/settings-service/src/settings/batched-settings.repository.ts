@@ -46,8 +46,8 @@ const FIND_SETTINGS: PreparedStatement = {
       WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1) AS s`,
 };
 
-// One statement for the settings and their history entries; an entry draws its identifier after its setting's row is locked. The rows are
-// locked in the order of their keys, so that no two replicas lock them crosswise.
+// One statement for the settings and their history entries. The rows are locked in the order of their keys, so that no two replicas lock
+// them crosswise. ORDER BY needs all of them, so entries draw identifiers and note their instant when every row is locked.
 const writeStatement = (name: string, free: string): PreparedStatement => ({
   name,
   text: `
@@ -69,6 +69,7 @@ const writeStatement = (name: string, free: string): PreparedStatement => ({
      person_id, user_id, person_name, persona, request_id, idempotency_digest)
   SELECT w.*, 'write', r.person_id, r.user_id, r.person_name, r.persona, r.request_id, r.idempotency_digest
     FROM written w JOIN request r ON r.subsystem_key = w.subsystem_key AND r.setting_key = w.setting_key
+   ORDER BY w.subsystem_key, w.setting_key
   RETURNING ${RECORDED_WRITE_COLUMNS}`,
 });
 

@@ -15,6 +15,7 @@ import {
   keyOf,
   writeSettings,
 } from './bulk.dto';
+import { distinctKeys } from './setting-key';
 import { SettingProblemResponse, WriteRefusals } from './setting-problems.filter';
 import {
   HeadersOfWrite,
@@ -42,7 +43,8 @@ export class BulkController {
   @ApiOperation({
     operationId: 'readSettings',
     summary: 'Read up to 1,000 settings',
-    description: 'As they are at one moment.',
+    description:
+      'As they are at one moment. A setting that is named several times is told once, where it is named first.',
   })
   @ApiBody({ type: ReadSettingsDto, examples: BULK_EXAMPLES.read })
   @ApiOkResponse({
@@ -56,7 +58,7 @@ export class BulkController {
     @JsonBody(validatedBy(ReadSettingsDto.schema)) request: z.output<typeof ReadSettingsDto.schema>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const keys = request.settings.map(keyOf);
+    const keys = distinctKeys(request.settings.map(keyOf));
     sendRead(reply, keys, await this.settings.findMany(keys));
   }
 

@@ -7,6 +7,7 @@ import type { JsonText } from './setting-value';
 @Entity('setting_history')
 @Check('setting_history_operation', "operation IN ('write', 'delete')")
 @Index('setting_history_by_setting', ['subsystemKey', 'settingKey', 'historyId'])
+@Index('setting_history_by_setting_time', ['subsystemKey', 'settingKey', 'occurredAt', 'historyId'])
 @Index('setting_history_by_time', ['occurredAt', 'historyId'])
 @Index('setting_history_by_subsystem', ['subsystemKey', 'occurredAt', 'historyId'])
 @Index('setting_history_by_person', ['personId', 'occurredAt', 'historyId'], {
@@ -69,7 +70,8 @@ export class HistoryEntry {
   @Column({ name: 'idempotency_digest', type: 'bytea', nullable: true })
   idempotencyDigest!: Buffer | null;
 
-  @Column({ name: 'occurred_at', type: 'timestamptz', default: () => 'clock_timestamp()' })
+  /** The same for all entries of one transaction. */
+  @Column({ name: 'occurred_at', type: 'timestamptz', default: () => 'settings.transaction_instant()' })
   occurredAt!: Date;
 }
 

@@ -40,9 +40,16 @@ export interface SubsystemRestoration {
   readonly trail: AuditTrail | null;
 }
 
-/** What a part of a restoration changed; `last` leads to the next part, null after the last one. */
-interface RestoredPart {
-  readonly changes: readonly RestoredSetting[];
+/** A setting that differs from what it was. */
+export interface DifferentSetting extends RestoredSetting {
+  readonly settingKey: string;
+  /** Of the value that it had. */
+  readonly bytes: number;
+}
+
+/** What a part of a subsystem differs in; `last` leads to the next part, null after the last one. */
+interface ComparedPart {
+  readonly different: readonly DifferentSetting[];
   readonly compared: number;
   readonly last: string | null;
 }
@@ -51,31 +58,81 @@ interface ComparedSetting {
   readonly settingKey: string;
   readonly settingName: string;
   readonly operation: RestoredSetting['operation'] | null;
+  readonly bytes: number | null;
+}
+
+/** Where a page of the history ended. */
+type EntryPosition = Pick<NamedEntry, 'historyId'>;
+
+/** A transaction that may write to the history. */
+export interface HistoryWriter {
+  readonly writer: string;
+  /** Null where this role may not see it. */
+  readonly startedAt: Date | null;
 }
 
 // Parameters that are null fall out when PostgreSQL plans the statement. The position is compared as a row.
+const IN_TIME = `($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
+    AND ($8::bigint IS NULL OR (occurred_at, history_id) <
+      ((SELECT occurred_at FROM settings.setting_history WHERE history_id = $8), $8))`;
+const OF_SOMEBODY = `($1::text IS NULL OR subsystem_key = $1) AND ($2::bigint IS NULL OR person_id = $2)
+    AND ($5::bigint IS NULL OR user_id = $5)`;
+const NEWEST_FIRST = 'occurred_at DESC, history_id DESC';
+const NAMED_ENTRY_COLUMNS = `${LISTED_ENTRY_COLUMNS}, subsystem_name AS "subsystemName", setting_name AS "settingName"`;
+
 const LIST_ENTRIES = pageStatement({
   table: 'settings.setting_history',
-  columns: `${LISTED_ENTRY_COLUMNS}, subsystem_name AS "subsystemName", setting_name AS "settingName"`,
-  range: `($1::text IS NULL OR subsystem_key = $1) AND ($2::bigint IS NULL OR person_id = $2)
-    AND ($5::bigint IS NULL OR user_id = $5)
-    AND ($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
-    AND ($8::bigint IS NULL OR (occurred_at, history_id) <
-      ((SELECT occurred_at FROM settings.setting_history WHERE history_id = $8), $8))`,
-  order: 'occurred_at DESC, history_id DESC',
+  columns: NAMED_ENTRY_COLUMNS,
+  range: `${OF_SOMEBODY} AND ${IN_TIME}`,
+  order: NEWEST_FIRST,
 });
 
-// The newest entry of a setting before an instant is found from the end of its history. So that a long history after the instant is not
-// passed over entry by entry, it begins at an identifier that no entry before the instant exceeds: identifiers are drawn a moment before
-// the time is noted, so among a hundred neighbours one is as high.
+/** Entries that a list with several filters looks through for one page: no index has them all. */
+const SCANNED_ENTRIES = 10_000;
+const SCAN_COLUMNS = { subsystem: 'subsystem_key', person: 'person_id', user: 'user_id' } as const;
+type ScanColumn = keyof typeof SCAN_COLUMNS;
+
+/** The last of the entries that one page looks through, of those that one of the filters finds; nothing where it looks through all. */
+const scanEnd = (column: ScanColumn): string => `
+  SELECT history_id AS "historyId"
+    FROM settings.setting_history
+   WHERE ${SCAN_COLUMNS[column]} = $1
+     AND ($2::timestamptz IS NULL OR occurred_at >= $2) AND ($3::timestamptz IS NULL OR occurred_at < $3)
+     AND ($4::bigint IS NULL OR (occurred_at, history_id) <
+       ((SELECT occurred_at FROM settings.setting_history WHERE history_id = $4), $4))
+   ORDER BY occurred_at DESC, history_id DESC OFFSET ${String(SCANNED_ENTRIES - 1)} LIMIT 1`;
+
+/** The page of the entries down to `scanEnd`. OFFSET 0: they are looked through by this filter's index, whatever the others find. */
+const listScanned = (column: ScanColumn, parameter: string): string =>
+  pageStatement({
+    table: `(SELECT * FROM settings.setting_history WHERE ${SCAN_COLUMNS[column]} = ${parameter} AND ${IN_TIME}
+       AND ($9::bigint IS NULL OR (occurred_at, history_id) >=
+         ((SELECT occurred_at FROM settings.setting_history WHERE history_id = $9), $9)) OFFSET 0)`,
+    columns: NAMED_ENTRY_COLUMNS,
+    range: OF_SOMEBODY,
+    order: NEWEST_FIRST,
+  });
+
+const SCANS = {
+  subsystem: { end: scanEnd('subsystem'), page: listScanned('subsystem', '$1') },
+  person: { end: scanEnd('person'), page: listScanned('person', '$2') },
+  user: { end: scanEnd('user'), page: listScanned('user', '$5') },
+};
+
+// A transaction that writes to the history holds this lock until others see what it wrote.
+const FIND_WRITERS = `
+  SELECT now() AS now, writer.virtualtransaction AS writer, activity.xact_start AS "startedAt"
+    FROM (SELECT) AS one
+    LEFT JOIN pg_locks AS writer ON writer.relation = 'settings.setting_history'::regclass AND writer.mode = 'RowExclusiveLock'
+      AND writer.granted AND writer.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    LEFT JOIN pg_stat_activity AS activity ON activity.pid = writer.pid`;
+
+// Per setting the order of instants is that of identifiers: each transaction notes its instant once it holds the setting's row.
 const newestBefore = (key: string, instant: string): string => `
   SELECT * FROM settings.setting_history
-   WHERE ${key} AND occurred_at < ${instant} AND history_id <=
-     (SELECT max(history_id) FROM (SELECT history_id FROM settings.setting_history WHERE occurred_at < ${instant}
-        ORDER BY occurred_at DESC, history_id DESC LIMIT 100) AS neighbours)
-   ORDER BY history_id DESC LIMIT 1`;
+   WHERE ${key} AND occurred_at < ${instant} ORDER BY occurred_at DESC, history_id DESC LIMIT 1`;
 
-// (SELECT $2): knowing which setting it is, the planner takes one that was written often for easy to meet among all entries.
+// (SELECT $2) hides the value from the planner. Otherwise it expects a setting with many writes to turn up soon, and scans all entries.
 const FIND_BEFORE = `
   SELECT subsystem_name AS "subsystemName", setting_name AS "settingName", value_text AS "valueText", revision
     FROM (${newestBefore('subsystem_key = $1 AND setting_key = (SELECT $2)', '$3')}) AS newest
@@ -96,31 +153,44 @@ const names = (after: string): string => `
 const held = (key: string, instant: string): string => `LATERAL (
   SELECT * FROM (${newestBefore(`subsystem_key = $1 AND setting_key = ${key}`, instant)}) AS newest WHERE operation = 'write')`;
 
+/** Names that one page of the past looks at: a subsystem may have had many that it had no longer. */
+const SCANNED_NAMES = 5_000;
+
 const LIST_SUBSYSTEM_BEFORE = pageStatement({
-  table: `(WITH RECURSIVE ${names('$2')} SELECT past.* FROM name CROSS JOIN ${held('name.setting_key', '$5')} AS past LIMIT $3 + 1)`,
+  table: `(WITH RECURSIVE ${names('$2')}
+    SELECT past.* FROM (SELECT * FROM name WHERE setting_key IS NOT NULL LIMIT ${String(SCANNED_NAMES)}) AS name
+     CROSS JOIN ${held('name.setting_key', '$5')} AS past LIMIT $3 + 1)`,
   columns: LISTED_SETTING_COLUMNS,
   range: 'true',
   order: 'setting_key',
 });
 
+const LAST_SCANNED_NAME = `
+  WITH RECURSIVE ${names('$2')}
+  SELECT setting_key AS "settingKey" FROM name WHERE setting_key IS NOT NULL OFFSET ${String(SCANNED_NAMES - 1)} LIMIT 1`;
+
 const COMPARE_WITH_PAST = `
   WITH RECURSIVE ${names('$3')}
   SELECT name.setting_key AS "settingKey", coalesce(past.setting_name, present.setting_name) AS "settingName",
-         CASE WHEN past.value_text IS NOT DISTINCT FROM present.value_text THEN NULL
+         octet_length(past.value_text) AS bytes,
+         CASE WHEN (past.subsystem_name, past.setting_name, past.value_text)
+                     IS NOT DISTINCT FROM (present.subsystem_name, present.setting_name, present.value_text) THEN NULL
               WHEN past.value_text IS NULL THEN 'delete' ELSE 'write' END AS operation
     FROM (SELECT * FROM name WHERE setting_key IS NOT NULL LIMIT $4) AS name
     LEFT JOIN ${held('name.setting_key', '$2')} AS past ON true
     LEFT JOIN LATERAL (SELECT * FROM settings.setting WHERE subsystem_key = $1 AND setting_key = name.setting_key LIMIT 1) AS present ON true
    ORDER BY name.setting_key`;
 
-// The values never leave the database. Rows are locked in the order of their keys, so that no two writers wait for each other.
+// In the order of their keys, so that no two writers wait for each other.
+const LOCK_SETTINGS = `
+  SELECT count(*) FROM (SELECT FROM settings.setting
+    WHERE subsystem_key = $1 AND setting_key = ANY ($2) ORDER BY setting_key FOR UPDATE) AS locked`;
+
+// The values never leave the database. ORDER BY comes after all writes: the instant is noted when no row is left to be locked.
 const RESTORE_SETTINGS = `
-  WITH locked AS MATERIALIZED (
-    SELECT FROM settings.setting WHERE subsystem_key = $1 AND setting_key = ANY ($3) ORDER BY setting_key FOR UPDATE
-  ), target AS MATERIALIZED (
+  WITH target AS MATERIALIZED (
     SELECT k.setting_key, past.subsystem_name, past.setting_name, past.value_text
       FROM unnest($3::text[] COLLATE "C") AS k (setting_key) LEFT JOIN ${held('k.setting_key', '$2')} AS past ON true
-     WHERE (SELECT count(*) FROM locked) IS NOT NULL
   ), deleted AS (
     DELETE FROM settings.setting
      WHERE subsystem_key = $1 AND setting_key = ANY (ARRAY(SELECT setting_key FROM target WHERE value_text IS NULL))
@@ -128,27 +198,54 @@ const RESTORE_SETTINGS = `
   ), written AS (
     INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
     SELECT $1, setting_key, subsystem_name, setting_name, value_text FROM target WHERE value_text IS NOT NULL ORDER BY setting_key
-    ON CONFLICT (subsystem_key, setting_key) DO UPDATE SET value_text = excluded.value_text, revision = excluded.revision
+    ON CONFLICT (subsystem_key, setting_key) DO UPDATE SET value_text = excluded.value_text, revision = excluded.revision,
+      subsystem_name = excluded.subsystem_name, setting_name = excluded.setting_name
     RETURNING subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, 'write'
   )
   INSERT INTO settings.setting_history
     (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation,
      person_id, user_id, person_name, persona, request_id, idempotency_digest)
-  SELECT change.*, $4, $5, $6, $7, $8, $9 FROM (SELECT * FROM deleted UNION ALL SELECT * FROM written) AS change`;
+  SELECT change.*, $4, $5, $6, $7, $8, $9 FROM (SELECT * FROM deleted UNION ALL SELECT * FROM written) AS change
+   ORDER BY setting_key`;
 
 /** Names that are compared, and settings that are restored, in one statement: a part of the time that a statement may take. */
 const COMPARED = 1_000;
+/** Bytes of values that one statement restores, and one value more. */
+const RESTORED_BYTES = 8 * 1024 * 1024;
 
 /** Settings as they were, and who changed them. Instants count in whole milliseconds, as they are shown: what happened within one counts. */
 @Injectable()
 export class PastSettingsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** History entries of all settings that `filter` lets through, newest first, older than the entry `before`. */
-  listEntries(filter: HistoryFilter, pageSize: number, before: string | null): Promise<Page<NamedEntry>> {
+  /**
+   * History entries of all settings that `filter` lets through, newest first, older than the entry `before`. A page of a list with several
+   * filters may end early, even without an entry, where many entries had to be looked through.
+   */
+  async listEntries(
+    filter: HistoryFilter,
+    pageSize: number,
+    before: string | null,
+  ): Promise<Page<NamedEntry, EntryPosition>> {
     const { subsystemKey = null, personId = null, userId = null, from = null, to } = filter;
     const range = [subsystemKey, personId, pageSize];
-    return readPage(this.dataSource, LIST_ENTRIES, range, [userId, from, to ? endOf(to) : null, before]);
+    const times = [from, to ? endOf(to) : null, before];
+    const filters = Object.entries({ subsystem: subsystemKey, person: personId, user: userId });
+    const given = filters.filter(([, value]) => value !== null) as [ScanColumn, string][];
+    if (given.length < 2)
+      return readPage<NamedEntry>(this.dataSource, LIST_ENTRIES, range, [userId, ...times]);
+    const { column, end } = await this.findScan(given, times);
+    const others = [userId, ...times, end?.historyId ?? null];
+    const page = await readPage<NamedEntry>(this.dataSource, SCANS[column].page, range, others);
+    return { rows: page.rows, next: page.next ?? end };
+  }
+
+  /** Who may be writing to the history, and the database's time from before they were looked for. */
+  async findWriters(): Promise<{ now: Date; writers: HistoryWriter[] }> {
+    const rows =
+      await this.dataSource.query<({ now: Date } & (HistoryWriter | { writer: null }))[]>(FIND_WRITERS);
+    const writers = rows.flatMap((row) => (row.writer === null ? [] : [row]));
+    return { now: rows[0]!.now, writers };
   }
 
   /** The setting as it was at `at`; null if there was none. */
@@ -158,50 +255,102 @@ export class PastSettingsRepository {
     return rows[0] ?? null;
   }
 
-  /** The settings of a subsystem as they were at `at`, after `afterSettingKey` or from the start. */
-  listSubsystemAt(
+  /** The settings of a subsystem as they were at `at`, after `afterSettingKey` or from the start. A page may end early, even without a
+   *  setting, where many names had to be looked at that had no value then. */
+  async listSubsystemAt(
     subsystemKey: string,
     at: Date,
     pageSize: number,
     afterSettingKey: string | null,
-  ): Promise<Page<ListedSetting>> {
-    const range = [subsystemKey, afterSettingKey ?? START, pageSize];
-    return readPage(this.dataSource, LIST_SUBSYSTEM_BEFORE, range, [endOf(at)]);
+  ): Promise<Page<ListedSetting, Pick<ListedSetting, 'settingKey'>>> {
+    const after = afterSettingKey ?? START;
+    const page = await readPage<ListedSetting>(
+      this.dataSource,
+      LIST_SUBSYSTEM_BEFORE,
+      [subsystemKey, after, pageSize],
+      [endOf(at)],
+    );
+    if (page.next !== null) return page;
+    const [end] = await this.dataSource.query<{ settingKey: string }[]>(LAST_SCANNED_NAME, [
+      subsystemKey,
+      after,
+    ]);
+    const last = page.rows.at(-1);
+    // A name that came in between moves the end; what the page shows must not be shown again.
+    const isBehind =
+      end !== undefined && last !== undefined && compareKeys(last.settingKey, end.settingKey) > 0;
+    return { rows: page.rows, next: isBehind ? last : (end ?? null) };
+  }
+
+  /** How a thousand settings of a subsystem, those after `afterSettingKey`, differ from what they were at `at`. */
+  async comparePart(
+    manager: EntityManager,
+    { subsystemKey, at }: Pick<SubsystemRestoration, 'subsystemKey' | 'at'>,
+    afterSettingKey: string,
+  ): Promise<ComparedPart> {
+    const parameters = [subsystemKey, endOf(at), afterSettingKey, COMPARED];
+    const compared = await manager.query<ComparedSetting[]>(COMPARE_WITH_PAST, parameters);
+    const different = compared.flatMap(({ operation, bytes, settingKey, settingName }) =>
+      operation === null ? [] : [{ operation, settingKey, settingName, bytes: bytes ?? 0 }],
+    );
+    const last = compared.length < COMPARED ? null : compared.at(-1)!.settingKey;
+    return { different, compared: compared.length, last };
   }
 
   /**
-   * Makes a thousand settings of a subsystem, those after `afterSettingKey`, what they were at `at`, with a history entry for each that
-   * changes. `manager` has a transaction at REPEATABLE READ: what is compared is what is replaced.
+   * Makes these settings of a subsystem what they were at `at`, with a history entry for each. `manager` has a transaction at REPEATABLE
+   * READ in which they were compared: what was compared is what is replaced. All rows are locked before the first is written.
    */
-  async restorePart(
+  async restoreAll(
     manager: EntityManager,
-    { subsystemKey, at, trail }: SubsystemRestoration,
-    afterSettingKey: string,
-  ): Promise<RestoredPart> {
-    const position = [subsystemKey, endOf(at)];
-    const compared = await manager.query<ComparedSetting[]>(COMPARE_WITH_PAST, [
-      ...[...position, afterSettingKey, COMPARED],
-    ]);
-    const changes = compared.filter(isChange);
-    if (trail !== null && changes.length > 0) {
-      const keys = changes.map(({ settingKey }) => settingKey);
-      // Restoring again does nothing: it needs no idempotency key, and all these entries could not share one.
-      const columns = auditColumns({ ...trail, idempotencyKey: null });
-      await manager.query(RESTORE_SETTINGS, [...position, keys, ...columns]);
+    { subsystemKey, at }: Pick<SubsystemRestoration, 'subsystemKey' | 'at'>,
+    trail: AuditTrail,
+    different: readonly DifferentSetting[],
+  ): Promise<void> {
+    for (let start = 0; start < different.length; start += COMPARED) {
+      const keys = different.slice(start, start + COMPARED).map(({ settingKey }) => settingKey);
+      await manager.query(LOCK_SETTINGS, [subsystemKey, keys]);
     }
-    const last = compared.length < COMPARED ? null : compared.at(-1)!.settingKey;
-    return {
-      changes: changes.map(({ settingName, operation }) => ({ settingName, operation })),
-      ...{ compared: compared.length, last },
-    };
+    // Restoring again does nothing: it needs no idempotency key, and all these entries could not share one.
+    const columns = auditColumns({ ...trail, idempotencyKey: null });
+    for (const keys of boundedParts(different))
+      await manager.query(RESTORE_SETTINGS, [subsystemKey, endOf(at), keys, ...columns]);
   }
+
+  /** The filter by which one page looks through the history, and where it ends; null where it looks through all that the filter finds. */
+  private async findScan(
+    given: readonly [ScanColumn, string][],
+    times: readonly unknown[],
+  ): Promise<{ column: ScanColumn; end: EntryPosition | null }> {
+    let found: { column: ScanColumn; end: EntryPosition | null } | null = null;
+    for (const [column, value] of given) {
+      const [end = null] = await this.dataSource.query<EntryPosition[]>(SCANS[column].end, [value, ...times]);
+      found = { column, end };
+      if (end === null) break;
+    }
+    return found!;
+  }
+}
+
+/** Keys of settings in parts that one statement can restore in time. */
+function* boundedParts(different: readonly DifferentSetting[]): Generator<string[]> {
+  let [keys, bytes]: [string[], number] = [[], 0];
+  for (const setting of different) {
+    keys.push(setting.settingKey);
+    bytes += setting.bytes;
+    if (keys.length < COMPARED && bytes < RESTORED_BYTES) continue;
+    yield keys;
+    [keys, bytes] = [[], 0];
+  }
+  if (keys.length > 0) yield keys;
+}
+
+/** The order of `COLLATE "C"`. */
+function compareKeys(left: string, right: string): number {
+  return Buffer.compare(Buffer.from(left), Buffer.from(right));
 }
 
 /** The first instant after the millisecond. */
 function endOf(millisecond: Date): Date {
   return new Date(millisecond.getTime() + 1);
-}
-
-function isChange(compared: ComparedSetting): compared is ComparedSetting & RestoredSetting {
-  return compared.operation !== null;
 }

@@ -27,6 +27,7 @@ import { historyPageJson, sendPage } from './setting-response';
 import { SettingProblemResponse } from './setting-problems.filter';
 import { READ_HEADERS } from './setting.dto';
 import { SettingsService } from './settings.service';
+import { SettledPastService } from './settled-past.service';
 import { auditTrail } from './write-request';
 import type { WriteHeaders } from './write-request';
 
@@ -39,6 +40,7 @@ export class PastController {
     private readonly cursors: SignedCursor,
     private readonly past: PastSettingsRepository,
     private readonly service: SettingsService,
+    private readonly settled: SettledPastService,
   ) {}
 
   @Get('history')
@@ -60,6 +62,8 @@ export class PastController {
     const list = `history ${JSON.stringify([subsystem?.key, filter])}`;
     const before = pageKey === undefined ? null : String(this.cursors.decode(list, pageKey)[0]);
     const { personId, userId, from, to } = filter;
+    // Whoever follows the pages sees every entry. The first page has waited for them.
+    if (before === null) await this.settled.waitForList(to);
     const wanted = { subsystemKey: subsystem?.key, personId, userId, from, to };
     const { rows, next } = await this.past.listEntries(wanted, pageSize, before);
     sendPage(reply, historyPageJson(rows, next && this.cursors.encode(list, [next.historyId])));
@@ -82,7 +86,11 @@ Ask with `dryRun` first. For up to 10,000 settings that change.',
     examples: PAST_EXAMPLES.restored,
   })
   @InvalidRequestResponse()
-  @SettingProblemResponse('More than 10,000 settings would change: nothing was.', 'restore-too-large')
+  @SettingProblemResponse(
+    'More than 10,000 settings or 256 MiB would change, or the subsystem has had more than 200,000 names: nothing was changed.',
+    'restore-too-large',
+  )
+  @SettingProblemResponse('The caller writes faster than one caller may.', 'too-much-written')
   async restore(
     @Subsystem() subsystem: SettingName,
     @JsonBody(validatedBy(RestoreSubsystemDto.schema))
@@ -92,6 +100,7 @@ Ask with `dryRun` first. For up to 10,000 settings that change.',
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const trail = dryRun ? null : auditTrail(headers, caller);
+    await this.settled.wait(at);
     const changes = await this.service.restoreSubsystem({ subsystemKey: subsystem.key, at, trail });
     sendJsonText(reply, JSON.stringify({ at, dryRun, changes }));
   }

@@ -10,3 +10,13 @@ export interface SettingKey {
 export function settingKeyText(key: SettingKey): string {
   return `${key.subsystem.key}\u0000${key.setting.key}`;
 }
+
+/** Each key once, where it comes first. */
+export function distinctKeys(keys: readonly SettingKey[]): SettingKey[] {
+  const distinct = new Map<string, SettingKey>();
+  for (const key of keys) {
+    const text = settingKeyText(key);
+    if (!distinct.has(text)) distinct.set(text, key);
+  }
+  return [...distinct.values()];
+}

@@ -1,5 +1,5 @@
 import { Catch, applyDecorators } from '@nestjs/common';
-import { ProblemResponse } from '@platform/open-api';
+import { ProblemResponse, RESPONSE_HEADERS } from '@platform/open-api';
 import { ProblemDetailsFilter } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 import { JsonSyntaxError } from './json-scanner';
@@ -37,7 +37,35 @@ const SETTING_PROBLEMS = {
     type: 'urn:platform:problem:restore-too-large',
     title: 'Too much to restore',
     detail:
-      'More than 10,000 settings differ: nothing was changed. An operator restores them with `settings:admin restore`.',
+      'More than 10,000 settings or 256 MiB differ, or the subsystem has had more than 200,000 names: nothing was changed. An operator restores it with `settings:admin restore`.',
+  },
+  'instant-in-future': {
+    status: 400,
+    type: 'urn:platform:problem:instant-in-future',
+    title: 'Instant in the future',
+    detail: 'The instant has not come yet: what will be then is not known.',
+  },
+  'instant-not-settled': {
+    status: 503,
+    type: 'urn:platform:problem:instant-not-settled',
+    title: 'Instant not settled',
+    detail:
+      'A write that is still under way may belong to this instant. Try again, or ask for an earlier one.',
+    headers: { 'Retry-After': '1' },
+  },
+  'too-many-large-reads': {
+    status: 503,
+    type: 'urn:platform:problem:too-many-large-reads',
+    title: 'Too many large reads',
+    detail: 'Too many responses of more than 512 KiB are being made. Try again, or ask for less.',
+    headers: { 'Retry-After': '1' },
+  },
+  'too-much-written': {
+    status: 429,
+    type: 'urn:platform:problem:too-much-written',
+    title: 'Too much written',
+    detail: 'You write history faster than one caller may. Try again later.',
+    headers: { 'Retry-After': '60' },
   },
   'changes-expired': {
     status: 410,
@@ -105,10 +133,12 @@ const instance = '/platform/v1/subsystems/billing/settings/invoice-day';
 /** Documents the response that refuses a request for this reason. */
 export function SettingProblemResponse(description: string, reason: SettingErrorReason): MethodDecorator {
   const { status, ...problem } = SETTING_PROBLEMS[reason];
-  return ProblemResponse(status, description, { [reason]: { summary: problem.title, ...problem, instance } });
+  const example = { [reason]: { summary: problem.title, ...problem, instance } };
+  const headers = 'headers' in problem ? RESPONSE_HEADERS.retryAfter : {};
+  return ProblemResponse(status, description, example, headers);
 }
 
-/** Documents 412 and 422 of every write. */
+/** Documents 412, 422 and 429 of every write. */
 export const WriteRefusals = (): MethodDecorator =>
   applyDecorators(
     SettingProblemResponse(
@@ -116,6 +146,7 @@ export const WriteRefusals = (): MethodDecorator =>
       'precondition-failed',
     ),
     SettingProblemResponse('The `Idempotency-Key` belongs to another request.', 'idempotency-key-reused'),
+    SettingProblemResponse('The caller writes faster than one caller may.', 'too-much-written'),
   );
 
 /** Documents 400 of a body without a value. */

@@ -1,7 +1,10 @@
 import { applyDecorators, createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { FORBIDDEN, callerOf } from '@platform/access-tokens';
+import type { AuthenticatedRequest } from '@platform/access-tokens';
 import { ApiHeader, ApiHeaders, ApiParam, ApiQuery, ApiResponse, ProblemResponse } from '@platform/open-api';
+import { Persona, hasPersona } from '@platform/personas';
 import { ProblemException, entityTagsOf, problems } from '@platform/service-defaults';
 import { MAX_NAME_CODE_POINTS, SETTING_NAME_RULE, parseSettingName } from '@platform/setting-names';
 import type { SettingName } from '@platform/setting-names';
@@ -61,6 +64,15 @@ export function readingOf(request: FastifyRequest): SettingRead {
   return { key: keyOf(request), conditions: conditionsOf(request), at: instantOf(request) };
 }
 
+/**
+ * The past needs what the history needs, and changes of all settings what the list of all needs, although the route lets more callers in.
+ * @throws {ProblemException} 403
+ */
+export function requireInternalPartner(request: FastifyRequest): void {
+  const caller = callerOf(request as AuthenticatedRequest);
+  if (!hasPersona(caller.personas, Persona.InternalPartner)) throw new ProblemException(FORBIDDEN);
+}
+
 /** The conditions and identifiers of a write. @throws {ProblemException} 400 if a header is malformed */
 export const HeadersOfWrite = createParamDecorator(
   (_data: unknown, context: ExecutionContext): WriteHeaders => {
@@ -77,9 +89,10 @@ export const HeadersOfWrite = createParamDecorator(
   },
 );
 
-function instantOf({ query }: FastifyRequest): Date | undefined {
-  const { at } = query as Record<string, unknown>;
+function instantOf(request: FastifyRequest): Date | undefined {
+  const { at } = request.query as Record<string, unknown>;
   if (at === undefined) return undefined;
+  requireInternalPartner(request);
   const parsed = instant.safeParse(at);
   if (parsed.success) return parsed.data;
   throw problems.badRequest('The request is not valid.', {
@@ -169,7 +182,9 @@ export const AtInstant = (): MethodDecorator =>
   ApiQuery({
     name: 'at',
     required: false,
-    description: 'As it was at this instant: ISO 8601 with an offset.',
+    description:
+      'As it was at this instant: ISO 8601 with an offset, not in the future. Needs the persona InternalPartner, as the history does. \
+503 where a write under way may still belong to it after 5 s.',
     schema: { type: 'string', format: 'date-time', example: '2026-03-02T09:15:00Z' },
   });
 

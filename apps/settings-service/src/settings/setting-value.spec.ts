@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { JsonSyntaxError } from './json-scanner';
-import { InvalidSettingValueError, MAX_VALUE_BYTES, settingValueOf } from './setting-value';
+import {
+  InvalidSettingValueError,
+  MAX_VALUE_BYTES,
+  parseKeepingValues,
+  settingValueOf,
+} from './setting-value';
 
 const read = (body: string): string => settingValueOf(Buffer.from(body, 'utf8'));
 
@@ -91,5 +96,46 @@ describe('settingValueOf', () => {
 
   it('never repeats the value in a message', () => {
     expect(() => read('{"settingValue":"s3cret')).toThrow(/^(?!.*s3cret)/);
+  });
+});
+
+describe('parseKeepingValues', () => {
+  const parse = (body: string): unknown => parseKeepingValues(Buffer.from(body, 'utf8'));
+  const members = Array.from({ length: 60_000 }, (_none, index) => `"m${String(index)}":0`).join(',');
+  const entries = '{},'.repeat(170_000);
+
+  it.each([
+    ['many members', `{${members}}`],
+    ['many members in an entry', `{"settings":[{${members}}]}`],
+    ['many members in a write', `{"writes":[{${members}}]}`],
+    ['many members in a member', `{"at":{${members}}}`],
+    ['a list of many', `{"settings":[${entries}{}]}`],
+    ['many writes', `{"writes":[${entries}{}]}`],
+    ['a list in place of an object', `[${entries}{}]`],
+    ['a list where a text belongs', `{"at":[${entries}{}]}`],
+  ])('refuses %s before it parses them', (_what, body) => {
+    const startedMs = performance.now();
+    expect(() => parse(body)).toThrow(InvalidSettingValueError);
+    // Parsing takes 20 to 60 ms, looking for the end of a member about 5.
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+  });
+
+  it('refuses many members beside a value of PUT, too', () => {
+    expect(() => read(`{${members},"settingValue":1}`)).toThrow(InvalidSettingValueError);
+  });
+
+  it('keeps values of any size and number of members', () => {
+    const value = `{${members.split(',').slice(0, 10_000).join(',')}}`;
+    expect(parse(`{"writes":[{"subsystemName":"s","settingName":"n","settingValue":${value}}]}`)).toEqual({
+      writes: [{ subsystemName: 's', settingName: 'n', settingValue: value }],
+    });
+  });
+
+  it('reads a thousand names of the longest kind', () => {
+    const name = '\\ud83d\\ude00'.repeat(200);
+    const settings = Array.from({ length: 100 }, () => `{"subsystemName":"${name}","settingName":"${name}"}`);
+    expect((parse(`{"settings":[${settings.join(',')}]}`) as { settings: object[] }).settings).toHaveLength(
+      100,
+    );
   });
 });

@@ -80,17 +80,39 @@ function findMember(scanner: JsonScanner): string | null {
  */
 export function parseKeepingValues(body: Uint8Array): unknown {
   const scanner = new JsonScanner(decode(body), MAX_VALUE_DEPTH);
-  const parsed = (): unknown => JSON.parse(valueText(scanner));
+  const parsed = (): unknown => parseSmall(scanner);
   const write = (): unknown =>
     parseObject(scanner, (name) => (name === MEMBER ? valueText(scanner) : parsed()));
+  const lists: Partial<Record<string, () => unknown>> = {
+    writes: write,
+    settings: () => parseObject(scanner, parsed),
+  };
   scanner.skipWhitespace();
-  const request = parseObject(scanner, (name) => (name === 'writes' ? parseArray(scanner, write) : parsed()));
+  const request = parseObject(scanner, (name) => {
+    const parseElement = Object.hasOwn(lists, name) ? lists[name] : undefined;
+    return parseElement === undefined ? parsed() : parseArray(scanner, parseElement);
+  });
   scanner.expectEnd();
   return request;
 }
 
+// A body of 512 KiB with 60,000 members took 60 ms to parse. What no request can have is refused before it is parsed.
+
+/** Members of a request, or of one entry of its lists. */
+const MAX_MEMBERS = 20;
+/** Entries of a list. */
+const MAX_ENTRIES = 1_000;
+/** Characters of a member that is no setting's value: names and conditions. */
+const MAX_SMALL_LENGTH = 8_192;
+
+function parseSmall(scanner: JsonScanner): unknown {
+  const text = valueText(scanner);
+  if (text.length > MAX_SMALL_LENGTH) throw new InvalidSettingValueError('a member is too long');
+  return JSON.parse(text);
+}
+
 function parseObject(scanner: JsonScanner, parseValue: (name: string) => unknown): unknown {
-  if (scanner.text[scanner.position] !== '{') return JSON.parse(valueText(scanner));
+  if (scanner.text[scanner.position] !== '{') return parseSmall(scanner);
   const members = new Map<string, unknown>();
   eachMember(scanner, (name) => {
     if (members.has(name)) throw new InvalidSettingValueError('no member may be given twice');
@@ -100,15 +122,24 @@ function parseObject(scanner: JsonScanner, parseValue: (name: string) => unknown
 }
 
 function parseArray(scanner: JsonScanner, parseElement: () => unknown): unknown {
-  if (scanner.text[scanner.position] !== '[') return JSON.parse(valueText(scanner));
+  if (scanner.text[scanner.position] !== '[') return parseSmall(scanner);
   const elements: unknown[] = [];
-  eachPart(scanner, '[', ']', () => elements.push(parseElement()));
+  eachPart(scanner, '[', ']', () => {
+    if (elements.length === MAX_ENTRIES)
+      throw new InvalidSettingValueError('a list may have 1,000 entries at most');
+    elements.push(parseElement());
+  });
   return elements;
 }
 
 /** Calls `readValue` at the value of each member of the object at the scanner's position; it steps over the value. */
 function eachMember(scanner: JsonScanner, readValue: (name: string) => void): void {
-  eachPart(scanner, '{', '}', () => readValue(readMemberName(scanner)));
+  let members = 0;
+  eachPart(scanner, '{', '}', () => {
+    members += 1;
+    if (members > MAX_MEMBERS) throw new InvalidSettingValueError('it has too many members');
+    readValue(readMemberName(scanner));
+  });
 }
 
 function eachPart(scanner: JsonScanner, opener: string, closer: string, read: () => void): void {

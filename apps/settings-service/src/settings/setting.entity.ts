@@ -33,7 +33,7 @@ export class Setting {
   @Column({ name: 'value_text', type: 'text' })
   valueText!: JsonText;
 
-  @Column({ type: 'bigint', default: () => "nextval('settings.setting_revision')" })
+  @Column({ type: 'bigint', default: () => 'settings.next_revision()' })
   revision!: Revision;
 }
 

@@ -1,11 +1,10 @@
-export interface Page<Row> {
-  readonly rows: readonly Row[];
-  /** The row after which the next page starts; null on the last page. */
-  readonly next: Row | null;
-}
+import { largeReadsOf } from './large-reads';
 
-/** Values of one page hold at most this many bytes, one row always goes through: 1,000 of the largest would be 256 MB. */
-export const MAX_PAGE_BYTES = 8 * 1024 * 1024;
+export interface Page<Row, Position = Row> {
+  readonly rows: readonly Row[];
+  /** After which the next page starts; null on the last page. */
+  readonly next: Position | null;
+}
 
 /** No name is empty, so this is before every setting. */
 export const START = '';
@@ -43,9 +42,12 @@ export async function readPage<Row>(
   range: readonly unknown[],
   others: readonly unknown[] = [],
 ): Promise<Page<Row>> {
-  const parameters = [...range, MAX_PAGE_BYTES, ...others];
-  const rows = await dataSource.query<(Row & { candidates: string })[]>(sql, parameters);
-  const last = rows.at(-1);
-  const hasMore = last !== undefined && Number(last.candidates) > rows.length;
-  return { rows, next: hasMore ? last : null };
+  const pageSize = range[2] as number;
+  const read = async (bytes: number): Promise<Page<Row>> => {
+    const rows = await dataSource.query<(Row & { candidates: string })[]>(sql, [...range, bytes, ...others]);
+    const last = rows.at(-1);
+    const hasMore = last !== undefined && Number(last.candidates) > rows.length;
+    return { rows, next: hasMore ? last : null };
+  };
+  return largeReadsOf(dataSource).read(read, ({ rows, next }) => next !== null && rows.length < pageSize);
 }

@@ -28,6 +28,7 @@ import {
   WriteConditions,
   ReadResponses,
   readingOf,
+  requireInternalPartner,
 } from './setting-request.decorator';
 import type { SettingRead } from './setting-request.decorator';
 import {
@@ -52,6 +53,7 @@ import {
 import type { CurrentSetting } from './setting.entity';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';
+import { SettledPastService } from './settled-past.service';
 import { writeRequest } from './write-request';
 import type { WriteHeaders } from './write-request';
 
@@ -93,6 +95,7 @@ export class SettingsController {
     private readonly settings: SettingsRepository,
     private readonly service: SettingsService,
     private readonly past: PastSettingsRepository,
+    private readonly settled: SettledPastService,
   ) {}
 
   @Get('settings')
@@ -120,14 +123,16 @@ export class SettingsController {
   async listSubsystem(
     @Subsystem() subsystem: SettingName,
     @Query() { pageKey, pageSize, at }: PageAtQuery,
+    @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
+    if (at !== undefined) requireInternalPartner(request);
     const list = `settings of ${subsystem.key}${at === undefined ? '' : `\u0000${at.toISOString()}`}`;
     const after = pageKey === undefined ? null : String(this.cursors.decode(list, pageKey)[0]);
     const { rows, next } =
       at === undefined
         ? await this.settings.listSubsystem(subsystem.key, pageSize, after)
-        : await this.past.listSubsystemAt(subsystem.key, at, pageSize, after);
+        : await this.listPast(subsystem.key, at, pageSize, after);
     const nextPageKey = next && this.cursors.encode(list, [next.settingKey]);
     sendPage(reply, settingsPageJson(rows, nextPageKey));
   }
@@ -215,8 +220,23 @@ export class SettingsController {
     sendWritten(reply, await this.service.delete(writeRequest(key, headers, caller)));
   }
 
+  private async listPast(
+    subsystemKey: string,
+    at: Date,
+    pageSize: number,
+    after: string | null,
+  ): ReturnType<PastSettingsRepository['listSubsystemAt']> {
+    await this.settled.wait(at);
+    return this.past.listSubsystemAt(subsystemKey, at, pageSize, after);
+  }
+
+  private async findPast(key: SettingKey, at: Date): Promise<CurrentSetting | null> {
+    await this.settled.wait(at);
+    return this.past.findAt(key, at);
+  }
+
   private async getSetting({ key, at }: SettingRead): Promise<CurrentSetting> {
-    const setting = await (at === undefined ? this.batch.find(key) : this.past.findAt(key, at));
+    const setting = await (at === undefined ? this.batch.find(key) : this.findPast(key, at));
     if (setting === null) throw new SettingError('setting-not-found');
     return setting;
   }

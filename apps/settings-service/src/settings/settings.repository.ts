@@ -5,11 +5,11 @@ import type { EntityManager } from 'typeorm';
 import type { Revision } from '@platform/service-defaults';
 import { HistoryEntry, isWriteOf } from './history-entry.entity';
 import type { ListedEntry, RecordedWrite } from './history-entry.entity';
+import { largeReadsOf } from './large-reads';
 import type { SettingKey } from './setting-key';
 import {
   LISTED_ENTRY_COLUMNS,
   LISTED_SETTING_COLUMNS,
-  MAX_PAGE_BYTES,
   START,
   pageStatement,
   readPage,
@@ -24,11 +24,13 @@ interface SettingDeletion {
   readonly trail: AuditTrail;
 }
 
+type FoundRow = NonNullable<FoundSetting> & { readonly position: string };
+
 /** The columns of a RecordedWrite, for RETURNING. */
 export const RECORDED_WRITE_COLUMNS = `subsystem_key AS "subsystemKey", setting_key AS "settingKey",
     subsystem_name AS "subsystemName", setting_name AS "settingName", value_text AS "valueText", operation, revision`;
 
-// Each looked up by itself; `bytes_before` asks for sizes only. One statement sees one moment.
+// Each looked up by itself; `octet_length` reads sizes, not values. One statement sees one moment.
 const FIND_MANY = `
   SELECT subsystem_name AS "subsystemName", setting_name AS "settingName", revision, position,
          CASE WHEN bytes = bytes_so_far OR bytes_so_far <= $3 THEN value_text END AS "valueText"
@@ -58,7 +60,7 @@ const DELETE_SETTINGS = `
   INSERT INTO settings.setting_history
     (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision,
      person_id, user_id, person_name, persona, request_id, idempotency_digest, operation)
-  SELECT deleted.*, 'delete' FROM deleted
+  SELECT deleted.*, 'delete' FROM deleted ORDER BY subsystem_key, setting_key
   RETURNING ${RECORDED_WRITE_COLUMNS}`;
 
 const SETTINGS = {
@@ -68,10 +70,11 @@ const SETTINGS = {
 };
 const LIST_ALL = pageStatement({ ...SETTINGS, range: '(subsystem_key, setting_key) > ($1, $2)' });
 const LIST_SUBSYSTEM = pageStatement({ ...SETTINGS, range: 'subsystem_key = $1 AND setting_key > $2' });
+// (SELECT $2) hides the value from the planner. Otherwise it expects a setting with many writes to turn up soon, and scans all entries.
 const LIST_HISTORY = pageStatement({
   table: 'settings.setting_history',
   columns: LISTED_ENTRY_COLUMNS,
-  range: 'subsystem_key = $1 AND setting_key = $2 AND ($5::bigint IS NULL OR history_id < $5)',
+  range: 'subsystem_key = $1 AND setting_key = (SELECT $2) AND ($5::bigint IS NULL OR history_id < $5)',
   order: 'history_id DESC',
 });
 
@@ -105,9 +108,10 @@ export class SettingsRepository {
 
   /** These settings as they are at one moment, in their order. */
   async findMany(keys: readonly SettingKey[]): Promise<FoundSetting[]> {
-    const rows = await this.dataSource.query<(NonNullable<FoundSetting> & { position: string })[]>(
-      FIND_MANY,
-      [keys.map(({ subsystem }) => subsystem.key), keys.map(({ setting }) => setting.key), MAX_PAGE_BYTES],
+    const columns = [keys.map(({ subsystem }) => subsystem.key), keys.map(({ setting }) => setting.key)];
+    const rows = await largeReadsOf(this.dataSource).read(
+      (bytes) => this.dataSource.query<FoundRow[]>(FIND_MANY, [...columns, bytes]),
+      (found) => found.some(({ valueText }) => valueText === null),
     );
     const found = new Map(rows.map((row) => [Number(row.position), row]));
     return keys.map((_key, index) => found.get(index + 1) ?? null);

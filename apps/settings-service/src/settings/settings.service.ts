@@ -10,13 +10,14 @@ import { BatchedSettingsRepository } from './batched-settings.repository';
 import { isWriteOf } from './history-entry.entity';
 import type { RecordedWrite } from './history-entry.entity';
 import { PastSettingsRepository } from './past-settings.repository';
-import type { RestoredSetting, SubsystemRestoration } from './past-settings.repository';
+import type { DifferentSetting, RestoredSetting, SubsystemRestoration } from './past-settings.repository';
 import { settingKeyText } from './setting-key';
 import type { SettingKey } from './setting-key';
 import { SettingError } from './setting-problems.filter';
 import type { JsonText } from './setting-value';
 import { START } from './settings-page';
 import { SettingsRepository } from './settings.repository';
+import { WriteAllowance } from './write-allowance';
 import { idempotencyDigest } from './write-request';
 import type { AuditTrail, BulkWrite, WriteRequest } from './write-request';
 
@@ -25,12 +26,13 @@ type Write = BulkWrite & WriteRequest;
 /** How often and how long writes are repeated; then the caller gets 503 with Retry-After. */
 const LIMITS = { maxAttempts: 10, deadlineMs: 5_000 };
 const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
-/** More would hold up the feed of changes, which waits for identifiers that are drawn and not committed. */
-const MAX_RESTORED = 10_000;
+/** What one request restores at most. More settings would hold up the feed of changes, which waits for identifiers that are drawn and not
+ *  committed; more names or bytes would take too long in one transaction. */
+const MAX_RESTORED = { settings: 10_000, names: 200_000, bytes: 256 * 1024 * 1024 };
 
 /**
- * Writes of settings: each request in one REPEATABLE READ transaction, all or nothing, repeated as a whole when PostgreSQL refuses to
- * serialise it. All give what an earlier request did if this one repeats it, by its idempotency key. All throw a ContentionError when
+ * Writes of settings, each request all or nothing. An unconditional PUT shares one statement with others; every other write is a REPEATABLE
+ * READ transaction of its own. Either is repeated as a whole when PostgreSQL refuses to serialise it. All give what an earlier request did if this one repeats it, by its idempotency key. All throw a ContentionError when
  * time runs out, and a SettingError: `precondition-failed`, `setting-not-found`, `idempotency-key-reused`, and as they say.
  */
 @Injectable()
@@ -41,10 +43,12 @@ export class SettingsService {
     private readonly settings: SettingsRepository,
     private readonly batch: BatchedSettingsRepository,
     private readonly past: PastSettingsRepository,
+    private readonly allowance: WriteAllowance,
   ) {}
 
   async put(request: WriteRequest, value: JsonText): Promise<RecordedWrite> {
     const { key, trail, conditions } = request;
+    this.allow(trail, 1, value);
     if (!isConditional(conditions)) {
       try {
         const write = (): Promise<RecordedWrite> => this.batch.write({ key, value, trail });
@@ -58,7 +62,8 @@ export class SettingsService {
   }
 
   /** Deletes a setting; its history stays. */
-  delete(request: WriteRequest): Promise<RecordedWrite> {
+  async delete(request: WriteRequest): Promise<RecordedWrite> {
+    this.allow(request.trail, 1);
     return this.writeOne(request.key, () => ({ ...request, value: null }));
   }
 
@@ -71,6 +76,7 @@ export class SettingsService {
     return this.writeOne(request.key, async (manager) => {
       const entry = await this.settings.findWriteById(manager, request.key, historyId);
       if (entry === null) throw new SettingError('history-entry-not-found');
+      this.allow(request.trail, 1, entry.valueText);
       // A setting that was deleted comes back with the names that the entry shows.
       const key = {
         subsystem: { ...request.key.subsystem, name: entry.subsystemName },
@@ -81,7 +87,8 @@ export class SettingsService {
   }
 
   /** Writes or deletes different settings, each under its own conditions. @returns what was done, in the order of `writes` */
-  writeAll(writes: readonly BulkWrite[], trail: AuditTrail): Promise<RecordedWrite[]> {
+  async writeAll(writes: readonly BulkWrite[], trail: AuditTrail): Promise<RecordedWrite[]> {
+    this.allow(trail, writes.length, ...writes.flatMap(({ value }) => value ?? []));
     const parts = writes.map((write, part) => ({ ...write, trail: { ...trail, part } }));
     return this.inWriteTransaction(
       writes.map(({ key }) => key),
@@ -89,19 +96,47 @@ export class SettingsService {
     );
   }
 
-  /** Makes a subsystem what it was at an instant. @throws {SettingError} `restore-too-large`, also when it only says what would change */
+  /** Makes a subsystem what it was at an instant, which is settled. @throws {SettingError} `restore-too-large`, also when it only says
+   *  what would change */
   restoreSubsystem(restoration: SubsystemRestoration): Promise<RestoredSetting[]> {
+    const { trail } = restoration;
+    let isAllowed = trail === null;
     const work = async (manager: EntityManager): Promise<RestoredSetting[]> => {
-      const all: RestoredSetting[] = [];
-      for (let after: string | null = START; after !== null;) {
-        const part = await this.past.restorePart(manager, restoration, after);
-        all.push(...part.changes);
-        if (all.length > MAX_RESTORED) throw new SettingError('restore-too-large');
-        after = part.last;
+      const different = await this.compareAll(manager, restoration);
+      if (trail !== null && !isAllowed) {
+        const bytes = different.reduce((sum, setting) => sum + setting.bytes, 0);
+        this.allowance.take(trail.author.subject, different.length, bytes);
+        isAllowed = true;
       }
-      return all;
+      if (trail !== null) await this.past.restoreAll(manager, restoration, trail, different);
+      return different.map(({ settingName, operation }) => ({ settingName, operation }));
     };
     return inTransaction(this.dataSource, 'REPEATABLE READ', work, { ...LIMITS, clock: this.clock });
+  }
+
+  /** @throws {SettingError} `too-much-written` */
+  private allow({ author }: AuditTrail, entries: number, ...values: readonly JsonText[]): void {
+    const bytes = values.reduce((sum, value) => sum + Buffer.byteLength(value), 0);
+    this.allowance.take(author.subject, entries, bytes);
+  }
+
+  private async compareAll(
+    manager: EntityManager,
+    restoration: SubsystemRestoration,
+  ): Promise<DifferentSetting[]> {
+    const different: DifferentSetting[] = [];
+    let [names, bytes] = [0, 0];
+    for (let after: string | null = START; after !== null;) {
+      const part = await this.past.comparePart(manager, restoration, after);
+      different.push(...part.different);
+      names += part.compared;
+      for (const setting of part.different) bytes += setting.bytes;
+      const isTooLarge =
+        different.length > MAX_RESTORED.settings || names > MAX_RESTORED.names || bytes > MAX_RESTORED.bytes;
+      if (isTooLarge) throw new SettingError('restore-too-large');
+      after = part.last;
+    }
+    return different;
   }
 
   private async writeOne(

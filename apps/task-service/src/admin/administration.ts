@@ -1,6 +1,7 @@
+import type { Writable } from 'node:stream';
 import { databaseAdvice } from '@platform/database';
 import { BusUnavailableError, MessageReturnedError, PublishTimeoutError } from '@platform/messaging';
-import { ConfigError } from '@platform/service-defaults';
+import { CommandError, ConfigError, textWriter } from '@platform/service-defaults';
 import { CommanderError } from 'commander';
 import { loadTaskAdminConfig } from '../config';
 import { detailsText, tableText } from './admin-output';
@@ -13,7 +14,8 @@ import { reconcile } from './reconcile.service';
 /** Where the command line writes, and what it reads besides its arguments. */
 export interface AdminSurroundings {
   readonly env?: NodeJS.ProcessEnv;
-  readonly write?: (text: string) => void;
+  /** May tell when it has written. */
+  readonly write?: (text: string) => unknown;
   readonly complain?: (text: string) => void;
 }
 
@@ -26,32 +28,52 @@ export async function runAdmin(
   args: readonly string[],
   {
     env,
-    write = (text) => void process.stdout.write(text),
-    complain = (text) => void process.stderr.write(text),
+    write = textWriter(process.stdout),
+    complain = complaintsTo(process.stderr),
   }: AdminSurroundings = {},
 ): Promise<0 | 1 | 2> {
   let missing: string[] = [];
+  let help: Promise<unknown> = Promise.resolve();
   const execute = async (command: AdminCommand): Promise<void> => {
     const shown = await carryOut(command, env, (done) => {
       if (done % PROGRESS_STEP === 0) complain(`${String(done)} so far\n`);
     });
-    write(`${outputText(command, shown)}\n`);
+    await write(`${outputText(command, shown)}\n`);
     missing = missingIds(command, shown);
   };
   try {
-    await adminProgram(execute, { write, complain }).parseAsync(args.length === 0 ? ['--help'] : args, {
-      from: 'user',
-    });
+    const showHelp = (text: string): void => {
+      help = Promise.resolve(write(text));
+      // Awaited below.
+      help.catch(() => undefined);
+    };
+    const words = args.length === 0 ? ['--help'] : args;
+    await adminProgram(execute, { write: showHelp, complain }).parseAsync(words, { from: 'user' });
   } catch (error) {
+    const failure = await failureOf(error, help);
     // Its complaint is written already.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    const reason = explain(error);
-    if (reason === null) throw error;
-    complain(`task:admin: ${reason}\n`);
+    if (failure instanceof CommanderError) return failure.exitCode === 0 ? 0 : 2;
+    complain(`task:admin: ${explain(failure)}\n`);
     return 1;
   }
   if (missing.length > 0) complain(`not found: ${missing.join(', ')}\n`);
   return missing.length > 0 ? 1 : 0;
+}
+
+/** Help ends in an error too; that it could not be written counts more. */
+async function failureOf(error: unknown, help: Promise<unknown>): Promise<unknown> {
+  try {
+    await help;
+    return error;
+  } catch (unwritten) {
+    return unwritten;
+  }
+}
+
+/** There is nowhere else to complain. */
+function complaintsTo(stream: Writable): (text: string) => void {
+  const write = textWriter(stream);
+  return (text) => void write(text).catch(() => undefined);
 }
 
 function carryOut(
@@ -84,11 +106,11 @@ function missingIds({ ids }: AdminCommand, shown: readonly Shown[]): string[] {
   return [...(ids ?? [])].filter((id) => !found.has(id) && !found.has(id.toLowerCase()));
 }
 
-/** An operator's error in a sentence, without credentials; null for a defect. */
-function explain(error: unknown): string | null {
-  if (error instanceof ConfigError) return error.message;
+/** An operator's error in a sentence, without credentials. */
+function explain(error: unknown): string {
+  if (error instanceof ConfigError || error instanceof CommandError) return error.message;
   if (error instanceof BusUnavailableError || error instanceof PublishTimeoutError) return error.message;
   if (error instanceof MessageReturnedError)
     return 'the queue that the message belongs to does not exist; start the service once, so that it declares it';
-  return databaseAdvice(error);
+  return databaseAdvice(error) ?? (error instanceof Error ? error.message : String(error));
 }

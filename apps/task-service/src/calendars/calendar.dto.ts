@@ -1,8 +1,9 @@
-import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
+import { entityTag, pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
+import type { FastifyReply } from 'fastify';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { identifier, identifierText, instant, nextPageKey, text } from '../fields/fields';
-import type { Calendar } from './calendar.entity';
+import { type Calendar, calendarRevision } from './calendar.entity';
 
 export const CALENDAR_ID = '0198f2c6-1d2e-4f3a-8b4c-5d6e7f8a9b0c';
 /** Ten years of days. */
@@ -42,6 +43,21 @@ export class CalendarDto extends createZodDto(calendar) {}
 export class CalendarPageDto extends createZodDto(
   z.object({ calendars: z.array(calendar), nextPageKey }).meta({ id: 'CalendarPage' }),
 ) {}
+
+/** Answers with a calendar and its ETag. */
+export function sentCalendar(reply: FastifyReply, calendar: Calendar): CalendarDto {
+  void reply.header('etag', entityTag(calendarRevision(calendar)));
+  return calendarBody(calendar);
+}
+
+export const ETAG = {
+  ETag: {
+    description: 'Names this state of the calendar, for `If-Match`.',
+    schema: { type: 'string' },
+    required: true,
+    example: '"m8x2k1qz-1"',
+  },
+} as const;
 
 export function calendarBody({ calendarId, name, excludedDates, changedAt }: Calendar): CalendarDto {
   return { calendarId, name, excludedDates, changedAtUtc: changedAt.toISOString() };

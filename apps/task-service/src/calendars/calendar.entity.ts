@@ -21,3 +21,8 @@ export class Calendar {
   @Column({ name: 'changed_at', ...INSTANT, default: () => 'now()' })
   readonly changedAt!: Date;
 }
+
+/** Names the state of a calendar. A deleted one that is made again has another. */
+export function calendarRevision({ changedAt, revision }: Calendar): string {
+  return `${changedAt.getTime().toString(36)}-${String(revision)}`;
+}

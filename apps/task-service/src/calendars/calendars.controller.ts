@@ -1,26 +1,79 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Put, Query } from '@nestjs/common';
-import { RequirePersona } from '@platform/access-tokens';
-import { ApiBody, ApiOkResponse, ApiOperation, ApiResponse, ApiTags, PagedQuery } from '@platform/open-api';
+import {
+  applyDecorators,
+  Body,
+  Controller,
+  Delete,
+  Get,
+  Headers,
+  HttpCode,
+  Param,
+  Put,
+  Query,
+  Res,
+} from '@nestjs/common';
+import { type Caller, CurrentCaller, RequirePersona } from '@platform/access-tokens';
+import {
+  ApiBody,
+  ApiHeaders,
+  ApiOkResponse,
+  ApiOperation,
+  ApiResponse,
+  ApiTags,
+  PagedQuery,
+} from '@platform/open-api';
 import { Persona } from '@platform/personas';
+import { entityTagsOf, type Preconditions } from '@platform/service-defaults';
+import type { FastifyReply } from 'fastify';
+import type { EntityManager } from 'typeorm';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { KeysetPages } from '../paging/keyset-page';
+import { KeysetPages, jsonBytes } from '../paging/keyset-page';
 import { InvalidFieldResponse, TaskError, TaskProblemResponse } from '../problems/task-problem.filter';
+import { ChangeSlots } from '../schedules/change-slots.service';
 import { generationRequested } from '../scheduler/due-fire';
 import {
   CALENDAR_ID,
   CalendarDto,
   CalendarPageDto,
   CalendarParams,
+  ETAG,
   HOLIDAYS,
   ListCalendarsDto,
   PutCalendarDto,
   calendarBody,
+  sentCalendar,
 } from './calendar.dto';
 import { CalendarsRepository } from './calendars.repository';
 
 const PATH = `/Calendars/${CALENDAR_ID}`;
 const EXAMPLES = { holidays: { summary: 'Holidays', value: HOLIDAYS } };
 const { name, excludedDates } = HOLIDAYS;
+
+type ConditionalHeaders = Readonly<Partial<Record<'if-match' | 'if-none-match', string>>>;
+
+/** What If-Match and If-None-Match say. @throws {ProblemException} 400 for a malformed one: ignoring it could lose a write */
+function conditionsOf(headers: ConditionalHeaders): Preconditions {
+  return {
+    ifMatch: entityTagsOf('If-Match', headers['if-match']),
+    ifNoneMatch: entityTagsOf('If-None-Match', headers['if-none-match']),
+  };
+}
+
+const WriteConditions = (): MethodDecorator =>
+  applyDecorators(
+    ApiHeaders([
+      { name: 'If-Match', description: 'Go on only if the calendar has one of these ETags (`*`: any).' },
+      {
+        name: 'If-None-Match',
+        description: 'Go on only if the calendar has none of these ETags. `*` creates only.',
+      },
+    ]),
+    TaskProblemResponse('A condition does not hold: nothing was changed.', PATH, 'calendar-changed'),
+    TaskProblemResponse(
+      'Too many changes of it, or of the same caller, are under way. `Retry-After` tells when to ask again.',
+      PATH,
+      'too-many-changes-at-once',
+    ),
+  );
 
 @Controller('Calendars')
 @ApiTags('Calendars')
@@ -30,6 +83,7 @@ export class CalendarsController {
     private readonly calendars: CalendarsRepository,
     private readonly outbound: OutboundProxy,
     private readonly pages: KeysetPages,
+    private readonly slots: ChangeSlots,
   ) {}
 
   @Put(':id')
@@ -38,16 +92,29 @@ export class CalendarsController {
     summary: 'Create or replace a calendar',
     description: 'The instances still to come of the schedules that use it follow within moments.',
   })
+  @WriteConditions()
   @ApiBody({
     type: PutCalendarDto,
     examples: { holidays: { summary: 'Holidays', value: { name, excludedDates } } },
   })
-  @ApiOkResponse({ description: 'The calendar.', type: CalendarDto.Output, examples: EXAMPLES })
+  @ApiOkResponse({
+    description: 'The calendar.',
+    type: CalendarDto.Output,
+    headers: ETAG,
+    examples: EXAMPLES,
+  })
   @InvalidFieldResponse(PATH, 'excludedDates.0', 'Invalid ISO date')
   @RequirePersona(Persona.InternalPartner)
-  async put(@Param() { id }: CalendarParams, @Body() request: PutCalendarDto): Promise<CalendarDto> {
-    const calendar = await this.outbound.transaction(async (manager) => {
-      const stored = await this.calendars.put(manager, { calendarId: id, ...request });
+  async put(
+    @Param() { id }: CalendarParams,
+    @Body() request: PutCalendarDto,
+    @Headers() headers: ConditionalHeaders,
+    @CurrentCaller() caller: Caller,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<CalendarDto> {
+    const conditions = conditionsOf(headers);
+    const write = async (manager: EntityManager) => {
+      const stored = await this.calendars.put(manager, { calendarId: id, ...request }, conditions);
       const facilities = await this.calendars.facilitiesToRegenerate(manager, id);
       const firedAt = stored.changedAt;
       await this.outbound.store(
@@ -55,8 +122,9 @@ export class CalendarsController {
         facilities.map((facilityId) => generationRequested(facilityId, { firedAt })),
       );
       return stored;
-    });
-    return calendarBody(calendar);
+    };
+    const calendar = await this.slots.run(id, caller, () => this.outbound.transaction(write));
+    return sentCalendar(reply, calendar);
   }
 
   @Get()
@@ -77,19 +145,28 @@ export class CalendarsController {
       ...{ list: 'calendars', filters: {}, pageKey, pageSize },
       read: (range) => this.calendars.list(range),
       position: ({ calendarId }) => [calendarId],
+      bytes: (calendar) => jsonBytes(calendarBody(calendar)),
     });
     return { calendars: rows.map(calendarBody), nextPageKey };
   }
 
   @Get(':id')
   @ApiOperation({ operationId: 'getCalendar', summary: 'Get one calendar' })
-  @ApiOkResponse({ description: 'The calendar.', type: CalendarDto.Output, examples: EXAMPLES })
+  @ApiOkResponse({
+    description: 'The calendar.',
+    type: CalendarDto.Output,
+    headers: ETAG,
+    examples: EXAMPLES,
+  })
   @InvalidFieldResponse('/Calendars/1', 'id', 'Invalid GUID')
   @TaskProblemResponse('There is no such calendar.', PATH, 'calendar-not-found')
-  async get(@Param() { id }: CalendarParams): Promise<CalendarDto> {
+  async get(
+    @Param() { id }: CalendarParams,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<CalendarDto> {
     const calendar = await this.calendars.find(id);
     if (!calendar) throw new TaskError('calendar-not-found');
-    return calendarBody(calendar);
+    return sentCalendar(reply, calendar);
   }
 
   @Delete(':id')
@@ -100,8 +177,16 @@ export class CalendarsController {
   @TaskProblemResponse('A schedule that is not removed uses it.', PATH, 'calendar-in-use')
   @HttpCode(204)
   @RequirePersona(Persona.InternalPartner)
-  async delete(@Param() { id }: CalendarParams): Promise<void> {
-    const isDeleted = await this.outbound.transaction((manager) => this.calendars.delete(manager, id));
+  @WriteConditions()
+  async delete(
+    @Param() { id }: CalendarParams,
+    @Headers() headers: ConditionalHeaders,
+    @CurrentCaller() caller: Caller,
+  ): Promise<void> {
+    const conditions = conditionsOf(headers);
+    const isDeleted = await this.slots.run(id, caller, () =>
+      this.outbound.transaction((manager) => this.calendars.delete(manager, id, conditions)),
+    );
     if (!isDeleted) throw new TaskError('calendar-not-found');
   }
 }

@@ -1,9 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
+import { ReleasesRepository } from '../instances/releases.repository';
+import type { ReleaseBacklog } from '../instances/releases.repository';
 import { OutboxRepository } from '../outbound/outbox.repository';
 import type { OutboxBacklog } from '../outbound/outbox.repository';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import type { TriggerBacklog } from '../scheduler/triggers.repository';
+import { GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
 
 const OUTBOX_GAUGES = [
   ['task_outbox_waiting', 'Events in the message store, counted up to 10,000', 'waiting'],
@@ -16,16 +19,36 @@ const TRIGGER_GAUGES = [
   ['task_triggers_failed', 'Triggers that cannot be evaluated, counted up to 10,000', 'failed'],
 ] as const satisfies readonly (readonly [string, string, keyof TriggerBacklog])[];
 
+const RELEASE_GAUGES = [
+  ['task_releases_waiting', 'Changed schedules whose instances do not all follow them yet', 'schedules'],
+  ['task_release_instances_waiting', 'Instances that changes have still to cancel', 'instances'],
+] as const satisfies readonly (readonly [string, string, keyof ReleaseBacklog])[];
+
 /** Gauges of the message store and of the triggers, read when the metrics are: every replica reports the same database. */
 @Injectable()
 export class BacklogMetrics {
-  constructor(outboxRepository: OutboxRepository, triggersRepository: TriggersRepository, metrics: Metrics) {
+  constructor(
+    outboxRepository: OutboxRepository,
+    triggersRepository: TriggersRepository,
+    schedulesRepository: GeneratingSchedulesRepository,
+    releasesRepository: ReleasesRepository,
+    metrics: Metrics,
+  ) {
     const outbox = oneAtATime(() => outboxRepository.readBacklog());
     const triggers = oneAtATime(() => triggersRepository.readBacklog());
     for (const [name, help, field] of OUTBOX_GAUGES)
       metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await outbox())[field] }]);
     for (const [name, help, field] of TRIGGER_GAUGES)
       metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await triggers())[field] }]);
+    const releases = oneAtATime(() => releasesRepository.readBacklog());
+    for (const [name, help, field] of RELEASE_GAUGES)
+      metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await releases())[field] }]);
+    metrics.sampledGauge(
+      'task_schedules_failed',
+      'Schedules that cannot be evaluated, counted up to 10,000',
+      [],
+      async () => [{ labels: {}, value: await schedulesRepository.countFailed() }],
+    );
   }
 }
 

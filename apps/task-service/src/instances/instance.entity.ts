@@ -16,6 +16,7 @@ export type CancellationCause = (typeof CANCELLATION_CAUSES)[number];
 @Entity('instances')
 @Unique('instances_occurrence', ['scheduleId', 'dueAt'])
 @Index('instances_by_status', ['status', 'dueAt', 'taskInstanceId'])
+@Index('instances_by_template', ['templateId'], { where: 'template_id IS NOT NULL' })
 @Index('instances_by_facility_status', ['facilityId', 'status', 'dueAt', 'taskInstanceId'])
 @Check('instances_status_check', `status IN ('Pending', 'Completed', 'Cancelled')`)
 @Check('instances_completion', `(status = 'Completed') = (completed_at IS NOT NULL)`)
@@ -35,9 +36,13 @@ export class TaskInstance {
   @Column({ type: 'text' })
   readonly name!: string;
 
-  /** The schedule's template when the instance was generated; JSON as text. */
+  /** The schedule's template when the instance was generated; JSON as text. In the row only where it is short, or where release 1.0.0 wrote
+   *  it: else `templateId` says which one it is. */
   @Column({ type: 'text', nullable: true })
   readonly template!: string | null;
+
+  @Column({ name: 'template_id', type: 'uuid', nullable: true })
+  readonly templateId!: string | null;
 
   @Column({ name: 'due_at', ...INSTANT })
   readonly dueAt!: Date;

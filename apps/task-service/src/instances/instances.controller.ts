@@ -5,7 +5,7 @@ import { ApiBody, ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@plat
 import { Persona } from '@platform/personas';
 import { validatedBy } from '@platform/service-defaults';
 import { CallerScope } from '../access/caller-scope.service';
-import { KeysetPages } from '../paging/keyset-page';
+import { KeysetPages, jsonBytes } from '../paging/keyset-page';
 import {
   ForbiddenResponse,
   InvalidFieldResponse,
@@ -142,6 +142,7 @@ export class InstancesController {
       pageSize,
       read: (range) => this.instances.list({ scope, ...filters, ...range }),
       position: ({ dueAt, taskInstanceId }) => [dueAt, taskInstanceId],
+      bytes: (instance) => jsonBytes(instanceBody({ ...instance, template: null }), instance.template),
     });
     return { instances: rows.map(instanceBody), nextPageKey };
   }

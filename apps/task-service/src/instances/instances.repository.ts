@@ -1,11 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import type { Actor } from '@platform/contracts';
-import { Repository } from 'typeorm';
+import { In, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
+import { databaseNow } from './database-now.repository';
 import { INSTANCE_STATUSES, TaskInstance } from './instance.entity';
 import type { CancellationCause, InstanceStatus } from './instance.entity';
+import { Template } from './template.entity';
 
 export interface Completion {
   readonly completedAt: Date;
@@ -23,13 +25,14 @@ export interface Cancellation {
   readonly cancellationReason: string | null;
 }
 
-/** What a change of a schedule takes back. */
-export interface Release {
+/** What a change of a schedule takes back: some of its instances to come. */
+export interface ReleasedInstants {
   readonly scheduleId: string;
-  /** Instants whose instances stay. */
-  readonly kept: readonly Date[];
+  readonly due: readonly Date[];
   readonly cause: Exclude<CancellationCause, 'Person'>;
   readonly actor: Actor | null;
+  /** The instant of the change, for every step of it. */
+  readonly cancelledAt: Date;
 }
 
 /** An instance that only this transaction may change. */
@@ -90,35 +93,52 @@ const PAGE_OF_SCHEDULE = `
 // By hand: thousands of rows per statement, and only those that are missing.
 const INSERT_MISSING = `
   WITH inserted AS (
-    INSERT INTO task.instances (schedule_id, facility_id, name, template, due_at)
-    SELECT schedule.schedule_id, schedule.facility_id, schedule.name, schedule.template, occurrence.due_at
+    INSERT INTO task.instances (schedule_id, facility_id, name, template, template_id, due_at)
+    SELECT schedule.schedule_id, schedule.facility_id, schedule.name,
+      CASE WHEN schedule.template_id IS NULL THEN schedule.template END, schedule.template_id, occurrence.due_at
     FROM unnest($1::uuid[], $2::timestamptz[]) AS occurrence (schedule_id, due_at)
     JOIN task.schedules AS schedule USING (schedule_id)
     ON CONFLICT (schedule_id, due_at) DO NOTHING
     RETURNING 1)
   SELECT count(*)::int AS count FROM inserted`;
 
-const COLUMNS = `task_instance_id, schedule_id, facility_id, name, template, due_at, created_at`;
+/** The next instants, ascending, at which a schedule has something pending. */
+const PENDING_DUE = `
+  SELECT due_at AS "dueAt" FROM ONLY task.instances
+  WHERE schedule_id = $1 AND status = 'Pending' AND due_at > $2
+  ORDER BY due_at LIMIT $3`;
 
 // By hand: moves rows. Pending ones only, so a completion that comes first stands; one that comes later finds the instance cancelled.
 const RELEASE = `
   WITH released AS (
-    DELETE FROM ONLY task.instances AS instance
-    WHERE schedule_id = $1 AND status = 'Pending' AND due_at > now()
-      AND NOT EXISTS (SELECT 1 FROM unnest($2::timestamptz[]) AS kept (at) WHERE kept.at = instance.due_at)
-    RETURNING ${COLUMNS}
+    DELETE FROM ONLY task.instances WHERE schedule_id = $1 AND due_at = ANY ($2::timestamptz[]) AND status = 'Pending'
+    RETURNING task_instance_id, schedule_id, facility_id, name, template, template_id, due_at, created_at
   ), moved AS (
-    INSERT INTO task.released_instances (${COLUMNS}, status, cancelled_at, cancellation_cause, cancelled_by_person_id,
-      cancelled_by_name, cancelled_by_persona)
-    SELECT ${COLUMNS}, 'Cancelled', now(), $3, $4, $5, $6 FROM released
+    INSERT INTO task.released_instances (task_instance_id, schedule_id, facility_id, name, template, template_id, due_at,
+      created_at, status, cancelled_at, cancellation_cause, cancelled_by_person_id, cancelled_by_name, cancelled_by_persona)
+    SELECT task_instance_id, schedule_id, facility_id, name, template, template_id, due_at, created_at,
+      'Cancelled', $3, $4, $5, $6, $7
+    FROM released
     RETURNING 1)
   SELECT count(*)::int AS count FROM moved`;
 
-// By hand: from another table.
+// By hand: from another table. What is as it should be is not written. A trigger sets `template_id` whenever `template` is.
 const COPY_FROM_SCHEDULE = `
-  UPDATE ONLY task.instances AS instance SET name = schedule.name, template = schedule.template
+  UPDATE ONLY task.instances AS instance
+  SET name = schedule.name, template = CASE WHEN schedule.template_id IS NULL THEN schedule.template END
   FROM task.schedules AS schedule
-  WHERE schedule.schedule_id = $1 AND instance.schedule_id = $1 AND instance.status = 'Pending' AND instance.due_at > now()`;
+  WHERE schedule.schedule_id = $1 AND instance.schedule_id = $1 AND instance.due_at = ANY ($2::timestamptz[])
+    AND instance.status = 'Pending'
+    AND (instance.name <> schedule.name OR instance.template_id IS DISTINCT FROM schedule.template_id
+      OR schedule.template_id IS NULL AND instance.template IS DISTINCT FROM schedule.template)`;
+
+// By hand: counts no further than it has to, by an index.
+const COUNT_PENDING = `
+  SELECT count(*)::int AS count FROM (
+    SELECT 1 FROM ONLY task.instances WHERE facility_id = $1 AND status = 'Pending' LIMIT $2) AS counted`;
+
+const COUNT_PENDING_OF_SCHEDULE = `
+  SELECT count(*)::int AS count FROM ONLY task.instances WHERE schedule_id = $1 AND status = 'Pending' AND due_at > $2`;
 
 // By hand: a batch by the index of each status.
 const DELETE_OLD = `
@@ -138,12 +158,13 @@ const DELETE_OLD = `
 export class InstancesRepository {
   constructor(@InjectRepository(TaskInstance) private readonly instances: Repository<TaskInstance>) {}
 
-  find(taskInstanceId: string): Promise<TaskInstance | null> {
-    return this.instances.findOneBy({ taskInstanceId });
+  async find(taskInstanceId: string): Promise<TaskInstance | null> {
+    const found = await this.instances.findOneBy({ taskInstanceId });
+    return found && ((await this.withTemplates(this.instances.manager, [found]))[0] ?? null);
   }
 
   /** Instances that match, by due time, after the given position, which a list with the same filters ended at. */
-  list({
+  async list({
     scope,
     status,
     scheduleId,
@@ -156,7 +177,7 @@ export class InstancesRepository {
     const first = [dueFrom === undefined ? '-infinity' : new Date(dueFrom), NIL_UUID];
     const [dueAt, taskInstanceId] = after.length === 0 ? first : after;
     const pageOfScope = scope === 'all' ? PAGE_OF_ALL : PAGE_OF_FACILITIES;
-    return this.instances
+    const found = await this.instances
       .createQueryBuilder('instance')
       .where(scheduleId === undefined ? pageOfScope : PAGE_OF_SCHEDULE)
       .setParameters({
@@ -169,25 +190,48 @@ export class InstancesRepository {
       .addOrderBy('instance.taskInstanceId')
       .limit(limit)
       .getMany();
+    return this.withTemplates(this.instances.manager, found);
   }
 
-  /** Reads the instance and keeps everybody else from changing it until the transaction ends; with the database's time and the
-   *  instant at which the instance was made. */
+  /** Puts in the templates that are stored once. Each is read once, however many of the instances have it. */
+  private async withTemplates(
+    manager: EntityManager,
+    instances: readonly TaskInstance[],
+  ): Promise<TaskInstance[]> {
+    const ids = new Set(
+      instances.flatMap(({ template, templateId }) => (template === null ? (templateId ?? []) : [])),
+    );
+    if (ids.size === 0) return [...instances];
+    const stored = await manager.findBy(Template, { templateId: In([...ids]) });
+    const templates = new Map(stored.map(({ templateId, template }) => [templateId, template]));
+    return instances.map((each) => ({
+      ...each,
+      template: each.template ?? templates.get(each.templateId ?? '') ?? null,
+    }));
+  }
+
+  /** Reads the instance and keeps everybody else from changing it until the transaction ends; with the instant at which it was made and
+   *  the database's time, read when the lock is there: who waited for it comes after whom he waited for. */
   async findAndLock(manager: EntityManager, taskInstanceId: string): Promise<LockedInstance | null> {
     // An instance that is released meanwhile moves to another table: who waited for its lock finds it there by looking again.
-    return (await this.lock(manager, taskInstanceId)) ?? this.lock(manager, taskInstanceId);
+    const locked = (await this.lock(manager, taskInstanceId)) ?? (await this.lock(manager, taskInstanceId));
+    if (locked === null) return null;
+    const [instance = locked.instance] = await this.withTemplates(manager, [locked.instance]);
+    return { ...locked, instance, now: await databaseNow(manager) };
   }
 
-  private async lock(manager: EntityManager, taskInstanceId: string): Promise<LockedInstance | null> {
+  private async lock(
+    manager: EntityManager,
+    taskInstanceId: string,
+  ): Promise<Omit<LockedInstance, 'now'> | null> {
     const { entities, raw } = await manager
       .createQueryBuilder(TaskInstance, 'instance')
-      .addSelect('now()', 'now')
       .addSelect('instance.created_at', 'made')
       .where('instance.taskInstanceId = :taskInstanceId', { taskInstanceId })
       .setLock('for_no_key_update')
-      .getRawAndEntities<{ now: Date; made: Date }>();
+      .getRawAndEntities<{ made: Date }>();
     const [[instance], [row]] = [entities, raw];
-    return instance && row ? { instance, createdAt: row.made, now: row.now } : null;
+    return instance && row ? { instance, createdAt: row.made } : null;
   }
 
   /** Completes an instance that the transaction has locked. */
@@ -205,10 +249,33 @@ export class InstancesRepository {
     await manager.update(TaskInstance, { taskInstanceId }, change);
   }
 
-  /** Cancels what a schedule has pending after now, except at the instants that are kept, and releases their instants; gives how many. */
-  async release(manager: EntityManager, { scheduleId, kept, cause, actor }: Release): Promise<number> {
+  /** The next instants, ascending, at which a schedule has something pending. */
+  async pendingDue(manager: EntityManager, scheduleId: string, after: Date, limit: number): Promise<Date[]> {
+    const rows = await manager.query<{ dueAt: Date }[]>(PENDING_DUE, [scheduleId, after, limit]);
+    return rows.map(({ dueAt }) => dueAt);
+  }
+
+  /** Cancels the pending instances at these instants and frees the instants. Returns how many. */
+  async release(
+    manager: EntityManager,
+    { scheduleId, due, cause, actor, cancelledAt }: ReleasedInstants,
+  ): Promise<number> {
+    if (due.length === 0) return 0;
     const by = [actor?.personId ?? null, actor?.name ?? null, actor?.persona ?? null];
-    const rows = await manager.query<{ count: number }[]>(RELEASE, [scheduleId, kept, cause, ...by]);
+    const values = [scheduleId, due, cancelledAt, cause, ...by];
+    const rows = await manager.query<{ count: number }[]>(RELEASE, values);
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Pending instances of a facility, counted up to `limit`. */
+  async countPending(manager: EntityManager, facilityId: number, limit: number): Promise<number> {
+    const rows = await manager.query<{ count: number }[]>(COUNT_PENDING, [facilityId, limit]);
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Pending instances of a schedule that are due after an instant. */
+  async countPendingOfSchedule(manager: EntityManager, scheduleId: string, after: Date): Promise<number> {
+    const rows = await manager.query<{ count: number }[]>(COUNT_PENDING_OF_SCHEDULE, [scheduleId, after]);
     return rows[0]?.count ?? 0;
   }
 
@@ -219,9 +286,9 @@ export class InstancesRepository {
     return rows[0]?.count ?? 0;
   }
 
-  /** Gives what a schedule has pending after now its name and template. */
-  async copyFromSchedule(manager: EntityManager, scheduleId: string): Promise<void> {
-    await manager.query(COPY_FROM_SCHEDULE, [scheduleId]);
+  /** Gives what a schedule has pending at the given instants its name and template. */
+  async copyFromSchedule(manager: EntityManager, scheduleId: string, due: readonly Date[]): Promise<void> {
+    if (due.length > 0) await manager.query(COPY_FROM_SCHEDULE, [scheduleId, due]);
   }
 
   /** Creates the instances that do not exist yet, and counts them: an instance is unique per schedule and due instant. */

@@ -31,7 +31,6 @@ const STATEMENTS = [
     ADD end_date text,
     ADD calendar_id uuid CONSTRAINT schedules_calendar_id_fkey REFERENCES task.calendars,
     ADD calendar_revision bigint`,
-  `CREATE INDEX schedules_by_calendar ON task.schedules (calendar_id, facility_id) WHERE calendar_id IS NOT NULL`,
   `ALTER TABLE task.instances
     ADD template text,
     ADD cancelled_at timestamptz(3),

@@ -24,7 +24,7 @@ const HTTP_STORE_DEADLINE_MS = 7 * SECOND_MS;
  *  1. outbox: the event is a row in the transaction that causes it (`transaction`, `store`;
  *     `statement` where one statement does all of it);
  *  2. at once: after the commit the relay is woken for its partition (`RelayService.wake`);
- *  3. relay: what was not confirmed is tried again with backoff, in order per facility (`RelayService`);
+ *  3. relay: what was not confirmed is tried again with backoff, in order per facility and message type (`RelayService`);
  *  4. parked: after 20 refusals an event waits for an operator.
  *  Nothing is ever sent without a confirm. */
 @Injectable()

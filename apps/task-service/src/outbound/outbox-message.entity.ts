@@ -27,7 +27,7 @@ export class OutboxMessage {
   })
   readonly sequence!: string;
 
-  /** The ordering key: events of one facility are published in the order they were stored. */
+  /** Events of one facility and message type are published in the order they were stored. */
   @Column({ name: 'facility_id', ...BIGINT })
   readonly facilityId!: number;
 

@@ -49,7 +49,8 @@ const RELAY_LOCK_CLASS = 0x7461_736b;
 const FROZEN_PASS_LIMIT_MS = 10_000;
 const COUNT_LIMIT = 10_000;
 const CHANGE_BATCH = 1_000;
-const LONGEST_ERROR = 1_000;
+/** Whatever a row says: one more attempt must not overflow the column, or the whole partition would fail. */
+const MOST_ATTEMPTS = 1_000_000;
 const PARKED_ORDER = { parkedAt: 'ASC', partition: 'ASC', sequence: 'ASC' } as const;
 
 const STORE = {
@@ -73,10 +74,12 @@ const LOCK = `
 // An event waits while an earlier one of its facility and type waits for its next attempt. Other types go on: they lead to
 // other queues, between which the broker keeps no order anyway. Each type is read from its head on: however long the backlog of one is, of
 // a bus that is away perhaps, no more than a batch of each is touched. A sub-query with a limit is looked up for each event; NOT EXISTS may
-// become a join of every event with everything refused, and the planner takes IS NULL for rare.
+// become a join of every event with everything refused, and the planner takes IS NULL for rare. A type that waits as a whole is left out.
 const SELECT_BATCH = `
   SELECT batch.* FROM unnest(current_setting('task.partitions')::smallint[]) AS locked (partition) CROSS JOIN LATERAL (
-    SELECT event.* FROM unnest($1::text[]) AS wanted (message_type) CROSS JOIN LATERAL (
+    SELECT event.* FROM (
+      SELECT message_type FROM unnest($1::text[]) AS open (message_type)
+      WHERE message_type <> ALL (ARRAY(SELECT message_type FROM task.outbox_pauses))) AS wanted CROSS JOIN LATERAL (
       SELECT partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId", message_type AS "messageType",
         conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts
       FROM task.outbox AS event
@@ -98,10 +101,10 @@ const DELETE_SENT = `DELETE FROM task.outbox WHERE partition = ANY ($1::smallint
 
 const MARK_REFUSED = `
   UPDATE task.outbox AS event
-  SET attempts = attempts + 1, last_error = refused.error,
+  SET attempts = least(attempts, $6) + refused.counts::integer, last_error = refused.error,
     next_attempt_at = clock_timestamp() + coalesce(refused.delay_ms, 0) * interval '1 millisecond',
     parked_at = CASE WHEN refused.delay_ms IS NULL THEN clock_timestamp() END
-  FROM unnest($2::bigint[], $3::float8[], $4::text[]) AS refused (sequence, delay_ms, error)
+  FROM unnest($2::bigint[], $3::float8[], $4::text[], $5::boolean[]) AS refused (sequence, delay_ms, error, counts)
   WHERE event.partition = ANY ($1::smallint[]) AND event.sequence = refused.sequence`;
 
 // One index probe per partition, however long the backlog is.
@@ -125,8 +128,8 @@ const SELECT_STATUS = `
     min(coalesce(parked_at, created_at)) AS since, min(last_error) AS "lastError"
   FROM task.outbox GROUP BY message_type, parked_at IS NOT NULL ORDER BY since`;
 
-/** Every statement on the outbox, except two that store an event together with its cause: `SchedulesRepository.insert` and
- *  `TriggersRepository.fireDue`. */
+/** Every statement that changes the outbox, except two that store an event together with its cause: `SchedulesRepository.insert` and
+ *  `TriggersRepository.fireDue`. Probes and reconciliation read it. */
 @Injectable()
 export class OutboxRepository {
   constructor(
@@ -169,7 +172,7 @@ export class OutboxRepository {
     return batches;
   }
 
-  /** Removes what the broker confirmed and notes what it refused, in locked partitions. By hand: in batches. */
+  /** Removes what the broker confirmed and notes what it refused. By hand: in batches. */
   async settle(
     manager: EntityManager,
     partitions: readonly number[],
@@ -181,12 +184,14 @@ export class OutboxRepository {
         partitions,
         refused.map(({ sequence }) => sequence),
         refused.map(({ delayMs }) => delayMs),
-        refused.map(({ error }) => error.slice(0, LONGEST_ERROR)),
+        refused.map(({ error }) => error),
+        refused.map(({ countsAsAttempt }) => countsAsAttempt),
+        MOST_ATTEMPTS,
       ]);
     }
   }
 
-  /** Partitions with an event to publish now: left by a replica that ended before it could, or due for another attempt. */
+  /** Partitions with an event that is due now, of a paused type too: the pass leaves those out. */
   async findWaitingPartitions(): Promise<number[]> {
     const rows: { partition: number }[] = await this.messages.query(SELECT_WAITING, [PARTITION_COUNT]);
     return rows.map(({ partition }) => partition);

@@ -1,10 +1,12 @@
 import type { Bus } from '@platform/contracts';
-import { BusUnavailableError, MessageReturnedError, PublishTimeoutError } from '@platform/messaging';
+import fc from 'fast-check';
+import { BusUnavailableError, MessageRefusedError, MessageReturnedError } from '@platform/messaging';
 import {
   BusPauses,
   PARK_AFTER_ATTEMPTS,
-  isBusOutage,
+  emptyOutcome,
   nextPassDelayMs,
+  probeDelayMs,
   publishBatch,
   relayDelayMs,
 } from './publish-batch';
@@ -46,7 +48,8 @@ const sequences = ({ sent }: BatchOutcome): string[] => sent.map(({ sequence }) 
 const publishTo = (
   batch: readonly StoredMessage[],
   { publish, isTimeUp }: ReturnType<typeof recorder>,
-): Promise<BatchOutcome> => publishBatch(batch, publish, isTimeUp);
+): Promise<BatchOutcome> =>
+  publishBatch(batch, { publish, isTimeUp, isResponding: () => Promise.resolve(true) });
 
 describe('a relay batch', () => {
   it('keeps the order of each facility', async () => {
@@ -70,19 +73,68 @@ describe('a relay batch', () => {
     ];
     const outcome = await publishTo(
       batch,
-      recorder((each) => (each.sequence === '2' ? new Error('returned') : null)),
+      recorder((each) => (each.sequence === '2' ? new Error('too large') : null)),
     );
     expect(sequences(outcome).sort()).toEqual(['1', '3', '4']);
-    expect(outcome.refused).toEqual([{ sequence: '2', delayMs: 1_000, error: 'Error: returned' }]);
-    expect(outcome.outages.size).toBe(0);
+    expect(outcome.refused).toMatchObject([{ sequence: '2', delayMs: 1_000, error: 'Error: too large' }]);
+    expect(outcome.outages.size + outcome.refusedTypes.size).toBe(0);
+  });
+
+  it('publishes nothing more of a type that a queue refuses, and everything else', async () => {
+    const batch = [
+      message(1),
+      message(2),
+      message(3, { messageType: COMPLETED }),
+      message(4, { facilityId: 502, messageType: COMPLETED }),
+      message(5, { facilityId: 502 }),
+      message(6, { facilityId: 502, messageType: COMPLETED }),
+    ];
+    const outcome = await publishTo(
+      batch,
+      recorder((each) => (each.messageType === CREATED ? new MessageRefusedError('Created', '') : null)),
+    );
+    expect(sequences(outcome).sort()).toEqual(['3', '4', '6']);
+    expect(outcome.refusedTypes.get(CREATED)).toMatchObject({ reason: 'queue-refused' });
+    // Each facility's head may have been under way already; what follows it was not tried.
+    expect(outcome.refused.every(({ sequence }) => ['1', '5'].includes(sequence))).toBe(true);
+    // The type waits as a whole: its probe decides, not the event's own wait.
+    expect(outcome.refused.every(({ delayMs }) => delayMs === 0)).toBe(true);
+  });
+
+  it('stops for one refused event wherever it lies, of whatever kind, only what must wait for it', async () => {
+    const errors = [
+      () => new TypeError('cannot be encoded'),
+      () => new MessageRefusedError('Created', ''),
+      () => new MessageReturnedError('Created', '', 'NO_ROUTE'),
+    ];
+    const types = [CREATED, COMPLETED, REQUESTED];
+    const property = fc.asyncProperty(fc.nat(29), fc.nat(errors.length - 1), async (position, kind) => {
+      const batch = Array.from({ length: 30 }, (_, index) =>
+        message(index, { facilityId: 1 + (index % 4), messageType: types[index % 3] as string }),
+      );
+      const bad = batch[position] as StoredMessage;
+      const error = (errors[kind] as () => Error)();
+      const outcome = await publishTo(
+        batch,
+        recorder((each) => (each === bad ? error : null)),
+      );
+      const mayWait = (each: StoredMessage): boolean =>
+        each.messageType === bad.messageType &&
+        (!(error instanceof TypeError) ||
+          (each.facilityId === bad.facilityId && Number(each.sequence) >= Number(bad.sequence)));
+      const sent = new Set(outcome.sent);
+      expect(batch.filter((each) => !sent.has(each) && !mayWait(each))).toEqual([]);
+      expect(outcome.refused).toHaveLength(1);
+    });
+    await fc.assert(property, { numRuns: 300 });
   });
 
   it('parks the twentieth refusal', async () => {
     const outcome = await publishTo(
       [message(1, { attempts: 19 })],
-      recorder(() => new Error('returned')),
+      recorder(() => new MessageReturnedError('Created', '', 'NO_ROUTE')),
     );
-    expect(outcome.refused).toEqual([{ sequence: '1', delayMs: null, error: 'Error: returned' }]);
+    expect(outcome.refused).toMatchObject([{ sequence: '1', delayMs: null, countsAsAttempt: true }]);
   });
 
   it('counts no attempt for an outage and leaves only that bus alone', async () => {
@@ -111,13 +163,22 @@ describe('a relay batch', () => {
 describe('the wait before the next pass over a partition', () => {
   const [one, two, three] = [message(1), message(2), message(3)] as const;
   const held = message(5, { messageType: REQUESTED });
-  const refused = (sequence: string, delayMs: number | null) => ({ sequence, delayMs, error: 'returned' });
+  const refused = (sequence: string, delayMs: number | null, messageType = CREATED) =>
+    ({
+      partition: 3,
+      sequence,
+      messageType,
+      reason: 'invalid',
+      error: 'bad',
+      countsAsAttempt: true,
+      delayMs,
+    }) as const;
   const delayMs = (
     batch: StoredMessage[],
     outcome: Partial<BatchOutcome>,
     pausesMs: ReadonlyMap<Bus, number> = new Map(),
   ): number | null => {
-    const done = { sent: [], refused: [], outages: new Set<Bus>(), cutShort: false, ...outcome };
+    const done = { ...emptyOutcome(), ...outcome };
     return nextPassDelayMs(batch, 3, done, pausesMs);
   };
 
@@ -131,6 +192,12 @@ describe('the wait before the next pass over a partition', () => {
 
   it('is that of the earliest refusal', () => {
     expect(delayMs([one, two], { refused: [refused('1', 4_000), refused('2', 1_000)] })).toBe(1_000);
+  });
+
+  it('is not that of a type which waits as a whole', () => {
+    const type = { messageType: CREATED, reason: 'queue-refused', error: 'full' } as const;
+    const outcome = { refused: [refused('1', 0)], refusedTypes: new Map([[CREATED, type]]) };
+    expect(delayMs([one, two], outcome)).toBeNull();
   });
 
   it('is no wait after an event was parked: others may have waited for it', () => {
@@ -150,25 +217,16 @@ describe('the wait before the next pass over a partition', () => {
   });
 });
 
-const unavailable = (cause?: unknown): Error => new BusUnavailableError('main', 'lost', { cause });
-
-describe('a failed publish', () => {
-  it.each([
-    ['silence of the broker', new PublishTimeoutError('Created', 2_000)],
-    ['no connection', unavailable()],
-    ['a lost socket', unavailable(Object.assign(new Error('reset'), { code: 'ECONNRESET' }))],
-    ['a forced close', unavailable(Object.assign(new Error('CONNECTION_FORCED'), { code: 320 }))],
-  ])('is an outage: %s', (_what, error) => {
-    expect(isBusOutage(error)).toBe(true);
+describe('the wait before the next probe of a refused type', () => {
+  it('doubles from one second up to five minutes', () => {
+    const delays = [1, 2, 3, 9, 10, 1_000].map((refusals) => probeDelayMs(refusals, 'queue-refused'));
+    expect(delays).toEqual([1_000, 2_000, 4_000, 256_000, 300_000, 300_000]);
   });
 
-  it.each([
-    ['no queue', new MessageReturnedError('Created', '', 'NO_ROUTE')],
-    ['another kind of exchange', unavailable(Object.assign(new Error('PRECONDITION_FAILED'), { code: 406 }))],
-    ['no permission', unavailable(Object.assign(new Error('ACCESS_REFUSED'), { code: 403 }))],
-    ['a defect', new TypeError('x')],
-  ])('is a refusal of the event: %s', (_what, error) => {
-    expect(isBusOutage(error)).toBe(false);
+  it('stays short where nobody refuses but the confirm is missing', () => {
+    expect([1, 4, 5, 100].map((refusals) => probeDelayMs(refusals, 'unconfirmed'))).toEqual([
+      1_000, 8_000, 15_000, 15_000,
+    ]);
   });
 });
 

@@ -1,8 +1,8 @@
 import type { Bus } from '@platform/contracts';
-import { BusUnavailableError, PublishTimeoutError, isRefusal } from '@platform/messaging';
 import { MINUTE_MS, SECOND_MS } from '@platform/time';
 import { outboundContract } from './outbound-event';
 import type { StoredMessage } from './outbox-message.entity';
+import { type RefusalReason, countsAsAttempt, errorText, publishFailure } from './publish-failure';
 
 /** Attempts after which an event is parked for an operator. Source: docs/spec-gaps.md. */
 export const PARK_AFTER_ATTEMPTS = 20;
@@ -14,6 +14,13 @@ const LONGEST_PAUSE_MS = 15 * SECOND_MS;
 
 const BUSES: readonly Bus[] = ['main', 'scheduling'];
 
+/** Wait before the next probe of a type that was refused `refusals` times in a row: 1 s · 2^(refusals − 1), at most 5 min. A type that is
+ *  only unconfirmed is probed every 15 s at the latest, because its queue may return at any moment. */
+export function probeDelayMs(refusals: number, reason: RefusalReason): number {
+  const longestMs = reason === 'unconfirmed' ? LONGEST_PAUSE_MS : LONGEST_DELAY_MS;
+  return Math.min(longestMs, SECOND_MS * 2 ** (Math.min(refusals, PARK_AFTER_ATTEMPTS) - 1));
+}
+
 /** Wait before the next publish of an event that the broker refused `attempts` times (1 or more): 1 s · 2^(attempts − 1),
  *  at most 5 min; null when it is to be parked. @throws {RangeError} if `attempts` is not a positive integer. */
 export function relayDelayMs(attempts: number): number | null {
@@ -21,13 +28,6 @@ export function relayDelayMs(attempts: number): number | null {
     throw new RangeError(`attempts must be 1 or more, got ${String(attempts)}`);
   if (attempts >= PARK_AFTER_ATTEMPTS) return null;
   return Math.min(LONGEST_DELAY_MS, SECOND_MS * 2 ** (attempts - 1));
-}
-
-/** Tells an outage of the bus, which costs an event nothing, from a refusal of this event, which counts towards parking: an
- *  event that kills its channel every time would otherwise hold up the bus for ever. */
-export function isBusOutage(error: unknown): boolean {
-  if (error instanceof PublishTimeoutError) return true;
-  return error instanceof BusUnavailableError && !isRefusal(error);
 }
 
 /** Which buses are worth trying. After an outage the relay leaves a bus alone for 1 s · 2ⁿ, at most 15 s. */
@@ -54,61 +54,113 @@ export class BusPauses {
   }
 }
 
-/** An event that the broker refused. */
-interface RefusedMessage {
+/** An event that was not taken. */
+export interface RefusedMessage {
+  readonly partition: number;
   readonly sequence: string;
-  /** Wait before the next attempt; null parks the event. */
-  readonly delayMs: number | null;
+  readonly messageType: string;
+  readonly reason: RefusalReason;
   readonly error: string;
+  readonly countsAsAttempt: boolean;
+  /** Wait before the event itself may be tried again; 0 where its whole type waits, null parks it. */
+  readonly delayMs: number | null;
 }
+
+/** A message type whose events are to wait, because one of them was not taken. */
+export type RefusedType = Pick<RefusedMessage, 'messageType' | 'reason' | 'error'>;
 
 /** What became of a batch. Messages in neither list stay as they are. */
 export interface BatchOutcome {
   readonly sent: StoredMessage[];
   readonly refused: RefusedMessage[];
+  /** Types that wait from now on, by name. */
+  readonly refusedTypes: Map<string, RefusedType>;
   /** Buses that could not take a message. */
   readonly outages: Set<Bus>;
   /** True when messages were left over because the time was up. */
   cutShort: boolean;
 }
 
-/** Publishes a batch: facilities side by side, each facility's messages one after the other. A refusal holds back what
- *  follows it for the same facility and message type; an outage holds back everything for that bus.
- *  @param isTimeUp no publish starts once it says so */
+export function emptyOutcome(): BatchOutcome {
+  return { sent: [], refused: [], refusedTypes: new Map(), outages: new Set(), cutShort: false };
+}
+
+/** How a batch is published. */
+export interface Publishing {
+  readonly publish: (message: StoredMessage) => Promise<void>;
+  /** Asked about a bus that did not confirm in time. */
+  readonly isResponding: (bus: Bus) => Promise<boolean>;
+  /** No publish starts once it says so. */
+  readonly isTimeUp: () => boolean;
+}
+
+/** Publishes a batch: facilities side by side, each facility's messages one after the other. What concerns one event holds back what
+ *  follows it for the same facility and type; what concerns a type holds back that type; an outage holds back everything for that
+ *  bus. */
 export async function publishBatch(
   batch: readonly StoredMessage[],
-  publish: (message: StoredMessage) => Promise<void>,
-  isTimeUp: () => boolean,
+  publishing: Publishing,
 ): Promise<BatchOutcome> {
-  const outcome: BatchOutcome = { sent: [], refused: [], outages: new Set(), cutShort: false };
+  const outcome = emptyOutcome();
   const publishChain = async (chain: readonly StoredMessage[]): Promise<void> => {
     const heldBack = new Set<string>();
     for (const message of chain) {
-      if (isTimeUp()) {
+      if (publishing.isTimeUp()) {
         outcome.cutShort = true;
         return;
       }
-      const { bus, name } = outboundContract(message.messageType);
-      if (outcome.outages.has(bus) || heldBack.has(name)) continue;
-      try {
-        await publish(message);
-        outcome.sent.push(message);
-      } catch (error) {
-        if (isBusOutage(error)) outcome.outages.add(bus);
-        else {
-          heldBack.add(name);
-          outcome.refused.push(refusal(message, error));
-        }
-      }
+      const { messageType } = message;
+      const { bus } = outboundContract(messageType);
+      if (outcome.outages.has(bus) || outcome.refusedTypes.has(messageType) || heldBack.has(messageType))
+        continue;
+      if (!(await publishOne(message, publishing, outcome))) heldBack.add(messageType);
     }
   };
   await Promise.all([...byFacility(batch).values()].map(publishChain));
   return outcome;
 }
 
-function refusal({ sequence, attempts }: StoredMessage, error: unknown): RefusedMessage {
-  const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return { sequence, delayMs: relayDelayMs(attempts + 1), error: reason };
+/** Publishes one event and notes in `outcome` what became of it. Gives whether it was sent. */
+export async function publishOne(
+  message: StoredMessage,
+  { publish, isResponding }: Pick<Publishing, 'publish' | 'isResponding'>,
+  outcome: BatchOutcome,
+): Promise<boolean> {
+  try {
+    await publish(message);
+    outcome.sent.push(message);
+    return true;
+  } catch (error) {
+    const { bus } = outboundContract(message.messageType);
+    const failure = await publishFailure(error, () => isResponding(bus));
+    if (failure.scope === 'bus') {
+      outcome.outages.add(bus);
+      return false;
+    }
+    const refused = refusal(message, failure, errorText(error));
+    outcome.refused.push(refused);
+    if (failure.scope === 'type') outcome.refusedTypes.set(message.messageType, refused);
+    return false;
+  }
+}
+
+function refusal(
+  { partition, sequence, messageType, attempts }: StoredMessage,
+  { scope, reason }: { scope: 'type' | 'event'; reason: RefusalReason },
+  error: string,
+): RefusedMessage {
+  const isCounted = countsAsAttempt(reason);
+  const delayMs = isCounted ? relayDelayMs(attempts + 1) : 0;
+  return {
+    partition,
+    sequence,
+    messageType,
+    reason,
+    error,
+    countsAsAttempt: isCounted,
+    // The type's own wait covers the event, whose place is at the head of the next probe.
+    delayMs: scope === 'type' && delayMs !== null ? 0 : delayMs,
+  };
 }
 
 function byFacility(batch: readonly StoredMessage[]): Map<number, StoredMessage[]> {
@@ -136,7 +188,8 @@ export function nextPassDelayMs(
   const waits = pauses.filter((ms) => ms !== undefined);
   const isCut = outcome.cutShort && waits.length < left.length;
   if (isCut || (batch.length === limit && waits.length === 0)) waits.push(0);
-  // What a parked event held back can go now.
-  waits.push(...outcome.refused.map(({ delayMs }) => delayMs ?? 0));
+  // What a parked event held back can go now. `TypeProbe` probes a type that waits.
+  const own = outcome.refused.filter(({ messageType }) => !outcome.refusedTypes.has(messageType));
+  waits.push(...own.map(({ delayMs }) => delayMs ?? 0));
   return waits.length === 0 ? null : Math.min(...waits);
 }

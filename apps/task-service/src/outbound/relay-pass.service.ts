@@ -1,120 +1,92 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import type { Bus } from '@platform/contracts';
 import { inTransaction } from '@platform/database';
-import { MessagePublisher } from '@platform/messaging';
-import type { SerializedEnvelope } from '@platform/messaging';
-import { CLOCK, Metrics } from '@platform/service-defaults';
-import { SECOND_MS } from '@platform/time';
-import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { RELAY_POOL } from '../database-layout';
-import { messageTypesOf, outboundContract } from './outbound-event';
-import type { StoredMessage } from './outbox-message.entity';
+import { EventPublisher } from './event-publisher.service';
+import { OutboxPausesRepository } from './outbox-pauses.repository';
 import { OutboxRepository } from './outbox.repository';
-import { BusPauses, nextPassDelayMs, publishBatch } from './publish-batch';
-import type { BatchOutcome } from './publish-batch';
+import { nextPassDelayMs, probeDelayMs, publishBatch } from './publish-batch';
 
 /** Most events of a pass, over all its partitions. */
 const BATCH_SIZE = 400;
-const CONFIRM_TIMEOUT_MS = 2 * SECOND_MS;
-/** A pass starts no publish after this long; what is left takes its turn anew. */
-const PASS_LIMIT_MS = SECOND_MS;
 /** Another replica publishes the partition; it may have selected its batch before our event was there. */
 const LOCKED_DELAY_MS = 200;
+
+/** What a pass leaves to do. */
+export interface PassResult {
+  /** Waits before the next pass over those partitions that need one, in ms. */
+  readonly delaysMs: ReadonlyMap<number, number>;
+  /** Wait before the first probe of the types that it paused; null if it paused none. */
+  readonly probeDelayMs: number | null;
+}
+
+const NOTHING_LEFT: PassResult = { delaysMs: new Map(), probeDelayMs: null };
 
 /** One pass over some partitions: lock them, read their oldest events, publish these, settle them; in one transaction. */
 @Injectable()
 export class RelayPass {
-  private readonly logger = new Logger(RelayPass.name);
-  private readonly pauses = new BusPauses();
-  private readonly counts;
-
   constructor(
     @InjectDataSource(RELAY_POOL) private readonly dataSource: DataSource,
     private readonly outbox: OutboxRepository,
-    private readonly publisher: MessagePublisher,
-    @Inject(CLOCK) private readonly clock: Clock,
-    metrics: Metrics,
-  ) {
-    this.counts = {
-      sent: metrics.counter('task_outbox_sent_total', 'Events confirmed by the broker'),
-      refused: metrics.counter('task_outbox_refused_total', 'Publish attempts that the broker refused'),
-      parked: metrics.counter('task_outbox_parked_total', 'Events parked after the last attempt'),
-    };
-  }
+    private readonly pausedTypes: OutboxPausesRepository,
+    private readonly events: EventPublisher,
+  ) {}
 
-  /** A crash between publish and commit publishes again: events leave at least once, and receivers know them by messageId.
-   *  @returns the wait before the next pass over each partition in ms; none where nothing is known to be left */
-  async run(partitions: readonly number[]): Promise<ReadonlyMap<number, number>> {
-    const buses = this.pauses.open(this.clock.monotonicMs());
-    if (buses.length === 0) return new Map();
+  /** A crash between publish and commit publishes again: events leave at least once, and receivers know them by messageId. */
+  async run(partitions: readonly number[]): Promise<PassResult> {
+    const messageTypes = this.events.openTypes();
+    if (messageTypes.length === 0) return NOTHING_LEFT;
     const limit = Math.ceil(BATCH_SIZE / partitions.length);
     const relayed = await inTransaction(
       this.dataSource,
       'READ COMMITTED',
-      (manager) => this.relay(manager, { partitions, buses, limit }),
-      // Nothing collides in partitions that this transaction owns; a second attempt would publish everything again.
+      (manager) => this.relay(manager, { partitions, messageTypes, limit }),
+      // No second attempt: it would publish everything again. Partitions are this transaction's alone; pauses are written in one order.
       { maxAttempts: 1 },
     );
-    const delays = new Map<number, number>();
+    const delaysMs = new Map<number, number>();
+    let hasPausedTypes = false;
     for (const partition of partitions) {
       const done = relayed.get(partition);
-      if (done) this.count(partition, done.outcome);
+      if (done) this.events.report(done.outcome);
+      if (done && done.outcome.refusedTypes.size > 0) hasPausedTypes = true;
       const delayMs = done
-        ? nextPassDelayMs(done.batch, limit, done.outcome, this.pausesAfter(done.outcome))
+        ? nextPassDelayMs(done.batch, limit, done.outcome, this.events.pausesAfter(done.outcome))
         : LOCKED_DELAY_MS;
-      if (delayMs !== null) delays.set(partition, delayMs);
+      if (delayMs !== null) delaysMs.set(partition, delayMs);
     }
-    return delays;
+    return { delaysMs, probeDelayMs: hasPausedTypes ? FIRST_PROBE_DELAY_MS : null };
   }
 
-  /** What became of each partition; nothing of those that another replica has. */
   private async relay(
     manager: EntityManager,
-    { partitions, buses, limit }: { partitions: readonly number[]; buses: readonly Bus[]; limit: number },
+    {
+      partitions,
+      messageTypes,
+      limit,
+    }: { partitions: readonly number[]; messageTypes: readonly string[]; limit: number },
   ) {
-    const batches = await this.outbox.lockBatches(manager, partitions, messageTypesOf(buses), limit);
-    const publishing = [...batches].map(
-      async ([partition, batch]) => [partition, { batch, outcome: await this.publish(batch) }] as const,
+    const batches = await this.outbox.lockBatches(manager, partitions, messageTypes, limit);
+    const publishing = this.events.begin({ isAlone: false });
+    const relayed = new Map(
+      await Promise.all(
+        [...batches].map(
+          async ([partition, batch]) =>
+            [partition, { batch, outcome: await publishBatch(batch, publishing) }] as const,
+        ),
+      ),
     );
-    const relayed = new Map(await Promise.all(publishing));
     const outcomes = [...relayed.values()].map(({ outcome }) => outcome);
     await this.outbox.settle(manager, [...batches.keys()], {
       sent: outcomes.flatMap(({ sent }) => sent),
       refused: outcomes.flatMap(({ refused }) => refused),
     });
+    const refusedTypes = new Map(outcomes.flatMap((outcome) => [...outcome.refusedTypes]));
+    await this.pausedTypes.pause(manager, [...refusedTypes.values()], FIRST_PROBE_DELAY_MS);
     return relayed;
   }
-
-  private publish(batch: readonly StoredMessage[]): Promise<BatchOutcome> {
-    const endsAtMs = this.clock.monotonicMs() + PASS_LIMIT_MS;
-    const publish = async (message: StoredMessage): Promise<void> => {
-      const envelope = this.envelope(message);
-      await this.publisher.publishEnvelope(envelope, { timeoutMs: CONFIRM_TIMEOUT_MS });
-      this.pauses.reportSuccess(envelope.bus);
-    };
-    return publishBatch(batch, publish, () => this.clock.monotonicMs() >= endsAtMs);
-  }
-
-  private envelope(stored: StoredMessage): SerializedEnvelope {
-    const { messageType, messageId, conversationId, sentAt, traceHeaders: headers } = stored;
-    return this.publisher.createEnvelope<unknown>(outboundContract(messageType), stored.message, {
-      ...{ messageId, conversationId: conversationId ?? undefined, sentAt, headers },
-    });
-  }
-
-  private count(partition: number, { sent, refused }: BatchOutcome): void {
-    const parked = refused.filter(({ delayMs }) => delayMs === null).length;
-    this.counts.sent.inc(sent.length);
-    this.counts.refused.inc(refused.length);
-    this.counts.parked.inc(parked);
-    if (parked > 0) this.logger.error(`${String(parked)} events parked, in partition ${String(partition)}`);
-  }
-
-  private pausesAfter({ outages }: BatchOutcome): Map<Bus, number> {
-    const nowMs = this.clock.monotonicMs();
-    return new Map([...outages].map((bus) => [bus, this.pauses.reportOutage(bus, nowMs)]));
-  }
 }
+
+const FIRST_PROBE_DELAY_MS = probeDelayMs(1, 'queue-refused');

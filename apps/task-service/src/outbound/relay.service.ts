@@ -1,18 +1,25 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
+import { DatabaseUnavailableError, isConnectionError } from '@platform/database';
 import { ShutdownRegistry, withoutTrace } from '@platform/service-defaults';
-import { SECOND_MS } from '@platform/time';
+import { SECOND_MS, exponentialRetryDelayMs } from '@platform/time';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
+import { PARTITION_COUNT } from './outbound-event';
 import { OutboxRepository } from './outbox.repository';
 import { RelayPass } from './relay-pass.service';
+import { TypeProbe } from './type-probe.service';
 
 /** Few, so that a busy relay finds more to publish in each; two, so that one that waits for the broker holds up nobody for long. Each holds
  *  a database connection, and one is left for the scheduler and the sweep. */
 const MAX_CONCURRENT_PASSES = 2;
 /** How long an event can wait whose replica ended between commit and publish. */
 const SWEEP_INTERVAL_MS = 5 * SECOND_MS;
+/** After a failure that was none of the connection. */
 const FAILURE_DELAY_MS = SECOND_MS;
+/** Waits after lost connections: nobody waits for the relay, so it has the whole policy. Source: task messaging spec, Limits. A sweep or
+ *  a write that succeeds in between ends the wait, because then the database is there. */
+const CONNECTION_DELAYS_MS = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
 
 /** Which partitions the relay takes next: those that have waited longest, none twice at a time. */
 export class PartitionQueue {
@@ -58,9 +65,13 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   private readonly logger = new Logger(RelayService.name);
   private readonly queue = new PartitionQueue();
   private readonly passes = new Set<Promise<void>>();
+  private readonly rounds = new Set<Promise<void>>();
   private readonly timers = new Set<NodeJS.Timeout>();
   private isPumpDue = false;
   private isRunning = false;
+  private isProbing = false;
+  /** Passes in a row that lost their connection. */
+  private lostConnections = 0;
 
   private readonly concurrentPasses: number;
 
@@ -68,6 +79,7 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     @Inject(TASK_CONFIG) { DATABASE_POOL_RELAY }: Pick<TaskServiceConfig, 'DATABASE_POOL_RELAY'>,
     private readonly outbox: OutboxRepository,
     private readonly relayPass: RelayPass,
+    private readonly typeProbe: TypeProbe,
     shutdown: ShutdownRegistry,
   ) {
     this.concurrentPasses = Math.min(MAX_CONCURRENT_PASSES, DATABASE_POOL_RELAY - 1);
@@ -95,12 +107,12 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     });
   }
 
-  /** Starts no further pass and waits for those under way. */
+  /** Starts no further pass or probe and waits for those under way. */
   async stop(): Promise<void> {
     this.isRunning = false;
     for (const timer of this.timers) clearTimeout(timer);
     this.timers.clear();
-    await Promise.all(this.passes);
+    await Promise.all([...this.passes, ...this.rounds]);
   }
 
   private pump(): void {
@@ -117,20 +129,35 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private async run(partitions: readonly number[]): Promise<void> {
-    const delays = await this.relayPass.run(partitions).catch((error: unknown) => {
+    try {
+      const { delaysMs, probeDelayMs } = await this.relayPass.run(partitions);
+      this.lostConnections = 0;
+      this.queue.release(partitions, { failed: false });
+      for (const [partition, delayMs] of delaysMs) this.wakeLater(partition, delayMs);
+      if (probeDelayMs !== null) this.later(probeDelayMs, () => this.probe());
+    } catch (error) {
       this.logger.warn(`relay of partitions ${partitions.join()} failed: ${String(error)}`);
-      return null;
-    });
-    this.queue.release(partitions, { failed: delays === null });
-    for (const partition of partitions) {
-      const delayMs = delays === null ? FAILURE_DELAY_MS : delays.get(partition);
-      if (delayMs === 0) this.queue.want(partition);
-      else if (delayMs !== undefined) this.later(delayMs, () => this.wake(partition));
+      this.queue.release(partitions, { failed: true });
+      const delayMs = this.failureDelayMs(error);
+      for (const partition of partitions) this.wakeLater(partition, delayMs);
     }
+  }
+
+  private failureDelayMs(error: unknown): number {
+    if (!(error instanceof DatabaseUnavailableError) && !isConnectionError(error)) return FAILURE_DELAY_MS;
+    const delayMs = CONNECTION_DELAYS_MS[this.lostConnections] ?? CONNECTION_DELAYS_MS.at(-1);
+    this.lostConnections += 1;
+    return delayMs ?? FAILURE_DELAY_MS;
+  }
+
+  private wakeLater(partition: number, delayMs: number): void {
+    if (delayMs === 0) this.queue.want(partition);
+    else this.later(delayMs, () => this.wake(partition));
   }
 
   private sweep(): void {
     this.later(SWEEP_INTERVAL_MS, () => this.sweep());
+    this.probe();
     this.outbox.findWaitingPartitions().then(
       (partitions) => {
         for (const partition of partitions) this.wake(partition);
@@ -139,6 +166,28 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
         this.logger.warn(`outbox sweep failed: ${String(error)}`);
       },
     );
+  }
+
+  /** Probes the types that wait and are due, one round at a time. */
+  private probe(): void {
+    if (!this.isRunning || this.isProbing) return;
+    this.isProbing = true;
+    const round = withoutTrace(() => this.probeOnce()).finally(() => {
+      this.isProbing = false;
+      this.rounds.delete(round);
+    });
+    this.rounds.add(round);
+  }
+
+  private async probeOnce(): Promise<void> {
+    try {
+      const { hasReleased, delayMs } = await this.typeProbe.run();
+      if (hasReleased)
+        for (let partition = 0; partition < PARTITION_COUNT; partition += 1) this.wake(partition);
+      if (delayMs !== null) this.later(delayMs, () => this.probe());
+    } catch (error) {
+      this.logger.warn(`probe of refused types failed: ${String(error)}`);
+    }
   }
 
   private later(delayMs: number, action: () => void): void {

@@ -6,7 +6,7 @@ import {
   RequestFaultedError,
   RequestTimeoutError,
 } from '@platform/messaging';
-import { ProblemResponse } from '@platform/open-api';
+import { ProblemResponse, RESPONSE_HEADERS } from '@platform/open-api';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 
@@ -16,6 +16,9 @@ const LIMITS = {
   'completed-before-creation': 'completedAt must not be more than 366 days before the instance was made.',
   'schedule-too-frequent': 'The schedule is due more often than you may have it.',
   'schedule-limit-reached': 'The facility has as many active schedules as it may have.',
+  'instance-limit-reached': 'The facility would have more pending task instances than it may have.',
+  'schedule-not-evaluable':
+    'The schedule, its time zone or its dates cannot be evaluated by this release; `error` says which. Give another value.',
   'schedule-ends-before-start': 'endDate must not be before startDate.',
   'calendar-unknown': 'There is no calendar with the identifier calendarId.',
   'instant-out-of-range': 'Instants must lie between the years 2000 and 2200.',
@@ -24,6 +27,8 @@ const limitProblem = ([name, detail]: [string, string]) => [
   name,
   { status: 422, type: `urn:platform:problem:${name}`, detail },
 ];
+
+const END_IN_THE_PAST = { endDate: ['must not be in the past'] };
 
 /** Every reason for which the service refuses a request, with the response that says so. */
 const TASK_PROBLEMS = {
@@ -40,11 +45,31 @@ const TASK_PROBLEMS = {
     status: 409,
     detail: 'The task instance is cancelled and cannot be completed.',
   },
+  'schedule-ended': {
+    status: 400,
+    detail: 'The request is not valid.',
+    errors: END_IN_THE_PAST,
+  },
+  'schedule-changed-too-often': {
+    status: 429,
+    type: 'urn:platform:problem:schedule-changed-too-often',
+    detail: 'The schedule has been changed as often as it may be within an hour.',
+  },
+  'too-many-changes-at-once': {
+    status: 429,
+    type: 'urn:platform:problem:too-many-changes-at-once',
+    detail: 'Too many changes of the same thing, or by the same caller, are under way.',
+  },
+  'changes-busy': { status: 503, detail: 'Too many changes are under way.' },
   'schedule-removed': { status: 409, detail: 'The schedule is removed, for good.' },
   'schedule-changed': { status: 412, detail: 'The schedule is not in the state that If-Match asks for.' },
   'instance-not-cancellable': {
     status: 409,
     detail: 'The task instance is completed and cannot be cancelled.',
+  },
+  'calendar-changed': {
+    status: 412,
+    detail: 'The calendar is not in the state that If-Match or If-None-Match asks for.',
   },
   'calendar-in-use': { status: 409, detail: 'A schedule uses the calendar.' },
   'idempotency-key-invalid': {
@@ -66,12 +91,15 @@ type TaskErrorReason = keyof typeof TASK_PROBLEMS;
 
 export class TaskError extends Error {
   override readonly name = 'TaskError';
+  /** When the request may succeed; null where nobody knows. */
+  readonly retryAfterSeconds: number | null;
 
   constructor(
     readonly reason: TaskErrorReason,
-    options?: ErrorOptions,
+    { retryAfterSeconds, ...options }: ErrorOptions & { retryAfterSeconds?: number } = {},
   ) {
     super(reason, options);
+    this.retryAfterSeconds = retryAfterSeconds ?? null;
   }
 }
 
@@ -84,9 +112,15 @@ export const BUS_DOWN = 'The message broker cannot be reached right now.';
 @Catch()
 export class TaskProblemFilter extends ProblemDetailsFilter {
   protected override toProblem(error: unknown): Problem | null {
-    if (error instanceof TaskError) return TASK_PROBLEMS[error.reason];
+    if (error instanceof TaskError) return taskProblem(error);
     return busProblem(error) ?? super.toProblem(error);
   }
+}
+
+function taskProblem({ reason, retryAfterSeconds }: TaskError): Problem {
+  const problem: Problem = TASK_PROBLEMS[reason];
+  if (retryAfterSeconds === null) return problem;
+  return { ...problem, headers: { 'Retry-After': String(retryAfterSeconds) } };
 }
 
 /** The problem for a caller whose request over the bus got no reply. */
@@ -114,7 +148,8 @@ export function TaskProblemResponse(
     return [reason, { summary: detail, type, detail, instance }] as const;
   };
   const { status } = TASK_PROBLEMS[reasons[0]];
-  return ProblemResponse(status, description, Object.fromEntries(reasons.map(example)));
+  const headers = status === 429 ? RESPONSE_HEADERS.retryAfter : {};
+  return ProblemResponse(status, description, Object.fromEntries(reasons.map(example)), headers);
 }
 
 /** Documents 403 of a route whose caller must reach the facility. */

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { RecurringJob } from '@platform/service-defaults';
+import { Metrics, RecurringJob } from '@platform/service-defaults';
 import { HOUR_MS } from '@platform/time';
 import { ReconciliationService } from './reconciliation.service';
 
@@ -11,8 +11,11 @@ const GRACE_MINUTES = 60;
 export class ReconciliationJob extends RecurringJob {
   private readonly log = new Logger(ReconciliationJob.name);
 
-  constructor(private readonly reconciliation: ReconciliationService) {
-    super(HOUR_MS);
+  constructor(
+    private readonly reconciliation: ReconciliationService,
+    metrics: Metrics,
+  ) {
+    super(HOUR_MS, metrics);
   }
 
   /** Gives how many repairs there were. */

@@ -31,8 +31,9 @@ const EXAMINE = `
     calendar.revision::float8 AS "calendarRevision", false AS "isCalendarStale", now() AS now,
     CASE WHEN status <> 'Active' THEN
       (SELECT 'inactive' FROM ONLY task.instances AS due
-        WHERE due.schedule_id = schedule.schedule_id AND due.due_at > now() AND due.status = 'Pending' LIMIT 1)
-    WHEN created_at < now() - $2::interval AND generated_until < now() + $3::interval AND (
+        WHERE due.schedule_id = schedule.schedule_id AND due.due_at > now() AND due.status = 'Pending'
+          AND NOT EXISTS (SELECT 1 FROM task.releases AS release WHERE release.schedule_id = schedule.schedule_id) LIMIT 1)
+    WHEN ended_at IS NULL AND created_at < now() - $2::interval AND generated_until < now() + $3::interval AND (
       (SELECT true FROM task.instances AS due WHERE due.schedule_id = schedule.schedule_id LIMIT 1) IS NULL
       OR generated_until < now() - $2::interval AND
         (SELECT true FROM task.triggers WHERE triggers.facility_id = schedule.facility_id AND state = 'WAITING' LIMIT 1))

@@ -3,8 +3,9 @@ import { BusinessUnitChangeV1 } from '@platform/contracts';
 import { Consume, UnacceptableMessageError } from '@platform/messaging';
 import type { ConsumeContext } from '@platform/messaging';
 import { MINUTE_MS, SECOND_MS } from '@platform/time';
-import { TriggersRepository } from '../scheduler/triggers.repository';
-import { BusinessUnitFacilitiesRepository } from './business-unit-facilities.repository';
+import type { EntityManager } from 'typeorm';
+import { FacilityActivityRepository } from '../scheduler/facility-activity.repository';
+import { BusinessUnitFacilitiesRepository, type NotedUnit } from './business-unit-facilities.repository';
 import { QUEUES } from './queues';
 import { GenerationTriggersService } from './generation-triggers.service';
 
@@ -17,15 +18,20 @@ const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
   5 * MINUTE_MS,
 ] as const;
 
-/** Business-unit activation schedules recurring generation for its facilities; deactivation removes it from those that no other unit holds
- *  active. */
+/** A unit may hold more facilities than one message lists. Their triggers are changed by statements of so many. */
+const FACILITIES_PER_STATEMENT = 5_000;
+
+/** Business units hold facilities active. A facility that is held has recurring generation; it ends when the last unit lets go of it.
+ *
+ *  `Activated` adds facilities, `Updated` carries the whole list of an active unit, `Deactivated` ends all of the unit's. Delayed retries
+ *  overtake: a change is ignored where a younger one is known, for the pair of unit and facility or for the unit as a whole. */
 @Injectable()
 export class BusinessUnitChangeConsumer {
   private readonly logger = new Logger(BusinessUnitChangeConsumer.name);
 
   constructor(
     private readonly facilities: BusinessUnitFacilitiesRepository,
-    private readonly triggers: TriggersRepository,
+    private readonly activity: FacilityActivityRepository,
     private readonly generation: GenerationTriggersService,
   ) {}
 
@@ -37,20 +43,77 @@ export class BusinessUnitChangeConsumer {
     change: BusinessUnitChangeV1,
     { transaction, conversationId }: ConsumeContext,
   ): Promise<void> {
-    // An update decides nothing here. Noting it would make an earlier activation that is being retried look stale.
-    if (change.changeType === 'Updated') return;
     const facilityIds = [...new Set(change.facilityIds)];
-    if (!(await this.facilities.lock(transaction, change, facilityIds)))
-      throw new UnacceptableMessageError('occurredAtUtc: lies too far ahead');
-    const applied = await this.facilities.apply(transaction, change, facilityIds);
-    if (applied.length < facilityIds.length)
-      this.logger.log(staleText(change, facilityIds.length - applied.length));
+    const unit = await this.facilities.noteChange(transaction, change, facilityIds);
+    if (unit.isAhead) throw new UnacceptableMessageError('occurredAtUtc: lies too far ahead');
+    if (unit.isDeactivatedLater || (change.changeType === 'Updated' && unit.youngerList !== null)) {
+      this.logger.log(staleText(change, facilityIds.length));
+      return;
+    }
     if (change.changeType === 'Activated')
-      await this.generation.scheduleAll(transaction, applied, { timeZone: change.timeZone }, conversationId);
-    else await this.triggers.deleteInactive(transaction, applied);
+      await this.activate(transaction, change, facilityIds, unit, conversationId);
+    else if (change.changeType === 'Deactivated')
+      await this.end(transaction, change, { listed: facilityIds, kept: [] });
+    else if (unit.isActive) await this.replace(transaction, change, facilityIds, conversationId);
+  }
+
+  /** A younger list says which facilities the unit has: those, and no others, are activated. */
+  private async activate(
+    transaction: EntityManager,
+    change: BusinessUnitChangeV1,
+    facilityIds: readonly number[],
+    { youngerList }: NotedUnit,
+    conversationId: string | null,
+  ): Promise<void> {
+    const activated = youngerList ?? facilityIds;
+    await this.facilities.lock(transaction, activated);
+    const applied = await this.facilities.activate(transaction, change, activated);
+    const stale = activated.length - applied.length;
+    if (stale > 0) this.logger.log(staleText(change, stale));
+    const applicable = applied.map(({ facilityId }) => facilityId);
+    await this.schedule(transaction, change, applicable, conversationId);
+  }
+
+  /** Facilities that the unit held before keep their triggers as they are. */
+  private async replace(
+    transaction: EntityManager,
+    change: BusinessUnitChangeV1,
+    facilityIds: readonly number[],
+    conversationId: string | null,
+  ): Promise<void> {
+    await this.end(transaction, change, { listed: [], kept: facilityIds });
+    const applied = await this.facilities.activate(transaction, change, facilityIds);
+    const added = applied.filter(({ isNew }) => isNew).map(({ facilityId }) => facilityId);
+    await this.schedule(transaction, change, added, conversationId);
+  }
+
+  private async end(
+    transaction: EntityManager,
+    change: BusinessUnitChangeV1,
+    choice: { listed: readonly number[]; kept: readonly number[] },
+  ): Promise<void> {
+    // All facilities of the change at once: locks taken in two goes could be in another order than somebody else's.
+    await this.facilities.lockWithActive(transaction, change, [...choice.listed, ...choice.kept]);
+    const ended = await this.facilities.deactivate(transaction, change, choice);
+    for (const chunk of inChunks(ended)) await this.activity.retireInactive(transaction, chunk);
+  }
+
+  private async schedule(
+    transaction: EntityManager,
+    { timeZone }: BusinessUnitChangeV1,
+    facilityIds: readonly number[],
+    conversationId: string | null,
+  ): Promise<void> {
+    for (const chunk of inChunks(facilityIds))
+      await this.generation.scheduleAll(transaction, chunk, { timeZone }, conversationId);
   }
 }
 
 function staleText({ eventId, businessUnitId }: BusinessUnitChangeV1, count: number): string {
   return `change ${eventId} of business unit ${String(businessUnitId)} is stale for ${String(count)} facilities`;
+}
+
+function* inChunks(facilityIds: readonly number[]): Generator<readonly number[]> {
+  for (let start = 0; start < facilityIds.length; start += FACILITIES_PER_STATEMENT)
+    yield facilityIds.slice(start, start + FACILITIES_PER_STATEMENT);
 }

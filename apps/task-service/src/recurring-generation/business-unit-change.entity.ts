@@ -52,3 +52,25 @@ export class BusinessUnitFacility extends AppliedChange {
   @Column({ name: 'is_active', type: 'boolean' })
   readonly isActive!: boolean;
 }
+
+/** A business unit as its changes left it, whatever order they came in. It keeps out changes of facilities that it has no pair with. */
+@Entity('business_units')
+export class BusinessUnit {
+  @PrimaryColumn({ name: 'business_unit_id', ...BIGINT, primaryKeyConstraintName: 'business_units_pkey' })
+  readonly businessUnitId!: number;
+
+  /** The oldest activation since the last deactivation; null while the unit is not active. */
+  @Column({ name: 'active_since', type: 'timestamptz', nullable: true })
+  readonly activeSince!: Date | null;
+
+  @Column({ name: 'deactivated_at', type: 'timestamptz', nullable: true })
+  readonly deactivatedAt!: Date | null;
+
+  /** The date of the last `Updated`, which lists all facilities of the unit. */
+  @Column({ name: 'listed_at', type: 'timestamptz', nullable: true })
+  readonly listedAt!: Date | null;
+
+  /** That list: an older activation that comes later must not add others. */
+  @Column({ name: 'listed_facilities', type: 'bigint', array: true, nullable: true })
+  readonly listedFacilities!: string[] | null;
+}

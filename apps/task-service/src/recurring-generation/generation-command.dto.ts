@@ -33,6 +33,9 @@ export class GenerationScheduledDto extends createZodDto(
     timeZone,
     nextFireTimeUtc: instant('When instances are generated next.'),
     replaced: z.boolean().meta({ description: 'The facility had a trigger before.' }),
+    state: z.literal('PAUSED').optional().meta({
+      description: 'Given when the trigger is paused: nothing is generated until it is resumed.',
+    }),
   }) satisfies z.ZodType<ScheduleRecurringTaskInstanceGenerationSucceeded>,
 ) {}
 

@@ -1,4 +1,4 @@
-import { planGeneration } from './generation-plan';
+import { countPlanned, planGeneration, planShorter } from './generation-plan';
 
 type Schedules = Parameters<typeof planGeneration>[0];
 
@@ -47,7 +47,7 @@ describe('occurrences to generate', () => {
     expect(due(plan([schedule(inTokyo)]))).toEqual(['a 02T23']);
   });
 
-  it('are generated anew from now on when the calendar has changed, and say what stays', () => {
+  it('are generated anew from now on when the calendar has changed', () => {
     const changed = {
       calendarId: 'k',
       excludedDates: ['2026-01-02'],
@@ -58,7 +58,7 @@ describe('occurrences to generate', () => {
     expect(due(found)).toEqual(['a 03T06']);
     expect(found.plans).toEqual([
       expect.objectContaining({
-        ...{ kept: [new Date('2026-01-03T06:00:00Z')], generatedUntil: WINDOW.until, calendarRevision: 2 },
+        ...{ isCalendarStale: true, generatedUntil: WINDOW.until, calendarRevision: 2 },
       }),
     ]);
   });
@@ -71,6 +71,14 @@ describe('occurrences to generate', () => {
     expect(yearsBehind.plans[0]?.skipped).toBe(2);
   });
 
+  it('are none from the time in which no business unit held the facility active; that is not counted as too old', () => {
+    const behind = schedule({ generatedUntil: new Date('2025-08-01T06:00:00Z') });
+    const window = { ...WINDOW, activeSince: new Date('2026-01-01T07:00:00Z') };
+    const found = planGeneration([behind], window, 1_000);
+    expect(due(found)).toEqual(['a 02T06', 'a 03T06']);
+    expect(found.plans[0]?.skipped).toBe(0);
+  });
+
   it('come in runs that do not grow with the span; the next one goes on where this one ended', () => {
     const first = plan([schedule(), schedule({ scheduleId: 'b' })], 3);
     expect(due(first)).toEqual(['a 02T06', 'a 03T06', 'b 02T06']);
@@ -81,5 +89,49 @@ describe('occurrences to generate', () => {
     ]);
     const generatedUntil = first.plans[1]?.generatedUntil ?? new Date(0);
     expect(due(plan([schedule({ scheduleId: 'b', generatedUntil })], 3))).toEqual(['b 03T06']);
+  });
+
+  it('count as too old only what the schedule was due at: from its start, to its end, without the calendar’s dates', () => {
+    const skipped = (overrides: Parameters<typeof schedule>[0]) =>
+      plan([schedule({ generatedUntil: new Date('2025-09-01T06:00:00Z'), ...overrides })]).plans[0]?.skipped;
+    expect(skipped({})).toBe(32);
+    expect(skipped({ startDate: '2025-10-01' })).toBe(3);
+    expect(skipped({ endDate: '2025-09-03' })).toBe(2);
+    expect(skipped({ calendarId: 'k', excludedDates: ['2025-09-10', '2025-09-11'] })).toBe(30);
+  });
+
+  it('are those of every schedule that can be evaluated; the others are named with the reason', () => {
+    const found = plan([
+      schedule({ timeZone: 'Mars/X' }),
+      schedule({ scheduleId: 'b' }),
+      schedule({ scheduleId: 'c', endDate: 'soon' }),
+    ]);
+    expect(due(found)).toEqual(['b 02T06', 'b 03T06']);
+    expect(found.failed).toEqual([
+      { scheduleId: 'a', error: 'timeZone is not an IANA time zone' },
+      { scheduleId: 'c', error: 'endDate is not a date' },
+    ]);
+    expect(countPlanned([schedule({ timeZone: 'Mars/X' }), schedule()], WINDOW)).toBe(2);
+  });
+
+  it('are the last ones of a schedule whose end has passed', () => {
+    const ended = plan([
+      schedule({ endDate: '2026-01-01', generatedUntil: new Date('2025-12-31T06:00:00Z') }),
+    ]);
+    expect(ended.plans[0]?.hasEnded).toBe(false);
+    expect(plan([schedule({ endDate: '2025-12-31' })]).plans[0]?.hasEnded).toBe(true);
+  });
+
+  it('are planned for a shorter time, all schedules alike, where there is no room for all', () => {
+    const until = new Date('2026-01-31T12:00:00Z');
+    const generatedUntil = WINDOW.now;
+    const schedules = [schedule({ generatedUntil }), schedule({ scheduleId: 'b', generatedUntil })];
+    const { plans } = planShorter(schedules, { ...WINDOW, until }, { room: 20, perRun: 1_000 });
+    expect(plans.map(({ dueInstants }) => dueInstants.length)).toEqual([7, 7]);
+    expect(plans.map((each) => each.generatedUntil.toISOString().slice(0, 10))).toEqual([
+      '2026-01-09',
+      '2026-01-09',
+    ]);
+    expect(planShorter(schedules, { ...WINDOW, until }, { room: 0, perRun: 1_000 }).plans).toEqual([]);
   });
 });

@@ -1,5 +1,12 @@
-import { countOccurrences } from '../schedules/occurrences';
-import { dueBetween, recurrenceOf } from '../schedules/recurrence';
+import { DAY_MS } from '@platform/time';
+import {
+  countDue,
+  dueBetween,
+  hasEnded,
+  type Recurrence,
+  RecurrenceError,
+  recurrenceOf,
+} from '../schedules/recurrence';
 import type { GeneratingSchedule } from '../schedules/schedules.repository';
 
 /** Of one run of generation. All by the database's clock. */
@@ -9,74 +16,156 @@ export interface GenerationWindow {
   readonly until: Date;
   /** What should have been generated before this is not made up for. */
   readonly earliest: Date;
+  /** Nothing that was due until then is generated: no business unit held the facility active. Null: it always was. */
+  readonly activeSince?: Date | null;
 }
 
 /** What generation does for one schedule. */
 export interface GenerationPlan {
   readonly scheduleId: string;
   readonly dueInstants: readonly Date[];
-  /** Instants to come that stay, every other one is withdrawn: the calendar changed. Null if it did not. */
-  readonly kept: readonly Date[] | null;
+  /** The calendar has changed: instances to come that are on its dates are withdrawn. */
+  readonly isCalendarStale: boolean;
   readonly generatedUntil: Date;
   readonly calendarRevision: number | null;
+  /** Its last occurrence is generated and behind it. */
+  readonly hasEnded: boolean;
   /** Occurrences too old to be made up for. */
   readonly skipped: number;
 }
 
-/** Plans in the order of the schedules, of `room` instances at most unless a changed calendar needs more; false in `isComplete` asks for
- *  another run. Schedules with the same recurrence and span, the rule within a facility, are computed once. */
+/** A schedule that cannot be evaluated. */
+interface FailedSchedule {
+  readonly scheduleId: string;
+  readonly error: string;
+}
+
+/** What a run does. A schedule that cannot be evaluated is no reason to leave out the others. */
+export interface GenerationPlans {
+  readonly plans: GenerationPlan[];
+  readonly failed: FailedSchedule[];
+  /** False: another run is needed. */
+  readonly isComplete: boolean;
+}
+
+/** Plans in the order of the schedules, of `room` instances at most. Schedules with the same recurrence and span, the rule within a
+ *  facility, are computed once. */
 export function planGeneration(
   schedules: readonly GeneratingSchedule[],
   window: GenerationWindow,
   room: number,
-): { plans: GenerationPlan[]; isComplete: boolean } {
+): GenerationPlans {
   const plans: GenerationPlan[] = [];
-  const dueInstantsOf = remembering(window, room);
+  const failed: FailedSchedule[] = [];
+  const planned = new PlannedBefore(window, room);
   let left = room;
   for (const schedule of schedules) {
     if (left <= 0) break;
-    const { scheduleId, calendarRevision, isCalendarStale } = schedule;
-    const from =
-      isCalendarStale && window.now < schedule.generatedUntil ? window.now : schedule.generatedUntil;
-    const due = dueInstantsOf(schedule, from < window.earliest ? window.earliest : from);
-    const dueInstants = isCalendarStale ? due : due.slice(0, left);
-    left -= dueInstants.length;
-    plans.push({
-      ...{ scheduleId, calendarRevision, dueInstants },
-      kept: isCalendarStale ? dueInstants.filter((instant) => instant > window.now) : null,
-      generatedUntil: left > 0 ? window.until : (dueInstants.at(-1) ?? window.until),
-      skipped: from < window.earliest ? skippedOf(schedule, from, window.earliest) : 0,
-    });
+    try {
+      const plan = planOne(schedule, window, { planned, left });
+      left -= plan.dueInstants.length;
+      plans.push(plan);
+    } catch (error) {
+      // Whatever keeps one schedule from being evaluated is that schedule's error.
+      const { scheduleId } = schedule;
+      failed.push({ scheduleId, error: error instanceof Error ? error.message : String(error) });
+    }
   }
-  return { plans, isComplete: left > 0 };
+  return { plans, failed, isComplete: left > 0 };
 }
 
-function remembering(
-  window: GenerationWindow,
-  room: number,
-): (schedule: GeneratingSchedule, after: Date) => Date[] {
-  const known = new Map<string, Date[]>();
-  return ({ schedule, timeZone, startDate, endDate, calendarId, isCalendarStale, excludedDates }, after) => {
-    const key = JSON.stringify([
-      schedule,
-      timeZone,
-      startDate,
-      endDate,
-      calendarId,
-      isCalendarStale,
-      after.getTime(),
-    ]);
-    let dueInstants = known.get(key);
-    if (!dueInstants) {
-      const recurrence = recurrenceOf({ schedule, timeZone, startDate, endDate, excludedDates });
-      dueInstants = dueBetween(recurrence, after, window.until, isCalendarStale ? Infinity : room);
-      known.set(key, dueInstants);
+/** How many instances the schedules want up to the window's end, however many a run may create. */
+export function countPlanned(schedules: readonly GeneratingSchedule[], window: GenerationWindow): number {
+  const planned = new PlannedBefore(window, 0);
+  let count = 0;
+  for (const schedule of schedules) {
+    try {
+      const from = startOf(schedule, window);
+      const after = from < window.earliest ? window.earliest : from;
+      count += countDue(planned.recurrence(schedule), after, window.until);
+    } catch (error) {
+      // It is not generated at all.
+      if (!(error instanceof RecurrenceError)) throw error;
     }
-    return dueInstants;
+  }
+  return count;
+}
+
+/** Plans for a nearer end, so that there are no more than `room` instances in all, and no more than `perRun` in this run. Nothing where not
+ *  even a day's fit. */
+export function planShorter(
+  schedules: readonly GeneratingSchedule[],
+  window: GenerationWindow,
+  { room, perRun }: { room: number; perRun: number },
+): GenerationPlans {
+  const nowMs = window.now.getTime();
+  for (let spanMs = window.until.getTime() - nowMs; spanMs >= DAY_MS; spanMs /= 2) {
+    const shorter = { ...window, until: new Date(Math.round(nowMs + spanMs)) };
+    const open = schedules.filter(({ generatedUntil }) => generatedUntil < shorter.until);
+    if (countPlanned(open, shorter) <= room) return planGeneration(open, shorter, perRun);
+  }
+  return { plans: [], failed: [], isComplete: true };
+}
+
+/** Where generation goes on. By another calendar everything to come is looked at again. */
+function startOf(
+  { isCalendarStale, generatedUntil }: GeneratingSchedule,
+  { now, activeSince }: GenerationWindow,
+): Date {
+  const from = isCalendarStale && now < generatedUntil ? now : generatedUntil;
+  return activeSince && activeSince > from ? activeSince : from;
+}
+
+function planOne(
+  schedule: GeneratingSchedule,
+  window: GenerationWindow,
+  { planned, left }: { planned: PlannedBefore; left: number },
+): GenerationPlan {
+  const { scheduleId, calendarRevision, isCalendarStale } = schedule;
+  const from = startOf(schedule, window);
+  const recurrence = planned.recurrence(schedule);
+  const due = planned.dueInstants(schedule, from < window.earliest ? window.earliest : from);
+  const dueInstants = due.slice(0, left);
+  const isWhole = dueInstants.length < left;
+  return {
+    scheduleId,
+    calendarRevision,
+    isCalendarStale,
+    dueInstants,
+    generatedUntil: isWhole ? window.until : (dueInstants.at(-1) ?? window.until),
+    hasEnded: isWhole && hasEnded(recurrence, window.now),
+    skipped: from < window.earliest ? countDue(recurrence, from, window.earliest) : 0,
   };
 }
 
-function skippedOf(schedule: GeneratingSchedule, after: Date, until: Date): number {
-  const { expression, zone } = recurrenceOf(schedule);
-  return countOccurrences(expression, zone, after, until);
+/** What was computed for another schedule of the run. */
+class PlannedBefore {
+  private readonly recurrences = new Map<string, Recurrence>();
+  private readonly due = new Map<string, Date[]>();
+
+  constructor(
+    private readonly window: GenerationWindow,
+    private readonly room: number,
+  ) {}
+
+  recurrence(schedule: GeneratingSchedule): Recurrence {
+    const key = recurrenceKey(schedule);
+    let recurrence = this.recurrences.get(key);
+    if (!recurrence) this.recurrences.set(key, (recurrence = recurrenceOf(schedule)));
+    return recurrence;
+  }
+
+  dueInstants(schedule: GeneratingSchedule, after: Date): Date[] {
+    const key = `${recurrenceKey(schedule)} ${String(after.getTime())}`;
+    let dueInstants = this.due.get(key);
+    if (!dueInstants) {
+      dueInstants = dueBetween(this.recurrence(schedule), after, this.window.until, this.room);
+      this.due.set(key, dueInstants);
+    }
+    return dueInstants;
+  }
+}
+
+function recurrenceKey({ schedule, timeZone, startDate, endDate, calendarId }: GeneratingSchedule): string {
+  return JSON.stringify([schedule, timeZone, startDate, endDate, calendarId]);
 }

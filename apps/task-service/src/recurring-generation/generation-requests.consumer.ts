@@ -5,6 +5,7 @@ import {
 } from '@platform/contracts';
 import { Respond } from '@platform/messaging';
 import type { ConsumeContext, RequestOutcome } from '@platform/messaging';
+import { FacilityActivityRepository } from '../scheduler/facility-activity.repository';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import { GenerationRefused, generationSettings } from './generation-settings';
 import { QUEUES } from './queues';
@@ -16,6 +17,7 @@ export class GenerationRequestsConsumer {
   constructor(
     private readonly generation: GenerationTriggersService,
     private readonly triggers: TriggersRepository,
+    private readonly activity: FacilityActivityRepository,
   ) {}
 
   @Respond(ScheduleRecurringTaskInstanceGenerationRequest, { queue: QUEUES.scheduleRequest })
@@ -33,7 +35,9 @@ export class GenerationRequestsConsumer {
   ) {
     return replyTo(facilityId, async () => {
       generationSettings({ facilityId }, null);
-      return { facilityId, removed: await this.triggers.delete(transaction, facilityId) };
+      const removed = await this.triggers.delete(transaction, facilityId);
+      await this.activity.forgetTrigger(transaction, facilityId);
+      return { facilityId, removed };
     });
   }
 }

@@ -11,6 +11,7 @@ import { runAfterCommit } from '../outbound/after-commit.service';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { generationRequested } from '../scheduler/due-fire';
+import { FacilityActivityRepository, type KnownActivity } from '../scheduler/facility-activity.repository';
 import { SchedulerService } from '../scheduler/scheduler.service';
 import {
   jitterSecondsOf,
@@ -21,31 +22,37 @@ import {
 } from '../scheduler/trigger.entity';
 import { type TriggerPlan, TriggersRepository } from '../scheduler/triggers.repository';
 import { nextOccurrence } from '../schedules/occurrences';
-import { type GenerationRequest, generationSettings } from './generation-settings';
+import { GenerationRefused, type GenerationRequest, generationSettings } from './generation-settings';
 
 /** Configures recurring generation of a facility: its trigger, and the ScheduledMessageEvent that tells of it. */
 @Injectable()
 export class GenerationTriggersService {
   constructor(
     private readonly triggers: TriggersRepository,
+    private readonly activity: FacilityActivityRepository,
     private readonly outbound: OutboundProxy,
     private readonly scheduler: SchedulerService,
     @Inject(TASK_CONFIG) private readonly config: PlannerConfig,
   ) {}
 
-  /** As `scheduleAll`, for one facility; gives the response to its request. */
+  /** Creates or replaces the facility's trigger; repeating it changes nothing. A pause outlives it, and the response tells of it.
+   *  @param conversationId that of the message that asked for it
+   *  @throws {GenerationRefused} for a request that cannot be carried out */
   async schedule(
     manager: EntityManager,
-    { facilityId, ...settings }: GenerationRequest,
+    { facilityId, ...request }: GenerationRequest,
     conversationId: string | null,
   ): Promise<ScheduleRecurringTaskInstanceGenerationSucceeded> {
-    const { created, found, changed } = await this.scheduleAll(
+    const { now, inactive, remembered } = await this.activity.find(manager, [facilityId]);
+    const planner = new Planner(now, this.config);
+    const planOf: PlanOf = (existing) => planner.plan({ ...request, facilityId }, existing);
+    const { created, found, changed } = await this.store(
       manager,
-      [facilityId],
-      settings,
-      conversationId,
+      new Map([[facilityId, { remembered: remembered.get(facilityId) ?? null, planOf }]]),
     );
-    const [plan] = [...created, ...changed, ...found];
+    if (created.length > 0 && inactive.has(facilityId)) await this.activity.noteActive(manager, [facilityId]);
+    await this.announce(manager, planner, { created, changed, inactive }, conversationId);
+    const [plan] = [...created, ...changed.map((change) => change.plan), ...found];
     if (plan === undefined) throw new Error('the trigger was neither created nor found');
     return {
       facilityId,
@@ -55,44 +62,83 @@ export class GenerationTriggersService {
       timeZone: plan.timeZone,
       nextFireTimeUtc: plan.nextFireAt.toISOString(),
       replaced: created.length === 0,
+      ...(plan.state === 'PAUSED' && { state: plan.state }),
     };
   }
 
-  /** Creates or replaces the facilities' triggers, by a handful of statements; repeating it changes nothing.
+  /** Gives triggers to facilities that a business unit holds active from now on, by a handful of statements; repeating it changes nothing.
+   *  A facility gets back the settings and the pause that it had before it became inactive. One whose settings cannot be evaluated any more
+   *  holds up no other: its trigger is in ERROR.
    *  @param facilityIds each once, ascending, so that transactions with common facilities lock them in the same order
-   *  @param conversationId that of the message that asked for it
-   *  @throws {GenerationRefused} for a request that cannot be carried out */
+   *  @throws {GenerationRefused} for a request that cannot be carried out at any facility */
   async scheduleAll(
     manager: EntityManager,
     facilityIds: readonly number[],
     request: Omit<GenerationRequest, 'facilityId'>,
     conversationId: string | null,
-  ): Promise<{ created: TriggerPlan[]; found: Trigger[]; changed: TriggerPlan[] }> {
-    const planner = new Planner(await this.triggers.databaseNow(manager), this.config);
-    const plans = facilityIds.map((facilityId) => planner.plan({ ...request, facilityId }, null));
+  ): Promise<void> {
+    const { now, inactive, remembered } = await this.activity.find(manager, facilityIds);
+    const planner = new Planner(now, this.config);
+    const wanted = facilityIds.map((facilityId) => {
+      const planOf: PlanOf = (existing) => planner.planOrFail({ ...request, facilityId }, existing);
+      return [facilityId, { remembered: remembered.get(facilityId) ?? null, planOf }] as const;
+    });
+    const { created, changed } = await this.store(manager, new Map(wanted));
+    await this.activity.noteActive(
+      manager,
+      created.map(({ facilityId }) => facilityId),
+    );
+    await this.announce(manager, planner, { created, changed, inactive }, conversationId);
+  }
+
+  /** Inserts the triggers that are missing, and changes those whose plan is another one. */
+  private async store(manager: EntityManager, wanted: Wanted): Promise<StoredTriggers> {
+    const plans = [...wanted.values()].map(({ remembered, planOf }) => planOf(remembered));
     const { created, found } = await this.triggers.insertOrLock(manager, plans);
-    const replacements = found.map((trigger) => ({
-      trigger,
-      plan: planner.plan({ ...request, facilityId: trigger.facilityId }, trigger),
-    }));
-    // An overdue occurrence of an unchanged trigger is still to fire: it must not be skipped.
-    const changed = replacements.filter(({ trigger, plan }) => isChanged(trigger, plan));
-    const changedPlans = changed.map(({ plan }) => plan);
-    await this.triggers.reschedule(manager, changedPlans);
+    const changed: StoredTriggers['changed'] = [];
+    for (const trigger of found) {
+      const plan = wanted.get(trigger.facilityId)?.planOf(trigger);
+      if (plan !== undefined && plan.state !== 'ERROR' && isChanged(trigger, plan))
+        changed.push({ trigger, plan });
+    }
+    await this.triggers.reschedule(
+      manager,
+      changed.map(({ plan }) => plan),
+    );
+    return { created, found, changed };
+  }
+
+  private async announce(
+    manager: EntityManager,
+    planner: Planner,
+    { created, changed, inactive }: Omit<StoredTriggers, 'found'> & Pick<KnownActivity, 'inactive'>,
+    conversationId: string | null,
+  ): Promise<void> {
     const newCrons = changed.filter(({ trigger, plan }) => plan.schedule !== trigger.schedule);
-    const isRare = (plan: TriggerPlan): boolean => planner.isRare(plan);
+    const scheduledPlans = [...created, ...newCrons.map(({ plan }) => plan)];
+    // A facility that was inactive may have no instances to come, and one with a rare trigger needs them before its first fire.
+    const generates = [...created, ...changed.map(({ plan }) => plan)]
+      .filter(({ state }) => state !== 'PAUSED' && state !== 'ERROR')
+      .filter((plan) => inactive.has(plan.facilityId) || planner.isRare(plan));
     await this.outbound.store(manager, [
-      ...[...created, ...newCrons.map(({ plan }) => plan)].map((plan) => scheduled(plan, conversationId)),
-      // Its facility needs instances beyond the horizon, and before its first fire.
-      ...[...created, ...changedPlans]
-        .filter(isRare)
-        .map(({ facilityId }) => generationRequested(facilityId, { firedAt: planner.now })),
+      ...scheduledPlans.map((plan) => scheduled(plan, conversationId)),
+      ...generates.map(({ facilityId }) => generationRequested(facilityId, { firedAt: planner.now })),
     ]);
     runAfterCommit(manager, 'scheduler', () => {
       this.scheduler.wake();
     });
-    return { created, found, changed: changedPlans };
   }
+}
+
+/** The plan of a facility's trigger. @param existing the trigger that it has, or had before it became inactive */
+type PlanOf = (existing: ExistingTrigger | null) => TriggerPlan;
+type ExistingTrigger = Pick<Trigger, 'schedule' | 'timeZone' | 'jitterSeconds' | 'state'>;
+type Wanted = ReadonlyMap<number, { readonly remembered: ExistingTrigger | null; readonly planOf: PlanOf }>;
+
+interface StoredTriggers {
+  readonly created: TriggerPlan[];
+  readonly found: Trigger[];
+  readonly changed: { readonly trigger: Trigger; readonly plan: TriggerPlan }[];
 }
 
 type PlannerConfig = Pick<TaskServiceConfig, 'TRIGGER_JITTER_SECONDS' | 'GENERATION_HORIZON_DAYS'>;
@@ -107,7 +153,7 @@ class Planner {
   ) {}
 
   /** A trigger for which nobody asked for an expression does not fire with all the others at the default one. */
-  plan(request: GenerationRequest, existing: Trigger | null): TriggerPlan {
+  plan(request: GenerationRequest, existing: ExistingTrigger | null): TriggerPlan {
     const { facilityId } = request;
     const { schedule, timeZone } = generationSettings(request, existing);
     const isAsked = request.schedule !== undefined;
@@ -116,7 +162,29 @@ class Planner {
     const later = (instant: Date): Date => new Date(instant.getTime() + jitterSeconds * SECOND_MS);
     const { recent, next } = this.occurrencesOf({ facilityId, schedule, timeZone });
     const nextFireAt = later(recent) > this.now ? later(recent) : later(next);
-    return { facilityId, schedule, timeZone, nextFireAt, jitterSeconds };
+    // A pause is its operator's decision and outlives other settings; an error does not.
+    const state = existing?.state === 'PAUSED' ? 'PAUSED' : 'WAITING';
+    return { facilityId, schedule, timeZone, nextFireAt, jitterSeconds, state };
+  }
+
+  /** As `plan`; a plan in ERROR when what the existing trigger adds to the request cannot be evaluated.
+   *  @throws {GenerationRefused} if the request by itself is the reason */
+  planOrFail(request: GenerationRequest, existing: ExistingTrigger | null): TriggerPlan {
+    try {
+      return this.plan(request, existing);
+    } catch (error) {
+      if (existing === null || !(error instanceof GenerationRefused)) throw error;
+      const { nextFireAt } = this.plan(request, null);
+      const { schedule, timeZone, jitterSeconds } = existing;
+      return {
+        facilityId: request.facilityId,
+        schedule,
+        timeZone,
+        jitterSeconds,
+        nextFireAt,
+        state: 'ERROR',
+      };
+    }
   }
 
   /** The second fire from now comes after the horizon of generation. */
@@ -141,9 +209,14 @@ class Planner {
   }
 }
 
-function isChanged(trigger: Trigger, { schedule, timeZone, jitterSeconds }: TriggerPlan): boolean {
-  const isOther = schedule !== trigger.schedule || timeZone !== trigger.timeZone;
-  return isOther || jitterSeconds !== trigger.jitterSeconds || trigger.state === 'ERROR';
+/** An overdue occurrence of an unchanged trigger is still to fire. One that lies beyond the next occurrence was planned by a clock that was
+ *  ahead. */
+function isChanged(trigger: Trigger, plan: TriggerPlan): boolean {
+  const hasOtherSettings =
+    plan.schedule !== trigger.schedule ||
+    plan.timeZone !== trigger.timeZone ||
+    plan.jitterSeconds !== trigger.jitterSeconds;
+  return hasOtherSettings || trigger.state === 'ERROR' || trigger.nextFireAt > plan.nextFireAt;
 }
 
 function scheduled({ facilityId, schedule }: TriggerPlan, conversationId: string | null): OutboundEvent {

@@ -1,22 +1,23 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
-import { DAY_MS, SECOND_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
-import { TASK_CONFIG, type TaskServiceConfig } from '../config';
-import { InstancesRepository, type Occurrence, type Release } from '../instances/instances.repository';
+import { InstancesRepository, type Occurrence } from '../instances/instances.repository';
 import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { generationRequested } from '../scheduler/due-fire';
-import { type TriggerPlan, TriggersRepository } from '../scheduler/triggers.repository';
-import { parseCronExpression } from '../schedules/cron-expression';
-import { nextOccurrence } from '../schedules/occurrences';
-import { type GeneratingSchedule, SchedulesRepository } from '../schedules/schedules.repository';
-import { timeZone } from '../schedules/time-zone';
-import { type GenerationPlan, type GenerationWindow, planGeneration } from './generation-plan';
+import { GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
+import type { GeneratingSchedule } from '../schedules/schedules.repository';
+import { GenerationBudget } from './generation-budget.service';
+import { type GenerationPlan, type GenerationPlans, planGeneration } from './generation-plan';
+import { InstanceAlignmentService } from './instance-alignment.service';
 
 const ROWS_PER_INSERT = 5_000;
 /** A run ends after so many instances and asks for another one: its locks do not last, whatever a trigger's gap is. */
 const INSTANCES_PER_RUN = 100_000;
+/** What a change of a schedule generates itself, while its caller waits. */
+const INSTANCES_PER_CHANGE = 5_000;
+/** Schedules whose instances a run brings in line with a changed calendar. */
+const CALENDAR_CHANGES_PER_RUN = 100;
 
 /** Whose instances are generated: those of one schedule of the facility, or of all. */
 export interface GenerationTarget {
@@ -24,10 +25,9 @@ export interface GenerationTarget {
   readonly scheduleId?: string;
 }
 
-type GenerationConfig = Pick<TaskServiceConfig, 'GENERATION_HORIZON_DAYS' | 'GENERATION_CATCH_UP_DAYS'>;
-
 /** Generates the task instances of Active schedules, at least up to the facility's fire after next, so that one fire may be missed. It
- *  begins where it ended: nothing between then and now is left out. Repeating it creates nothing twice. */
+ *  begins where it ended: nothing between then and now is left out. Repeating it creates nothing twice. A schedule that cannot be evaluated
+ *  gets its error noted and keeps nothing from the others. */
 @Injectable()
 export class InstanceGenerationService {
   private readonly logger = new Logger(InstanceGenerationService.name);
@@ -35,11 +35,11 @@ export class InstanceGenerationService {
   private readonly skipped;
 
   constructor(
-    private readonly schedules: SchedulesRepository,
+    private readonly schedules: GeneratingSchedulesRepository,
     private readonly instances: InstancesRepository,
-    private readonly triggers: TriggersRepository,
+    private readonly budget: GenerationBudget,
+    private readonly alignment: InstanceAlignmentService,
     private readonly outbound: OutboundProxy,
-    @Inject(TASK_CONFIG) private readonly config: GenerationConfig,
     metrics: Metrics,
   ) {
     this.generated = metrics.counter('task_instances_generated_total', 'Task instances generated');
@@ -51,49 +51,77 @@ export class InstanceGenerationService {
 
   /** Generates up to the horizon. Gives the number of instances created. */
   async generate(manager: EntityManager, target: GenerationTarget): Promise<number> {
-    const window = await this.windowOf(manager, target.facilityId);
+    const { facilityId } = target;
+    const window = await this.budget.windowOf(manager, facilityId);
     const found = await this.schedules.lockForGeneration(manager, target, window.until);
-    const { plans, isComplete } = planGeneration(found, window, INSTANCES_PER_RUN);
-    for (const { scheduleId, kept } of plans)
-      if (kept) await this.instances.release(manager, { scheduleId, kept, cause: 'Calendar', actor: null });
-    if (!isComplete)
-      await this.outbound.store(manager, [generationRequested(target.facilityId, { firedAt: window.now })]);
-    return this.carryOut(manager, plans);
+    const isCalendarLeft = found.filter(({ isCalendarStale }) => isCalendarStale).length;
+    const schedules = withFewCalendarChanges(found);
+    const wanted = planGeneration(schedules, window, INSTANCES_PER_RUN);
+    for (const { scheduleId } of wanted.plans.filter(({ isCalendarStale }) => isCalendarStale))
+      await this.followCalendar(manager, schedules, { scheduleId, now: window.now });
+    const perRun = INSTANCES_PER_RUN;
+    const planned = await this.budget.cut(manager, { facilityId, schedules, window, wanted, perRun });
+    if (!planned.isComplete || isCalendarLeft > CALENDAR_CHANGES_PER_RUN)
+      await this.outbound.store(manager, [generationRequested(facilityId, { firedAt: window.now })]);
+    return this.carryOut(manager, planned);
   }
 
-  /** Generates what a schedule was due at until now and has no instance yet, before the schedule changes. */
-  async catchUp(manager: EntityManager, target: Required<GenerationTarget>): Promise<void> {
-    const now = await this.triggers.databaseNow(manager);
+  /** Generates what a locked schedule was due at until now and has no instance yet, before the schedule changes. `isComplete` false: one
+   *  transaction could not do it all. `isEvaluable` false: the schedule cannot be evaluated, and nothing was generated. */
+  async catchUp(
+    manager: EntityManager,
+    target: Required<GenerationTarget>,
+    now: Date,
+  ): Promise<{ isComplete: boolean; isEvaluable: boolean }> {
     const found = await this.schedules.lockForGeneration(manager, target, now);
-    const window = { now, until: now, earliest: this.earliest(now) };
+    const window = await this.budget.windowUntil(manager, target.facilityId, now);
     // A changed calendar is for what is still to come.
     const schedules = found.map((each) => ({ ...each, isCalendarStale: false }));
-    await this.carryOut(manager, planGeneration(schedules, window, Infinity).plans);
+    const planned = planGeneration(schedules, window, INSTANCES_PER_RUN);
+    await this.carryOut(manager, planned);
+    return { isComplete: planned.isComplete, isEvaluable: planned.failed.length === 0 };
   }
 
-  /** Brings the instances still to come in line with a locked schedule that has changed: pending ones at instants that stay keep their
-   *  identifier, the others are cancelled, missing ones are created. Gives how many were cancelled. */
-  async realign(
+  /** Generates anew what a locked schedule that has changed has to come, from an instant on: some of it now, the rest within moments. */
+  async regenerate(
     manager: EntityManager,
     { facilityId, scheduleId }: Required<GenerationTarget>,
-    { cause, actor }: Pick<Release, 'cause' | 'actor'>,
-  ): Promise<number> {
-    const window = await this.windowOf(manager, facilityId);
+    { now, isEvaluable }: { now: Date; isEvaluable: boolean },
+  ): Promise<void> {
+    const window = { ...(await this.budget.windowOf(manager, facilityId)), now };
     const found = await this.schedules.lockForGeneration(manager, { facilityId, scheduleId }, null);
-    const fromNow: GeneratingSchedule[] = found.map((each) => ({
+    // What it was due at before could not be generated while it could not be evaluated.
+    const from = (each: GeneratingSchedule): Date =>
+      !isEvaluable && each.generatedUntil < now ? each.generatedUntil : now;
+    const schedules = found.map((each) => ({
       ...each,
-      generatedUntil: window.now,
-      isCalendarStale: true,
+      generatedUntil: from(each),
+      isCalendarStale: false,
     }));
-    // None when it is not Active: nothing is kept then.
-    const { plans } = planGeneration(fromNow, window, Infinity);
-    const kept = plans[0]?.kept ?? [];
-    const cancelled = await this.instances.release(manager, { scheduleId, kept, cause, actor });
-    await this.carryOut(manager, plans);
-    return cancelled;
+    const planned = planGeneration(schedules, window, INSTANCES_PER_CHANGE);
+    await this.carryOut(manager, planned);
+    if (!planned.isComplete)
+      await this.outbound.store(manager, [generationRequested(facilityId, { firedAt: now })]);
   }
 
-  private async carryOut(manager: EntityManager, plans: readonly GenerationPlan[]): Promise<number> {
+  private async followCalendar(
+    manager: EntityManager,
+    schedules: readonly GeneratingSchedule[],
+    { scheduleId, now }: { scheduleId: string; now: Date },
+  ): Promise<void> {
+    const schedule = schedules.find((each) => each.scheduleId === scheduleId);
+    if (schedule === undefined) return;
+    await this.alignment.begin(manager, {
+      schedule: { ...schedule, status: 'Active' },
+      cause: 'Calendar',
+      actor: null,
+      changedAt: now,
+      onlyCopies: false,
+    });
+  }
+
+  private async carryOut(manager: EntityManager, { plans, failed }: GenerationPlans): Promise<number> {
+    if (failed.length > 0) await this.fail(manager, failed);
     if (plans.length === 0) return 0;
     let created = 0;
     for (const occurrences of inChunks(plans))
@@ -111,21 +139,20 @@ export class InstanceGenerationService {
     return created;
   }
 
-  private async windowOf(manager: EntityManager, facilityId: number): Promise<GenerationWindow> {
-    const { now, fire } = await this.triggers.findNextFire(manager, facilityId);
-    const horizonMs = now.getTime() + this.config.GENERATION_HORIZON_DAYS * DAY_MS;
-    const secondMs = fire === null ? 0 : secondFireMs(fire);
-    return { now, until: new Date(Math.max(horizonMs, secondMs)), earliest: this.earliest(now) };
-  }
-
-  private earliest(now: Date): Date {
-    return new Date(now.getTime() - this.config.GENERATION_CATCH_UP_DAYS * DAY_MS);
+  private async fail(manager: EntityManager, failed: GenerationPlans['failed']): Promise<void> {
+    await this.schedules.markFailed(manager, failed);
+    for (const { scheduleId, error } of failed)
+      this.logger.warn(`schedule ${scheduleId} cannot be evaluated and generates nothing: ${error}`);
   }
 }
 
-function secondFireMs({ schedule, timeZone: zone, nextFireAt, jitterSeconds }: TriggerPlan): number {
-  const occurrence = nextOccurrence(parseCronExpression(schedule), timeZone(zone), nextFireAt);
-  return occurrence.getTime() + jitterSeconds * SECOND_MS;
+/** Those with a changed calendar beyond the first ones wait for another run. */
+function withFewCalendarChanges(found: readonly GeneratingSchedule[]): GeneratingSchedule[] {
+  let left = CALENDAR_CHANGES_PER_RUN;
+  return found.filter(({ isCalendarStale }) => {
+    if (isCalendarStale) left -= 1;
+    return !isCalendarStale || left >= 0;
+  });
 }
 
 function* inChunks(plans: readonly GenerationPlan[]): Generator<Occurrence[]> {

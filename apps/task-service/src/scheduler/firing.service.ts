@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { openSpan, type TraceContext, traceOf, withTrace } from '@platform/service-defaults';
-import { SECOND_MS } from '@platform/time';
+import { SECOND_MS, SYSTEM_CLOCK } from '@platform/time';
 import { DataSource } from 'typeorm';
 import { RELAY_POOL } from '../database-layout';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
@@ -9,7 +9,8 @@ import { parseCronExpression } from '../schedules/cron-expression';
 import { timeZone } from '../schedules/time-zone';
 import { decideFire, generationRequested } from './due-fire';
 import { JOB_NAME } from './trigger.entity';
-import { type DecidedFire, type Decisions, type DueTrigger, TriggersRepository } from './triggers.repository';
+import type { DecidedFire, Decisions } from './record-fires';
+import { type DuePosition, type DueTrigger, TriggersRepository } from './triggers.repository';
 
 /** What one batch did. */
 export interface FiredBatch {
@@ -18,11 +19,25 @@ export interface FiredBatch {
   readonly misfired: number;
 }
 
+/** No trigger that waits comes before `from`. What fired earlier has left entries at the head of the index, which are passed over. */
+interface TrustedStart {
+  readonly from: DuePosition;
+  readonly trustedUntilMs: number;
+}
+
+/** Another replica may resume a trigger that is overdue: so much later it is seen here. */
+const START_TRUSTED_MS = 15 * SECOND_MS;
+/** After so many batches the start is found anew. */
+const BATCHES_PER_START = 50;
+
 /** Fires one batch of due triggers: lock, record, store the messages and move on, in one transaction. There is no acquired
  *  state to clean up: a dead replica's locks vanish with its connection. */
 @Injectable()
 export class FiringService {
   private readonly logger = new Logger(FiringService.name);
+  private start: TrustedStart | null = null;
+  private forgotten = 0;
+  private batches = 0;
 
   constructor(
     @InjectDataSource(RELAY_POOL) private readonly dataSource: DataSource,
@@ -31,14 +46,35 @@ export class FiringService {
   ) {}
 
   /** Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null without any. */
-  findNextDueDelayMs(): Promise<number | null> {
-    return this.triggers.findNextDueDelayMs(this.dataSource);
+  async findNextDueDelayMs(): Promise<number | null> {
+    const known = this.knownStart();
+    const asked = this.forgotten;
+    const { delayMs, from } = await this.triggers.findNextDue(this.dataSource, known?.from ?? null);
+    const trustedUntilMs = known?.trustedUntilMs ?? SYSTEM_CLOCK.monotonicMs() + START_TRUSTED_MS;
+    if (asked === this.forgotten) this.start = { from, trustedUntilMs };
+    return delayMs;
+  }
+
+  /** Looks at all triggers the next time: one has changed. */
+  forgetStart(): void {
+    this.forgotten += 1;
+    this.start = null;
   }
 
   async fireBatch(): Promise<FiredBatch> {
-    const { acquired, recorded } = await this.triggers.fireDue(this.dataSource, (due) => this.decide(due));
+    this.batches += 1;
+    if (this.batches % BATCHES_PER_START === 0) await this.findNextDueDelayMs();
+    const { acquired, recorded } = await this.triggers.fireDue(
+      this.dataSource,
+      (due) => this.decide(due),
+      this.knownStart()?.from ?? null,
+    );
     this.outbound.wake(recorded.map(({ message }) => message));
     return { acquired, fired: recorded.length, misfired: recorded.filter((fire) => fire.misfired).length };
+  }
+
+  private knownStart(): TrustedStart | null {
+    return this.start !== null && SYSTEM_CLOCK.monotonicMs() < this.start.trustedUntilMs ? this.start : null;
   }
 
   private decide(due: readonly DueTrigger[]): Decisions {

@@ -44,6 +44,7 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
 
   /** Looks at the triggers now: one has changed. */
   wake(): void {
+    this.firing.forgetStart();
     this.awake.abort();
   }
 

@@ -4,7 +4,7 @@ import type { Caller } from '@platform/access-tokens';
 import { ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
 import { CallerScope } from '../access/caller-scope.service';
-import { KeysetPages } from '../paging/keyset-page';
+import { KeysetPages, jsonBytes } from '../paging/keyset-page';
 import {
   ForbiddenResponse,
   InvalidFieldResponse,
@@ -78,6 +78,7 @@ export class TriggersController {
       pageSize,
       read: (range) => this.triggers.list({ scope, ...range }),
       position: (trigger) => [trigger.facilityId],
+      bytes: (trigger) => jsonBytes(triggerBody(trigger)),
     });
     return { triggers: rows.map(triggerBody), nextPageKey };
   }
@@ -106,6 +107,7 @@ export class TriggersController {
       ...{ list: 'fires', filters: { facilityId }, pageKey, pageSize },
       read: (range) => this.triggers.listFires({ facilityId, ...range }),
       position: ({ scheduledAt }) => [scheduledAt],
+      bytes: (fire) => jsonBytes(fireBody(fire)),
     });
     return { fires: rows.map(fireBody), nextPageKey };
   }

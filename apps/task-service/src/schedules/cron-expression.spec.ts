@@ -1,4 +1,11 @@
-import { CronExpressionError, parseCronExpression, shortestIntervalMinutes } from './cron-expression';
+import { CronExpressionParser } from 'cron-parser';
+import fc from 'fast-check';
+import {
+  CronExpressionError,
+  matchesDay,
+  parseCronExpression,
+  shortestIntervalMinutes,
+} from './cron-expression';
 
 describe('a cron expression', () => {
   it.each([
@@ -11,6 +18,14 @@ describe('a cron expression', () => {
     '0 12 * * 7',
     '0 0 31 2 1',
     '0 0 31 1,2 *',
+    '0 0 31 2 1-7/2',
+    '0 0 29 2 */2',
+    '1-5,5 * * * *',
+    '*/10,*/15 * * * *',
+    '9,9 * * * *',
+    '* * * 1,JAN *',
+    '0 0 * * 0,7',
+    '5,* * * * *',
   ])('accepts %s', (text) => {
     expect(parseCronExpression(text).text).toBe(text);
   });
@@ -47,6 +62,16 @@ describe('a cron expression', () => {
     'MON * * * *',
     '0 0 30 2 *',
     '0 0 31 2,4,6,9,11 *',
+    '0 0 31 2 */2',
+    '0 0 30 2 */3',
+    '0 0 31 4,6,9,11 */2',
+    '0 0 30-31/1 2 *,1',
+    '0 0 30 2 */7',
+    'JAN * * * *',
+    '* * * SUN *',
+    '* * * 0 *',
+    '* * * * SAT-SUN',
+    '00000 * * * *',
     `${'0,'.repeat(200)}0 * * * *`,
   ])('refuses %j', (text) => {
     expect(() => parseCronExpression(text)).toThrow(CronExpressionError);
@@ -75,4 +100,146 @@ describe('a cron expression', () => {
   ])('%s is due every %i minutes at most', (text, minutes) => {
     expect(shortestIntervalMinutes(parseCronExpression(text))).toBe(minutes);
   });
+});
+
+describe('any cron expression', () => {
+  const FIELDS = [
+    { min: 0, max: 59, names: [] },
+    { min: 0, max: 23, names: [] },
+    { min: 1, max: 31, names: [] },
+    {
+      min: 1,
+      max: 12,
+      names: ['JAN', 'feb', 'Mar', 'APR', 'may', 'JUN', 'jul', 'AUG', 'sep', 'OCT', 'nov', 'DEC'],
+    },
+    { min: 0, max: 7, names: ['SUN', 'mon', 'Tue', 'WED', 'thu', 'FRI', 'Sat'] },
+  ];
+  type Member = { from: number | null; to: number | null; step: number | null };
+  type Field = readonly Member[];
+
+  const member = ({ min, max }: (typeof FIELDS)[number]): fc.Arbitrary<Member> =>
+    fc
+      .record({
+        from: fc.option(fc.integer({ min, max }), { freq: 4 }),
+        length: fc.option(fc.integer({ min: 0, max: max - min }), { freq: 1 }),
+        step: fc.option(fc.integer({ min: 1, max }), { freq: 1 }),
+      })
+      .map(({ from, length, step }) => ({
+        from,
+        to: from === null || length === null ? null : Math.min(max, from + length),
+        step,
+      }));
+  const fields = fc.tuple(...FIELDS.map((rule) => fc.array(member(rule), { minLength: 1, maxLength: 3 })));
+
+  const textOf = (field: Field, { min, names }: (typeof FIELDS)[number]): string =>
+    field
+      .map(({ from, to, step }) => {
+        const word = (value: number) =>
+          value % 2 === 0 ? (names[value - min] ?? String(value)) : String(value);
+        const range = from === null ? '*' : to === null ? word(from) : `${word(from)}-${word(to)}`;
+        return step === null ? range : `${range}/${String(step)}`;
+      })
+      .join(',');
+  /** By crontab(5), value by value. */
+  const has = (field: Field, { min, max }: (typeof FIELDS)[number], value: number): boolean =>
+    field.some(({ from, to, step }) => {
+      const first = from ?? min;
+      const last = to ?? (from !== null && step === null ? from : max);
+      return value >= first && value <= last && (value - first) % (step ?? 1) === 0;
+    });
+  const DAY_MS = 86_400_000;
+  /** Whether one of the days of 400 years, after which the calendar repeats itself, matches. */
+  const comes = (days: (day: Date) => boolean): boolean => {
+    for (let day = Date.UTC(2000, 0, 1); day < Date.UTC(2400, 0, 1); day += DAY_MS)
+      if (days(new Date(day))) return true;
+    return false;
+  };
+
+  it('names the values and days that a brute force finds, and is refused exactly when no day comes', () => {
+    fc.assert(
+      fc.property(fields, (generated) => {
+        const text = generated.map((field, index) => textOf(field, FIELDS[index]!)).join(' ');
+        const [minute, hour, dayOfMonth, month, dayOfWeek] = generated.map(
+          (field, index) => (value: number) => has(field, FIELDS[index]!, value),
+        );
+        const [, , domText, , dowText] = text.split(' ');
+        const isEither = !domText!.startsWith('*') && !dowText!.startsWith('*');
+        const isDue = (day: Date): boolean => {
+          if (!month!(day.getUTCMonth() + 1)) return false;
+          const byMonth = dayOfMonth!(day.getUTCDate());
+          const byWeek = dayOfWeek!(day.getUTCDay()) || (day.getUTCDay() === 0 && dayOfWeek!(7));
+          return isEither ? byMonth || byWeek : byMonth && byWeek;
+        };
+        if (!comes(isDue)) {
+          expect(() => parseCronExpression(text)).toThrow('never comes');
+          return;
+        }
+        const expression = parseCronExpression(text);
+        const range = (max: number) => Array.from({ length: max + 1 }, (_, value) => value);
+        expect(expression.minutes).toEqual(range(59).filter(minute!));
+        expect(expression.hours).toEqual(range(23).filter(hour!));
+        for (let day = Date.UTC(2096, 0, 1); day < Date.UTC(2100, 0, 1); day += DAY_MS) {
+          const date = new Date(day);
+          const parts = {
+            month: date.getUTCMonth() + 1,
+            dayOfMonth: date.getUTCDate(),
+            dayOfWeek: date.getUTCDay(),
+          };
+          if (matchesDay(expression, parts) !== isDue(date))
+            throw new Error(`${text} at ${date.toISOString()}`);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('that release 1.0.0 accepted means what it meant there', () => {
+    fc.assert(
+      fc.property(fields, (generated) => {
+        const text = generated.map((field, index) => textOf(field, FIELDS[index]!)).join(' ');
+        const reference = byCronParser(text);
+        if (reference === null) return;
+        let ours: ReturnType<typeof parseCronExpression>;
+        try {
+          ours = parseCronExpression(text);
+        } catch (error) {
+          // Release 1.0.0 took days that never come when both day fields are restricted by `*/n`.
+          expect(String(error)).toContain('never comes');
+          return;
+        }
+        expect([ours.minutes, ours.hours]).toEqual([reference.minute, reference.hour]);
+        expect([...ours.months].sort()).toEqual([...new Set(reference.month)].sort());
+        // It leaves out days that none of the months has.
+        const lengths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        const longest = Math.max(...reference.month.map((month) => lengths[month - 1]!));
+        const existing = [...ours.daysOfMonth].filter((day) => day <= longest);
+        expect(existing.sort()).toEqual(
+          [...new Set(reference.dayOfMonth)].filter((day) => day <= longest).sort(),
+        );
+        expect([...ours.daysOfWeek].sort()).toEqual(
+          [...new Set(reference.dayOfWeek.map((day) => day % 7))].sort(),
+        );
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  function byCronParser(
+    text: string,
+  ): Record<'minute' | 'hour' | 'dayOfMonth' | 'month' | 'dayOfWeek', number[]> | null {
+    try {
+      const { minute, hour, dayOfMonth, month, dayOfWeek } = CronExpressionParser.parse(text).fields;
+      const numbers = ({ values }: { values: readonly (number | string)[] }) => values.map(Number);
+      return {
+        minute: numbers(minute),
+        hour: numbers(hour),
+        dayOfMonth: numbers(dayOfMonth),
+        month: numbers(month),
+        dayOfWeek: numbers(dayOfWeek),
+      };
+    } catch (error) {
+      if (error instanceof Error) return null;
+      throw error;
+    }
+  }
 });

@@ -1,5 +1,3 @@
-import { CronExpressionParser } from 'cron-parser';
-
 /** A parsed five-field expression. All lists are ascending and without duplicates. */
 export interface CronExpression {
   readonly text: string;
@@ -20,6 +18,7 @@ export class CronExpressionError extends Error {
 
 interface FieldRule {
   readonly name: string;
+  readonly min: number;
   readonly max: number;
   readonly names?: readonly string[];
 }
@@ -27,13 +26,15 @@ interface FieldRule {
 const MONTH_NAMES = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
 const DAY_NAMES = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'];
 
-const FIELD_RULES: readonly FieldRule[] = [
-  { name: 'minute', max: 59 },
-  { name: 'hour', max: 23 },
-  { name: 'day of month', max: 31 },
-  { name: 'month', max: 12, names: MONTH_NAMES },
-  { name: 'day of week', max: 7, names: DAY_NAMES },
-];
+const FIELD_RULES = {
+  minute: { name: 'minute', min: 0, max: 59 },
+  hour: { name: 'hour', min: 0, max: 23 },
+  dayOfMonth: { name: 'day of month', min: 1, max: 31 },
+  month: { name: 'month', min: 1, max: 12, names: MONTH_NAMES },
+  dayOfWeek: { name: 'day of week', min: 0, max: 7, names: DAY_NAMES },
+} as const satisfies Record<string, FieldRule>;
+/** In leap years. */
+const LONGEST_DAYS_OF_MONTHS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 const CRON_EXPRESSION_MAX_LENGTH = 200;
 const CACHE_LIMIT = 1_000;
@@ -41,6 +42,7 @@ const cache = new Map<string, CronExpression>();
 
 /** Parses minute, hour, day of month, month and day of week, separated by single spaces. Each field takes `*`,
  *  numbers, ranges, lists and steps; month and weekday also English three-letter names; weekday 7 is Sunday.
+ *  List members may overlap (`1-5,5`). A step without a range runs to the end of the field (`5/10` is `5-59/10`).
  *  A day must match both day fields; either one is enough when neither field begins with `*` (crontab(5)).
  *  Seconds, macros (`@daily`) and the extensions `? L W # H` are refused: the spec allows five fields.
  *  @throws {CronExpressionError} for anything else, and for dates that never come such as 31 February. */
@@ -58,58 +60,61 @@ function parse(text: string): CronExpression {
   if (text.length > CRON_EXPRESSION_MAX_LENGTH)
     throw new CronExpressionError(`longer than ${String(CRON_EXPRESSION_MAX_LENGTH)} characters`);
   const fields = text.split(' ');
-  if (fields.length !== FIELD_RULES.length)
-    throw new CronExpressionError('must have five fields separated by single spaces');
-  FIELD_RULES.forEach((rule, index) => {
-    checkField(fields[index] ?? '', rule);
-  });
-  const parsed = parseFields(text);
-  return {
+  if (fields.length !== 5) throw new CronExpressionError('must have five fields separated by single spaces');
+  const [minute, hour, dayOfMonth, month, dayOfWeek] = fields as [string, string, string, string, string];
+  const expression: CronExpression = {
     text,
-    minutes: numbers(parsed.minute.values),
-    hours: numbers(parsed.hour.values),
-    months: new Set(numbers(parsed.month.values)),
-    daysOfMonth: new Set(numbers(parsed.dayOfMonth.values)),
-    daysOfWeek: new Set(numbers(parsed.dayOfWeek.values).map((day) => day % 7)),
-    isEitherDay: ![fields[2], fields[4]].some((field) => field?.startsWith('*')),
+    minutes: ascending(parseField(minute, FIELD_RULES.minute)),
+    hours: ascending(parseField(hour, FIELD_RULES.hour)),
+    months: parseField(month, FIELD_RULES.month),
+    daysOfMonth: parseField(dayOfMonth, FIELD_RULES.dayOfMonth),
+    daysOfWeek: new Set([...parseField(dayOfWeek, FIELD_RULES.dayOfWeek)].map((day) => day % 7)),
+    isEitherDay: !dayOfMonth.startsWith('*') && !dayOfWeek.startsWith('*'),
   };
+  if (!everComes(expression)) throw new CronExpressionError('names a day that never comes in its months');
+  return expression;
 }
 
-/** The parser knows which days a month can have, so what passes comes at least once in forty years. */
-function parseFields(text: string): ReturnType<typeof CronExpressionParser.parse>['fields'] {
-  try {
-    return CronExpressionParser.parse(text).fields;
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const isNever = reason.includes('explicit day of month');
-    throw new CronExpressionError(
-      isNever ? 'names a day that never comes in its months' : `is not a cron expression: ${reason}`,
-      { cause: error },
-    );
+function parseField(field: string, rule: FieldRule): Set<number> {
+  const values = new Set<number>();
+  for (const member of field.split(',')) {
+    const range = parseMember(member, rule);
+    if (range === null) throw new CronExpressionError(`has an invalid ${rule.name} field "${field}"`);
+    for (let value = range.first; value <= range.last; value += range.step) values.add(value);
   }
+  return values;
 }
 
-/** The parser takes more than five-field cron (`L`, `#`, `H`, steps beyond the range): this is the gate before it. */
-function checkField(field: string, rule: FieldRule): void {
-  for (const part of field.split(',')) {
-    const match = /^(?:\*|([0-9A-Za-z]{1,3})(?:-([0-9A-Za-z]{1,3}))?)(?:\/([0-9]{1,2}))?$/.exec(part);
-    const bounds = match ? [match[1], match[2]].filter((bound) => bound !== undefined) : [];
-    const isValid = match !== null && bounds.every((bound) => isBound(bound, rule)) && isStep(match[3], rule);
-    if (!isValid) throw new CronExpressionError(`has an invalid ${rule.name} field "${field}"`);
-  }
+/** One member of a list; null if it is none. */
+function parseMember(member: string, rule: FieldRule): { first: number; last: number; step: number } | null {
+  const match = /^(?:\*|([0-9A-Za-z]{1,3})(?:-([0-9A-Za-z]{1,3}))?)(?:\/([0-9]{1,2}))?$/.exec(member);
+  if (match === null) return null;
+  const [, from, to, stepText] = match;
+  const first = from === undefined ? rule.min : valueOf(from, rule);
+  const isSingle = from !== undefined && to === undefined && stepText === undefined;
+  const last = to === undefined ? rule.max : valueOf(to, rule);
+  const step = stepText === undefined ? 1 : Number(stepText);
+  if (first === null || last === null || first > last || step < 1 || step > rule.max) return null;
+  return { first, last: isSingle ? first : last, step };
 }
 
-function isBound(bound: string, rule: FieldRule): boolean {
-  if (/^[0-9]+$/.test(bound)) return Number(bound) <= rule.max;
-  return rule.names?.includes(bound.toUpperCase()) ?? false;
+/** The number that a text stands for, or null when the field has no such value. */
+function valueOf(text: string, { min, max, names = [] }: FieldRule): number | null {
+  const index = names.indexOf(text.toUpperCase());
+  if (index >= 0) return min + index;
+  const value = /^[0-9]+$/.test(text) ? Number(text) : NaN;
+  return value >= min && value <= max ? value : null;
 }
 
-function isStep(step: string | undefined, rule: FieldRule): boolean {
-  return step === undefined || (Number(step) >= 1 && Number(step) <= rule.max);
+/** A date that some year has falls on every day of the week within forty years; a day of the week comes in every month. */
+function everComes({ isEitherDay, months, daysOfMonth }: CronExpression): boolean {
+  if (isEitherDay) return true;
+  const firstDay = Math.min(...daysOfMonth);
+  return [...months].some((month) => firstDay <= (LONGEST_DAYS_OF_MONTHS[month - 1] ?? 0));
 }
 
-function numbers(values: readonly (number | string)[]): number[] {
-  return [...new Set(values.map(Number))].sort((left, right) => left - right);
+function ascending(values: ReadonlySet<number>): number[] {
+  return [...values].sort((left, right) => left - right);
 }
 
 const HOURS_PER_DAY = 24;

@@ -14,7 +14,7 @@ import {
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
 import { ListOccurrencesDto, OCCURRENCES, occurrencesBody, OccurrencesDto } from './occurrence.dto';
-import { checkRecurrence, dueBetween, recurrenceOf, type RecurrenceText } from './recurrence';
+import { checkRecurrence, dueBetween, readableRecurrence, type RecurrenceText } from './recurrence';
 import { PreviewScheduleDto, SCHEDULE_ID, ScheduleParams } from './schedule.dto';
 import { SchedulesRepository } from './schedules.repository';
 
@@ -58,7 +58,12 @@ export class OccurrencesController {
   @InvalidFieldResponse(PATH, 'from', 'Invalid ISO datetime')
   @ForbiddenResponse(PATH)
   @TaskProblemResponse('There is no such schedule.', PATH, 'schedule-not-found')
-  @TaskProblemResponse('An instant is beyond the limits.', PATH, 'instant-out-of-range')
+  @TaskProblemResponse(
+    'An instant is beyond the limits, or the schedule cannot be evaluated.',
+    PATH,
+    'instant-out-of-range',
+    'schedule-not-evaluable',
+  )
   async list(
     @Param() { id }: ScheduleParams,
     @Query() span: ListOccurrencesDto,
@@ -108,7 +113,7 @@ export class OccurrencesController {
     const last = to === undefined ? new Date(first.getTime() + LONGEST_LOOK_MS) : withinLimits(new Date(to));
     const excludedDates =
       text.calendarId === null ? null : await this.calendars.excludedDates(text.calendarId);
-    const recurrence = recurrenceOf({ ...text, excludedDates });
+    const recurrence = readableRecurrence({ ...text, excludedDates });
     const [after, until] = [new Date(first.getTime() - 1), new Date(last.getTime() - 1)];
     return occurrencesBody(recurrence, dueBetween(recurrence, after, until, limit));
   }

@@ -55,18 +55,20 @@ export function occurrencesBetween(
   return ascending.slice(0, limit).map((instantMs) => new Date(instantMs));
 }
 
-/** How many due instants are in (`after`, `until`]; counts whole days without listing them. */
+/** How many due instants are in (`after`, `until`], without those that the expression means for an excluded day; counts whole days without
+ *  listing them. */
 export function countOccurrences(
   expression: CronExpression,
   zone: TimeZone,
   after: Date,
   until: Date,
+  excludedDays?: ReadonlySet<number>,
 ): number {
   const [afterMs, untilMs] = [after.getTime(), until.getTime()];
   const single = new Set<number>();
   let count = 0;
   for (let day = localDay(zone, afterMs) - 1; day <= localDay(zone, untilMs) + 1; day += 1) {
-    if (!isDueOn(expression, day)) continue;
+    if (!isDueOn(expression, day) || excludedDays?.has(day)) continue;
     const offsetMs = constantOffsetMs(zone, day);
     const midnightMs = day * DAY_MS - (offsetMs ?? 0);
     if (offsetMs !== null && midnightMs > afterMs && midnightMs + DAY_MS <= untilMs) {

@@ -25,7 +25,7 @@ export function scheduleChanged(
     cancelledInstances,
   }: { changedAt: Date; changedBy: Actor; cancelledInstances: number },
 ): OutboundEvent {
-  const { scheduleId, facilityId, name, timeZone } = schedule;
+  const { scheduleId, facilityId, name } = schedule;
   const createdBy = {
     personId: schedule.createdByPersonId,
     name: schedule.createdByName,
@@ -34,11 +34,17 @@ export function scheduleChanged(
   return outboundEvent(
     EVENTS[command],
     {
-      ...{ scheduleId, facilityId, name, schedule: schedule.schedule, timeZone },
+      ...{ scheduleId, facilityId, name },
+      ...{ schedule: sendable(schedule.schedule, 200), timeZone: sendable(schedule.timeZone, 100) },
       ...{ createdAtUtc: schedule.createdAt.toISOString(), createdBy },
       ...{ changedAtUtc: changedAt.toISOString(), changedBy },
       ...{ effectiveFromUtc: changedAt.toISOString(), cancelledInstances },
     },
     facilityId,
   );
+}
+
+/** A schedule that cannot be evaluated, whatever its row says, can be repaired and removed, and its event be sent. */
+function sendable(text: string, maxLength: number): string {
+  return text === '' ? 'unknown' : text.slice(0, maxLength);
 }

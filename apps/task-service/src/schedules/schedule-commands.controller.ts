@@ -44,6 +44,24 @@ function ChangeResponses(path: string, status: ScheduleStatus): MethodDecorator 
     }),
     ForbiddenResponse(path),
     TaskProblemResponse('There is no such schedule.', path, 'schedule-not-found'),
+    TooManyChangesResponse(path, status),
+  );
+}
+
+function TooManyChangesResponse(path: string, status: ScheduleStatus): MethodDecorator {
+  const atOnce = 'Too many changes of it, or of the same caller, are under way';
+  // However often it was changed, it can be removed.
+  if (status === 'Removed')
+    return TaskProblemResponse(
+      `${atOnce}. \`Retry-After\` tells when to ask again.`,
+      path,
+      'too-many-changes-at-once',
+    );
+  return TaskProblemResponse(
+    `${atOnce}, or it has been changed as often as it may be within an hour. \`Retry-After\` tells when it may be again.`,
+    path,
+    'schedule-changed-too-often',
+    'too-many-changes-at-once',
   );
 }
 
@@ -72,7 +90,7 @@ export class ScheduleCommandsController {
     operationId: 'updateSchedule',
     summary: 'Change a schedule',
     description:
-      'What is absent stays; null takes away. Pending instances still to come follow the new schedule: those at an instant that stays keep their identifier, the others are cancelled. Overdue ones stay. ScheduleUpdatedEvent is published once; a request that changes nothing publishes nothing.',
+      'What is absent stays; null takes away. Pending instances still to come follow the new schedule: those at an instant that stays keep their identifier, the others are cancelled. Overdue ones stay. Where there are thousands they follow in steps; `releasing` tells how many are still to be cancelled; copies of a new name or template are not counted. ScheduleUpdatedEvent is published once; a request that changes nothing publishes nothing.',
   })
   @ApiHeader({
     name: 'If-Match',
@@ -90,6 +108,9 @@ export class ScheduleCommandsController {
     'instant-out-of-range',
     'schedule-ends-before-start',
     'schedule-too-frequent',
+    'schedule-limit-reached',
+    'instance-limit-reached',
+    'schedule-not-evaluable',
     'calendar-unknown',
   )
   async update(
@@ -109,7 +130,8 @@ export class ScheduleCommandsController {
   @ApiOperation({
     operationId: 'pauseSchedule',
     summary: 'Pause a schedule',
-    description: 'Pending instances still to come are cancelled; overdue ones stay. May be repeated.',
+    description:
+      'It stops at once. Pending instances still to come are cancelled, thousands of them in steps (`releasing`); overdue ones stay. May be repeated.',
   })
   @CommandResponses('pause', 'Paused')
   async pause(
@@ -128,9 +150,11 @@ export class ScheduleCommandsController {
   })
   @CommandResponses('resume', 'Active')
   @TaskProblemResponse(
-    'The facility has as many active schedules as it may have.',
+    'The facility has as many schedules or instances as it may have, or the schedule cannot be evaluated.',
     `${PATH}/commands/resume`,
     'schedule-limit-reached',
+    'instance-limit-reached',
+    'schedule-not-evaluable',
   )
   async resume(
     @Param() { id }: ScheduleParams,
@@ -144,7 +168,8 @@ export class ScheduleCommandsController {
   @ApiOperation({
     operationId: 'removeSchedule',
     summary: 'Remove a schedule for good',
-    description: 'Pending instances still to come are cancelled; overdue ones stay. May be repeated.',
+    description:
+      'It stops at once. Pending instances still to come are cancelled, thousands of them in steps (`releasing`); overdue ones stay. May be repeated.',
   })
   @CommandResponses('remove', 'Removed')
   async remove(

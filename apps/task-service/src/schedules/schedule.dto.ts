@@ -15,8 +15,8 @@ import {
   timeZone as zoneName,
 } from '../fields/fields';
 import { CronExpressionError, parseCronExpression } from './cron-expression';
-import { SCHEDULE_STATUSES } from './schedule.entity';
-import type { Schedule } from './schedule.entity';
+import { SCHEDULE_STATUSES, statusOf } from './schedule.entity';
+import type { ShownSchedule } from './schedules.repository';
 import { TimeZoneError, timeZone } from './time-zone';
 
 export const SCHEDULE_ID = '0198f2c4-6a1e-4c3b-9d52-7b1f0e6a2c11';
@@ -128,7 +128,17 @@ const schedule = z
       .record(z.string(), z.unknown())
       .nullable()
       .meta({ description: 'Whatever its instances carry with them.' }),
-    status: z.enum(SCHEDULE_STATUSES).meta({ description: 'Only Active ones generate.' }),
+    status: z
+      .enum(SCHEDULE_STATUSES)
+      .meta({ description: 'Only Active ones generate. Ended: `endDate` is behind it.' }),
+    error: z.string().nullable().meta({
+      description:
+        'Why it generates nothing although it is Active: it cannot be evaluated, perhaps because this release knows no such time zone. Change or remove it.',
+    }),
+    releasing: z.int().meta({
+      description:
+        'How many of its instances the last change has still to cancel. Until then they are Pending.',
+    }),
     createdAtUtc: instant('When it was created.'),
     createdBy: actor,
   })
@@ -147,7 +157,7 @@ export function templateBody(template: string | null): Record<string, unknown> |
   return template === null ? null : (JSON.parse(template) as Record<string, unknown>);
 }
 
-export function scheduleBody(schedule: Schedule): ScheduleDto {
+export function scheduleBody(schedule: ShownSchedule): ScheduleDto {
   return {
     scheduleId: schedule.scheduleId,
     facilityId: schedule.facilityId,
@@ -159,7 +169,9 @@ export function scheduleBody(schedule: Schedule): ScheduleDto {
     endDate: schedule.endDate,
     calendarId: schedule.calendarId,
     template: templateBody(schedule.template),
-    status: schedule.status,
+    status: statusOf(schedule),
+    error: schedule.error,
+    releasing: schedule.releasing,
     createdAtUtc: schedule.createdAt.toISOString(),
     createdBy: {
       personId: schedule.createdByPersonId,
@@ -170,7 +182,7 @@ export function scheduleBody(schedule: Schedule): ScheduleDto {
 }
 
 /** Answers with a schedule and its ETag. */
-export function sentSchedule(reply: FastifyReply, schedule: Schedule): ScheduleDto {
+export function sentSchedule(reply: FastifyReply, schedule: ShownSchedule): ScheduleDto {
   void reply.header('etag', entityTag(String(schedule.revision)));
   return scheduleBody(schedule);
 }
@@ -187,6 +199,8 @@ export const WEEKLY_ROUND: ScheduleDto = {
   calendarId: null,
   template: null,
   status: 'Active',
+  error: null,
+  releasing: 0,
   createdAtUtc: '2026-03-02T09:15:00.123Z',
   createdBy: IVY,
 };

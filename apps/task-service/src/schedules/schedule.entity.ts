@@ -3,13 +3,20 @@ import { Calendar } from '../calendars/calendar.entity';
 import { BIGINT, INSTANT } from '../fields/fields';
 
 /** States of a schedule; only Active ones generate. Source: docs/spec-gaps.md. */
-export const SCHEDULE_STATUSES = ['Active', 'Paused', 'Removed'] as const;
+export const SCHEDULE_STATUSES = ['Active', 'Paused', 'Ended', 'Removed'] as const;
 export type ScheduleStatus = (typeof SCHEDULE_STATUSES)[number];
+/** The states that are stored: an ended schedule is an Active one with `endedAt`, which release 1.0.0 can go on with. */
+export type StoredStatus = Exclude<ScheduleStatus, 'Ended'>;
 
 /** What has to be done at a facility, and when. Columns with `select: false` are not part of what callers see. */
 @Entity('schedules')
-@Index('schedules_by_facility', ['facilityId', 'createdAt', 'scheduleId', 'status'])
-@Index('schedules_by_status', ['status', 'createdAt', 'scheduleId'])
+@Index('schedules_by_facility', ['facilityId', 'createdAt', 'scheduleId', 'status', 'endedAt'])
+@Index('schedules_by_status', ['status', 'createdAt', 'scheduleId', 'endedAt'])
+@Index('schedules_by_template', ['templateId'], { where: 'template_id IS NOT NULL' })
+@Index('schedules_failed', ['facilityId'], { where: 'error IS NOT NULL' })
+@Index('schedules_ending', ['endDate'], {
+  where: `end_date IS NOT NULL AND ended_at IS NULL AND status = 'Active'`,
+})
 @Index('schedules_idempotency', ['createdBySubject', 'idempotencyKey'], {
   unique: true,
   where: 'idempotency_key IS NOT NULL',
@@ -55,8 +62,27 @@ export class Schedule {
   @Column({ type: 'text', nullable: true })
   readonly template!: string | null;
 
+  /** Set by a trigger of the database: where a template is stored that is too long to be repeated in every instance. */
+  @Column({ name: 'template_id', type: 'uuid', nullable: true, select: false })
+  readonly templateId!: string | null;
+
   @Column({ type: 'text', default: 'Active' })
-  readonly status!: ScheduleStatus;
+  readonly status!: StoredStatus;
+
+  /** Its last occurrence is behind it. */
+  @Column({ name: 'ended_at', ...INSTANT, nullable: true })
+  readonly endedAt!: Date | null;
+
+  /** Why it cannot be evaluated and so generates nothing; null when it can. */
+  @Column({ type: 'text', nullable: true })
+  readonly error!: string | null;
+
+  /** Begin of the hour in which changes are counted. */
+  @Column({ name: 'changes_since', ...INSTANT, nullable: true })
+  readonly changesSince!: Date | null;
+
+  @Column({ name: 'change_count', type: 'integer', default: 0 })
+  readonly changeCount!: number;
 
   /** Every occurrence up to here has its instance. */
   @Column({ name: 'generated_until', ...INSTANT, select: false })
@@ -94,15 +120,22 @@ export class Schedule {
   readonly requestDigest!: string;
 }
 
-/** What can be asked of a schedule. */
+/** The state that callers see. */
+export function statusOf({ status, endedAt }: Pick<Schedule, 'status' | 'endedAt'>): ScheduleStatus {
+  return status === 'Active' && endedAt !== null ? 'Ended' : status;
+}
+
+/** What can be asked of a schedule; `end` is what time does, `extend` an update that moves the end. */
 export type ScheduleCommand = 'update' | 'pause' | 'resume' | 'remove';
+export type ScheduleEvent = ScheduleCommand | 'end' | 'extend';
 
 /** The state that each command leads to; one that is not here is refused. Pause, resume and remove change nothing where the schedule is
  *  in that state already. Source: docs/spec-gaps.md; docs/task-states.md draws it. */
 export const SCHEDULE_TRANSITIONS: Readonly<
-  Record<ScheduleStatus, Partial<Record<ScheduleCommand, ScheduleStatus>>>
+  Record<ScheduleStatus, Partial<Record<ScheduleEvent, ScheduleStatus>>>
 > = {
-  Active: { update: 'Active', pause: 'Paused', resume: 'Active', remove: 'Removed' },
+  Active: { update: 'Active', pause: 'Paused', resume: 'Active', remove: 'Removed', end: 'Ended' },
   Paused: { update: 'Paused', pause: 'Paused', resume: 'Active', remove: 'Removed' },
+  Ended: { update: 'Ended', extend: 'Active', pause: 'Paused', resume: 'Ended', remove: 'Removed' },
   Removed: { remove: 'Removed' },
 };

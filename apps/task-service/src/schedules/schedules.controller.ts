@@ -15,7 +15,7 @@ import type { FastifyReply } from 'fastify';
 import { CallerScope } from '../access/caller-scope.service';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
-import { KeysetPages } from '../paging/keyset-page';
+import { KeysetPages, jsonBytes } from '../paging/keyset-page';
 import {
   ForbiddenResponse,
   InvalidFieldResponse,
@@ -48,7 +48,8 @@ const IDEMPOTENCY_KEY_HEADER = {
 } as const;
 const REFUSALS = [
   ...(['idempotency-key-reused', 'instant-out-of-range', 'schedule-ends-before-start'] as const),
-  ...(['schedule-too-frequent', 'schedule-limit-reached', 'calendar-unknown'] as const),
+  ...(['schedule-too-frequent', 'schedule-limit-reached', 'instance-limit-reached'] as const),
+  'calendar-unknown',
 ] as const;
 const PATH = `/Schedules/${SCHEDULE_ID}`;
 const LOCATION = {
@@ -105,7 +106,8 @@ export class SchedulesController {
     const schedule = await this.service.create(request, caller, idempotencyKey ?? null);
     const basePath = this.config.TASK_BASE_PATH.replace(/\/$/, '');
     void reply.header('location', `${basePath}/Schedules/${schedule.scheduleId}`);
-    return sentSchedule(reply, schedule);
+    // A new one has nothing to release; a repeated request gets the schedule as it is.
+    return sentSchedule(reply, { releasing: 0, ...schedule });
   }
 
   @Get()
@@ -136,6 +138,7 @@ export class SchedulesController {
       pageSize,
       read: (range) => this.schedules.list({ scope, status, ...range }),
       position: ({ createdAt, scheduleId }) => [createdAt, scheduleId],
+      bytes: (schedule) => jsonBytes(scheduleBody({ ...schedule, template: null }), schedule.template),
     });
     return { schedules: rows.map(scheduleBody), nextPageKey };
   }
@@ -156,7 +159,7 @@ export class SchedulesController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    const schedule = await this.schedules.find(id);
+    const schedule = await this.schedules.show(id);
     if (!schedule) throw new TaskError('schedule-not-found');
     await this.scope.require(caller, schedule.facilityId);
     return sentSchedule(reply, schedule);

@@ -1,19 +1,22 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { batched, queryPrepared } from '@platform/database';
-import { Repository } from 'typeorm';
+import { In, IsNull, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
+import { Release } from '../instances/release.entity';
 import { SCHEDULE_STATUSES, Schedule } from './schedule.entity';
 import type { ScheduleStatus } from './schedule.entity';
 
-export interface NewSchedule extends Omit<
-  Schedule,
-  'status' | 'createdAt' | 'generatedUntil' | 'revision' | 'calendarRevision'
-> {
+/** What the database decides when a schedule is stored, and what changes by itself later. */
+type StoredMembers =
+  | ('status' | 'createdAt' | 'generatedUntil' | 'revision' | 'calendarRevision' | 'templateId')
+  | ('endedAt' | 'error' | 'changesSince' | 'changeCount');
+
+export interface NewSchedule extends Omit<Schedule, StoredMembers> {
   /** The first instant at which it may be due. */
   readonly startsAt: Date | null;
 }
@@ -39,7 +42,16 @@ export type ScheduleChange = Partial<
   >
 >;
 
-/** An Active schedule with the dates of its calendar. */
+/** How often a schedule was changed in the hour that is counted. */
+export type ChangeCount = Pick<Schedule, 'changesSince' | 'changeCount'>;
+
+/** A schedule as callers see it. */
+export interface ShownSchedule extends Schedule {
+  /** Instances that its last change has still to cancel. */
+  readonly releasing: number;
+}
+
+/** An Active schedule with the dates of its calendar, which schedules with the same calendar share. */
 export interface GeneratingSchedule extends Pick<
   Schedule,
   'scheduleId' | 'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'calendarId' | 'generatedUntil'
@@ -81,8 +93,8 @@ const INSERT = {
       "createdByPersona", "idempotencyKey", "requestDigest"
     FROM request
     WHERE (SELECT count(*) FROM (
-      SELECT 1 FROM (SELECT status FROM task.schedules WHERE facility_id = request."facilityId" OFFSET 0) AS mine
-      WHERE status = 'Active' LIMIT $2) AS active) < $2
+      SELECT 1 FROM (SELECT status, ended_at FROM task.schedules WHERE facility_id = request."facilityId" OFFSET 0) AS mine
+      WHERE status = 'Active' AND ended_at IS NULL LIMIT $2) AS active) < $2
     ORDER BY "createdBySubject", "idempotencyKey"
     ON CONFLICT DO NOTHING
     RETURNING *
@@ -94,7 +106,7 @@ const INSERT = {
     FROM created c JOIN request r ON r."scheduleId" = c.schedule_id
   )
   SELECT schedule_id AS "scheduleId", facility_id::float8 AS "facilityId", name, description, schedule, time_zone AS "timeZone",
-    start_date AS "startDate", end_date AS "endDate", calendar_id AS "calendarId", template, revision::float8 AS revision, status, created_at AS "createdAt", created_by_person_id::float8 AS "createdByPersonId",
+    start_date AS "startDate", end_date AS "endDate", calendar_id AS "calendarId", template, revision::float8 AS revision, status, ended_at AS "endedAt", error, created_at AS "createdAt", created_by_person_id::float8 AS "createdByPersonId",
     created_by_name AS "createdByName", created_by_persona AS "createdByPersona"
   FROM created`,
 };
@@ -103,7 +115,8 @@ const INSERT = {
 const START = ['-infinity', '00000000-0000-0000-0000-000000000000'];
 
 /** The schedules of a page: for each status or facility the first of its range, and of these the first. Each range is read by an
- *  index in its order, as in the list of instances. A facility has few schedules, so that a filter among them is cheap. */
+ *  index in its order, as in the list of instances. A facility has few schedules, so that a filter among them is cheap. Ended ones and those
+ *  that are still due lie in one range, which the index tells apart. */
 const pageOf = (source: string, column: string, wanted: string, filter: string): string => `
   schedule.scheduleId = ANY (ARRAY(
     SELECT ranged.id FROM ${source} CROSS JOIN LATERAL (
@@ -115,39 +128,21 @@ const pageOf = (source: string, column: string, wanted: string, filter: string):
     ORDER BY created_at, id
     LIMIT :limit))`;
 
+const ENDED_OR_NOT = '(:isEnded::boolean IS NULL OR (ended_at IS NOT NULL) = :isEnded::boolean)';
 const PAGE_OF_ALL = pageOf(
   'unnest(:statuses::text[]) AS wanted (status_key)',
   'status',
   'wanted.status_key',
-  'true',
+  ENDED_OR_NOT,
 );
 const PAGE_OF_FACILITIES = pageOf(
   'unnest(:facilities::bigint[]) AS mine (facility_key)',
   'facility_id',
   'mine.facility_key',
-  'status = ANY (:statuses)',
+  `status = ANY (:statuses) AND ${ENDED_OR_NOT}`,
 );
 
-// In one order, so that two generations never wait for each other.
-const LOCK_FOR_GENERATION = `
-  SELECT schedule_id AS "scheduleId", schedule, time_zone AS "timeZone", start_date AS "startDate", end_date AS "endDate",
-    calendar_id AS "calendarId", generated_until AS "generatedUntil", excluded_dates AS "excludedDates",
-    calendar.revision::float8 AS "calendarRevision",
-    schedule.calendar_revision IS DISTINCT FROM calendar.revision AS "isCalendarStale"
-  FROM task.schedules AS schedule LEFT JOIN task.calendars AS calendar USING (calendar_id)
-  WHERE status = 'Active' AND ($1::uuid IS NULL OR schedule_id = $1) AND facility_id = $2
-    AND (generated_until < $3 OR schedule.calendar_revision IS DISTINCT FROM calendar.revision)
-  ORDER BY schedule_id
-  FOR NO KEY UPDATE OF schedule`;
-
-// By hand: a batch in one statement.
-const MARK_GENERATED = `
-  UPDATE task.schedules AS schedule
-  SET generated_until = done.until, calendar_revision = done.calendar_revision
-  FROM unnest($1::uuid[], $2::timestamptz[], $3::bigint[]) AS done (schedule_id, until, calendar_revision)
-  WHERE schedule.schedule_id = ANY ($1) AND schedule.schedule_id = done.schedule_id`;
-
-/** Every statement on `task.schedules`. */
+/** Every statement on `task.schedules` but those of generation. */
 @Injectable()
 export class SchedulesRepository {
   /** Stores a schedule and, with its instant of creation, its event: one statement that is a transaction by itself, for all that arrive in one turn of the event
@@ -166,6 +161,21 @@ export class SchedulesRepository {
     return this.schedules.findOneBy({ scheduleId });
   }
 
+  /** As callers see it, by the transaction of `manager` if there is one. */
+  async show(scheduleId: string, manager = this.schedules.manager): Promise<ShownSchedule | null> {
+    const schedule = await manager.findOneBy(Schedule, { scheduleId });
+    return schedule && ((await this.shown([schedule], manager))[0] ?? null);
+  }
+
+  /** With what their last change has still to cancel. */
+  private async shown(schedules: readonly Schedule[], manager: EntityManager): Promise<ShownSchedule[]> {
+    const scheduleIds = schedules.map(({ scheduleId }) => scheduleId);
+    const releases =
+      scheduleIds.length === 0 ? [] : await manager.findBy(Release, { scheduleId: In(scheduleIds) });
+    const remaining = new Map(releases.map((release) => [release.scheduleId, release.remaining]));
+    return schedules.map((each) => ({ ...each, releasing: remaining.get(each.scheduleId) ?? 0 }));
+  }
+
   /** The schedule that an earlier attempt at the same request stored, with its digest: recognised by its id after a commit whose
    *  confirmation was lost, or by the caller's idempotency key. */
   findCreated({ scheduleId, createdBySubject, idempotencyKey }: NewSchedule): Promise<Schedule | null> {
@@ -181,19 +191,22 @@ export class SchedulesRepository {
   }
 
   /** Schedules of the facilities in scope, oldest first, after the given position. */
-  list({ scope, status, after, limit }: ScheduleListing): Promise<Schedule[]> {
+  async list({ scope, status, after, limit }: ScheduleListing): Promise<ShownSchedule[]> {
     const [createdAt, scheduleId] = after.length === 0 ? START : after;
-    return this.schedules
+    const stored = status === 'Ended' ? 'Active' : status;
+    const found = await this.schedules
       .createQueryBuilder('schedule')
       .where(scope === 'all' ? PAGE_OF_ALL : PAGE_OF_FACILITIES)
       .setParameters({
         ...{ createdAt, scheduleId, limit },
-        statuses: status === undefined ? SCHEDULE_STATUSES : [status],
+        statuses: stored === undefined ? SCHEDULE_STATUSES : [stored],
+        isEnded: status === undefined ? null : status === 'Ended',
         facilities: scope === 'all' ? [] : [...new Set(scope)],
       })
       .orderBy('schedule.createdAt')
       .addOrderBy('schedule.scheduleId')
       .getMany();
+    return this.shown(found, this.schedules.manager);
   }
 
   private async insertAll(creations: readonly ScheduleCreation[]): Promise<(Schedule | null)[]> {
@@ -207,56 +220,35 @@ export class SchedulesRepository {
     return creations.map(({ schedule }) => created.get(schedule.scheduleId) ?? null);
   }
 
-  /** Reads the schedule and keeps everybody else from changing it, and from generating by it, until the transaction ends; with the
-   *  database's time. */
-  async findAndLock(
-    manager: EntityManager,
-    scheduleId: string,
-  ): Promise<{ schedule: Schedule; now: Date } | null> {
-    const { entities, raw } = await manager
+  /** Reads the schedule and keeps everybody else from changing it, and from generating by it, until the transaction ends. */
+  findAndLock(manager: EntityManager, scheduleId: string): Promise<Schedule | null> {
+    return manager
       .createQueryBuilder(Schedule, 'schedule')
-      .addSelect('now()', 'now')
       .where('schedule.scheduleId = :scheduleId', { scheduleId })
       .setLock('for_no_key_update')
-      .getRawAndEntities<{ now: Date }>();
-    const [[schedule], [row]] = [entities, raw];
-    return schedule && row ? { schedule, now: row.now } : null;
+      .getOne();
   }
 
   /** Active schedules of the facility, counted up to `limit`. */
   async countActive(manager: EntityManager, facilityId: number, limit: number): Promise<number> {
     const found = await manager.find(Schedule, {
-      ...{ select: { scheduleId: true }, where: { facilityId, status: 'Active' }, take: limit },
+      ...{
+        select: { scheduleId: true },
+        where: { facilityId, status: 'Active', endedAt: IsNull() },
+        take: limit,
+      },
     });
     return found.length;
   }
 
   /** Changes a locked schedule; its revision is the next one. */
-  async change(manager: EntityManager, schedule: Schedule, change: ScheduleChange): Promise<Schedule> {
+  async change(
+    manager: EntityManager,
+    schedule: Schedule,
+    change: ScheduleChange & ChangeCount,
+  ): Promise<Schedule> {
     const changed = { ...change, revision: schedule.revision + 1 };
     await manager.update(Schedule, { scheduleId: schedule.scheduleId }, changed);
     return { ...schedule, ...changed };
-  }
-
-  /** Locks the Active schedules of a facility, or one of them, that are not generated up to `until` or by the dates that their calendar has
-   *  now; without `until` all. */
-  lockForGeneration(
-    manager: EntityManager,
-    { facilityId, scheduleId }: { facilityId: number; scheduleId?: string | undefined },
-    until: Date | null,
-  ): Promise<GeneratingSchedule[]> {
-    return manager.query(LOCK_FOR_GENERATION, [scheduleId ?? null, facilityId, until ?? 'infinity']);
-  }
-
-  /** Notes how far, and by which calendar, the locked schedules have been generated. */
-  async markGenerated(
-    manager: EntityManager,
-    done: readonly Pick<Schedule, 'scheduleId' | 'generatedUntil' | 'calendarRevision'>[],
-  ): Promise<void> {
-    await manager.query(MARK_GENERATED, [
-      done.map(({ scheduleId }) => scheduleId),
-      done.map(({ generatedUntil }) => generatedUntil),
-      done.map(({ calendarRevision }) => calendarRevision),
-    ]);
   }
 }

@@ -6,13 +6,12 @@ import { isForeignKeyViolation } from '@platform/database';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { actorOf, CallerScope } from '../access/caller-scope.service';
-import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-problem.filter';
 import type { CreateScheduleDto } from './schedule.dto';
 import type { Schedule } from './schedule.entity';
-import { checkRecurrence, minIntervalMinutes } from './recurrence';
+import { ScheduleLimits } from './schedule-limits.service';
 import { type NewSchedule, type ScheduleCreation, SchedulesRepository } from './schedules.repository';
 
 @Injectable()
@@ -22,29 +21,40 @@ export class SchedulesService {
     private readonly outbound: OutboundProxy,
     private readonly scope: CallerScope,
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(TASK_CONFIG) private readonly config: TaskServiceConfig,
+    private readonly limits: ScheduleLimits,
   ) {}
 
   /** Stores a schedule and its ScheduleCreatedEvent in one transaction. Source: task messaging spec, operations.
    *  @param idempotencyKey the caller's own; a repetition with the same request gives the schedule of the first
-   *  @throws {TaskError} facility-not-permitted, idempotency-key-reused, schedule-limit-reached, calendar-unknown,
-   *    instant-out-of-range, schedule-ends-before-start, schedule-too-frequent */
+   *  @throws {TaskError} facility-not-permitted, idempotency-key-reused, schedule-limit-reached, instance-limit-reached,
+   *    calendar-unknown, schedule-ended, instant-out-of-range, schedule-ends-before-start, schedule-too-frequent */
   async create(request: CreateScheduleDto, caller: Caller, idempotencyKey: string | null): Promise<Schedule> {
     await this.scope.require(caller, request.facilityId);
     // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
-    const recurrence = { ...request, endDate: request.endDate ?? null };
-    const startsAt = checkRecurrence(recurrence, minIntervalMinutes(caller, this.config));
+    const text = { ...request, endDate: request.endDate ?? null };
+    const recurrence = this.limits.recurrenceOfNew(text, caller);
+    const { startsAt } = recurrence;
     const schedule = newSchedule({ scheduleId: randomUUID(), startsAt }, request, caller, idempotencyKey);
-    const event = this.outbound.prepare(scheduleCreated(schedule, this.clock.now()));
+    const now = this.clock.now();
+    try {
+      await this.limits.requireNew(request.facilityId, recurrence, now);
+    } catch (error) {
+      return this.earlierOr(schedule, error);
+    }
+    const event = this.outbound.prepare(scheduleCreated(schedule, now));
     return this.outbound.statement([event], async () => {
       const created = await this.store({ schedule, event });
-      if (created) return created;
       // Who holds the id or the key has committed: the insert waited for that.
-      const earlier = await this.schedules.findCreated(schedule);
-      if (!earlier) throw new TaskError('schedule-limit-reached');
-      if (earlier.requestDigest !== schedule.requestDigest) throw new TaskError('idempotency-key-reused');
-      return earlier;
+      return created ?? this.earlierOr(schedule, new TaskError('schedule-limit-reached'));
     });
+  }
+
+  /** What an earlier attempt at the same request stored. @throws `refusal` if there was none */
+  private async earlierOr(schedule: NewSchedule, refusal: unknown): Promise<Schedule> {
+    const earlier = await this.schedules.findCreated(schedule);
+    if (!earlier) throw refusal;
+    if (earlier.requestDigest !== schedule.requestDigest) throw new TaskError('idempotency-key-reused');
+    return earlier;
   }
 
   private async store(creation: ScheduleCreation): Promise<Schedule | null> {

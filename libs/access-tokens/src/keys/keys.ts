@@ -1,5 +1,5 @@
 import { createPublicKey, createSecretKey, KeyObject } from 'node:crypto';
-import type { JsonWebKey } from 'node:crypto';
+import type { JsonWebKeyInput } from 'node:crypto';
 import { KEY_ID_PATTERN } from '../token/parse-token';
 import type { SigningAlgorithm } from '../token/parse-token';
 
@@ -16,9 +16,19 @@ export interface VerificationKey {
   readonly key: KeyObject;
 }
 
+/** A public key as JSON (RFC 7517). A type of its own: Node's typings have moved theirs from one major version to the next. */
+export interface PublicJwk {
+  readonly kty?: string | undefined;
+  readonly n?: string | undefined;
+  readonly e?: string | undefined;
+  readonly crv?: string | undefined;
+  readonly x?: string | undefined;
+  readonly y?: string | undefined;
+}
+
 /** A key as configuration holds it. HS256 takes a secret; RS256 and ES256 take a public key, as PEM, JWK or imported. */
 export type KeyMaterial = { kid?: string; issuer?: string } & (
-  { alg: 'HS256'; secret: Buffer } | { alg: 'RS256' | 'ES256'; publicKey: string | JsonWebKey | KeyObject }
+  { alg: 'HS256'; secret: Buffer } | { alg: 'RS256' | 'ES256'; publicKey: string | PublicJwk | KeyObject }
 );
 
 /** Imports a key and checks that it fits its algorithm.
@@ -43,7 +53,7 @@ function secretKey(secret: Buffer): KeyObject {
   return createSecretKey(secret);
 }
 
-function publicKey(alg: 'RS256' | 'ES256', material: string | JsonWebKey | KeyObject): KeyObject {
+function publicKey(alg: 'RS256' | 'ES256', material: string | PublicJwk | KeyObject): KeyObject {
   const key = importPublicKey(material);
   const details = key.asymmetricKeyDetails;
   if (alg === 'RS256') {
@@ -56,11 +66,11 @@ function publicKey(alg: 'RS256' | 'ES256', material: string | JsonWebKey | KeyOb
   return key;
 }
 
-function importPublicKey(material: string | JsonWebKey | KeyObject): KeyObject {
+function importPublicKey(material: string | PublicJwk | KeyObject): KeyObject {
   if (material instanceof KeyObject) return material.type === 'public' ? material : createPublicKey(material);
   return typeof material === 'string'
     ? createPublicKey(material)
-    : createPublicKey({ key: material, format: 'jwk' });
+    : createPublicKey({ key: material as JsonWebKeyInput['key'], format: 'jwk' });
 }
 
 /** What a token says about its key. Unverified: good for looking up, never for building a key. */

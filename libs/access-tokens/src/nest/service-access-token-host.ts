@@ -51,6 +51,12 @@ export class ServiceAccessTokenHost extends AccessTokenHost {
     this.metrics.sampledGauge('revocation_feed_entries', 'Revocations known', [], () => [
       { labels: {}, value: revocations.size },
     ]);
+    this.metrics.sampledGauge(
+      'revocation_feed_overflow_entries',
+      'Revocations known only roughly, for want of room: above 0, some tokens are refused that were not revoked',
+      [],
+      () => [{ labels: {}, value: revocations.overflowSize }],
+    );
     // eslint-disable-next-line @typescript-eslint/require-await -- throwing inside makes it a rejection
     this.health.addReadinessCheck({ name: 'revocations', check: async () => revocations.assertFresh() });
   }

@@ -1,5 +1,6 @@
 import { httpRevocationSource, RevocationListError } from './http-revocation-source';
 import type { HttpRevocationSourceOptions } from './http-revocation-source';
+import { StaleRevocationPosition } from './revocation-index';
 import type { Revocation } from './revocation-index';
 
 const SINCE = new Date('2026-03-01T12:00:00.000Z');
@@ -75,6 +76,25 @@ describe('httpRevocationSource', () => {
         expect(page.length).toBeLessThan(2);
     }
     expect(told).toEqual([new Date('2026-03-01T12:00:02.000Z')]);
+  });
+
+  it('reads single pages, from a date or from where another one ended', async () => {
+    const { fetch, asked } = answering(
+      Response.json([entry('a')], { headers: { link: '</auth/revocations?cursor=c2>; rel="next"' } }),
+      Response.json([entry('b')]),
+      Response.json({}, { status: 400 }),
+    );
+    const source = httpRevocationSource({
+      authServiceUrl: 'http://auth.test',
+      bearerToken: () => Promise.resolve('service-token'),
+      fetch,
+    });
+    const first = await source.readPage!(SINCE);
+    expect(first.revocations).toEqual([entry('a')]);
+    const last = await source.readPage!(first.next!);
+    expect([last.revocations, last.next]).toEqual([[entry('b')], null]);
+    expect(asked[1]?.[0].href).toBe('http://auth.test/auth/revocations?cursor=c2');
+    await expect(source.readPage!(first.next!)).rejects.toBeInstanceOf(StaleRevocationPosition);
   });
 
   it('takes its token to no other server', async () => {

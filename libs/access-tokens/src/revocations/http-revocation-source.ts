@@ -1,7 +1,6 @@
-import { z } from 'zod';
 import { authServiceAddress } from '../keys/jwks';
-import { revocation } from './revocation-index';
-import type { Revocation, RevocationSource } from './revocation-index';
+import { StaleRevocationPosition, isRevocation } from './revocation-index';
+import type { Revocation, RevocationPage, RevocationSource } from './revocation-index';
 
 export interface HttpRevocationSourceOptions {
   /** Address of auth-service, e.g. `http://127.0.0.1:3001`. */
@@ -11,13 +10,14 @@ export interface HttpRevocationSourceOptions {
   /** Told of a token that was refused with 401, so that the next `bearerToken` brings another. */
   onTokenRefused?(token: string): void;
   fetch?: typeof globalThis.fetch;
-  /** Revocations per request. Default 10,000. */
+  /** Revocations per request. Default 2,000: a page is garbage soon, and must not have the heap grow. */
   pageSize?: number;
   /** Longest wait for one page, in milliseconds. Default 5,000. */
   timeoutMs?: number;
 }
 
-const page = z.array(revocation);
+const PAGE_SIZE = 2_000;
+const BAD_REQUEST = 400;
 /** What the clock that dates revocations said. */
 const PRESENT_HEADER = 'revocations-as-of';
 
@@ -29,7 +29,10 @@ export class RevocationListError extends Error {
 /** Reads revocations from GET /auth/revocations, page by page: each answer names the next page in a `Link` header with `rel="next"` (RFC
  *  8288); without one it is the last. */
 export function httpRevocationSource(options: HttpRevocationSourceOptions): RevocationSource {
-  return { changesSince: (since, signal, tellPresent) => readPages(options, since, signal, tellPresent) };
+  return {
+    changesSince: (since, signal, tellPresent) => readPages(options, since, signal, tellPresent),
+    readPage: (from, signal) => readPage(options, from, signal),
+  };
 }
 
 async function* readPages(
@@ -38,17 +41,35 @@ async function* readPages(
   signal: AbortSignal | undefined,
   tellPresent: ((present: Date) => void) | undefined,
 ): AsyncGenerator<readonly Revocation[]> {
-  let address: URL | null = firstPage(options, since);
-  while (address) {
-    const response: Response = await requestPage(options, address, signal);
-    const present = new Date(response.headers.get(PRESENT_HEADER) ?? Number.NaN);
-    if (!Number.isNaN(present.getTime())) tellPresent?.(present);
-    yield await readPage(response);
-    address = nextPage(response, address);
+  for (let from: Date | string | null = since; from !== null;) {
+    const page: RevocationPage = await readPage(options, from, signal);
+    if (page.present !== null) tellPresent?.(page.present);
+    yield page.revocations;
+    from = page.next;
   }
 }
 
-function firstPage({ authServiceUrl, pageSize = 10_000 }: HttpRevocationSourceOptions, since: Date): URL {
+/** @param from a date, or the address of a page */
+async function readPage(
+  options: HttpRevocationSourceOptions,
+  from: Date | string,
+  signal: AbortSignal | undefined,
+): Promise<RevocationPage> {
+  const address = typeof from === 'string' ? new URL(from) : firstPage(options, from);
+  const response = await requestPage(options, address, signal);
+  if (response.status === BAD_REQUEST && typeof from === 'string')
+    throw new StaleRevocationPosition('GET /auth/revocations does not know where the last page ended');
+  if (response.status !== 200)
+    throw new RevocationListError(`GET /auth/revocations answered ${response.status}`);
+  const present = new Date(response.headers.get(PRESENT_HEADER) ?? Number.NaN);
+  return {
+    revocations: await readRevocations(response),
+    next: nextPage(response, address)?.href ?? null,
+    present: Number.isNaN(present.getTime()) ? null : present,
+  };
+}
+
+function firstPage({ authServiceUrl, pageSize = PAGE_SIZE }: HttpRevocationSourceOptions, since: Date): URL {
   const address = authServiceAddress(authServiceUrl, 'auth/revocations');
   address.searchParams.set('minDate', since.toISOString());
   address.searchParams.set('domains', 'all');
@@ -68,17 +89,15 @@ async function requestPage(
     redirect: 'error',
     signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
   });
-  if (response.status === 200) return response;
-  await response.body?.cancel();
+  if (response.status !== 200) await response.body?.cancel();
   if (response.status === 401) options.onTokenRefused?.(token);
-  throw new RevocationListError(`GET /auth/revocations answered ${response.status}`);
+  return response;
 }
 
-async function readPage(response: Response): Promise<readonly Revocation[]> {
-  const read = page.safeParse(await response.json());
-  if (!read.success)
-    throw new RevocationListError('GET /auth/revocations answered something else', { cause: read.error });
-  return read.data;
+async function readRevocations(response: Response): Promise<readonly Revocation[]> {
+  const body: unknown = await response.json();
+  if (Array.isArray(body) && body.every(isRevocation)) return body;
+  throw new RevocationListError('GET /auth/revocations sent no list of revocations that this version knows');
 }
 
 const NEXT_LINK = /<([^>]*)>\s*;[^,]*\brel="?next"?/;

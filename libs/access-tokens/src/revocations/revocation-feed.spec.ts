@@ -2,7 +2,8 @@ import { ManualClock } from '@platform/time';
 import { TokenVerificationUnavailableError } from '../token/access-token-error';
 import { RevocationFeed } from './revocation-feed';
 import type { RevocationFeedOptions } from './revocation-feed';
-import type { Revocation } from './revocation-index';
+import { StaleRevocationPosition } from './revocation-index';
+import type { Revocation, RevocationPage } from './revocation-index';
 
 const at = (second: number): string => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString();
 const revoked = (identifier: string, second = 0): Revocation => ({
@@ -159,6 +160,85 @@ describe('RevocationFeed', () => {
     const { feed } = testFeed({ source: { changesSince: pages } });
     await expect(feed.refresh()).rejects.toThrow('cut off');
     expect(() => feed.isRevoked(tokenOf('a'))).toThrow(TokenVerificationUnavailableError);
+  });
+
+  describe('from a source with pages', () => {
+    /** Pages of one revocation each, `p0`, `p1`, …; the test says which page fails next. */
+    function pagedFeed(options: Partial<RevocationFeedOptions> = {}) {
+      const clock = new ManualClock('2026-03-01T12:00:00Z');
+      const list = ['p0', 'p1', 'p2', 'p3'].map((name, n) => revoked(name, n));
+      const asked: (Date | string)[] = [];
+      const source = { failing: null as Error | null, failsAt: '', present: at(40) };
+      const readPage = (from: Date | string): Promise<RevocationPage> => {
+        asked.push(from);
+        clock.advance(25_000);
+        const rest = list.filter(({ identifier, revocationDate }) =>
+          typeof from === 'string' ? identifier > from : new Date(revocationDate) > from,
+        );
+        const [first] = rest;
+        if (source.failing !== null && source.failsAt === first?.identifier)
+          return Promise.reject(source.failing);
+        const next = rest.length > 1 ? first!.identifier : null;
+        return Promise.resolve({ revocations: rest.slice(0, 1), next, present: new Date(source.present) });
+      };
+      const changesSince = (): never => {
+        throw new Error('there are pages');
+      };
+      const feed = new RevocationFeed({ clock, source: { changesSince, readPage }, ...options });
+      return { feed, clock, list, asked, source };
+    }
+
+    it('goes on with a first load where it stopped, however long it takes', async () => {
+      const { feed, list, asked, source } = pagedFeed({ pollTimeoutMs: 60_000, maxAgeMs: 30_000 });
+      source.failing = new Error('cut off');
+      source.failsAt = 'p2';
+      await expect(feed.refresh()).rejects.toThrow('cut off');
+      await expect(feed.refresh()).rejects.toThrow('cut off');
+      expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
+      source.failing = null;
+      list.push(revoked('set-meanwhile', 20));
+      await feed.refresh();
+      expect(asked).toEqual([new Date(0), 'p0', 'p1', 'p1', 'p1', 'p2', 'p3']);
+      expect(feed.size).toBe(5);
+      // It was asked for too long ago; the next poll goes back to before it began.
+      expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
+      await feed.refresh();
+      expect(asked[7]).toEqual(new Date(at(10)));
+      expect(feed.isRevoked(tokenOf('set-meanwhile'))).toBe(true);
+    });
+
+    it('begins anew when the source does not know any more where it stopped', async () => {
+      const { feed, asked, source } = pagedFeed();
+      source.failing = new StaleRevocationPosition('a key was changed');
+      source.failsAt = 'p2';
+      await expect(feed.refresh()).rejects.toThrow('a key was changed');
+      source.failing = null;
+      await feed.refresh();
+      expect(asked.slice(0, 4)).toEqual([new Date(0), 'p0', 'p1', new Date(0)]);
+      expect(feed.size).toBe(4);
+    });
+
+    it('reads everything anew once in a while, page by page beside its polls, and forgets what was purged', async () => {
+      const { feed, clock, list, source } = pagedFeed({ reloadIntervalMs: 3_600_000, maxAgeMs: 86_400_000 });
+      await feed.refresh();
+      expect(feed.isRevoked(tokenOf('p0'))).toBe(true);
+      clock.advance(3_600_000);
+      list.shift();
+      source.failing = new Error('cut off');
+      source.failsAt = 'p2';
+      for (let poll = 0; poll < 3; poll += 1) await feed.refresh();
+      // Half read, and it failed: nothing has changed.
+      expect(feed.isRevoked(tokenOf('p0'))).toBe(true);
+      source.failing = null;
+      list.push(revoked('set-meanwhile', 50));
+      for (let poll = 0; poll < 4; poll += 1) {
+        await feed.refresh();
+        expect(feed.isRevoked(tokenOf('set-meanwhile'))).toBe(true);
+        expect(feed.isRevoked(tokenOf('p3'))).toBe(true);
+      }
+      expect(feed.isRevoked(tokenOf('p0'))).toBe(false);
+      expect(feed.size).toBe(4);
+    });
   });
 
   it('serves what it knows through a short outage, fails closed after it, and recovers', async () => {

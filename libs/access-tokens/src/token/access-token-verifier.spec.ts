@@ -93,6 +93,11 @@ describe('AccessTokenVerifier', () => {
     await expect(late.verifier.verify(token())).rejects.toMatchObject({ reason: 'expired' });
   });
 
+  it('accepts a life of 366 days', async () => {
+    const claims = { exp: ISSUED_AT_SECONDS + 366 * (DAY_MS / 1_000), auth_time: ISSUED_AT_SECONDS + 30 };
+    await expect(testVerifier().verifier.verify(token({ claims }))).resolves.toBeDefined();
+  });
+
   describe('of a legacy issuer', () => {
     const legacy = (claims: Record<string, unknown>, header: Record<string, unknown> = {}): string =>
       token({

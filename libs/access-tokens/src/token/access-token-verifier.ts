@@ -19,6 +19,9 @@ import { VerifiedTokens } from './verified-tokens';
 /** How far clocks of issuers and validators may differ. Source: docs/spec-gaps.md. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 
+/** The longest life of a token, whoever issued it: revocations are kept a little longer, so that none outlives its revocation. */
+const LONGEST_LIFETIME_SECONDS = 366 * 24 * 60 * 60;
+
 /** An issuer from before this platform: HS256 only, no `typ` (or the older `JWT`). */
 export interface LegacyIssuer {
   issuer: string;
@@ -163,7 +166,8 @@ export class AccessTokenVerifier {
       throw new AccessTokenError('wrong-audience');
     }
     const nowSeconds = this.clock.now().getTime() / 1_000;
-    if (claims.exp <= claims.iat) throw new AccessTokenError('invalid-claims');
+    if (claims.exp <= claims.iat || claims.exp - claims.iat > LONGEST_LIFETIME_SECONDS)
+      throw new AccessTokenError('invalid-claims');
     if (nowSeconds >= claims.exp + CLOCK_TOLERANCE_SECONDS) throw new AccessTokenError('expired');
     if (nowSeconds < validFromSeconds(claims)) throw new AccessTokenError('not-yet-valid');
   }
@@ -189,6 +193,9 @@ export class AccessTokenVerifier {
 function readClaims({ parsed, legacy }: PreparedToken): AccessTokenClaims {
   const read = (legacy ? legacyTokenClaims : accessTokenClaims).safeParse(parsed.payload);
   if (!read.success) throw new AccessTokenError('invalid-claims', { cause: read.error });
+  // Nobody proved who they are after they had got their token: such a claim would only make a sign-in look younger.
+  if (read.data.auth_time > read.data.iat + CLOCK_TOLERANCE_SECONDS)
+    throw new AccessTokenError('invalid-claims');
   return read.data;
 }
 

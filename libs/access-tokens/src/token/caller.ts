@@ -7,14 +7,16 @@ export const ACCESS_TOKEN_TYP = 'at+jwt';
 
 const instantSeconds = z.int().min(0).max(253_402_300_799);
 const identifier = z.int().min(0);
+/** Of what tokens are found by: without U+0000, which PostgreSQL cannot hold. */
+const withoutNul = /^[^\0]*$/;
 const text = z.string().max(1_000);
 
 /** The claims without which no token is accepted, whoever issued it. Instants are whole seconds since 1970. */
 export const registeredClaims = z.object({
   iss: text,
   aud: z.union([text, z.array(text).min(1).max(20)]),
-  sub: z.string().min(1).max(512),
-  jti: z.string().min(1).max(200),
+  sub: z.string().min(1).max(512).regex(withoutNul),
+  jti: z.string().min(1).max(200).regex(withoutNul),
   iat: instantSeconds,
   nbf: instantSeconds.optional(),
   exp: instantSeconds,
@@ -31,7 +33,10 @@ const nullableIdentifier = identifier.nullish().transform((value) => value ?? nu
 const texts = z.array(text).default([]);
 
 const identityClaims = {
-  client_id: nullableText,
+  client_id: text
+    .regex(withoutNul)
+    .nullish()
+    .transform((value) => value ?? null),
   personId: nullableIdentifier,
   userId: nullableIdentifier,
   name: nullableText,

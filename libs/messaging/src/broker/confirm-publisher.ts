@@ -1,7 +1,12 @@
 import { withTimeout } from '@platform/time';
 import type { ConfirmChannel, Options } from 'amqplib';
 import { ENVELOPE_CONTENT_TYPE, type SerializedEnvelope } from '../envelope/create-envelope';
-import { BusUnavailableError, MessageReturnedError, PublishTimeoutError } from '../errors';
+import {
+  BusUnavailableError,
+  MessageRefusedError,
+  MessageReturnedError,
+  PublishTimeoutError,
+} from '../errors';
 import type { BusConnection } from './bus-connection';
 
 /** A message on its way to the broker. */
@@ -42,17 +47,32 @@ export function envelopeMessage(
 /** AMQP codes with which a broker closes a channel because of what was asked of it: content too large, access refused, no such
  *  exchange, locked, precondition failed (e.g. an exchange of another type). */
 const REFUSALS: ReadonlySet<unknown> = new Set([311, 403, 404, 405, 406]);
+const CONTENT_TOO_LARGE = 311;
+const PRECONDITION_FAILED = 406;
+/** AMQP's class of methods that `basic.publish` belongs to. */
+const BASIC_CLASS = 60;
 
 /** Whether the broker refused what was asked, rather than that it could not be asked. */
 export function isRefusal(error: unknown): boolean {
   return REFUSALS.has(codeOf(error));
 }
 
+/** Whether the broker refused this one message (it is too large, say) rather than its exchange. */
+export function isMessageRefusal(error: unknown): boolean {
+  const code = codeOf(error);
+  if (code === CONTENT_TOO_LARGE) return true;
+  return code === PRECONDITION_FAILED && amqpField(error, 'classId') === BASIC_CLASS;
+}
+
 /** The AMQP code of an error, or of what caused it; undefined without one. */
 export function codeOf(error: unknown): unknown {
+  return amqpField(error, 'code');
+}
+
+function amqpField(error: unknown, field: 'code' | 'classId'): unknown {
   if (typeof error !== 'object' || error === null) return undefined;
-  if ('code' in error) return error.code;
-  return 'cause' in error ? codeOf(error.cause) : undefined;
+  if (field in error) return (error as Record<string, unknown>)[field];
+  return 'cause' in error ? amqpField(error.cause, field) : undefined;
 }
 
 /** Declares a durable fanout over a channel of its own: the broker closes the channel over an exchange of another type. */
@@ -73,12 +93,18 @@ export function confirmedWithin(
   return withTimeout(publishing, timeoutMs, () => new PublishTimeoutError(exchange, timeoutMs));
 }
 
-/** Publishes one message over a channel of its own, so that whatever the broker has against it harms no other.
- *  @throws as {@link PublishChannel.publish} */
-export async function publishAlone(connection: BusConnection, message: OutgoingMessage): Promise<void> {
+/** Publishes one message over a channel of its own, so that whatever the broker has against it harms no other. The channel ends
+ *  with the attempt, also when the broker stays silent: channels that wait for ever would use up the connection's.
+ *  @throws as {@link PublishChannel.publish}
+ *  @throws {PublishTimeoutError} if the broker does not confirm within `timeoutMs` */
+export async function publishAlone(
+  connection: BusConnection,
+  message: OutgoingMessage,
+  timeoutMs: number,
+): Promise<void> {
   const channel = await PublishChannel.open(connection);
   try {
-    await channel.publish(message);
+    await confirmedWithin(timeoutMs, message, channel.publish(message));
   } finally {
     channel.close().catch((error: unknown) => {
       connection.options.logger.debug?.(`closing a channel: ${String(error)}`);
@@ -86,26 +112,52 @@ export async function publishAlone(connection: BusConnection, message: OutgoingM
   }
 }
 
+/** Channels that publish one message each at the same time: a broker allows some 2,000 per connection. */
+const MAX_SINGLE_CHANNELS = 16;
+
 /** Publishes with confirms over one shared channel of a bus; opens a new one when that has died. */
 export class ConfirmPublisher {
   private opening: Promise<PublishChannel> | null = null;
   private opened: PublishChannel | null = null;
-  /** The publishes over channels of their own, one after the other: a broker allows some 2,000 channels. */
-  private alone: Promise<unknown> = Promise.resolve();
+  private readonly singleChannels = new Semaphore(MAX_SINGLE_CHANNELS);
 
   constructor(private readonly connection: BusConnection) {}
 
   /** Resolves when the broker has taken responsibility for the message; never later than `timeoutMs`.
    *  @throws {BusUnavailableError} at once without a connection, or when the channel dies
    *  @throws {MessageReturnedError} if no queue takes it
+   *  @throws {MessageRefusedError} if a queue that should take it refuses
    *  @throws {PublishTimeoutError} if the broker stays silent */
   publish(message: OutgoingMessage, timeoutMs: number): Promise<void> {
-    return confirmedWithin(timeoutMs, message, this.attempt(message));
+    return confirmedWithin(timeoutMs, message, this.attempt(message, timeoutMs));
+  }
+
+  /** As {@link publish}, over a channel of its own. For a message that the broker may refuse: no other is in flight there. */
+  publishAlone(message: OutgoingMessage, timeoutMs: number): Promise<void> {
+    return this.singleChannels.run(() => publishAlone(this.connection, message, timeoutMs));
+  }
+
+  /** Whether the broker confirms a message that no queue is to take. Tells a bus that is away from one queue that is. */
+  async isResponding(timeoutMs: number): Promise<boolean> {
+    const { service } = this.connection.options;
+    const message = {
+      exchange: '',
+      routingKey: `${service}.is-the-bus-there`,
+      content: Buffer.alloc(0),
+      options: {},
+      mayBeDropped: true,
+    };
+    try {
+      await confirmedWithin(timeoutMs, message, publishAlone(this.connection, message, timeoutMs));
+      return true;
+    } catch (error) {
+      return isRefusal(error);
+    }
   }
 
   /** The broker closes a channel over one message, and with it everything that is in flight there. Each of these goes once more, alone:
    *  then the refusal is its own. */
-  private async attempt(message: OutgoingMessage): Promise<void> {
+  private async attempt(message: OutgoingMessage, timeoutMs: number): Promise<void> {
     this.connection.requireUsable();
     // Waiting for what is there would cost each of many messages some turns more.
     const channel = this.opened?.isOpen === true ? this.opened : await this.channel();
@@ -113,10 +165,7 @@ export class ConfirmPublisher {
       await channel.publish(message);
     } catch (error) {
       if (!channel.isRefused) throw error;
-      const publish = (): Promise<void> => publishAlone(this.connection, message);
-      const published = this.alone.then(publish, publish);
-      this.alone = published;
-      await published;
+      await this.publishAlone(message, timeoutMs);
     }
   }
 
@@ -142,6 +191,26 @@ export class ConfirmPublisher {
       if (this.opening === opening) this.opening = null;
     });
     return opening;
+  }
+}
+
+/** Runs at most `limit` pieces of work at a time. */
+class Semaphore {
+  private readonly waiting: (() => void)[] = [];
+  private running = 0;
+
+  constructor(private readonly limit: number) {}
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.running < this.limit) this.running += 1;
+    else await new Promise<void>((resolve) => this.waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.waiting.shift();
+      if (next === undefined) this.running -= 1;
+      else next();
+    }
   }
 }
 
@@ -192,7 +261,9 @@ export class PublishChannel {
 
   /** Resolves when the broker has taken responsibility for the message.
    *  @throws {MessageReturnedError} if no queue takes it
-   *  @throws {BusUnavailableError} if the channel died or the broker refused it; it may have arrived */
+   *  @throws {MessageRefusedError} if a queue that should take it refuses; others may have it
+   *  @throws {BusUnavailableError} if the channel died, perhaps because the broker refused something; it may have arrived
+   *  @throws {RangeError | TypeError} if it cannot be encoded; nothing was sent */
   async publish(message: OutgoingMessage): Promise<void> {
     const { exchange, routingKey, content, options, mayBeDropped = false } = message;
     if (this.unconfirmed >= MAX_UNCONFIRMED)
@@ -203,15 +274,15 @@ export class PublishChannel {
     this.unconfirmed += 1;
     try {
       const properties = { ...options, headers, mandatory: !mayBeDropped };
-      const confirmed = new Promise<void>((resolve, reject) => {
+      const isConfirmed = await new Promise<boolean>((resolve) => {
         this.channel.publish(exchange, routingKey, content, properties, (error: unknown) => {
-          if (error === null) resolve();
-          else reject(this.closeReason ?? (error as Error));
+          resolve(error === null);
         });
       });
-      await confirmed;
+      if (!isConfirmed) throw new MessageRefusedError(exchange, routingKey);
     } catch (error) {
-      throw this.unavailable(error);
+      // What is unconfirmed on a channel that has closed was not refused by itself.
+      throw this.closeReason === null ? error : this.unavailable(this.closeReason);
     } finally {
       this.unconfirmed -= 1;
     }

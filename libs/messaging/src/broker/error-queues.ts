@@ -8,6 +8,8 @@ import {
   EXCHANGE_HEADER,
   POSTPONEMENTS_HEADER,
   REASON_HEADER,
+  RESPONSE_TRIES_HEADER,
+  TIMEOUTS_HEADER,
   attemptsOf,
   forwardedProperties,
   senderHeaders,
@@ -194,10 +196,8 @@ async function closeQuietly(channel: Channel): Promise<void> {
 }
 
 /** Headers that the receiver added when the message failed: a replayed message starts afresh without them. */
-const FAILURE_HEADER = new RegExp(
-  `^(MT-Fault-.*|MT-Reason|${REASON_HEADER}|${ATTEMPTS_HEADER}|${POSTPONEMENTS_HEADER})$`,
-  's',
-);
+const OWN_COUNTS = [ATTEMPTS_HEADER, POSTPONEMENTS_HEADER, RESPONSE_TRIES_HEADER, TIMEOUTS_HEADER].join('|');
+const FAILURE_HEADER = new RegExp(`^(MT-Fault-.*|MT-Reason|${REASON_HEADER}|${OWN_COUNTS})$`, 's');
 
 function failedMessage(queue: string, delivery: Message): FailedMessage {
   const headers = (delivery.properties.headers ?? {}) as Record<string, unknown>;

@@ -36,6 +36,8 @@ export class QueueConsumer {
   private idleTimer: NodeJS.Timeout | undefined;
   private failures = 0;
   private isWanted = false;
+  private hasConsumed = false;
+  private startedAtMs = 0;
   private readonly inFlight = new Set<Promise<void>>();
   private readonly consumerTag: string;
 
@@ -54,8 +56,16 @@ export class QueueConsumer {
     return this.channel !== null;
   }
 
+  /** Whether the queue is being set up for the first time, and not for longer than that may take. */
+  get isStarting(): boolean {
+    return (
+      !this.hasConsumed && this.connection.options.clock.monotonicMs() - this.startedAtMs < SET_UP_LIMIT_MS
+    );
+  }
+
   start(): void {
     this.isWanted = true;
+    this.startedAtMs = this.connection.options.clock.monotonicMs();
     this.open();
   }
 
@@ -111,6 +121,7 @@ export class QueueConsumer {
       });
       if (this.managed !== managed) return;
       this.channel = channel;
+      this.hasConsumed = true;
       this.failures = 0;
       clearInterval(this.idleTimer);
       this.idleTimer = undefined;

@@ -1,5 +1,11 @@
 import type { ConsumeMessage } from 'amqplib';
-import { attemptsOf, errorHeaders, forwardedProperties, retryHeaders } from './delivery-headers';
+import {
+  attemptsOf,
+  errorHeaders,
+  forwardedProperties,
+  retryHeaders,
+  senderHeaders,
+} from './delivery-headers';
 
 function delivery(
   headers: Record<string, unknown>,
@@ -96,6 +102,12 @@ describe('errorHeaders', () => {
     const headers = errorHeaders(delivery({}), { ...failure, reason: 'unknown-type', error: null });
     expect(headers).toMatchObject({ 'x-error-reason': 'unknown-type', 'MT-Reason': 'dead-letter' });
     expect(headers).not.toHaveProperty('MT-Fault-Message');
+  });
+});
+
+describe('senderHeaders', () => {
+  it.each(['CC', 'BCC', 'cc', 'Bcc'])('leaves out the further routing keys in %s', (name) => {
+    expect(senderHeaders(delivery({ tenant: 'acme', [name]: ['other.queue'] }))).toEqual({ tenant: 'acme' });
   });
 });
 

@@ -1,32 +1,49 @@
 import { randomUUID } from 'node:crypto';
 import { InvalidMessageError, readMessage } from '@platform/contracts';
 import { currentTrace, inSpan } from '@platform/service-defaults';
-import { SECOND_MS, sleep } from '@platform/time';
+import { MINUTE_MS, SECOND_MS, sleep } from '@platform/time';
 import type { ConsumeMessage } from 'amqplib';
 import type { BusConnection } from '../broker/bus-connection';
-import type { ConfirmPublisher } from '../broker/confirm-publisher';
+import { type ConfirmPublisher, isRefusal } from '../broker/confirm-publisher';
 import type { Settlement } from '../broker/queue-consumer';
 import { errorQueue, retryQueue, skippedQueue } from '../broker/queue-topology';
-import { isGuid } from '../envelope/create-envelope';
 import { messageTrace, processSpan } from '../envelope/message-trace';
 import { type ReceivedEnvelope, tryReadEnvelope } from '../envelope/read-envelope';
-import { MessageReturnedError, UnacceptableMessageError, UnreadableMessageError } from '../errors';
+import {
+  BusUnavailableError,
+  BusyKeyError,
+  MessageRefusedError,
+  MessageReturnedError,
+  PublishTimeoutError,
+  UnacceptableMessageError,
+  UnreadableMessageError,
+} from '../errors';
+import { contextOf, conversationOf } from './delivery-context';
 import {
   attemptsOf,
   describeError,
   errorHeaders,
   type ErrorReason,
+  EXCHANGE_HEADER,
   forwardedProperties,
   originalExchange,
+  POSTPONEMENTS_HEADER,
   postponementsOf,
+  responseRetryHeaders,
+  responseTriesOf,
   retryHeaders,
+  senderHeaders,
+  TIMEOUTS_HEADER,
+  timeoutsOf,
+  withoutSenderHeaders,
 } from './delivery-headers';
 import {
   decideRetry,
-  type DeliveryContext,
+  delaysOf,
   type Endpoint,
   type EndpointHandler,
   type HandlerResponse,
+  putOffDelayMs,
   selectHandler,
 } from './endpoint';
 import type { CountMessage } from '../message-metrics';
@@ -35,6 +52,10 @@ import { type ReceivedRequest, ResponseSender } from './response-sender';
 const FORWARD_TIMEOUT_MS = 5 * SECOND_MS;
 /** Pause before a delivery that could be neither processed nor forwarded goes back to the broker: never a hot loop. */
 const HOLD_MS = 2 * SECOND_MS;
+/** Below the 30 min after which the broker takes a delivery for lost. */
+const LONGEST_HOLD_MS = 15 * MINUTE_MS;
+/** How often a response that is refused is sent. */
+const MAX_RESPONSE_TRIES = 5;
 
 export interface PipelineOptions {
   readonly connection: BusConnection;
@@ -55,6 +76,8 @@ type Outcome =
   | { readonly kind: 'done'; readonly response: HandlerResponse | null }
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'refused'; readonly error: unknown }
+  | { readonly kind: 'timed-out'; readonly error: unknown; readonly timeouts: number }
+  | { readonly kind: 'busy'; readonly error: BusyKeyError }
   | { readonly kind: 'stopped' };
 
 /** What happens to a delivery between the broker and its handler: read it, select the handler, process it with retries and respond,
@@ -78,15 +101,28 @@ export class DeliveryPipeline {
     const trace = messageTrace(properties.headers, envelope instanceof Error ? undefined : envelope.headers);
     return inSpan(processSpan(this.queue, properties.messageId, trace), async () => {
       try {
-        return await this.settle(delivery, envelope);
+        return await this.settleOrPutAside(delivery, envelope);
       } catch (error) {
         currentTrace()?.span?.fail(describeError(error).type);
         this.warn(`a delivery goes back to the broker: ${describeError(error).message}`);
         if (error instanceof MessageReturnedError) this.options.onBrokenTopology();
-        await this.pause(HOLD_MS);
+        await this.hold();
         return 'requeue';
       }
     });
+  }
+
+  /** What is not the broker's failure is the message's: it would fail in the same way however often it came. */
+  private async settleOrPutAside(
+    delivery: ConsumeMessage,
+    envelope: ReceivedEnvelope | Error,
+  ): Promise<Settlement> {
+    try {
+      return await this.settle(delivery, envelope);
+    } catch (error) {
+      if (isBusFailure(error)) throw error;
+      return await this.giveUp(delivery, 'failed', error);
+    }
   }
 
   private async settle(delivery: ConsumeMessage, envelope: ReceivedEnvelope | Error): Promise<Settlement> {
@@ -98,6 +134,7 @@ export class DeliveryPipeline {
       namespace: this.options.connection.options.namespace,
     });
     if (handler === null) return this.giveUp(delivery, 'unknown-type', null);
+    if (handler.isRequest && envelope.messageId === null) return this.identify(delivery);
     const recognised = { delivery, envelope, handler, conversationId: conversationOf(envelope) };
     if (handler.isRequest && this.isExpired(envelope)) {
       const labels = { queue: this.queue, message: handler.contract.name };
@@ -124,8 +161,13 @@ export class DeliveryPipeline {
     const outcome = await this.attempt(recognised, message);
     if (outcome.kind === 'stopped') return 'requeue';
     if (outcome.kind === 'refused') return this.refuse(recognised, outcome.error);
+    if (outcome.kind === 'busy') return this.putOff(recognised, outcome.error);
+    if (outcome.kind === 'timed-out') return this.retryTimeout(recognised, outcome);
     if (outcome.kind === 'failed') return this.retryOrGiveUp(recognised, outcome.error);
-    if (outcome.response !== null) await this.responses.respond(recognised, outcome.response);
+    if (outcome.response !== null) {
+      const refusal = await this.refusalOf(this.responses.respond(recognised, outcome.response));
+      if (refusal !== null) return this.retryResponse(recognised, refusal);
+    }
     const { name } = recognised.handler.contract;
     this.options.count('consumed', { queue: this.queue, message: name });
     this.options.connection.options.logger.log(
@@ -134,17 +176,63 @@ export class DeliveryPipeline {
     return 'ack';
   }
 
+  /** Gives a request that has no id one, and sends it to its queue again: from then on a repetition is known as such. Its content cannot
+   *  identify it, because the same may rightly be asked twice, with something else in between. */
+  private async identify(delivery: ConsumeMessage): Promise<Settlement> {
+    const identified = { ...delivery, properties: { ...delivery.properties, messageId: randomUUID() } };
+    await this.forward(identified, this.queue, (received) => ({
+      ...senderHeaders(received),
+      [EXCHANGE_HEADER]: originalExchange(received),
+    }));
+    return 'ack';
+  }
+
+  /** Why a response or a fault is not taken, by an address that is the requester's own choice; null when it was sent.
+   *  @throws if the bus is away: then it is nobody's fault */
+  private async refusalOf(sending: Promise<void>): Promise<unknown> {
+    try {
+      await sending;
+      return null;
+    } catch (error) {
+      const isAway = error instanceof BusUnavailableError && !isRefusal(error);
+      if (isAway || !this.options.connection.isUsable) throw error;
+      return error;
+    }
+  }
+
+  /** Has a request come again whose response was refused: it gets its stored response and is not carried out again. */
+  private async retryResponse(recognised: Recognised, error: unknown): Promise<Settlement> {
+    const { delivery } = recognised;
+    const tries = responseTriesOf(delivery.properties.headers) + 1;
+    const [delayMs] = delaysOf(this.endpoint);
+    if (tries >= MAX_RESPONSE_TRIES || delayMs === undefined) {
+      this.reportFailure(recognised, error, 'its response was given up');
+      return this.giveUp(delivery, 'unanswered', error);
+    }
+    this.reportRetry(recognised, error, delayMs);
+    const at = this.options.connection.options.clock.now();
+    await this.forward(delivery, retryQueue(this.queue, delayMs), (received) =>
+      responseRetryHeaders(received, tries, { error, at }),
+    );
+    return 'ack';
+  }
+
   /** Runs the handler, with the policy's waits inside the process. A message that has waited in the broker has those behind it. */
   private async attempt(recognised: Recognised, message: unknown): Promise<Outcome> {
     const context = contextOf(recognised);
-    const isFirst = attemptsOf(recognised.delivery.properties.headers) === 0;
-    const waitsMs = isFirst ? [...(this.endpoint.immediateRetryDelaysMs ?? [])] : [];
+    const { headers } = recognised.delivery.properties;
+    const isFirst = attemptsOf(headers) === 0;
+    const timeouts = timeoutsOf(headers);
+    const waitsMs = isFirst ? (this.endpoint.immediateRetryDelaysMs ?? []).slice(timeouts) : [];
     for (;;) {
       try {
         return { kind: 'done', response: await recognised.handler.process(message, context) };
       } catch (error) {
         if (error instanceof UnacceptableMessageError) return { kind: 'refused', error };
+        if (error instanceof BusyKeyError) return { kind: 'busy', error };
         const waitMs = waitsMs.shift();
+        const isTimeout = this.endpoint.isTimeout?.(error) === true;
+        if (isTimeout && waitMs !== undefined) return { kind: 'timed-out', error, timeouts: timeouts + 1 };
         if (waitMs === undefined) return { kind: 'failed', error };
         this.reportRetry(recognised, error, waitMs);
         await this.pause(waitMs);
@@ -175,12 +263,49 @@ export class DeliveryPipeline {
     const at = this.options.connection.options.clock.now();
     // A wait of the policy ends the count of the outage's.
     const waits = { ...waited, postponements: 0, ...decision };
-    await this.forward(
-      delivery,
-      retryQueue(this.queue, decision.delayMs),
-      retryHeaders(delivery, waits, { error, at }),
+    await this.forward(delivery, retryQueue(this.queue, decision.delayMs), (received) =>
+      retryHeaders(received, waits, { error, at }),
     );
     return 'ack';
+  }
+
+  /** Has a message wait in the broker in place of a retry inside the process. */
+  private async retryTimeout(
+    recognised: Recognised,
+    { error, timeouts }: { error: unknown; timeouts: number },
+  ): Promise<Settlement> {
+    const delayMs = putOffDelayMs(this.endpoint, 0);
+    if (delayMs === undefined) return this.retryOrGiveUp(recognised, error);
+    this.reportRetry(recognised, error, delayMs);
+    await this.comeBack(recognised, delayMs, error, { [TIMEOUTS_HEADER]: timeouts });
+    return 'ack';
+  }
+
+  /** Makes room for messages with other keys. It was not tried, so it counts no attempt. */
+  private async putOff(recognised: Recognised, error: BusyKeyError): Promise<Settlement> {
+    const { handler, delivery } = recognised;
+    const postponements = postponementsOf(delivery.properties.headers);
+    const delayMs = putOffDelayMs(this.endpoint, postponements);
+    if (delayMs === undefined) throw error;
+    this.options.count('put-off', { queue: this.queue, message: handler.contract.name });
+    await this.comeBack(recognised, delayMs, error, { [POSTPONEMENTS_HEADER]: postponements + 1 });
+    return 'ack';
+  }
+
+  /** Has a delivery wait in the broker, without counting an attempt. @param counts headers that differ */
+  private async comeBack(
+    { delivery }: Recognised,
+    delayMs: number,
+    error: unknown,
+    counts: Readonly<Record<string, number>>,
+  ): Promise<void> {
+    const { headers } = delivery.properties;
+    const waited = { attempts: attemptsOf(headers), postponements: postponementsOf(headers) };
+    const at = this.options.connection.options.clock.now();
+    await this.forward(delivery, retryQueue(this.queue, delayMs), (received) => ({
+      ...retryHeaders(received, waited, { error, at }),
+      ...counts,
+    }));
   }
 
   /** Moves a message to the error queue, or to the skipped queue if no handler knows its type. */
@@ -189,7 +314,9 @@ export class DeliveryPipeline {
     const attempts = attemptsOf(delivery.properties.headers);
     const at = this.options.connection.options.clock.now();
     const target = reason === 'unknown-type' ? skippedQueue(queue) : errorQueue(queue);
-    await this.forward(delivery, target, errorHeaders(delivery, { reason, queue, attempts, error, at }));
+    await this.forward(delivery, target, (received) =>
+      errorHeaders(received, { reason, queue, attempts, error, at }),
+    );
     this.options.count('errored', { queue, reason });
     currentTrace()?.span?.fail(reason);
     this.warn(`a message was put into ${target} (${reason})`);
@@ -199,16 +326,38 @@ export class DeliveryPipeline {
   private async forward(
     delivery: ConsumeMessage,
     queue: string,
-    headers: Readonly<Record<string, unknown>>,
+    headersOf: (received: ConsumeMessage) => Readonly<Record<string, unknown>>,
   ): Promise<void> {
-    const options = forwardedProperties(delivery, headers);
-    const message = { exchange: '', routingKey: queue, content: delivery.content, options };
-    await this.options.publisher.publish(message, FORWARD_TIMEOUT_MS);
+    const send = (received: ConsumeMessage): Promise<void> => {
+      const options = forwardedProperties(received, headersOf(received));
+      const message = { exchange: '', routingKey: queue, content: delivery.content, options };
+      return this.options.publisher.publish(message, FORWARD_TIMEOUT_MS);
+    };
+    try {
+      await send(delivery);
+    } catch (error) {
+      if (isBusFailure(error)) throw error;
+      // The client cannot encode what the sender's did. The body is what matters.
+      await send(withoutSenderHeaders(delivery));
+    }
   }
 
+  /** One try: the message's own fate does not wait for it. */
   private async fault(recognised: Recognised, error: unknown): Promise<void> {
     const { contract, isRequest } = recognised.handler;
-    if (isRequest) await this.responses.fault(recognised, contract.name, error);
+    if (!isRequest) return;
+    const refusal = await this.refusalOf(this.responses.fault(recognised, contract.name, error));
+    if (refusal !== null) this.warn(`a fault could not be sent: ${describeError(refusal).message}`);
+  }
+
+  /** Waits before a delivery goes back to the broker, and as long as that takes nothing: each return counts as a delivery, of which a
+   *  message has a hundred. */
+  private async hold(): Promise<void> {
+    const { connection, stopping } = this.options;
+    const { clock } = connection.options;
+    const untilMs = clock.monotonicMs() + LONGEST_HOLD_MS;
+    do await this.pause(HOLD_MS);
+    while (!connection.isUsable && !stopping.aborted && clock.monotonicMs() < untilMs);
   }
 
   /** Waits, but returns at once when the process stops. */
@@ -237,12 +386,12 @@ export class DeliveryPipeline {
   }
 }
 
-function contextOf({ envelope, conversationId }: Recognised): DeliveryContext {
-  const { messageId, correlationId } = envelope;
-  return { messageId: messageId ?? randomUUID(), correlationId, conversationId };
-}
-
-/** A client of another kind may number its messages as it likes; a conversation has a GUID. */
-function conversationOf({ conversationId, messageId }: ReceivedEnvelope): string {
-  return [conversationId, messageId].find(isGuid) ?? randomUUID();
+/** Whether the broker failed rather than the message. */
+function isBusFailure(error: unknown): boolean {
+  return (
+    error instanceof BusUnavailableError ||
+    error instanceof PublishTimeoutError ||
+    error instanceof MessageReturnedError ||
+    error instanceof MessageRefusedError
+  );
 }

@@ -4,7 +4,8 @@ import { exchangeName, messageTypeUrn } from '../envelope/create-envelope';
 
 /** What a handler learns about the delivery besides the message itself. */
 export interface DeliveryContext {
-  /** Identity of the message; made up for a raw message that has none. */
+  /** Identity of the message. For one without: of a request an id that was given to it on arrival, of an event a hash of its content
+   *  and address. */
   readonly messageId: string;
   readonly correlationId: string | null;
   /** Pass it on to every message that this one causes. */
@@ -49,6 +50,9 @@ export interface Endpoint extends QueueOptions {
   readonly handlers: readonly EndpointHandler[];
   /** Whether an error means that a shared dependency (the database) is away, rather than that this message is bad. */
   readonly isOutage: (error: unknown) => boolean;
+  /** Whether an error means that a statement waited too long, for a lock as a rule: tried again in the process, it would hold its
+   *  delivery for as long each time. */
+  readonly isTimeout?: (error: unknown) => boolean;
 }
 
 /** The handler's outcome as the response that its contract names. */
@@ -115,6 +119,16 @@ export function decideRetry(delivery: {
   if (!isOutage || !outlastsOutages(delivery)) return { action: 'give-up' };
   const outageDelayMs = OUTAGE_DELAYS_MS[Math.min(postponements, OUTAGE_DELAYS_MS.length - 1)]!;
   return { action: 'postpone', delayMs: outageDelayMs, postponements: postponements + 1 };
+}
+
+/** The wait of a delivery that is put off and not for its own fault: as in an outage, but without end and without counting against the
+ *  policy. Where the queue has no such waits, its shortest. */
+export function putOffDelayMs(
+  policy: Pick<QueueOptions, 'retryDelaysMs' | 'outlastsOutages'>,
+  postponements: number,
+): number | undefined {
+  if (!outlastsOutages(policy)) return delaysOf(policy)[0];
+  return OUTAGE_DELAYS_MS[Math.min(postponements, OUTAGE_DELAYS_MS.length - 1)];
 }
 
 /** Every wait that a queue with this policy may need in the broker, each once, shortest first. */

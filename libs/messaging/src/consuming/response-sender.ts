@@ -1,6 +1,6 @@
 import type { ConsumeMessage } from 'amqplib';
 import type { BusConnection } from '../broker/bus-connection';
-import { codeOf, confirmedWithin, type OutgoingMessage, publishAlone } from '../broker/confirm-publisher';
+import { codeOf, type OutgoingMessage, publishAlone } from '../broker/confirm-publisher';
 import { type Address, fitsProperty, parseAddress } from '../envelope/address';
 import {
   createEnvelope,
@@ -34,7 +34,7 @@ export class ResponseSender {
     private readonly queue: string,
   ) {}
 
-  /** @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent now; the request should be delivered again */
+  /** @throws {BusUnavailableError | PublishTimeoutError | MessageRefusedError} if it could not be sent now */
   async respond(request: ReceivedRequest, { contract, message }: HandlerResponse): Promise<void> {
     const { responseAddress } = request.envelope;
     const options = this.envelopeOptions(request, responseAddress);
@@ -100,7 +100,7 @@ export class ResponseSender {
    *  publishing to a missing exchange kills the channel. */
   private async isTaken(message: OutgoingMessage): Promise<boolean> {
     try {
-      await confirmedWithin(SEND_TIMEOUT_MS, message, publishAlone(this.connection, message));
+      await publishAlone(this.connection, message, SEND_TIMEOUT_MS);
       return true;
     } catch (error) {
       if (error instanceof MessageReturnedError || codeOf(error) === NOT_FOUND) return false;

@@ -1,5 +1,7 @@
 import { hostname } from 'node:os';
 import { type Bus, type MessageContract, readMessage } from '@platform/contracts';
+import { MessageTooLargeError } from '../errors';
+import { MAX_BODY_BYTES } from './body-limits';
 
 /** Name of the durable fanout exchange of a message type, as MassTransit names it: `Namespace:Type`. */
 export function exchangeName(namespace: string, messageName: string): string {
@@ -82,7 +84,8 @@ export interface EnvelopeOptions {
 }
 
 /** Wraps a message in the MassTransit v8 JSON envelope.
- *  @throws {InvalidMessageError} if the message does not satisfy its own contract: it fails here rather than at every receiver. */
+ *  @throws {InvalidMessageError} if the message does not satisfy its own contract: it fails here rather than at every receiver.
+ *  @throws {MessageTooLargeError} for the same reason */
 export function createEnvelope<T>(
   contract: MessageContract<T>,
   message: T,
@@ -97,6 +100,8 @@ export function createEnvelope<T>(
       (options.hostAddress ? `${options.hostAddress}/${exchange}` : `exchange:${exchange}`),
     options,
   });
+  const bytes = Buffer.byteLength(body);
+  if (bytes > MAX_BODY_BYTES) throw new MessageTooLargeError(contract.name, bytes, MAX_BODY_BYTES);
   const { bus, needsReceiver } = contract;
   const { messageId, headers = {} } = options;
   return { bus, exchange, needsReceiver, messageId, body, headers };

@@ -1,4 +1,5 @@
 import { UnreadableMessageError } from '../errors';
+import { readBody } from './body-limits';
 
 /** The AMQP properties that describe the body. */
 export interface TransportProperties {
@@ -32,7 +33,8 @@ export interface ReceivedEnvelope {
 const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\s*(;|$)/i;
 
 /** Reads a delivery. Member names of the envelope match in any case, and only `message` is required, because other clients differ
- *  in what they write. @throws {UnreadableMessageError} if the body is not a JSON object, or its content type is not JSON */
+ *  in what they write. @throws {UnreadableMessageError} if the body is not a JSON object in UTF-8 within the limits of size and depth,
+ *  or its content type is not JSON */
 export function readEnvelope(content: Buffer, properties: TransportProperties): ReceivedEnvelope {
   const contentType = text(properties.contentType);
   if (contentType !== null && contentType !== '' && !JSON_TYPE.test(contentType)) {
@@ -109,7 +111,7 @@ function headerName(key: string): string {
 }
 
 function jsonObject(content: Buffer): Record<string, unknown> {
-  const json = content.toString('utf8').replace(/^\uFEFF/, '');
+  const json = readBody(content);
   try {
     const value: unknown = JSON.parse(json);
     if (isObject(value)) return value as Record<string, unknown>;

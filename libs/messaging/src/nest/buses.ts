@@ -3,7 +3,7 @@ import type { Bus, MessageContract, RequestContract } from '@platform/contracts'
 import { CLOCK, HealthRegistry, ShutdownRegistry } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import type { RequestOptions, RequestOutcome } from '../broker/bus-requester';
-import { BusRuntime, type PublishOptions } from '../bus-runtime';
+import { BusRuntime, type PublishEnvelopeOptions, type PublishOptions } from '../bus-runtime';
 import type { SerializedEnvelope } from '../envelope/create-envelope';
 import { MessageMetrics } from '../message-metrics';
 
@@ -88,10 +88,11 @@ export class MessagePublisher {
 
   /** @throws {BusUnavailableError} at once when the broker is away; {PublishTimeoutError} when it stays silent
    *  @throws {MessageReturnedError} if the contract needs a receiver and no queue takes the message: it was not sent
+   *  @throws {MessageRefusedError} if a queue that should take it refuses; others may have it
    *  @throws {InvalidMessageError} if the message does not satisfy its contract */
   async publish<T>(contract: MessageContract<T>, message: T, options: PublishOptions = {}): Promise<void> {
     const bus = this.buses.get(contract.bus);
-    await bus.publish(bus.createEnvelope(contract, message, options), options.timeoutMs);
+    await bus.publish(bus.createEnvelope(contract, message, options), { timeoutMs: options.timeoutMs });
   }
 
   /** The envelope of a message that this process sends now or later. @throws {InvalidMessageError} as {@link publish} */
@@ -100,8 +101,13 @@ export class MessagePublisher {
   }
 
   /** Publishes what {@link createEnvelope} made. @throws as {@link publish} */
-  publishEnvelope(envelope: SerializedEnvelope, options: { timeoutMs?: number } = {}): Promise<void> {
-    return this.buses.get(envelope.bus).publish(envelope, options.timeoutMs);
+  publishEnvelope(envelope: SerializedEnvelope, options: PublishEnvelopeOptions = {}): Promise<void> {
+    return this.buses.get(envelope.bus).publish(envelope, options);
+  }
+
+  /** Whether the broker confirms a message that no queue is to take: tells a bus that is away from one queue that is. */
+  isResponding(bus: Bus, timeoutMs: number): Promise<boolean> {
+    return this.buses.get(bus).isResponding(timeoutMs);
   }
 }
 

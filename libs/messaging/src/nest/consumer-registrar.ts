@@ -6,12 +6,17 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { ContentionError, DatabaseUnavailableError, isConnectionError } from '@platform/database';
+import {
+  ContentionError,
+  DatabaseUnavailableError,
+  isConnectionError,
+  isStatementTimeout,
+} from '@platform/database';
 import { HealthRegistry } from '@platform/service-defaults';
 import { HOUR_MS, sleep } from '@platform/time';
-import type { DataSource } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { RequestOutcome } from '../broker/bus-requester';
-import { type EndpointHandler, responseOf } from '../consuming/endpoint';
+import { delaysOf, type EndpointHandler, responseOf } from '../consuming/endpoint';
 import { MessageMetrics } from '../message-metrics';
 import { Buses } from './buses';
 import { type DiscoveredHandler, type EndpointPlan, handlersOf, planEndpoints } from './consume.decorator';
@@ -71,7 +76,9 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
       const messages = handlers.map(({ contract }) => contract.name);
       this.metrics.startQueue(options.queue, messages);
       const endpointHandlers = handlers.map((handler) => inboxHandler(handler, inbox));
-      this.buses.get(bus).consume({ ...options, handlers: endpointHandlers, isOutage });
+      this.buses
+        .get(bus)
+        .consume({ ...options, handlers: endpointHandlers, isOutage, isTimeout: isStatementTimeout });
     }
     this.purgeTimer = setInterval(() => void this.purge(inbox), PURGE_INTERVAL_MS).unref();
   }
@@ -124,14 +131,24 @@ function inboxHandler(
     isRequest: request !== null,
     process: async (message, context) => {
       const key = { queue: options.queue, messageId: context.messageId, messageName: contract.name };
-      const stored = await inbox.apply(key, options.isolation ?? 'READ COMMITTED', async (transaction) => {
+      const work = async (transaction: EntityManager): Promise<string | null> => {
         const outcome = await invoke(message, { ...context, transaction });
         return request === null ? null : JSON.stringify(outcome);
-      });
+      };
+      const canReturn = delaysOf(options).length > 0;
+      const share = { isRequest: request !== null, key: keyOf(message), canReturn };
+      const stored = await inbox.apply(key, options.isolation ?? 'READ COMMITTED', work, share);
       if (request === null || stored === null) return null;
       return responseOf(request, JSON.parse(stored) as RequestOutcome<unknown, unknown>);
     },
   };
+}
+
+/** What the rows belong to that handlers lock: a facility, or a business unit with its facilities. */
+function keyOf(message: unknown): string | null {
+  const { facilityId, businessUnitId } = message as { facilityId?: unknown; businessUnitId?: unknown };
+  if (typeof facilityId === 'number') return `facility ${String(facilityId)}`;
+  return typeof businessUnitId === 'number' ? `business unit ${String(businessUnitId)}` : null;
 }
 
 function isOutage(error: unknown): boolean {

@@ -1,5 +1,6 @@
 import { inTransaction, type Isolation, PoolDriver } from '@platform/database';
 import type { DataSource, EntityManager } from 'typeorm';
+import { type Claimant, ConnectionShares } from './connection-shares';
 import { InboxMessage } from './inbox.entity';
 
 /** One message at one queue. */
@@ -22,42 +23,32 @@ const PURGE = `
 
 /** Which messages were applied: a row per queue and message. */
 export class InboxRepository {
-  private running = 0;
-  private readonly turns: (() => void)[] = [];
+  private readonly shares: ConnectionShares;
 
   /** @param onDuplicate told of a message that was applied before */
   constructor(
     private readonly dataSource: DataSource,
     private readonly onDuplicate: (message: InboxKey) => void = () => undefined,
-  ) {}
+  ) {
+    this.shares = new ConnectionShares(() => PoolDriver.of(this.dataSource).pool.options.max ?? 1);
+  }
 
   /** Runs `work` in one transaction with the message's row, unless that row exists already. Returns the response of `work`, given
-   *  now or when the message first came. */
+   *  now or when the message first came. @param share whose part of the connections it takes
+   *  @throws as {@link ConnectionShares.run} */
   apply(
     message: InboxKey,
     isolation: Isolation,
     work: (transaction: EntityManager) => Promise<string | null>,
+    share: Omit<Claimant, 'queue'> = { isRequest: false, key: null },
   ): Promise<string | null> {
-    return this.inTurn(() => this.applyOnce(message, isolation, work));
+    const claimant = { queue: message.queue, ...share };
+    return this.shares.run(claimant, () => this.applyOnce(message, isolation, work));
   }
 
   /** Deliveries that wait for their turn. */
   get waiting(): number {
-    return this.turns.length;
-  }
-
-  /** As many at a time as there are connections. Whoever waited for a connection of the pool would fail after a while, as in an outage. */
-  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const { max = 1 } = PoolDriver.of(this.dataSource).pool.options;
-    if (this.running < max) this.running += 1;
-    else await new Promise<void>((resolve) => this.turns.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.turns.shift();
-      if (next === undefined) this.running -= 1;
-      else next();
-    }
+    return this.shares.waiting;
   }
 
   private applyOnce(

@@ -5,6 +5,9 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Clock } from '@platform/time';
 import type { FastifyInstance } from 'fastify';
 import type { ServiceConfig } from '../config/config';
+import { Connections } from '../connections/connections';
+import { Refusals } from '../connections/refusals';
+import { WaitingResponses } from '../connections/waiting-responses';
 import { HealthRegistry, addHealthRoutes } from '../health/health';
 import { acceptBodies } from '../json/json';
 import { ServiceLogger } from '../logging/service-logger';
@@ -12,6 +15,7 @@ import type { LogSink } from '../logging/service-logger';
 import { Metrics } from '../metrics/metrics';
 import { ServiceDefaultsModule } from '../service-defaults.module';
 import { fastifyOptions } from './fastify-options';
+import { guardRequests } from './request-guards';
 import { addRequestHooks } from './request-hooks';
 import { RouteTable } from './route-table';
 
@@ -40,6 +44,10 @@ export interface ServiceDefinition {
   polledRoutes?: readonly string[];
   /** Accept `application/x-www-form-urlencoded` bodies as well as JSON; others get 415. Default false. */
   acceptsForms?: boolean;
+  /** Templates of GET routes that change something, e.g. open a session: a HEAD to one is answered 204 and reaches nothing. */
+  actingGets?: readonly string[];
+  /** Refuse bodies with U+0000 in any text, which PostgreSQL cannot hold. Not where JSON is stored as text, just as it was sent. */
+  plainBodies?: boolean;
   /** What CLOCK injects; the machine's clock unless a test brings its own. */
   clock?: Clock;
   /** Where log lines go; standard output unless a test keeps them. */
@@ -59,15 +67,23 @@ export async function createServiceApplication(
   const { api, config, name, title, rootModule, clock, logSink } = definition;
   const logger = new ServiceLogger({ name, level: config.LOG_LEVEL }, logSink);
   const defaults = ServiceDefaultsModule.forRoot({ config, name, clock, logger });
+  const connections = new Connections(
+    {
+      inFlight: config.HTTP_PIPELINE_LIMIT,
+      stallMs: config.HTTP_STALL_LIMIT_MS,
+      waitingBytes: config.HTTP_WAITING_BYTES_LIMIT,
+    },
+    new Refusals(),
+  );
   const app = await NestFactory.create<NestFastifyApplication>(
     { module: ServiceRootModule, imports: [defaults, rootModule] },
-    new FastifyAdapter(fastifyOptions(definition.bodyLimitBytes)),
+    new FastifyAdapter(fastifyOptions(connections, definition.bodyLimitBytes)),
     // Body parsing and stopping are done here; a failed start is thrown to the caller. The logger is given rather than set later: Nest
     // would keep the lines until then, and a service that waits for its database would be silent.
     { logger, bodyParser: false, abortOnError: false, forceCloseConnections: false },
   );
   const instance = app.getHttpAdapter().getInstance();
-  prepare(app, instance, definition);
+  prepare(app, instance, definition, connections);
   if (api !== undefined && (config.OPENAPI_ENABLED ?? config.NODE_ENV !== 'production')) {
     api.addRoutes(app, instance, { title, version: config.SERVICE_VERSION });
   }
@@ -82,12 +98,26 @@ function prepare(
   app: NestFastifyApplication,
   instance: FastifyInstance,
   definition: ServiceDefinition,
+  connections: Connections,
 ): void {
   const health = app.get(HealthRegistry);
+  const metrics = app.get(Metrics);
+  const logger = app.get(ServiceLogger);
+  connections.refusals.reportTo(metrics, logger);
+  connections.reportTo(metrics);
+  const waiting = new WaitingResponses(connections);
+  waiting.track(instance);
   app.get(RouteTable).watch(instance);
   addRequestHooks(instance, {
-    ...{ health, metrics: app.get(Metrics), logger: app.get(ServiceLogger) },
+    health,
+    metrics,
+    logger,
+    waiting,
     polledRoutes: definition.polledRoutes ?? [],
+  });
+  guardRequests(instance, {
+    actingGets: definition.actingGets ?? [],
+    plainBodies: definition.plainBodies ?? false,
   });
   acceptBodies(instance, { forms: definition.acceptsForms ?? false });
   addHealthRoutes(instance, health);

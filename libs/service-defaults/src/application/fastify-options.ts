@@ -1,45 +1,76 @@
-import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { SECOND_MS } from '@platform/time';
 import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { Connections } from '../connections/connections';
+import { refuseConnection } from '../connections/refuse-connection';
+import type { RefusalReason, Refusals } from '../connections/refusals';
 import { pathOf } from '../logging/log-safe';
 import { defaultProblem, PROBLEM_JSON, renderProblem } from '../problems/problem';
-import { newTraceId, traceIdOf } from '../tracing/trace-context';
+import { requestIdOf } from '../tracing/caller-trace';
 
 const MEBIBYTE = 1024 * 1024;
 /** Room for the largest token accepted (16 KiB) and the other headers. */
 const MAX_HEADER_BYTES = 32 * 1024;
 const MAX_PARAM_LENGTH = 4_096;
-/** A request must have arrived completely within this time; slow ones get 408. */
-const REQUEST_TIMEOUT_MS = 60_000;
+/** A request must have arrived completely within this time, its headers within the second one; slow ones get 408. */
+const REQUEST_TIMEOUT_MS = 60 * SECOND_MS;
+const HEADERS_TIMEOUT_MS = 10 * SECOND_MS;
+/** How often Node looks for requests past these times; every 30 s unless told otherwise. */
+const TIMEOUT_CHECK_MS = SECOND_MS;
+/** How long an idle connection is kept. Longer than the 60 s after which common load balancers close it themselves. */
+const KEEP_ALIVE_MS = 72 * SECOND_MS;
 
 type AdapterOptions = NonNullable<ConstructorParameters<typeof FastifyAdapter>[0]>;
 
 /** How Fastify runs in every service: tolerant routing, bounded sizes and times, its own errors as problems. */
-export function fastifyOptions(bodyLimitBytes = MEBIBYTE): AdapterOptions {
+export function fastifyOptions(connections: Connections, bodyLimitBytes = MEBIBYTE): AdapterOptions {
+  const { refusals } = connections;
   return {
     logger: false,
     bodyLimit: bodyLimitBytes,
-    requestTimeout: REQUEST_TIMEOUT_MS,
     // Requests that reach a stopping replica are still served; the answer closes their connection.
     return503OnClosing: false,
-    // Of two Authorization headers Node would drop one, and nobody could tell that there were two.
-    // Without a Host header Node would answer by itself, and not with a problem.
-    http: { maxHeaderSize: MAX_HEADER_BYTES, joinDuplicateHeaders: true, requireHostHeader: false },
+    serverFactory: (handler: Parameters<Connections['createServer']>[1]) =>
+      connections.createServer(SERVER_OPTIONS, handler),
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, maxParamLength: MAX_PARAM_LENGTH },
     rewriteUrl: (request: IncomingMessage) => routableUrl(request.url ?? '/'),
-    genReqId: (request: IncomingMessage) => traceIdOf(request.headers.traceparent) ?? newTraceId(),
-    frameworkErrors: answerFrameworkError,
-    clientErrorHandler: answerClientError,
+    genReqId: (request: IncomingMessage) => requestIdOf(request.headers),
+    frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
+      answerFrameworkError(refusals, error, request, reply);
+    },
+    clientErrorHandler: (error: Error & { code?: string }, socket: Socket) => {
+      answerClientError(refusals, error, socket);
+    },
     // Middleware of Nest would cost every request a second router; hooks do its work here.
     skipMiddie: true,
   } as AdapterOptions;
 }
 
+const SERVER_OPTIONS = {
+  maxHeaderSize: MAX_HEADER_BYTES,
+  // Of two Authorization headers Node would drop one, and nobody could tell that there were two.
+  joinDuplicateHeaders: true,
+  // Without a Host header Node would answer by itself, and not with a problem.
+  requireHostHeader: false,
+  requestTimeout: REQUEST_TIMEOUT_MS,
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+};
+
+const URI_TOO_LONG = 414;
+
 /** Bad URLs and over-long parameters: Fastify raises them before routing, where no filter sees them. */
-function answerFrameworkError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+function answerFrameworkError(
+  refusals: Refusals,
+  error: FastifyError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   const problem = defaultProblem(error.statusCode ?? 400);
+  refusals.count(problem.status === URI_TOO_LONG ? 'url-too-long' : 'bad-url');
   void reply
     .code(problem.status)
     .header('content-type', PROBLEM_JSON)
@@ -47,27 +78,23 @@ function answerFrameworkError(error: FastifyError, request: FastifyRequest, repl
     .send(renderProblem(problem, pathOf(request.raw.url ?? '/'), request.id));
 }
 
-/** Statuses of what Node's HTTP parser refuses; there is no request yet, only a socket. */
-const CLIENT_ERROR_STATUS: Partial<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
+/** What Node's HTTP parser refuses; there is no request yet, only a socket. Anything else is an unreadable request: 400. */
+const CLIENT_ERRORS: Partial<Record<string, { status: number; reason: RefusalReason }>> = {
+  HPE_HEADER_OVERFLOW: { status: 431, reason: 'headers-too-large' },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, reason: 'unreadable' },
+  HPE_INVALID_METHOD: { status: 400, reason: 'unknown-method' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, reason: 'too-slow' },
 };
 
-function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+function answerClientError(refusals: Refusals, error: Error & { code?: string }, socket: Socket): void {
+  // The client is gone, or was refused before and sends on.
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
-  const status = CLIENT_ERROR_STATUS[error.code ?? ''] ?? 400;
-  const body = renderProblem(defaultProblem(status), '/', newTraceId());
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Bad Request'}`,
-    `Content-Type: ${PROBLEM_JSON}; charset=utf-8`,
-    'X-Content-Type-Options: nosniff',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  const { status, reason } = CLIENT_ERRORS[error.code ?? ''] ?? { status: 400, reason: 'unreadable' };
+  refusals.count(reason);
+  refuseConnection(socket, status);
 }
 
 const ABSOLUTE = /^https?:\/\/[^/?#]*\/?/i;

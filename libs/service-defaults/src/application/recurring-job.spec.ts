@@ -1,12 +1,13 @@
 import { Logger } from '@nestjs/common';
+import { Metrics } from '../metrics/metrics';
 import { RecurringJob } from './recurring-job';
 
 /** Each run ends when the test says so. */
 class Held extends RecurringJob {
   readonly runs: { end: () => void; fail: (error: Error) => void }[] = [];
 
-  constructor() {
-    super(1_000);
+  constructor(metrics: Metrics) {
+    super(1_000, metrics);
   }
 
   run(): Promise<void> {
@@ -16,10 +17,12 @@ class Held extends RecurringJob {
 
 describe('RecurringJob', () => {
   let job: Held;
+  let metrics: Metrics;
 
   beforeEach(() => {
     jest.useFakeTimers();
-    job = new Held();
+    metrics = new Metrics();
+    job = new Held(metrics);
     job.onApplicationBootstrap();
   });
   afterEach(() => jest.useRealTimers());
@@ -40,6 +43,24 @@ describe('RecurringJob', () => {
     await jest.advanceTimersByTimeAsync(1_000);
     expect(job.runs).toHaveLength(2);
     expect(warn).toHaveBeenCalledTimes(1);
+  });
+
+  it('counts its runs, and its failures since the last success', async () => {
+    jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    const failures = 'recurring_job_consecutive_failures{recurring_job="Held"}';
+    expect(await metrics.registry.metrics()).toContain(`${failures} 0`);
+    for (const run of [0, 1]) {
+      await jest.advanceTimersByTimeAsync(1_000);
+      job.runs[run]?.fail(new Error('no right to do this'));
+    }
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(await metrics.registry.metrics()).toContain(`${failures} 2`);
+    job.runs[2]?.end();
+    await jest.advanceTimersByTimeAsync(0);
+    const text = await metrics.registry.metrics();
+    expect(text).toContain(`${failures} 0`);
+    expect(text).toContain('recurring_job_runs_total{recurring_job="Held",outcome="failed"} 2');
+    expect(text).toContain('recurring_job_runs_total{recurring_job="Held",outcome="succeeded"} 1');
   });
 
   it('ends with the run that is under way, and begins no other', async () => {

@@ -1,22 +1,44 @@
 import { Logger } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
+import type { Counter, Gauge } from 'prom-client';
+import type { Metrics } from '../metrics/metrics';
 
 /** Rows of a batch: a statement that removes them ends at once. */
 const BATCH_SIZE = 1_000;
 const BATCHES_PER_RUN = 100;
 
 /** Work that comes again and again, first after one interval. Every replica does it, so it must be safe for all of them to do at once.
- *  On one replica no run begins before the last one has ended, and the service ends after the one that is under way. */
+ *  On one replica no run begins before the last one has ended, and the service ends after the one that is under way.
+ *  Each run is counted by its outcome, and a gauge tells how many failed since the last one that did not. */
 export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicationShutdown {
-  private readonly logger = new Logger(this.constructor.name);
+  private readonly jobName = this.constructor.name;
+  private readonly logger = new Logger(this.jobName);
+  private readonly runOutcomes: Counter<'recurring_job' | 'outcome'>;
+  private readonly consecutiveFailures: Gauge<'recurring_job'>;
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> = Promise.resolve();
   /** True from when the service stops: work in many steps ends after the one it is at. */
   protected stopping = false;
 
-  protected constructor(private readonly intervalMs: number) {}
+  protected constructor(
+    private readonly intervalMs: number,
+    metrics: Metrics,
+  ) {
+    this.runOutcomes = metrics.counter('recurring_job_runs_total', 'Runs of recurring jobs, by outcome', [
+      'recurring_job',
+      'outcome',
+    ]);
+    this.consecutiveFailures = metrics.gauge(
+      'recurring_job_consecutive_failures',
+      'Runs of a recurring job that failed since its last success',
+      ['recurring_job'],
+    );
+    for (const outcome of ['succeeded', 'failed'])
+      this.runOutcomes.inc({ recurring_job: this.jobName, outcome }, 0);
+    this.consecutiveFailures.set({ recurring_job: this.jobName }, 0);
+  }
 
-  /** Does the work once. */
+  /** Does the work once. A run of which a part failed rejects, after it has tried the other parts. */
   abstract run(): Promise<unknown>;
 
   onApplicationBootstrap(): void {
@@ -48,7 +70,11 @@ export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicat
     if (this.stopping) return;
     try {
       await this.run();
+      this.runOutcomes.inc({ recurring_job: this.jobName, outcome: 'succeeded' });
+      this.consecutiveFailures.set({ recurring_job: this.jobName }, 0);
     } catch (error) {
+      this.runOutcomes.inc({ recurring_job: this.jobName, outcome: 'failed' });
+      this.consecutiveFailures.inc({ recurring_job: this.jobName });
       this.logger.warn('failed, and will run again', { err: error });
     }
   }

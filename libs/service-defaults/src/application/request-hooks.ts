@@ -1,17 +1,18 @@
 import { SECOND_MS } from '@platform/time';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import type { Histogram } from 'prom-client';
+import type { WaitingResponses } from '../connections/waiting-responses';
 import type { HealthRegistry } from '../health/health';
 import { logSafeUrl } from '../logging/log-safe';
 import type { ServiceLogger } from '../logging/service-logger';
 import type { Metrics } from '../metrics/metrics';
 import { problems } from '../problems/problem';
+import { originOf } from '../tracing/caller-trace';
 import { isRecordingSpans, openSpan } from '../tracing/spans';
-import { newTrace, traceOf, withTrace } from '../tracing/trace-context';
+import { withTrace } from '../tracing/trace-context';
 import type { TraceContext } from '../tracing/trace-context';
 
 type Done = () => void;
-const PAYLOAD_TOO_LARGE = 413;
 
 type ResponseHook = (request: FastifyRequest, reply: FastifyReply, done: Done) => void;
 
@@ -20,6 +21,7 @@ interface RequestObservers {
   health: HealthRegistry;
   metrics: Metrics;
   logger: ServiceLogger;
+  waiting: WaitingResponses;
   /** Templates of routes that programs poll: what succeeds there is logged at `debug`. */
   polledRoutes: readonly string[];
 }
@@ -27,7 +29,7 @@ interface RequestObservers {
 /** Adds the hooks; before any route, because routes get theirs when they are added. */
 export function addRequestHooks(
   instance: FastifyInstance,
-  { health, metrics, logger, polledRoutes }: RequestObservers,
+  { health, metrics, logger, waiting, polledRoutes }: RequestObservers,
 ): void {
   const durations = requestDurations(metrics);
   const own = new WeakSet<object>();
@@ -48,7 +50,7 @@ export function addRequestHooks(
       done(misframed(request.raw));
     });
   });
-  addResponseHeaders(instance, health);
+  addResponseHeaders(instance, health, waiting);
   instance.addHook('onRoute', (route) => {
     const hook = answered(String(route.method), route.url, !route.url.startsWith('/health/'));
     // A HEAD route is derived from its GET route, hooks included.
@@ -63,7 +65,7 @@ export function addRequestHooks(
 
 /** What Node's parser lets pass: HTTP/2.0, and any number of Host headers but one (RFC 9112, 3.2). */
 function misframed({ httpVersionMajor, httpVersion, headers }: FastifyRequest['raw']): Error | undefined {
-  if (httpVersionMajor > 1) return problems.httpVersionNotSupported();
+  if (httpVersionMajor > 1) return problems.badRequest('Only HTTP/1.1 and HTTP/1.0 are spoken here.');
   if (httpVersion === '1.1' && headers.host === undefined)
     return problems.badRequest('The request names no host.');
   return headers.host?.includes(',')
@@ -72,19 +74,23 @@ function misframed({ httpVersionMajor, httpVersion, headers }: FastifyRequest['r
 }
 
 /** What every response says of itself. */
-function addResponseHeaders(instance: FastifyInstance, health: HealthRegistry): void {
+function addResponseHeaders(
+  instance: FastifyInstance,
+  health: HealthRegistry,
+  waiting: WaitingResponses,
+): void {
   instance.addHook('onSend', (request, reply, payload, done) => {
     // No browser may take JSON for a page or a script.
     reply.header('x-content-type-options', 'nosniff');
     // What cannot be asked for again by its ETag is not kept, unless the route says otherwise.
     if (request.method === 'GET' && !reply.hasHeader('etag') && !reply.hasHeader('cache-control'))
       reply.header('cache-control', 'no-store');
-    // Fastify would close, and a client that sends all of its body first would see no answer but a broken connection: Node reads on, for
-    // as long as a request may take.
-    if (reply.statusCode === PAYLOAD_TOO_LARGE) reply.removeHeader('connection');
+    // Fastify closes after a body that is too large, whatever the status says, and a client that sends all of its body first would see a
+    // broken connection instead of the response. Node reads on, for as long as a request may take and while it keeps the minimum rate.
+    if (!request.raw.complete && reply.hasHeader('connection')) reply.removeHeader('connection');
     // The client then takes its next request elsewhere instead of to a connection about to close.
     if (health.isShuttingDown) reply.header('connection', 'close');
-    done(null, payload);
+    done(null, waiting.admit(request, reply, payload));
   });
 }
 
@@ -116,10 +122,10 @@ function requestLine(request: FastifyRequest, reply: FastifyReply): object {
 /** Spans of requests in process; empty unless spans are recorded. */
 const spanIds = new WeakMap<FastifyRequest, string>();
 
-/** The trace in which a request is handled: that of its headers, or one of its own. Where spans are recorded it gets one, which ends
+/** The trace in which a request is handled: that of its headers where callers are trusted, or one of its own. Where spans are recorded it gets one, which ends
  *  with the answer or with the connection; probes get none. */
 function requestTrace(request: FastifyRequest, reply: FastifyReply): TraceContext {
-  const parent = traceOf(request.headers) ?? newTrace(request.id);
+  const { parent, links } = originOf(request.headers, request.id);
   const { url: route } = request.routeOptions;
   if (!isRecordingSpans() || route?.startsWith('/health/') === true) return parent;
   const trace = openSpan({
@@ -128,6 +134,7 @@ function requestTrace(request: FastifyRequest, reply: FastifyReply): TraceContex
     kind: 'server',
     attributes: { 'http.request.method': request.method, 'http.route': route, 'url.scheme': 'http' },
     parent,
+    links,
   });
   if (trace.spanId !== undefined) spanIds.set(request, trace.spanId);
   // Not Fastify's onResponse: it is not called for a request whose caller went away.

@@ -57,7 +57,7 @@ class ServiceProcess {
       const app = await createServiceApplication(this.definition);
       const metrics = app.get(Metrics);
       metrics.collectProcessMetrics();
-      await startMetricsServer(metrics.registry, config.METRICS_PORT, host);
+      await startMetricsServer(metrics.registry, config.METRICS_PORT, config.METRICS_HOST ?? host);
       this.connections = new OpenConnections(app.getHttpServer());
       await app.listen(config.PORT, host);
       this.app = app;

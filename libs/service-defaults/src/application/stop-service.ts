@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { Injectable, Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { sleep, SYSTEM_CLOCK, withTimeout } from '@platform/time';
+import { connectionOf } from '../connections/connections';
 import { HealthRegistry } from '../health/health';
 
 /** Something to finish before the service stops accepting requests, e.g. stop consuming and settle messages in flight. */
@@ -28,6 +29,8 @@ export class ShutdownRegistry {
 const POLL_MS = 25;
 /** How long a connection that never sent a byte may still do so. */
 const SILENT_LIMIT_MS = 500;
+/** How long a connection without a complete request may still complete its headers. */
+const UNFINISHED_HEADERS_LIMIT_MS = 2_000;
 
 /** The open connections of a server; must watch from before it listens. */
 export class OpenConnections {
@@ -56,6 +59,7 @@ export class OpenConnections {
       if (elapsedMs >= limitMs) break;
       this.server.closeIdleConnections();
       if (elapsedMs >= SILENT_LIMIT_MS) this.endSilent();
+      if (elapsedMs >= UNFINISHED_HEADERS_LIMIT_MS) this.endWithoutRequest();
     }
     this.server.closeAllConnections();
     return false;
@@ -64,6 +68,11 @@ export class OpenConnections {
   /** Node does not count a connection as idle before its first request. */
   private endSilent(): void {
     for (const socket of this.sockets) if (socket.bytesRead === 0) socket.destroy();
+  }
+
+  /** Nor after part of its headers. */
+  private endWithoutRequest(): void {
+    for (const socket of this.sockets) if (connectionOf(socket)?.inFlight === 0) socket.destroy();
   }
 }
 

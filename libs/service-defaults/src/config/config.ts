@@ -4,6 +4,8 @@ import { z } from 'zod';
 import { tracingConfigShape } from '../tracing/tracing-settings';
 import { postgresAddresses } from './server-addresses';
 
+const MEBIBYTE = 1_024 * 1_024;
+
 const port = z.coerce.number().int().min(0).max(65_535);
 
 /** A secret given as unpadded or padded base64url text, turned into its bytes.
@@ -29,6 +31,8 @@ export const serviceConfigShape = {
   HOST: z.string().min(1).optional(),
   PORT: port,
   METRICS_PORT: port,
+  /** Address that metrics listen on; default: where HOST says. */
+  METRICS_HOST: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   DATABASE_URL: postgresAddresses,
   DATABASE_POOL_SIZE: z.coerce.number().int().min(1).max(1_000).default(20),
@@ -36,6 +40,18 @@ export const serviceConfigShape = {
   SHUTDOWN_GRACE_MS: z.coerce.number().int().min(0).max(300_000).optional(),
   /** The longest time that work in flight may take after the grace period. */
   SHUTDOWN_TIMEOUT_MS: z.coerce.number().int().min(100).max(600_000).default(25_000),
+  /** Requests that one connection may have in flight (pipelining); one more gets 429, and the connection ends. */
+  HTTP_PIPELINE_LIMIT: z.coerce.number().int().min(1).max(1_000).default(16),
+  /** How long a response may wait without any of it being read, and over which a body must keep its minimum rate (500 B/s). */
+  HTTP_STALL_LIMIT_MS: z.coerce.number().int().min(500).max(600_000).default(10_000),
+  /** Bytes of responses that may wait to be read, of all connections together; a response beyond gets 503. One connection may have a
+   *  quarter. */
+  HTTP_WAITING_BYTES_LIMIT: z.coerce
+    .number()
+    .int()
+    .min(4 * MEBIBYTE)
+    .max(4_096 * MEBIBYTE)
+    .default(64 * MEBIBYTE),
   /** What diagnostics report; default: the version of the package. */
   SERVICE_VERSION: z
     .string()

@@ -1,10 +1,12 @@
+import { ManualClock } from '@platform/time';
 import { HealthRegistry } from '../index';
 import { HealthReporter } from './health';
 
 describe('HealthReporter', () => {
   const failures: string[] = [];
+  const clock = new ManualClock('2026-01-01T00:00:00Z');
   const reporterOf = (registry: HealthRegistry): HealthReporter =>
-    new HealthReporter(registry, (check) => failures.push(check));
+    new HealthReporter(registry, (check) => failures.push(check), clock);
 
   beforeEach(() => failures.splice(0));
 
@@ -27,6 +29,7 @@ describe('HealthReporter', () => {
     registry.addStartupCheck({ name: 'migrations', check });
     const reporter = reporterOf(registry);
     expect((await reporter.ready()).healthy).toBe(false);
+    clock.advance(1_001);
     expect(await reporter.hasStarted()).toEqual({ healthy: true, checks: { migrations: 'ok' } });
     expect((await reporter.ready()).healthy).toBe(true);
     expect(asked).toBe(2);
@@ -39,6 +42,29 @@ describe('HealthReporter', () => {
     const reporter = reporterOf(registry);
     await Promise.all(Array.from({ length: 20 }, () => reporter.ready()));
     expect(asked).toBe(1);
+  });
+
+  it('answers from a check that is at most a second old, and stops at once', async () => {
+    const registry = new HealthRegistry();
+    let isUp = true;
+    let asked = 0;
+    const check = (): Promise<void> => {
+      asked += 1;
+      return isUp ? Promise.resolve() : Promise.reject(new Error('down'));
+    };
+    registry.addReadinessCheck({ name: 'database', check });
+    const reporter = reporterOf(registry);
+    for (let probe = 0; probe < 100; probe += 1) expect((await reporter.ready()).healthy).toBe(true);
+    isUp = false;
+    clock.advance(1_000);
+    expect((await reporter.ready()).healthy).toBe(true);
+    expect(asked).toBe(1);
+    clock.advance(1);
+    expect((await reporter.ready()).healthy).toBe(false);
+    expect((await reporter.ready()).healthy).toBe(false);
+    expect(asked).toBe(2);
+    registry.markShuttingDown();
+    expect((await reporter.ready()).checks).toEqual({ shutdown: 'failed' });
   });
 
   it('neither asks nor counts what is excluded, and says so', async () => {

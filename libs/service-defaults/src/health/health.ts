@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { withTimeout } from '@platform/time';
+import { SYSTEM_CLOCK, withTimeout } from '@platform/time';
+import type { Clock } from '@platform/time';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { pathOf } from '../logging/log-safe';
 import { PROBLEM_JSON, renderProblem } from '../problems/problem';
@@ -18,7 +19,7 @@ export class HealthRegistry {
   private readonly startup: HealthCheck[] = [];
   private shuttingDown = false;
 
-  /** A condition for taking traffic, asked on every probe of `/health/ready`. */
+  /** A condition for taking traffic, asked by probes of `/health/ready` at most once a second. */
   addReadinessCheck(check: HealthCheck): void {
     this.readiness.push(check);
   }
@@ -57,15 +58,26 @@ export interface HealthReport {
   checks: Record<string, CheckState>;
 }
 
-/** Answers probes. Callers that come while a check runs share its result, so that probing cannot load what it checks. */
+/** How old a result may be, counted from when its check began. */
+const MAX_AGE_MS = 1_000;
+
+/** One asking of a check; its state comes when the check has ended. */
+interface Asking {
+  readonly startedMs: number;
+  readonly state: Promise<CheckState>;
+  hasEnded: boolean;
+}
+
+/** Answers probes. A check is asked at most once a second, and by one caller at a time, so that probing cannot load what it checks. */
 export class HealthReporter {
   private readonly started = new Set<HealthCheck>();
-  private readonly running = new Map<HealthCheck, Promise<CheckState>>();
+  private readonly askings = new Map<HealthCheck, Asking>();
 
-  /** @param onFailure told about each failed check, e.g. to log why */
+  /** @param onFailure called for each failed check, e.g. to log why */
   constructor(
     private readonly registry: HealthRegistry,
     private readonly onFailure: (check: string, error: unknown) => void,
+    private readonly clock: Clock = SYSTEM_CLOCK,
   ) {}
 
   /** Ready: started, everything needed is reachable, and not shutting down.
@@ -105,9 +117,16 @@ export class HealthReporter {
   }
 
   private sharedStateOf(check: HealthCheck): Promise<CheckState> {
-    const running = this.running.get(check) ?? this.stateOf(check).finally(() => this.running.delete(check));
-    this.running.set(check, running);
-    return running;
+    const nowMs = this.clock.monotonicMs();
+    const last = this.askings.get(check);
+    if (last !== undefined && (!last.hasEnded || nowMs - last.startedMs <= MAX_AGE_MS)) return last.state;
+    const asking: Asking = {
+      startedMs: nowMs,
+      state: this.stateOf(check).finally(() => (asking.hasEnded = true)),
+      hasEnded: false,
+    };
+    this.askings.set(check, asking);
+    return asking.state;
   }
 
   private async stateOf(condition: HealthCheck): Promise<CheckState> {

@@ -26,6 +26,15 @@ export class Metrics {
   /** Adds memory, processor, garbage collection and event loop figures of the process; once per process. */
   collectProcessMetrics(): void {
     collectDefaultMetrics({ register: this.registry });
+    // Of the container. Without a limit the value is missing or larger than any memory.
+    const limitBytes = process.constrainedMemory();
+    const limit = this.gauge(
+      'process_memory_limit_bytes',
+      'Memory that the process may take before it is killed.',
+    );
+    if (limitBytes > 0 && limitBytes < Number.MAX_SAFE_INTEGER) limit.set(limitBytes);
+    // Described, but without a value: 0 would read as a limit.
+    else limit.remove({});
   }
 
   counter<L extends string = string>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> {

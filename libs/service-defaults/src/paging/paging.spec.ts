@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { pageSizeQuery, ProblemException, SignedCursor } from '../index';
+import { z } from 'zod';
+import { cursorConfigShape, pageSizeQuery, ProblemException, SignedCursor } from '../index';
 
 const cursor = new SignedCursor(Buffer.alloc(32, 1));
 
@@ -39,8 +40,51 @@ describe('SignedCursor', () => {
     }
   });
 
+  it('accepts what replicas with the other key gave out, at every step of a rotation', () => {
+    const [old, next] = [Buffer.alloc(32, 3), Buffer.alloc(32, 4)];
+    const steps = [
+      new SignedCursor(old),
+      new SignedCursor(old, [next]),
+      new SignedCursor(next, [old]),
+      new SignedCursor(next),
+    ];
+    for (let step = 0; step + 1 < steps.length; step += 1) {
+      const [before, after] = [steps[step]!, steps[step + 1]!];
+      for (const [from, to] of [
+        [before, after],
+        [after, before],
+      ] as const)
+        expect(to.decode('list', from.encode('list', [7]))).toEqual([7]);
+    }
+    expect(() => steps[3]!.decode('list', steps[0]!.encode('list', [7]))).toThrow(ProblemException);
+    expect(() => steps[2]!.decode('list', cursor.encode('list', [7]))).toThrow(ProblemException);
+  });
+
   it('needs a key of 32 bytes', () => {
     expect(() => new SignedCursor(Buffer.alloc(31))).toThrow(RangeError);
+    expect(() => new SignedCursor(Buffer.alloc(32), [Buffer.alloc(31)])).toThrow(RangeError);
+  });
+});
+
+describe('cursorConfigShape', () => {
+  const text = (byte: number, length = 32): string => Buffer.alloc(length, byte).toString('base64url');
+  const load = (previous?: string) =>
+    z.object(cursorConfigShape).safeParse({ CURSOR_HMAC_KEY: text(1), CURSOR_HMAC_KEY_PREVIOUS: previous });
+
+  it('takes no other key, one or several', () => {
+    for (const [given, expected] of [
+      [undefined, []],
+      ['', []],
+      [text(2), [text(2)]],
+      [`${text(2)},${text(3)}`, [text(2), text(3)]],
+    ] as const)
+      expect(load(given).data?.CURSOR_HMAC_KEY_PREVIOUS.map((key) => key.toString('base64url'))).toEqual(
+        expected,
+      );
+  });
+
+  it.each(['short', text(2, 31), `${text(2)};${text(3)}`, `${text(2)},short`])('refuses %p', (given) => {
+    expect(load(given).success).toBe(false);
   });
 });
 

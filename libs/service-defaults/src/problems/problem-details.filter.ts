@@ -85,6 +85,9 @@ export class ProblemDetailsFilter implements ExceptionFilter {
 
   private log(error: unknown, status: number): void {
     if (status === 500) this.logger.error(error);
+    // We decided on this response: where in the code says nothing. Its cause is somebody else's error.
+    else if (status > 500 && error instanceof ProblemException && error.cause === undefined)
+      this.logger.warn(`${status}: ${error.message}`);
     else if (status > 500) this.logger.warn(error);
   }
 }

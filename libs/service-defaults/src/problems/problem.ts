@@ -61,7 +61,6 @@ export const problems = {
   unsupportedMediaType: (detail = DETAILS[415]): ProblemException => plain(415, detail),
   unprocessable: (detail?: string, extensions?: Record<string, unknown>): ProblemException =>
     plain(422, detail, { extensions }),
-  httpVersionNotSupported: (): ProblemException => new ProblemException(defaultProblem(505)),
   badGateway: (detail?: string): ProblemException => plain(502, detail),
   /** 503 with Retry-After. */
   serviceUnavailable: (detail?: string, retryAfterSeconds = 1): ProblemException =>
@@ -77,8 +76,9 @@ const DETAILS: Partial<Record<number, string>> = {
   413: 'The request body is too large.',
   414: 'The address or one of its parts is too long.',
   415: 'The body must be JSON (application/json), in UTF-8 and uncompressed.',
+  417: 'Only the expectation 100-continue is met.',
+  429: 'Too many requests at once.',
   431: 'The request headers are too large.',
-  505: 'Only HTTP/1.1 and HTTP/1.0 are spoken here.',
 };
 
 /** The problem of a Nest or Fastify HTTP error, of any kind; null for an error that carries no HTTP status. */

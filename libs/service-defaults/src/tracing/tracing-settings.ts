@@ -52,6 +52,9 @@ export const tracingConfigShape = {
   OTEL_TRACES_EXPORTER: z.enum(['otlp', 'none']).optional(),
   /** `true` records nothing, whatever the endpoint. */
   OTEL_SDK_DISABLED: z.stringbool().optional(),
+  /** Continue the traces that callers of HTTP name, and sample as they did. Off: their traces are linked, and the sampler decides. On only
+   *  where a gateway sets `traceparent` itself. */
+  TRACE_PARENT_TRUSTED: z.stringbool().optional(),
   /** Which traces are recorded; `parentbased_always_on` unless given. */
   OTEL_TRACES_SAMPLER: z
     .enum([

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { OnApplicationShutdown } from '@nestjs/common';
 import type { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { SECOND_MS, withTimeout } from '@platform/time';
+import { trustCallers } from './caller-trace';
 import { recordSpansWith } from './spans';
 import { exportPlan } from './tracing-settings';
 import type { TracingConfig } from './tracing-settings';
@@ -16,6 +17,7 @@ export class Tracing implements OnApplicationShutdown {
   /** Records spans if the configuration names an endpoint for them. OpenTelemetry's SDK is only loaded then. */
   static async start(config: TracingConfig, about: { name: string; version: string }): Promise<Tracing> {
     const plan = exportPlan(config);
+    trustCallers(config.TRACE_PARENT_TRUSTED === true);
     if (plan === null) return new Tracing(null);
     const { startOtlpRecorder } = await import('./otlp-recorder');
     return new Tracing(await startOtlpRecorder(plan, config, about));

@@ -1,12 +1,17 @@
 import { relative } from 'node:path';
-import { takeViolations, writeSeenResponses } from './watch-traffic';
+import { faultsArePermitted, forbidFaults, takeViolations, writeSeenResponses } from './watch-traffic';
+import { takeLoggedDefects } from '../watch-log';
 import { workspaceFile } from './documents';
 
-/** Jest's setup of integration tests: no response of a watched service may differ from its API document. */
+/** Jest's setup of integration tests: no response of a watched service may differ from its API document, and no service may log a defect. */
 function expectNoViolations(): void {
-  const found = takeViolations();
-  if (found.length > 0)
-    throw new Error(`responses that the API document does not allow:\n  ${found.join('\n  ')}`);
+  const defects = takeLoggedDefects();
+  const found = [
+    ...takeViolations(),
+    ...(faultsArePermitted() ? [] : defects.map((line) => `a defect in the log: ${line}`)),
+  ];
+  forbidFaults();
+  if (found.length > 0) throw new Error(`a service misbehaved:\n  ${found.join('\n  ')}`);
 }
 
 afterEach(expectNoViolations);

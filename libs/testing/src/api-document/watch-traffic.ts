@@ -11,7 +11,7 @@ interface Traffic {
 
 const traffic = new Map<string, Traffic>();
 const violations: string[] = [];
-let faultsArePermitted = false;
+let permitted = false;
 
 /** Compares every response of a server from now on with the committed document of its service; a violation fails the running test.
  *  Call it before the first request. @param basePath prefix that the service was configured to put before every route; documents omit it */
@@ -23,22 +23,30 @@ export function watchTraffic(service: string, server: Server, basePath = ''): vo
       const key = verdict.seen ?? 'no operation';
       seen.set(key, (seen.get(key) ?? 0) + 1);
       const { method, target, status, body } = exchange;
-      if (status === 500 && !faultsArePermitted)
-        violations.push(`${method} ${target} → 500: a fault\n    ${body}`);
+      if (status === 500 && !permitted) violations.push(`${method} ${target} → 500: a fault\n    ${body}`);
       for (const violation of verdict.violations)
         violations.push(`${method} ${target} → ${String(status)}: ${violation}\n    ${body.slice(0, 500)}`);
     });
   });
 }
 
-/** For a test that breaks what a service depends on: until the test ends, 500 is an ordinary response. */
+/** For a test that breaks what a service depends on: until the test ends, 500 is an ordinary response and a defect may be logged. */
 export function permitFaults(): void {
-  faultsArePermitted = true;
+  permitted = true;
+}
+
+/** True from `permitFaults` until the test ends. */
+export function faultsArePermitted(): boolean {
+  return permitted;
+}
+
+/** Ends what `permitFaults` began. */
+export function forbidFaults(): void {
+  permitted = false;
 }
 
 /** The violations since the last call. */
 export function takeViolations(): string[] {
-  faultsArePermitted = false;
   return violations.splice(0);
 }
 

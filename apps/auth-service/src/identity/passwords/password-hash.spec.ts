@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hash as argon2 } from '@node-rs/argon2';
 import { hash as bcrypt, verify as verifyBcrypt } from '@node-rs/bcrypt';
-import { ARGON2ID_COST, needsUpgrade, readPasswordHash, verifyPassword } from './password-hash';
+import { ARGON2ID_COST, costOf, needsUpgrade, readPasswordHash, verifyPassword } from './password-hash';
 
 // The vectors are other people's and are not copied here; they lie beside the checkout where they exist.
 const VECTORS = join(__dirname, '../../../../../../shared/vectors');
@@ -31,6 +31,51 @@ describe('password hashes', () => {
     expect(await verify(stored, 'correct horse')).toBe(true);
     expect(await verify(stored, 'correct mouse')).toBe(false);
     expect(needsUpgrade(readPasswordHash(stored))).toBe(false);
+  });
+
+  it('tells hashes of different costs apart, also by the length of the key', () => {
+    const costs = [
+      identityV3({ iterations: 1_000, keyBytes: 32 }),
+      identityV3({ iterations: 2_000, keyBytes: 32 }),
+      identityV3({ iterations: 1_000, keyBytes: 128 }),
+    ].map((stored) => costOf(readPasswordHash(stored)));
+    expect(new Set(costs).size).toBe(costs.length);
+  });
+
+  const SALT = 'c29tZXNhbHRzb21lc2FsdA';
+  const KEY = 'H4IiYdxw7hhOF5z4ibxbkCflSdjW1UXVvm27qR/QSTc';
+  it.each([
+    '$argon2id$',
+    '$argon2id$v=19$m=19456,t=2,p=1$$',
+    `$argon2id$v=19$m=19456,t=2,p=1$${SALT}$${KEY}=`,
+    `$argon2id$v=19$m=19456,t=2,p=1$${SALT}$${KEY.slice(0, -1)}d`,
+    `$argon2id$v=19$m=19456,t=2,p=1$${SALT}$${KEY.slice(0, -2)}`,
+    `$argon2id$v=19$m=19456,t=2,p=1$c2E$${KEY}`,
+    `$argon2id$v=19$m=19456,t=2,p=1$${SALT}`,
+    `$argon2id$v=19$m=019456,t=2,p=1$${SALT}$${KEY}`,
+    `$argon2id$v=19$m=8,t=1,p=2$${SALT}$${KEY}`,
+    `$argon2id$v=19$m=19456,t=0,p=1$${SALT}$${KEY}`,
+    `$argon2id$v=19$m=4194304,t=1,p=1$${SALT}$${KEY}`,
+    `$argon2id$v=19$m=131072,t=5,p=1$${SALT}$${KEY}`,
+    `$argon2id$v=19$m=65536,t=4294967295,p=1$${SALT}$${KEY}`,
+    `$argon2id$v=19$m=19456,t=2,p=1$${SALT}$${'A'.repeat(2_000)}`,
+    `wrapped-md5$argon2id$v=19$m=4194304,t=2,p=1$${SALT}$${KEY}`,
+    'wrapped-sha1$argon2id$',
+    identityV3({ iterations: 2_000_001 }),
+    identityV3({ keyBytes: 4_096 }),
+    identityV3({ saltBytes: 4_096 }),
+  ])('does not read %s: malformed, or beyond what a login may cost', (stored) => {
+    expect(readPasswordHash(stored)).toEqual({ scheme: 'unknown' });
+  });
+
+  it.each([
+    `$argon2id$v=19$m=131072,t=4,p=4$${SALT}$${KEY}`,
+    `$argon2id$v=19$m=47104,t=1,p=1$${SALT}$${KEY}`,
+    `$argon2id$v=16$m=4096,t=3,p=1$${SALT}$${KEY}`,
+    `$argon2id$m=4096,t=3,p=1$${SALT}$${KEY}`,
+  ])('reads %s, and verifying it does not throw', async (stored) => {
+    expect(await verifyPassword(readPasswordHash(stored), 'x')).toBe(false);
+    expect(readPasswordHash(stored)).toEqual({ scheme: 'argon2id', text: stored });
   });
 
   it('asks for an upgrade of weaker argon2id and of every legacy scheme', async () => {
@@ -117,3 +162,13 @@ withVectors('published vectors', () => {
     );
   });
 });
+
+/** A hash in the form of ASP.NET Identity V3. */
+function identityV3({ iterations = 10_000, saltBytes = 16, keyBytes = 32 }): string {
+  const header = Buffer.alloc(13);
+  header.writeUInt8(1, 0);
+  header.writeUInt32BE(1, 1);
+  header.writeUInt32BE(iterations, 5);
+  header.writeUInt32BE(saltBytes, 9);
+  return Buffer.concat([header, Buffer.alloc(saltBytes + keyBytes, 7)]).toString('base64');
+}

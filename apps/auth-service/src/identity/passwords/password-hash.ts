@@ -25,16 +25,21 @@ const WRAPPED = 'wrapped-';
 
 const UNKNOWN: PasswordHash = { scheme: 'unknown' };
 const V3_DIGESTS = ['sha1', 'sha256', 'sha512'] as const;
-const MAX_ITERATIONS = 10_000_000;
+// Bounds of what one login may cost: what takes longer than some two seconds is no password store's, but a way to keep this service busy.
+const MAX_ITERATIONS = 2_000_000;
+const MAX_PBKDF2_BYTES = 128;
+const MAX_ARGON2_MEMORY_KIB = 131_072;
+/** Memory times passes: what an argon2 hash takes is about proportional to it. */
+const MAX_ARGON2_WORK = 524_288;
 const ARGON2ID = '$argon2id$';
-// Costs above 16 (seconds a hash) are no password store's, but a way to keep this service busy.
+// Costs above 16 take longer.
 const BCRYPT = /^\$2[aby]\$(0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}$/;
 
 /** Tells the scheme of a stored hash: argon2id (PHC string), bcrypt (`$2a$`, `$2b$`, `$2y$`), ASP.NET Identity V2 or V3 (base64
  *  with a format marker), ASP.NET membership (`aspnet-membership$<sha1|sha256>$<salt>$<hash>`, both base64), or an unsalted
  *  digest wrapped in argon2id (`wrapped-<md5|sha1>` and the PHC string of the digest). A bare MD5 or SHA-1 is `unknown`. */
 export function readPasswordHash(stored: string): PasswordHash {
-  if (stored.startsWith(ARGON2ID)) return { scheme: 'argon2id', text: stored };
+  if (stored.startsWith(ARGON2ID)) return isArgon2id(stored) ? { scheme: 'argon2id', text: stored } : UNKNOWN;
   if (stored.startsWith('aspnet-membership$')) return readMembership(stored);
   if (BCRYPT.test(stored)) return { scheme: 'bcrypt', text: stored };
   if (stored.startsWith(WRAPPED)) return readWrapped(stored);
@@ -42,6 +47,22 @@ export function readPasswordHash(stored: string): PasswordHash {
   if (bytes === null) return UNKNOWN;
   if (bytes[0] === 0x00) return readIdentityV2(bytes);
   return bytes[0] === 0x01 ? readIdentityV3(bytes) : UNKNOWN;
+}
+
+/** A PHC string of argon2id: numbers without leading zeros. Salt and hash are base64 without padding. */
+const PHC =
+  /^\$argon2id\$(?:v=(?:16|19)\$)?m=([1-9]\d{0,6}),t=([1-9]\d?),p=([1-9]\d?)\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{16,86})$/;
+
+/** True for what the hash function takes, at a cost within the bounds. It throws on anything else. */
+function isArgon2id(text: string): boolean {
+  const [, memory = '', passes = '', lanes = '', salt = '', key = ''] = PHC.exec(text) ?? [];
+  const [memoryKib, timeCost, parallelism] = [memory, passes, lanes].map(Number) as [number, number, number];
+  const isAffordable = memoryKib <= MAX_ARGON2_MEMORY_KIB && memoryKib * timeCost <= MAX_ARGON2_WORK;
+  return memoryKib >= 8 * Math.max(parallelism, 1) && isAffordable && [salt, key].every(isUnpaddedBase64);
+}
+
+function isUnpaddedBase64(text: string): boolean {
+  return Buffer.from(text, 'base64').toString('base64').replace(/=+$/, '') === text;
 }
 
 /** Identity V2: marker 00, 16 bytes of salt, 32 bytes of PBKDF2-HMAC-SHA1 with 1,000 rounds. */
@@ -63,7 +84,10 @@ function readIdentityV3(bytes: Buffer): PasswordHash {
   const iterations = bytes.readUInt32BE(5);
   const saltLength = bytes.readUInt32BE(9);
   if (digest === undefined || iterations < 1 || iterations > MAX_ITERATIONS) return UNKNOWN;
-  if (saltLength < 16 || bytes.length - 13 - saltLength < 16) return UNKNOWN;
+  const keyLength = bytes.length - 13 - saltLength;
+  if (saltLength < 16 || keyLength < 16) return UNKNOWN;
+  // A key of many blocks takes as many times the rounds.
+  if (saltLength > MAX_PBKDF2_BYTES || keyLength > MAX_PBKDF2_BYTES) return UNKNOWN;
   const salt = bytes.subarray(13, 13 + saltLength);
   return { scheme: 'pbkdf2', digest, iterations, salt, key: bytes.subarray(13 + saltLength) };
 }
@@ -82,8 +106,9 @@ function readMembership(stored: string): PasswordHash {
 function readWrapped(stored: string): PasswordHash {
   const start = stored.indexOf(ARGON2ID);
   const digest = start === -1 ? '' : stored.slice(WRAPPED.length, start);
-  if (digest !== 'md5' && digest !== 'sha1') return UNKNOWN;
-  return { scheme: 'wrapped', digest, text: stored.slice(start) };
+  const text = stored.slice(start);
+  if ((digest !== 'md5' && digest !== 'sha1') || !isArgon2id(text)) return UNKNOWN;
+  return { scheme: 'wrapped', digest, text };
 }
 
 /** Base64 as .NET writes it: padded, no foreign characters. */
@@ -129,7 +154,8 @@ export function costsArgon2(hash: PasswordHash): boolean {
 export function costOf(hash: PasswordHash): string {
   switch (hash.scheme) {
     case 'pbkdf2':
-      return `${hash.digest} ${String(hash.iterations)}`;
+      // Each further block of the key takes all rounds again.
+      return `${hash.digest} ${String(hash.iterations)} ${String(hash.key.length)}`;
     case 'bcrypt':
       return hash.text.slice(0, '$2b$12'.length);
     case 'argon2id':
@@ -145,5 +171,5 @@ export function costOf(hash: PasswordHash): string {
 export function needsUpgrade(hash: PasswordHash): boolean {
   if (hash.scheme !== 'argon2id') return true;
   const { memoryCost, timeCost, parallelism } = ARGON2ID_COST;
-  return !hash.text.includes(`$m=${memoryCost},t=${timeCost},p=${parallelism}$`);
+  return !hash.text.startsWith(`${ARGON2ID}v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$`);
 }

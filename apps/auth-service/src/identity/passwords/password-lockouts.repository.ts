@@ -45,8 +45,8 @@ export const PURGE_PASSWORD_LOCKOUTS = purgeBatch(
   'last_failure_at',
 );
 
-/** What became of a login attempt: it may go on, it may not, or it may not and has locked the account. */
-type PasswordAttemptOutcome = 'admitted' | 'refused' | 'locked-out';
+/** What became of a login attempt: it may go on, it may not, it may not and has locked the account, or the account was locked before. */
+export type PasswordAttemptOutcome = 'admitted' | 'refused' | 'locked-now' | 'locked-before';
 
 /** Wrong passwords by user name, and the lockouts that follow from them. */
 @Injectable()
@@ -59,7 +59,7 @@ export class PasswordLockoutsRepository {
   async settleAttempt(userNameKey: string, verified: boolean): Promise<PasswordAttemptOutcome> {
     if (verified) {
       const [row] = await queryPrepared<{ locked: boolean }>(this.dataSource, CLEAR_FAILURES, [userNameKey]);
-      return row !== undefined && !row.locked ? 'admitted' : 'refused';
+      return row?.locked === false ? 'admitted' : 'locked-before';
     }
     const [recorded] = await queryPrepared<{ locked: boolean }>(this.dataSource, RECORD_FAILURE, [
       userNameKey,
@@ -67,6 +67,8 @@ export class PasswordLockoutsRepository {
       FIRST_LOCKOUT_SECONDS,
       LONGEST_LOCKOUT_SECONDS,
     ]);
-    return recorded?.locked === true ? 'locked-out' : 'refused';
+    // A locked account's row is left alone.
+    if (recorded === undefined) return 'locked-before';
+    return recorded.locked ? 'locked-now' : 'refused';
   }
 }

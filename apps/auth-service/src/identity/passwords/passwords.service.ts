@@ -22,6 +22,11 @@ import {
 import type { PasswordHash } from './password-hash';
 import { PasswordLockoutsRepository } from './password-lockouts.repository';
 import { StoredPasswordsRepository } from './stored-passwords.repository';
+import type { FoundPassword, StoredPassword } from './stored-passwords.repository';
+import type { PasswordAttemptOutcome } from './password-lockouts.repository';
+
+/** Whether a login may go on. `because` is for the audit trail only: callers learn no more than that it failed. */
+export type PasswordVerdict = { isRight: true } | { isRight: false; because: string };
 
 /** Checks user names and passwords against the stores. It hashes a bounded number of passwords at a time: hashing takes a core for tens of
  *  milliseconds, and a flood of logins must not take the rest of the service with it. */
@@ -32,6 +37,7 @@ export class PasswordsService implements OnModuleInit {
   private readonly slowest = new SlowestHash();
   private readonly hashes;
   private readonly lockoutsBegun;
+  private readonly unreadable;
   private dummyHash = '';
 
   constructor(
@@ -42,6 +48,10 @@ export class PasswordsService implements OnModuleInit {
     metrics: Metrics,
   ) {
     this.hashes = metrics.counter('auth_password_hashes_total', 'argon2id computations for logins');
+    this.unreadable = metrics.counter(
+      'auth_unreadable_password_hashes_total',
+      'Logins refused because the stored hash is malformed or costs too much',
+    );
     this.lockoutsBegun = metrics.counter(
       'auth_password_lockouts_total',
       'Accounts locked after wrong passwords in a row, unknown names included',
@@ -59,22 +69,30 @@ export class PasswordsService implements OnModuleInit {
     }
   }
 
-  /** True for the right password of an account that is not locked. Unknown, passwordless, locked and wrong take the same steps, so neither
-   *  the response nor its time tells them apart: all wait as long as the slowest legacy hash takes (see `SlowestHash`). Where two unlinked accounts share a name, the first store's password counts here, and the
-   *  user is refused afterwards, as ambiguous.
+  /** Says whether the password is right and the account is not locked. Every refusal takes the same steps and the same time: that of the
+   *  slowest legacy hash (see `SlowestHash`). Where two unlinked accounts share a name, the first store's password counts here, and the user
+   *  is refused afterwards, as ambiguous.
    *  @throws {TooMuchWorkError} when too many hashes are waiting already */
-  async isRight(userName: string, password: string): Promise<boolean> {
-    const stored = await this.passwords.find(userName);
-    const { verified, upgradedHash, tookMs } = await this.work.run(() =>
+  async check(userName: string, password: string): Promise<PasswordVerdict> {
+    const lookup = await this.passwords.find(userName);
+    const stored = lookup.found ? lookup.password : null;
+    const { verified, isReadable, upgradedHash, tookMs } = await this.work.run(() =>
       this.verify(stored?.hash ?? null, password),
     );
     const outcome = await this.lockouts.settleAttempt(userNameKey(userName), verified);
-    if (outcome === 'locked-out') this.lockoutsBegun.inc();
-    const admitted = outcome === 'admitted';
-    if (!admitted) await sleep(Math.max(0, this.slowest.ms - tookMs));
-    if (admitted && stored !== null && upgradedHash !== null)
-      await this.passwords.upgrade(stored, upgradedHash);
-    return admitted;
+    if (outcome === 'locked-now') this.lockoutsBegun.inc();
+    if (outcome === 'admitted') {
+      if (stored !== null && upgradedHash !== null) await this.passwords.upgrade(stored, upgradedHash);
+      return { isRight: true };
+    }
+    if (stored !== null && !isReadable) this.reportUnreadable(stored);
+    await sleep(Math.max(0, this.slowest.ms - tookMs));
+    return { isRight: false, because: whyRefused(lookup, { verified, isReadable, outcome }) };
+  }
+
+  private reportUnreadable({ store, accountId }: StoredPassword): void {
+    this.unreadable.inc();
+    this.logger.warn('a stored password hash cannot be read: it counts as wrong', { store, accountId });
   }
 
   /** Verifies a password at the price of one argon2id hash, whatever is stored: nothing at all costs a dummy, and a cheap legacy scheme pays
@@ -82,13 +100,13 @@ export class PasswordsService implements OnModuleInit {
   private async verify(
     stored: string | null,
     password: string,
-  ): Promise<{ verified: boolean; upgradedHash: string | null; tookMs: number }> {
+  ): Promise<{ verified: boolean; isReadable: boolean; upgradedHash: string | null; tookMs: number }> {
     const hash = readPasswordHash(stored ?? this.dummyHash);
     const begunMs = this.clock.monotonicMs();
     const verdict = await this.verdictOn(hash, { isKnown: stored !== null, password });
     const tookMs = this.clock.monotonicMs() - begunMs;
     if (needsUpgrade(hash)) this.slowest.record(costOf(hash), tookMs);
-    return { ...verdict, tookMs };
+    return { ...verdict, isReadable: hash.scheme !== 'unknown', tookMs };
   }
 
   private async verdictOn(
@@ -149,4 +167,18 @@ export class SlowestHash {
   get ms(): number {
     return Math.min(LONGEST_MS, Math.max(0, ...this.shortestMs.values()));
   }
+}
+
+/** The true reason of a refusal, in words. */
+function whyRefused(
+  lookup: FoundPassword,
+  attempt: { verified: boolean; isReadable: boolean; outcome: PasswordAttemptOutcome },
+): string {
+  const reasons: string[] = [];
+  if (!lookup.found) reasons.push(lookup.because);
+  else if (!attempt.isReadable) reasons.push('unreadable hash');
+  else if (!attempt.verified) reasons.push('wrong password');
+  if (attempt.outcome === 'locked-before') reasons.push('locked');
+  if (attempt.outcome === 'locked-now') reasons.push('locked from now on');
+  return reasons.join(', ');
 }

@@ -13,6 +13,18 @@ export interface StoredPassword {
   hash: string;
 }
 
+/** What the stores say of a user name. */
+export type FoundPassword =
+  | { found: true; password: StoredPassword }
+  /** There is nothing to compare with; why is for the audit trail only. */
+  | { found: false; because: 'unknown user' | 'disabled' | 'no password' };
+
+/** An account with a user name, as its store has it. */
+interface FoundAccount extends Omit<StoredPassword, 'hash'> {
+  hash: string | null;
+  disabled: boolean;
+}
+
 /** The passwords of all identity stores. Stores in one database are asked in one prepared statement. */
 export class StoredPasswordsRepository {
   private readonly questions: readonly (readonly [DataSource, PreparedStatement])[];
@@ -25,17 +37,22 @@ export class StoredPasswordsRepository {
     ]);
   }
 
-  /** The password of the enabled account with this user name in the first store that has one, or null. */
-  async find(userName: string): Promise<StoredPassword | null> {
+  /** The password of the enabled account with this user name in the first store that has one. */
+  async find(userName: string): Promise<FoundPassword> {
     const parameters = [userNameKey(userName)];
     const found = await Promise.all(
       this.questions.map(([dataSource, statement]) =>
-        readPrepared<{ password: StoredPassword }>(dataSource, statement, parameters),
+        readPrepared<{ account: FoundAccount }>(dataSource, statement, parameters),
       ),
     );
-    const passwords = new Map(found.flat().map(({ password }) => [password.store, password]));
-    const first = this.stores.find(({ name }) => passwords.has(name));
-    return first === undefined ? null : passwords.get(first.name)!;
+    const accounts = found.flat().map(({ account }) => account);
+    for (const { name } of this.stores) {
+      const account = accounts.find((each) => each.store === name && !each.disabled && each.hash !== null);
+      if (account === undefined) continue;
+      const { store, accountId, hash } = account;
+      return { found: true, password: { store, accountId, hash: hash! } };
+    }
+    return { found: false, because: whyNone(accounts) };
   }
 
   /** Replaces a password hash unless it has changed since it was read. */
@@ -46,7 +63,12 @@ export class StoredPasswordsRepository {
   }
 }
 
+function whyNone(accounts: readonly FoundAccount[]): Extract<FoundPassword, { found: false }>['because'] {
+  if (accounts.length === 0) return 'unknown user';
+  return accounts.every(({ disabled }) => disabled) ? 'disabled' : 'no password';
+}
+
 function selectPassword({ name, statements: { account, from, by } }: IdentityStoreRepository): string {
-  return `SELECT json_build_object('store', '${name}', 'accountId', ${account}, 'hash', password_hash) AS password
-    FROM ${from} WHERE ${by['user-name']} = $1 AND password_hash IS NOT NULL AND NOT disabled`;
+  return `SELECT json_build_object('store', '${name}', 'accountId', ${account}, 'hash', password_hash, 'disabled', disabled) AS account
+    FROM ${from} WHERE ${by['user-name']} = $1`;
 }

@@ -57,12 +57,14 @@ export class CodeFlow {
   async issue(
     @Body() { applicationKey, code, codeVerifier, sharedSecret }: CodeRequestDto,
   ): Promise<TokenResponse> {
-    const application =
+    const proven =
       sharedSecret === null || sharedSecret === undefined
-        ? await this.applications.find('code', applicationKey)
+        ? null
         : await this.applications.authenticateSecret(applicationKey, sharedSecret, 'code');
     const signedIn = await this.codes.take(applicationKey, code, codeVerifier);
     if (signedIn === null) throw noSuchCode();
+    // After the code: who has none learns nothing about applications.
+    const application = proven ?? (await this.applications.find('code', applicationKey));
     return this.tokens.issue({
       flow: 'code',
       application,

@@ -7,7 +7,7 @@ import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentitiesService } from '../../identity/identities.service';
 import { signInCookieName } from '../../openid/sign-in-cookie';
-import { redirect, returnTo } from '../../openid/application-return';
+import { redirect } from '../../openid/application-return';
 import { ApplicationReturns } from '../../openid/application-returns.service';
 import { SingleSignOn } from '../../openid/single-sign-on.service';
 import type { Callback } from '../../openid/single-sign-on.service';
@@ -20,7 +20,8 @@ import type { TokenResponse } from '../token.dto';
 
 const callbackValue = z.string().max(8_192);
 
-/** The callback parameters of OpenID Connect's code flow with response_mode=form_post. Providers add others. */
+/** The callback parameters of OpenID Connect's code flow with response_mode=form_post. Others that providers add are dropped unread.
+ *  `id_token` and `response` belong to other flows: they are kept so that openid-client refuses a callback that carries one. */
 export class OpenIdCallbackDto extends createZodDto(
   z
     .object({
@@ -28,8 +29,9 @@ export class OpenIdCallbackDto extends createZodDto(
       code: callbackValue.optional(),
       error: callbackValue.optional(),
       iss: callbackValue.optional(),
+      id_token: callbackValue.optional(),
+      response: callbackValue.optional(),
     })
-    .catchall(callbackValue)
     .refine(({ code, error }) => (code === undefined) !== (error === undefined), {
       path: ['code'],
       message: 'either a code or an error is required',
@@ -146,8 +148,6 @@ export class OpenIdFlow {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<void> {
-    // Link previews ask so.
-    if (request.method === 'HEAD') return void reply.code(204);
     this.signOn.assertConfigured();
     const target = await this.returns.read(request, query);
     const application = target ?? (await this.applications.find('openid', applicationKey));
@@ -174,7 +174,7 @@ callback, in the browser that began it. Tried from this page it is refused: 400,
     const fields = callback as unknown as Callback;
     const signIn = await this.signOn.resume(fields, request.headers.cookie);
     const target = signIn.returnTo;
-    if (target !== null) returnTo(request, target);
+    if (target !== null) await this.returns.resume(request, target);
     const application = await this.applications.find(
       target === null ? 'openid' : 'code',
       this.applicationKey(signIn, applicationKey),

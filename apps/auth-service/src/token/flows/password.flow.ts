@@ -61,13 +61,16 @@ each time.`,
     @Query() { grantAsInternalPartner }: PasswordQueryDto,
     @Headers('x-application-key') applicationKey: string | undefined,
   ): Promise<TokenResponse> {
+    const verdict = await this.passwords.check(user, password);
+    if (!verdict.isRight) {
+      const reason = TokenRejectionReason.AuthenticationFailed;
+      throw new TokenRejected(reason, 'Authentication failed.', { privateDetail: verdict.because });
+    }
+    // After the password: who knows none learns nothing about applications.
     const application = await this.applications.find(
       'password',
       applicationKey ?? this.config.USER_FLOW_DEFAULT_APPLICATION,
     );
-    if (!(await this.passwords.isRight(user, password))) {
-      throw new TokenRejected(TokenRejectionReason.AuthenticationFailed, 'Authentication failed.');
-    }
     return this.tokens.issue({
       flow: 'password',
       application,

@@ -3,17 +3,11 @@ import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { noteInAttempt } from '../../audit/token-attempt';
-import type { Resolution } from '../../identity/identity';
-import { parseSubject } from '../../identity/identity';
-import type { Subject } from '../../identity/identity';
-import { IdentitiesService } from '../../identity/identities.service';
-import type { RefreshSession } from '../refresh-sessions.repository';
+import { PresentedRefreshTokens, renewalOf } from '../presented-refresh-tokens.service';
 import { RefreshSessionsService } from '../refresh-sessions.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import type { TokenResponse } from '../token.dto';
-import { TokenSigner } from '../token-signer.service';
 
 export class RefreshRequestDto extends createZodDto(
   z
@@ -28,9 +22,8 @@ export class RefreshRequestDto extends createZodDto(
 @TokenFlowController()
 export class RefreshFlow {
   constructor(
-    private readonly signer: TokenSigner,
+    private readonly refreshTokens: PresentedRefreshTokens,
     private readonly sessions: RefreshSessionsService,
-    private readonly identities: IdentitiesService,
     private readonly tokens: TokenIssuer,
   ) {}
 
@@ -54,34 +47,11 @@ The examples hold no token. Tried as they stand they are refused: 401, reason 4.
     },
   })
   async issue(@Body() { refreshToken, hmacSigning }: RefreshRequestDto): Promise<TokenResponse> {
-    const claims = this.signer.readRefreshToken(refreshToken);
+    const claims = this.refreshTokens.read(refreshToken);
     noteInAttempt({ applicationKey: claims.client_id, subject: claims.sub });
-    const subject = parseSubject(claims.sub);
-    // The token itself names the user, so both look-ups run at once; what they say is judged in order.
-    const [session, resolution] = await Promise.all([this.sessions.get(claims.jti), this.resolve(subject)]);
-    await this.sessions.admit(session);
-    if (resolution === null) {
-      throw new TokenRejected(
-        TokenRejectionReason.UnsupportedRefreshIdentity,
-        'This kind of identity cannot be refreshed.',
-      );
-    }
-    const application = refreshableApplication(session);
-    return this.tokens.renew({ application, resolution, session, hmacSigning: hmacSigning ?? true });
+    const presented = await this.refreshTokens.find(claims);
+    // First of all: a reused token ends its session, whatever else is wrong with it.
+    await this.sessions.admit(presented.session);
+    return this.tokens.renew({ ...renewalOf(presented), hmacSigning: hmacSigning ?? true });
   }
-
-  /** The user as the stores know them now; null for a technician without an account, whom no store can find again. */
-  private async resolve(subject: Subject | null): Promise<Resolution | null> {
-    if (subject === null || subject.kind === 'technician-name') return null;
-    return this.identities.resolveSubject(subject);
-  }
-}
-
-/** The permission may have been withdrawn since the token was issued. */
-function refreshableApplication({ application }: RefreshSession): NonNullable<RefreshSession['application']> {
-  if (application?.allowRefresh === true && application.allowedFlows.includes('refresh')) return application;
-  throw new TokenRejected(
-    TokenRejectionReason.InvalidGrant,
-    'Refresh tokens are not permitted to this application.',
-  );
 }

@@ -1,5 +1,5 @@
 import { Headers, Inject, Req, Res } from '@nestjs/common';
-import { ApiHeader, ApiOperation } from '@platform/open-api';
+import { ApiHeader, ApiOperation, ApiResponse } from '@platform/open-api';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
@@ -45,6 +45,7 @@ export class WindowsFlow {
     deprecated: true,
   })
   @ApiHeader(APPLICATION_KEY)
+  @ApiResponse({ status: 204, description: 'To a HEAD only, which starts nothing.' })
   async issue(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,

@@ -1,0 +1,76 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { DataSource } from 'typeorm';
+import { purgeBatch } from '../purge-batch';
+import type { RevocationKey } from './revocation';
+
+// By hand: the conflicting row is locked and judged as it is then, so that one statement decides for all replicas, by the database's clock.
+// A window that ends more than a minute ahead was opened before the clock was set back.
+const TAKE = `
+  WITH taken AS (
+    INSERT INTO auth.revocation_quota AS quota (subject, window_ends_at, used)
+    VALUES ($1, now() + interval '1 minute', 1)
+    ON CONFLICT (subject) DO UPDATE SET
+      used = CASE WHEN quota.window_ends_at BETWEEN now() AND now() + interval '1 minute' THEN quota.used + 1 ELSE 1 END,
+      window_ends_at = CASE WHEN quota.window_ends_at BETWEEN now() AND now() + interval '1 minute' THEN quota.window_ends_at
+        ELSE now() + interval '1 minute' END
+    WHERE quota.used < $2 OR quota.window_ends_at NOT BETWEEN now() AND now() + interval '1 minute'
+    RETURNING 1
+  )
+  SELECT EXISTS (SELECT 1 FROM taken) AS taken,
+    (SELECT extract(epoch FROM window_ends_at - now()) FROM auth.revocation_quota WHERE subject = $1)::float8 AS "waitSeconds"`;
+
+// Only the specification's domains can hold revocations that count. It stops at the limit. The order has the caller's index read whatever the
+// statistics say.
+const isFull = (which: 'own' | 'NOT own'): string => `
+  SELECT count(*) >= $2::int AND NOT EXISTS (
+    SELECT 1 FROM auth.revocation WHERE domain = $3 AND identifier = $4 AND revoked_by_subject = $1 AND ${which}
+  ) AS "isFull"
+  FROM (
+    SELECT 1 FROM auth.revocation WHERE revoked_by_subject = $1 AND ${which} ORDER BY revocation_date LIMIT $2::int
+  ) AS live`;
+const IS_FULL_OF_OTHERS = isFull('NOT own');
+const IS_FULL_OF_OWN = isFull('own');
+
+/** Windows that are over. */
+export const PURGE_REVOCATION_QUOTAS = purgeBatch(
+  'revocation_quota',
+  `window_ends_at < now() - interval '1 minute'`,
+  'window_ends_at',
+);
+
+/** Counts what callers revoke of others, for all replicas. */
+@Injectable()
+export class RevocationQuotasRepository {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** Takes one of the caller's revocations of this minute. Null: taken; else the seconds until the minute is over. */
+  async take(subject: string, perMinute: number): Promise<number | null> {
+    const [row] = await this.dataSource.query<{ taken: boolean; waitSeconds: number | null }[]>(TAKE, [
+      subject,
+      perMinute,
+    ]);
+    return row!.taken ? null : (row!.waitSeconds ?? 0);
+  }
+
+  /** True when as many revocations of the caller's are kept as may be, and `key` is none of them. */
+  isFull(subject: string, limit: number, key: RevocationKey): Promise<boolean> {
+    return this.ask(IS_FULL_OF_OTHERS, subject, limit, key);
+  }
+
+  /** The same of those that are about the caller's own tokens. */
+  isFullOfOwn(subject: string, limit: number, key: RevocationKey): Promise<boolean> {
+    return this.ask(IS_FULL_OF_OWN, subject, limit, key);
+  }
+
+  private async ask(
+    statement: string,
+    subject: string,
+    limit: number,
+    { domain, identifier }: RevocationKey,
+  ): Promise<boolean> {
+    const parameters = [subject, limit, domain, identifier];
+    const [row] = await this.dataSource.query<{ isFull: boolean }[]>(statement, parameters);
+    return row!.isFull;
+  }
+}

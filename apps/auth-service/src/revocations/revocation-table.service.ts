@@ -1,0 +1,50 @@
+import { Injectable } from '@nestjs/common';
+import type { Revocation, RevocationPage, RevocationSource } from '@platform/access-tokens';
+import { toWire } from './revocation';
+import { RevocationsRepository } from './revocations.repository';
+import type { RevocationPosition } from './revocations.repository';
+
+const PAGE_SIZE = 2_000;
+
+/** Feeds this service's own guard straight from the table. */
+@Injectable()
+export class RevocationTable implements RevocationSource {
+  constructor(private readonly repository: RevocationsRepository) {}
+
+  async *changesSince(
+    since: Date,
+    signal?: AbortSignal,
+    tellPresent?: (present: Date) => void,
+  ): AsyncGenerator<readonly Revocation[]> {
+    for (let from: Date | string | null = since; from !== null;) {
+      const page: RevocationPage = await this.readPage(from, signal);
+      if (page.present !== null) tellPresent?.(page.present);
+      yield page.revocations;
+      from = page.next;
+    }
+  }
+
+  async readPage(from: Date | string, signal?: AbortSignal): Promise<RevocationPage> {
+    signal?.throwIfAborted();
+    const after = typeof from === 'string' ? readPosition(from) : null;
+    // Before the list: what is not in it may be dated up to then.
+    const present = await this.repository.present();
+    const since = typeof from === 'string' ? new Date(0) : from;
+    const rows = await this.repository.list(since, PAGE_SIZE, after);
+    const last = rows.length < PAGE_SIZE ? undefined : rows.at(-1);
+    return {
+      revocations: rows.map(toWire),
+      next: last === undefined ? null : writePosition(last),
+      present,
+    };
+  }
+}
+
+function writePosition({ revocationDate, domain, identifier }: RevocationPosition): string {
+  return JSON.stringify([revocationDate.toISOString(), domain, identifier]);
+}
+
+function readPosition(text: string): RevocationPosition {
+  const [date, domain, identifier] = JSON.parse(text) as [string, string, string];
+  return { revocationDate: new Date(date), domain, identifier };
+}

@@ -1,0 +1,30 @@
+import type { AdminCommand } from './command-line';
+import type { Summary } from './transfer.service';
+
+/** What was done, or would be, in a line. */
+export function summaryText(
+  { action, isDryRun }: AdminCommand,
+  { missing, different, same, extra }: Summary,
+): string {
+  const counts = (words: readonly [string, number][]): string =>
+    words.map(([word, count]) => `${count.toLocaleString('en')} ${word}`).join(', ');
+  if (action === 'compare')
+    return counts([
+      ['missing', missing],
+      ['different', different],
+      ['here only', extra],
+      ['same', same],
+    ]);
+  if (action === 'restore')
+    return counts([
+      [isDryRun ? 'to write' : 'written', different],
+      [isDryRun ? 'to delete' : 'deleted', extra],
+      ['unchanged', same],
+    ]);
+  const words = isDryRun ? ['to create', 'to change'] : ['created', 'changed'];
+  return counts([
+    [words[0]!, missing],
+    [words[1]!, different],
+    ['unchanged', same],
+  ]);
+}

@@ -1,0 +1,66 @@
+import fc from 'fast-check';
+import { WatcherShares } from './watcher-shares';
+import type { Holder } from './watcher-shares';
+
+const holder = (caller: string, application = 'a'): Holder => ({ caller, application });
+const counts = (shares: WatcherShares<Holder>): Record<string, number> => {
+  const found: Record<string, number> = {};
+  for (const { application, caller } of shares)
+    found[`${application}/${caller}`] = (found[`${application}/${caller}`] ?? 0) + 1;
+  return found;
+};
+
+describe('WatcherShares', () => {
+  it('lets a lone caller have every place, and no more', () => {
+    const shares = new WatcherShares<Holder>(3);
+    expect([1, 2, 3, 4].map(() => shares.add(holder('x')))).toEqual([null, null, null, undefined]);
+  });
+
+  it('gives a newcomer the oldest place of the caller who has most', () => {
+    const shares = new WatcherShares<Holder>(4);
+    const hog = [1, 2, 3, 4].map(() => holder('hog'));
+    for (const each of hog) shares.add(each);
+    expect(shares.add(holder('x'))).toBe(hog[0]);
+    expect(shares.add(holder('x'))).toBe(hog[1]);
+    expect(shares.add(holder('x'))).toBeUndefined();
+    expect(shares.add(holder('hog'))).toBeUndefined();
+    expect(counts(shares)).toEqual({ 'a/hog': 2, 'a/x': 2 });
+  });
+
+  it('counts an application with many callers as one', () => {
+    const shares = new WatcherShares<Holder>(6);
+    for (const caller of ['1', '2', '3', '4', '5', '6']) shares.add(holder(caller, 'many'));
+    for (let n = 0; n < 6; n += 1) shares.add(holder('x', 'other'));
+    expect(counts(shares)['other/x']).toBe(3);
+    expect(shares.size).toBe(6);
+  });
+
+  it('has room again when somebody has gone', () => {
+    const shares = new WatcherShares<Holder>(1);
+    const first = holder('x');
+    shares.add(first);
+    shares.delete(first);
+    shares.delete(first);
+    expect([shares.size, shares.add(holder('y'))]).toEqual([0, null]);
+  });
+
+  it('never has more than its limit, and refuses nobody who has less than another but for one', () => {
+    const arrival = fc.record({
+      caller: fc.constantFrom('1', '2', '3'),
+      application: fc.constantFrom('a', 'b'),
+    });
+    fc.assert(
+      fc.property(fc.array(arrival, { maxLength: 60 }), fc.integer({ min: 1, max: 8 }), (arrivals, limit) => {
+        const shares = new WatcherShares<Holder>(limit);
+        for (const each of arrivals) {
+          const before = counts(shares);
+          const own = before[`${each.application}/${each.caller}`] ?? 0;
+          const rivals = Object.entries(before).filter(([name]) => name.startsWith(`${each.application}/`));
+          const isRefused = shares.add({ ...each }) === undefined;
+          expect(shares.size).toBeLessThanOrEqual(limit);
+          if (isRefused) for (const [, count] of rivals) expect(count).toBeLessThanOrEqual(own + 1);
+        }
+      }),
+    );
+  });
+});

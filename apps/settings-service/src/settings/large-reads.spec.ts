@@ -1,0 +1,68 @@
+import { LargeReads } from './large-reads';
+
+const SMALL = 512 * 1024;
+
+describe('LargeReads', () => {
+  /** A read that ends when the test says so. */
+  const pending = () => {
+    const ends: (() => void)[] = [];
+    let [running, most] = [0, 0];
+    const read = async (bytes: number): Promise<number> => {
+      if (bytes === SMALL) return bytes;
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise<void>((resolve) => ends.push(resolve));
+      running -= 1;
+      return bytes;
+    };
+    return { read, ends, most: () => most };
+  };
+  const isCut = (bytes: number): boolean => bytes === SMALL;
+  const turns = async (): Promise<void> => {
+    for (let n = 0; n < 10; n += 1) await Promise.resolve();
+  };
+
+  it('reads once what is small', async () => {
+    const asked: number[] = [];
+    const read = (bytes: number) => Promise.resolve(asked.push(bytes));
+    await new LargeReads().read(read, () => false);
+    expect(asked).toEqual([SMALL]);
+  });
+
+  it('reads large ones a few at once, the others in turn', async () => {
+    const reads = new LargeReads({ atOnce: 2, waiting: 10, waitMs: 60_000 });
+    const { read, ends, most } = pending();
+    const all = [1, 2, 3, 4, 5].map(() => reads.read(read, isCut));
+    for (let n = 0; n < 5; n += 1) {
+      await turns();
+      ends[n]!();
+    }
+    await expect(Promise.all(all)).resolves.toHaveLength(5);
+    expect(most()).toBe(2);
+  });
+
+  it('gives a failed one’s place to the next', async () => {
+    const reads = new LargeReads({ atOnce: 1, waiting: 10, waitMs: 60_000 });
+    const failing = (bytes: number) =>
+      bytes === SMALL ? Promise.resolve(bytes) : Promise.reject(new Error('lost'));
+    await expect(reads.read(failing, isCut)).rejects.toThrow('lost');
+    await expect(reads.read((bytes) => Promise.resolve(bytes), isCut)).resolves.toBe(8 * 1024 * 1024);
+  });
+
+  it.each([
+    ['when too many wait', { atOnce: 1, waiting: 0, waitMs: 60_000 }],
+    ['when it has waited for too long', { atOnce: 1, waiting: 10, waitMs: 1 }],
+  ])('refuses one %s', async (_case, limits) => {
+    const reads = new LargeReads(limits);
+    const { read, ends } = pending();
+    const first = reads.read(read, isCut);
+    await turns();
+    await expect(reads.read(read, isCut)).rejects.toMatchObject({ reason: 'too-many-large-reads' });
+    ends[0]!();
+    await expect(first).resolves.toBe(8 * 1024 * 1024);
+    const again = reads.read(read, isCut);
+    await turns();
+    ends[1]!();
+    await expect(again).resolves.toBe(8 * 1024 * 1024);
+  });
+});

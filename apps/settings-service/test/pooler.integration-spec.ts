@@ -1,0 +1,107 @@
+import { runMigrations } from '@platform/database';
+import { eventually, startPoolerDouble } from '@platform/testing';
+import type { PoolerDouble } from '@platform/testing';
+import request from 'supertest';
+import { DEFAULT_ISOLATION, MIGRATIONS, SCHEMA, appRoleGrants } from '../src/database-layout';
+import { PARTNER, prepareSettings, settingPath, startSettings } from './settings-fixture';
+import type { SettingsFixture, SettingsSurroundings } from './settings-fixture';
+
+const PAIRS = 300;
+const WANTED = {
+  default_transaction_isolation: DEFAULT_ISOLATION.toLowerCase(),
+  statement_timeout: '10s',
+  idle_in_transaction_session_timeout: '30s',
+};
+
+describe('two replicas behind a pooler, which passes on nothing of what they ask for when they connect', () => {
+  let surroundings: SettingsSurroundings;
+  let pooler: PoolerDouble;
+  let service: SettingsFixture;
+
+  const isReady = async (): Promise<number> => (await request(service.urls[0]!).get('/health/ready')).status;
+  const roleOf = (url: string): string => new URL(url).username;
+
+  beforeAll(async () => {
+    surroundings = await prepareSettings({
+      databaseUrl: async (url) => (pooler = await startPoolerDouble(url)).url(url),
+    });
+    service = await startSettings({ replicas: 2, surroundings });
+  });
+
+  afterAll(async () => {
+    await service.close();
+    await surroundings.close();
+    await pooler.stop();
+  });
+
+  it('are not ready while the sessions of their role lack isolation and time limits', async () => {
+    const { status, body } = await request(service.urls[0]!).get('/health/ready');
+    expect({ status, body }).toMatchObject({
+      status: 503,
+      body: { checks: { database: 'failed', migrations: 'ok' } },
+    });
+  });
+
+  it('let one of two creates with If-None-Match: * succeed, and refuse the other', async () => {
+    const put = async (url: string, name: string, value: number): Promise<number> => {
+      const response = await request(url)
+        .put(settingPath('Pooler', name))
+        .set(PARTNER)
+        .set('If-None-Match', '*')
+        .send({ settingValue: value });
+      return response.status;
+    };
+    const outcomes = new Map<string, number>();
+    for (let pair = 0; pair < PAIRS; pair += 10) {
+      await Promise.all(
+        Array.from({ length: 10 }, async (_, index) => {
+          const name = `pair-${String(pair + index)}`;
+          const statuses = await Promise.all(service.urls.map((url, value) => put(url, name, value)));
+          const outcome = statuses.sort().join(' and ');
+          outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+        }),
+      );
+    }
+    expect(Object.fromEntries(outcomes)).toEqual({ '200 and 412': PAIRS });
+  }, 60_000);
+
+  it('are ready once the migration has given their role what it needs, by the role itself where its owner may not', async () => {
+    const { database, environment } = surroundings;
+    const owner = await database.createRole();
+    await database.query(`GRANT ALL ON SCHEMA ${SCHEMA} TO ${owner.role} WITH GRANT OPTION`);
+    await database.query(`GRANT ALL ON ALL TABLES IN SCHEMA ${SCHEMA} TO ${owner.role} WITH GRANT OPTION`);
+    const appUrl = environment['DATABASE_URL']!;
+    const settings = { url: owner.url, schema: SCHEMA, applicationName: 'test', migrations: MIGRATIONS };
+    await runMigrations(settings, { appRole: roleOf(appUrl), appUrl, appRoleSettings: WANTED });
+    // Sessions that there are keep what they began with.
+    await database.query(
+      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1 AND pid <> pg_backend_pid()',
+      [roleOf(appUrl)],
+    );
+    // A result of a check counts for a second.
+    await eventually(async () => expect(await isReady()).toBe(200));
+  });
+
+  it('keep a time limit that the operator chose', async () => {
+    const { database, environment } = surroundings;
+    const role = roleOf(environment['DATABASE_URL']!);
+    await database.query(`ALTER ROLE ${role} RESET ALL`);
+    await database.query(`ALTER ROLE ${role} SET statement_timeout = '8s'`);
+    await database.query(
+      `DO $$ BEGIN EXECUTE format('ALTER ROLE ${role} IN DATABASE %I RESET ALL', current_database()); END $$`,
+    );
+    const url = database.ownerUrl;
+    const settings = { url, schema: SCHEMA, applicationName: 'test', migrations: MIGRATIONS };
+    await runMigrations(settings, { appRole: role, appRoleGrants, appRoleSettings: WANTED });
+    const [found] = await database.query<{ settings: string[] }>(
+      `SELECT array_agg(setting ORDER BY setting) AS settings
+       FROM pg_db_role_setting, unnest(setconfig) AS setting WHERE setrole = $1::regrole`,
+      [role],
+    );
+    expect(found!.settings).toEqual([
+      'default_transaction_isolation=repeatable read',
+      'idle_in_transaction_session_timeout=30s',
+      'statement_timeout=8s',
+    ]);
+  });
+});

@@ -1,0 +1,116 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import { Release } from './release.entity';
+
+export type NewRelease = Omit<Release, 'steppedAt'>;
+
+// By hand: locked, and passing over those that another replica is at.
+const LOCK_NEXT = `
+  SELECT schedule.schedule_id AS "scheduleId"
+  FROM task.releases AS release JOIN task.schedules AS schedule USING (schedule_id)
+  WHERE schedule.schedule_id <> ALL ($1::uuid[])
+  ORDER BY release.stepped_at
+  LIMIT 1
+  FOR NO KEY UPDATE OF schedule SKIP LOCKED`;
+
+const ADVANCE = `
+  UPDATE task.releases SET done_until = $2, remaining = greatest(remaining - $3, 0), stepped_at = clock_timestamp()
+  WHERE schedule_id = $1`;
+
+/** How many changes are under way, and how many instances they have still to cancel. */
+export interface ReleaseBacklog {
+  readonly schedules: number;
+  readonly instances: number;
+}
+
+const BACKLOG = `
+  SELECT count(*)::int AS schedules, coalesce(sum(remaining), 0)::float8 AS instances FROM task.releases`;
+
+// A released instance holds no instant: it is forgotten without anything being generated again.
+const FORGET_OLD = `
+  WITH deleted AS (
+    DELETE FROM task.released_instances WHERE task_instance_id = ANY (ARRAY(
+      SELECT task_instance_id FROM task.released_instances
+      WHERE cancelled_at < now() - $1 * interval '1 day'
+      ORDER BY cancelled_at
+      LIMIT $2))
+    RETURNING 1)
+  SELECT count(*)::int AS count FROM deleted`;
+
+// Reads an index only.
+const FACILITIES_WITH_MORE = `
+  SELECT facility_id::float8 AS "facilityId" FROM task.released_instances
+  GROUP BY facility_id HAVING count(*) > $1`;
+
+const FORGET_SURPLUS = `
+  WITH deleted AS (
+    DELETE FROM task.released_instances WHERE task_instance_id = ANY (ARRAY(
+      SELECT task_instance_id FROM task.released_instances
+      WHERE facility_id = $1
+      ORDER BY facility_id DESC, cancelled_at DESC, task_instance_id DESC
+      OFFSET $2 LIMIT $3))
+    RETURNING 1)
+  SELECT count(*)::int AS count FROM deleted`;
+
+/** Changes of schedules that are carried out in steps, and the instances that they released. */
+@Injectable()
+export class ReleasesRepository {
+  constructor(@InjectRepository(Release) private readonly releases: Repository<Release>) {}
+
+  /** Locks the schedule of the change that waited longest for its next step; null when there is none that nobody is at.
+   *  @param exceptScheduleIds whose steps failed just now */
+  async lockNext(manager: EntityManager, exceptScheduleIds: readonly string[]): Promise<string | null> {
+    const rows = await manager.query<{ scheduleId: string }[]>(LOCK_NEXT, [exceptScheduleIds]);
+    return rows[0]?.scheduleId ?? null;
+  }
+
+  /** Of a schedule that is locked. */
+  find(manager: EntityManager, scheduleId: string): Promise<Release | null> {
+    return manager.findOneBy(Release, { scheduleId });
+  }
+
+  /** Stores a change of a locked schedule, in the place of an earlier one. */
+  async put(manager: EntityManager, release: NewRelease): Promise<void> {
+    await manager.delete(Release, { scheduleId: release.scheduleId });
+    await manager.insert(Release, release);
+  }
+
+  /** Notes a step. */
+  async advance(
+    manager: EntityManager,
+    scheduleId: string,
+    { doneUntil, cancelled }: { doneUntil: Date; cancelled: number },
+  ): Promise<void> {
+    await manager.query(ADVANCE, [scheduleId, doneUntil, cancelled]);
+  }
+
+  /** It is carried out. */
+  async delete(manager: EntityManager, scheduleId: string): Promise<void> {
+    await manager.delete(Release, { scheduleId });
+  }
+
+  async readBacklog(): Promise<ReleaseBacklog> {
+    const rows = await this.releases.query<ReleaseBacklog[]>(BACKLOG);
+    return rows[0] ?? { schedules: 0, instances: 0 };
+  }
+
+  /** Deletes at most `limit` released instances that were cancelled more than `days` ago; gives how many. */
+  async forgetOld(days: number, limit: number): Promise<number> {
+    const rows = await this.releases.query<{ count: number }[]>(FORGET_OLD, [days, limit]);
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Facilities with more released instances than that. */
+  async facilitiesWithMore(count: number): Promise<number[]> {
+    const rows = await this.releases.query<{ facilityId: number }[]>(FACILITIES_WITH_MORE, [count]);
+    return rows.map(({ facilityId }) => facilityId);
+  }
+
+  /** Deletes at most `limit` of a facility's released instances, none of the `kept` latest; gives how many. */
+  async forgetSurplus(facilityId: number, kept: number, limit: number): Promise<number> {
+    const rows = await this.releases.query<{ count: number }[]>(FORGET_SURPLUS, [facilityId, kept, limit]);
+    return rows[0]?.count ?? 0;
+  }
+}

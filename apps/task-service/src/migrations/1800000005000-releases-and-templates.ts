@@ -1,0 +1,95 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** Releases that go on in steps, templates that are stored once, and schedules that ended or cannot be evaluated. Release 1.0.0 goes on
+ *  beside this one: it knows none of the new columns, and the triggers keep them true when it writes. */
+export class ReleasesAndTemplates1800000005000 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    for (const statement of STATEMENTS) await runner.query(statement);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    // Its own copy for each instance, as the release before has it.
+    await runner.query(`
+      UPDATE task.instances AS instance SET template = known.template
+      FROM task.templates AS known WHERE known.template_id = instance.template_id AND instance.template IS NULL`);
+    await runner.query('DROP TRIGGER template_followed ON task.instances');
+    await runner.query('DROP TRIGGER template_stored ON task.schedules');
+    await runner.query('DROP TRIGGER template_short ON task.schedules');
+    await runner.query('DROP TRIGGER evaluated_anew ON task.schedules');
+    await runner.query(`DROP FUNCTION task.follow_template(), task.store_template(), task.forget_template(),
+      task.evaluate_anew()`);
+    await runner.query('DROP TABLE task.releases');
+    await runner.query('ALTER TABLE task.instances DROP template_id');
+    await runner.query(`ALTER TABLE task.schedules DROP template_id, DROP ended_at, DROP error, DROP changes_since,
+      DROP change_count`);
+    await runner.query('DROP TABLE task.templates');
+  }
+}
+
+const STATEMENTS = [
+  `CREATE TABLE task.templates (
+    template_id uuid PRIMARY KEY,
+    template text NOT NULL CONSTRAINT templates_template_check CHECK (template::json IS NOT NULL),
+    used_at timestamptz(3) NOT NULL DEFAULT now()
+  )`,
+  `CREATE INDEX templates_by_use ON task.templates (used_at, template_id)`,
+  `ALTER TABLE task.schedules
+    ADD template_id uuid,
+    ADD ended_at timestamptz(3),
+    ADD error text,
+    ADD changes_since timestamptz(3),
+    ADD change_count integer NOT NULL DEFAULT 0`,
+  // Also to released_instances, which inherits.
+  `ALTER TABLE task.instances ADD template_id uuid`,
+  `CREATE TABLE task.releases (
+    schedule_id uuid PRIMARY KEY,
+    cause text NOT NULL CONSTRAINT releases_cause_check CHECK (cause IN ('Update', 'Pause', 'Removal', 'Calendar')),
+    only_copies boolean NOT NULL,
+    changed_at timestamptz(3) NOT NULL,
+    actor_person_id bigint,
+    actor_name text,
+    actor_persona smallint,
+    done_until timestamptz(3) NOT NULL,
+    remaining integer NOT NULL,
+    stepped_at timestamptz(3) NOT NULL DEFAULT now()
+  )`,
+  // A template of up to 256 bytes stays in the rows of the instances, as their name does: release 1.0.0 reads it there. A longer one is stored
+  // once, under its digest. The row is written at most once an hour however often it is used, so that those who use it do not wait for each
+  // other; unused ones are deleted after a day.
+  `CREATE FUNCTION task.store_template() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      NEW.template_id := encode(substring(sha256(convert_to(NEW.template, 'UTF8')) FOR 16), 'hex')::uuid;
+      IF NOT EXISTS (SELECT 1 FROM task.templates AS known
+        WHERE known.template_id = NEW.template_id AND known.used_at > now() - interval '1 hour') THEN
+        INSERT INTO task.templates (template_id, template) VALUES (NEW.template_id, NEW.template)
+        ON CONFLICT (template_id) DO UPDATE SET used_at = now();
+      END IF;
+      RETURN NEW;
+    END $$`,
+  `CREATE TRIGGER template_stored BEFORE INSERT OR UPDATE OF template ON task.schedules
+    FOR EACH ROW WHEN (octet_length(NEW.template) > 256) EXECUTE FUNCTION task.store_template()`,
+  `CREATE FUNCTION task.forget_template() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      NEW.template_id := NULL;
+      RETURN NEW;
+    END $$`,
+  `CREATE TRIGGER template_short BEFORE UPDATE OF template ON task.schedules
+    FOR EACH ROW WHEN ((octet_length(NEW.template) > 256) IS NOT TRUE) EXECUTE FUNCTION task.forget_template()`,
+  // Release 1.0.0 copies a changed template into the instances to come and does not know that the row refers to the one before.
+  `CREATE FUNCTION task.follow_template() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      NEW.template_id := (SELECT template_id FROM task.schedules WHERE schedule_id = NEW.schedule_id);
+      RETURN NEW;
+    END $$`,
+  `CREATE TRIGGER template_followed BEFORE UPDATE OF template ON task.instances
+    FOR EACH ROW EXECUTE FUNCTION task.follow_template()`,
+  // Whoever changes when a schedule is due has it looked at again: it may have an end to come, or be evaluable.
+  `CREATE FUNCTION task.evaluate_anew() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      NEW.ended_at := NULL;
+      NEW.error := NULL;
+      RETURN NEW;
+    END $$`,
+  `CREATE TRIGGER evaluated_anew BEFORE UPDATE OF schedule, time_zone, start_date, end_date, status ON task.schedules
+    FOR EACH ROW EXECUTE FUNCTION task.evaluate_anew()`,
+];

@@ -1,0 +1,116 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { inTransaction } from '@platform/database';
+import { Metrics } from '@platform/service-defaults';
+import { SECOND_MS } from '@platform/time';
+import { DataSource } from 'typeorm';
+import { RELAY_POOL } from '../database-layout';
+import { EventPublisher } from './event-publisher.service';
+import { OutboxPausesRepository } from './outbox-pauses.repository';
+import type { ClaimedType } from './outbox-pauses.repository';
+import { OutboxRepository } from './outbox.repository';
+import { emptyOutcome, probeDelayMs, publishOne } from './publish-batch';
+import type { BatchOutcome } from './publish-batch';
+
+/** A probe of this size that succeeds ends the pause. Until then each success doubles it: a subscriber that has room for a few events
+ *  again must not get all that wait, and with it every other subscriber a copy of what it refuses. */
+const LAST_PROBE_SIZE = 128;
+/** Wait before the next probe when one came to nothing: the bus is away, or the probe failed. */
+const FAILED_PROBE_DELAY_MS = 5 * SECOND_MS;
+
+/** What a probe leaves to do. */
+interface ProbeResult {
+  /** Wait before the next probe; null once the type flows again. */
+  readonly delayMs: number | null;
+}
+
+/** Finds out whether types that were refused can flow again: one replica publishes the oldest event of such a type, and more as long as
+ *  they are taken. No transaction is open meanwhile, and no partition is locked: other types pass by. */
+@Injectable()
+export class TypeProbe {
+  private readonly logger = new Logger(TypeProbe.name);
+
+  constructor(
+    @InjectDataSource(RELAY_POOL) private readonly dataSource: DataSource,
+    private readonly outbox: OutboxRepository,
+    private readonly pauses: OutboxPausesRepository,
+    private readonly events: EventPublisher,
+    metrics: Metrics,
+  ) {
+    metrics.sampledGauge(
+      'task_outbox_type_paused_seconds',
+      'How long events of a type have waited because the broker refuses them',
+      ['message', 'reason'],
+      async () =>
+        (await this.pauses.findPaused()).map(({ messageType: message, reason, seconds }) => ({
+          labels: { message, reason },
+          value: seconds,
+        })),
+    );
+  }
+
+  /** Probes every type that is due. Each by itself: what fails for one concerns no other. */
+  async run(): Promise<{ hasReleased: boolean; delayMs: number | null }> {
+    const types = await this.pauses.claimDue(this.events.openTypes());
+    const results = await Promise.all(types.map((type) => this.probe(type)));
+    const delays = results.map(({ delayMs }) => delayMs).filter((delayMs) => delayMs !== null);
+    return {
+      hasReleased: delays.length < results.length,
+      delayMs: delays.length === 0 ? null : Math.min(...delays),
+    };
+  }
+
+  private async probe(type: ClaimedType): Promise<ProbeResult> {
+    try {
+      const outcome = await this.publishOldest(type);
+      const result = await this.settle(type, outcome);
+      this.events.report(outcome);
+      return result;
+    } catch (error) {
+      this.logger.warn(`probe of ${type.messageType} failed: ${String(error)}`);
+      return { delayMs: FAILED_PROBE_DELAY_MS };
+    }
+  }
+
+  /** One after the other, so that one event at most is refused. */
+  private async publishOldest(type: ClaimedType): Promise<BatchOutcome> {
+    const outcome = emptyOutcome();
+    const publishing = this.events.begin({ isAlone: true });
+    for (const event of await this.pauses.findProbe(type)) {
+      if (publishing.isTimeUp() || !(await publishOne(event, publishing, outcome))) break;
+    }
+    return outcome;
+  }
+
+  private settle(type: ClaimedType, outcome: BatchOutcome): Promise<ProbeResult> {
+    const { messageType, probeSize } = type;
+    const { sent, refused } = outcome;
+    const partitions = [...new Set([...sent, ...refused].map(({ partition }) => partition))];
+    return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
+      await this.outbox.settle(manager, partitions, outcome);
+      if (outcome.outages.size > 0) {
+        this.events.pausesAfter(outcome);
+        await this.pauses.postpone(manager, messageType, FAILED_PROBE_DELAY_MS);
+        return { delayMs: FAILED_PROBE_DELAY_MS };
+      }
+      const refusedType = outcome.refusedTypes.get(messageType);
+      if (refusedType !== undefined) {
+        const { reason, error: lastError } = refusedType;
+        const refusals = sent.length > 0 ? 1 : type.refusals + 1;
+        const delayMs = probeDelayMs(refusals, reason);
+        const next = { messageType, reason, lastError, refusals, probeSize: 1, delayMs };
+        await this.pauses.continuePause(manager, next);
+        return { delayMs };
+      }
+      const isEmpty = sent.length === 0 && refused.length === 0;
+      if (isEmpty || probeSize >= LAST_PROBE_SIZE) {
+        await this.pauses.release(manager, messageType);
+        const why = isEmpty ? 'no event is left to probe with; the pause ends' : 'the broker takes it again';
+        this.logger.log(`${messageType}: ${why}`);
+        return { delayMs: null };
+      }
+      await this.pauses.enlargeProbe(manager, messageType, probeSize * 2);
+      return { delayMs: 0 };
+    });
+  }
+}

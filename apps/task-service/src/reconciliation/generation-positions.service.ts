@@ -1,0 +1,156 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { DAY_MS } from '@platform/time';
+import { TASK_CONFIG, type TaskServiceConfig } from '../config';
+import { findSecondFire, nextFireAfter } from '../scheduler/due-fire';
+import { TriggersRepository } from '../scheduler/triggers.repository';
+import { parseCronExpression } from '../schedules/cron-expression';
+import { dueBetween, recurrenceOf } from '../schedules/recurrence';
+import { timeZone } from '../schedules/time-zone';
+import { GenerationPositionsRepository, type PositionedSchedule } from './generation-positions.repository';
+
+/** A position that a wrong clock left behind, or a facility for which nothing is generated. */
+export interface PositionFinding {
+  readonly problem:
+    'next fire beyond the next occurrence' | 'generated beyond its instances' | 'facility without trigger';
+  readonly facilityId: number;
+  /** Of the schedule; of a trigger its facility. */
+  readonly id: string;
+  readonly repair: string;
+}
+
+interface PositionOptions {
+  /** False: it only looks. */
+  readonly applies: boolean;
+  /** What is younger may still be on its way. */
+  readonly graceMinutes: number;
+  readonly isStopping?: () => boolean;
+}
+
+const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
+/** Occurrences of a schedule that are compared with its instances. */
+const COMPARED_OCCURRENCES = 1_000;
+const MAX_FINDINGS = 10_000;
+
+/** Finds what a clock that was ahead for a time has left: triggers that fire in a year only, and schedules that count as generated although
+ *  instances are missing. Every repair may come twice, and whoever is faster wins. Facilities without a trigger are found too; only an
+ *  operator can judge whether that is meant. */
+@Injectable()
+export class GenerationPositions {
+  constructor(
+    private readonly positions: GenerationPositionsRepository,
+    private readonly triggers: TriggersRepository,
+    @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'GENERATION_HORIZON_DAYS'>,
+  ) {}
+
+  async reconcile(options: PositionOptions): Promise<PositionFinding[]> {
+    return [...(await this.reconcileTriggers(options)), ...(await this.reconcileSchedules(options))];
+  }
+
+  private async reconcileTriggers({ applies, isStopping }: PositionOptions): Promise<PositionFinding[]> {
+    const findings: PositionFinding[] = [];
+    let after: number | null = 0;
+    while (after !== null && isStopping?.() !== true) {
+      const page = await this.positions.triggers(after);
+      const misplaced = page.rows.flatMap((trigger) => {
+        const expectedAt = expectedFire(trigger, trigger.now);
+        const secondAt = expectedAt === null ? null : expectedFire(trigger, expectedAt);
+        if (expectedAt === null || secondAt === null) return [];
+        // Generation covers two fires: one that is left out costs nothing.
+        return trigger.nextFireAt > secondAt ? [{ ...trigger, expectedAt }] : [];
+      });
+      if (applies) await this.positions.moveTriggers(misplaced);
+      for (const { facilityId, expectedAt } of misplaced) {
+        if (findings.length >= MAX_FINDINGS) break;
+        const repair = `fires at ${expectedAt.toISOString()}`;
+        findings.push({
+          problem: 'next fire beyond the next occurrence',
+          facilityId,
+          id: String(facilityId),
+          repair,
+        });
+      }
+      after = page.last;
+    }
+    return findings;
+  }
+
+  private async reconcileSchedules(options: PositionOptions): Promise<PositionFinding[]> {
+    const findings: PositionFinding[] = [];
+    const reported = new Set<number>();
+    const horizonDays = this.config.GENERATION_HORIZON_DAYS;
+    let after: string | null = BEFORE_ALL;
+    while (after !== null && options.isStopping?.() !== true) {
+      const page = await this.positions.schedules(after, { ...options, horizonDays });
+      for (const schedule of page.rows) {
+        const { facilityId, scheduleId } = schedule;
+        if (findings.length >= MAX_FINDINGS) break;
+        if (schedule.isWithoutTrigger && !reported.has(facilityId) && goesOn(schedule)) {
+          reported.add(facilityId);
+          findings.push({
+            problem: 'facility without trigger',
+            facilityId,
+            id: scheduleId,
+            repair: 'none: schedule its generation, or remove its schedules',
+          });
+        }
+        if (schedule.isFarAhead && (await this.hasGap(schedule))) {
+          if (options.applies) await this.positions.resetGenerated(schedule);
+          const repair = 'generated again with the next fire';
+          findings.push({ problem: 'generated beyond its instances', facilityId, id: scheduleId, repair });
+        }
+      }
+      after = page.last;
+    }
+    return findings;
+  }
+
+  /** An instance is missing within the horizon although generation has passed it. */
+  private async hasGap(schedule: PositionedSchedule): Promise<boolean> {
+    const { now, facilityId, scheduleId, generatedUntil } = schedule;
+    const { fire } = await this.positions.dataSource.transaction((manager) =>
+      this.triggers.findNextFire(manager, facilityId),
+    );
+    const secondFire = fire === null ? null : findSecondFire(fire, now);
+    // A rare trigger has it generated up to there.
+    if (secondFire !== null && generatedUntil.getTime() <= secondFire.getTime() + DAY_MS) return false;
+    const excludedDates = await this.positions.excludedDates(schedule.calendarId);
+    const until = new Date(now.getTime() + this.config.GENERATION_HORIZON_DAYS * DAY_MS);
+    const due = occurrencesOf({ ...schedule, excludedDates }, until, COMPARED_OCCURRENCES);
+    const last = due.at(-1);
+    if (last === undefined) return false;
+    const instances = await this.positions.dueInstants(scheduleId, now, last);
+    const known = new Set(instances.map((instant) => instant.getTime()));
+    return due.some((instant) => !known.has(instant.getTime()));
+  }
+}
+
+/** Null for a trigger that cannot be evaluated: its fire tells of that. */
+function expectedFire(
+  { schedule, timeZone: zone, jitterSeconds }: { schedule: string; timeZone: string; jitterSeconds: number },
+  now: Date,
+): Date | null {
+  return evaluated(() => nextFireAfter(now, jitterSeconds, parseCronExpression(schedule), timeZone(zone)));
+}
+
+function goesOn(schedule: PositionedSchedule): boolean {
+  const inAYear = new Date(schedule.now.getTime() + 366 * DAY_MS);
+  return occurrencesOf({ ...schedule, excludedDates: null }, inAYear, 1).length > 0;
+}
+
+/** None for a schedule that cannot be evaluated: generation tells of that. */
+function occurrencesOf(
+  schedule: PositionedSchedule & { excludedDates: readonly string[] | null },
+  until: Date,
+  limit: number,
+): Date[] {
+  return evaluated(() => dueBetween(recurrenceOf(schedule), schedule.now, until, limit)) ?? [];
+}
+
+function evaluated<T>(evaluate: () => T): T | null {
+  try {
+    return evaluate();
+  } catch (error) {
+    if (error instanceof Error) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,192 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { In, Repository } from 'typeorm';
+import type { EntityManager } from 'typeorm';
+import { Schedule } from './schedule.entity';
+import type { GeneratingSchedule } from './schedules.repository';
+
+// In one order, so that two generations never wait for each other. The dates of calendars are read apart, once for all schedules that share
+// one: a thousand schedules with ten years of dates each would be 40 MB.
+const LOCK_FOR_GENERATION = `
+  SELECT schedule_id AS "scheduleId", schedule, time_zone AS "timeZone", start_date AS "startDate", end_date AS "endDate",
+    calendar_id AS "calendarId", generated_until AS "generatedUntil",
+    schedule.calendar_revision::float8 AS "generatedRevision",
+    template_id IS NULL AND octet_length(template) > 256 AS "isTemplateUnstored"
+  FROM task.schedules AS schedule LEFT JOIN task.calendars AS calendar USING (calendar_id)
+  WHERE status = 'Active' AND ended_at IS NULL AND ($1::uuid IS NULL OR schedule_id = $1) AND facility_id = $2
+    AND (generated_until < $3 OR schedule.calendar_revision IS DISTINCT FROM calendar.revision)
+  ORDER BY schedule_id
+  FOR NO KEY UPDATE OF schedule`;
+
+interface LockedRow extends Omit<
+  GeneratingSchedule,
+  'excludedDates' | 'calendarRevision' | 'isCalendarStale'
+> {
+  readonly generatedRevision: number | null;
+  readonly isTemplateUnstored: boolean | null;
+}
+
+const CALENDARS = `
+  SELECT calendar_id AS "calendarId", revision::float8 AS revision, excluded_dates AS "excludedDates"
+  FROM task.calendars WHERE calendar_id = ANY ($1)`;
+
+// Schedules of release 1.0.0: its trigger stores the template.
+const STORE_TEMPLATES = `UPDATE task.schedules SET template = template WHERE schedule_id = ANY ($1)`;
+
+// By hand: a batch in one statement. What can be planned has no error any more.
+const MARK_GENERATED = `
+  UPDATE task.schedules AS schedule
+  SET generated_until = done.until, calendar_revision = done.calendar_revision, error = NULL,
+    ended_at = CASE WHEN done.has_ended THEN now() END
+  FROM unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::boolean[]) AS done (schedule_id, until, calendar_revision, has_ended)
+  WHERE schedule.schedule_id = ANY ($1) AND schedule.schedule_id = done.schedule_id`;
+
+const MARK_FAILED = `
+  UPDATE task.schedules AS schedule SET error = failed.error
+  FROM unnest($1::uuid[], $2::text[]) AS failed (schedule_id, error)
+  WHERE schedule.schedule_id = failed.schedule_id AND schedule.error IS DISTINCT FROM failed.error`;
+
+// By hand: locked, and passing over what others hold. The first characters of an end are a local date: what ended is at most a day later by
+// that. Where there is a trigger that fires, the next fire generates what is missing before the end, and notes the end itself.
+const LOCK_ENDING = `
+  SELECT schedule_id AS "scheduleId", schedule, time_zone AS "timeZone", start_date AS "startDate", end_date AS "endDate",
+    generated_until AS "generatedUntil", now() AS now,
+    EXISTS (SELECT 1 FROM task.triggers AS trigger
+      WHERE trigger.facility_id = schedule.facility_id AND trigger.state = 'WAITING') AS "isGenerated"
+  FROM task.schedules AS schedule
+  WHERE end_date IS NOT NULL AND ended_at IS NULL AND status = 'Active' AND error IS NULL
+    AND (end_date COLLATE "C", schedule_id) > ($1 COLLATE "C", $2::uuid)
+    AND end_date COLLATE "C" < to_char(now() AT TIME ZONE 'UTC' + interval '2 days', 'YYYY-MM-DD') COLLATE "C"
+  ORDER BY end_date COLLATE "C", schedule_id
+  LIMIT $3
+  FOR NO KEY UPDATE OF schedule SKIP LOCKED`;
+
+/** An Active schedule whose end may be behind it. */
+export interface EndingSchedule extends Pick<
+  Schedule,
+  'scheduleId' | 'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'generatedUntil'
+> {
+  /** Its facility has a trigger that fires. */
+  readonly isGenerated: boolean;
+  readonly now: Date;
+}
+
+const UNGENERATED = `
+  SELECT schedule, time_zone AS "timeZone", start_date AS "startDate", end_date AS "endDate", generated_until AS "generatedUntil"
+  FROM task.schedules
+  WHERE facility_id = $1 AND status = 'Active' AND ended_at IS NULL AND error IS NULL AND generated_until < $2
+    AND schedule_id IS DISTINCT FROM $3::uuid`;
+
+const COUNT_FAILED = `
+  SELECT count(*)::int AS count FROM (SELECT 1 FROM task.schedules WHERE error IS NOT NULL LIMIT 10000) AS counted`;
+
+export type UngeneratedSchedule = Pick<
+  Schedule,
+  'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'generatedUntil'
+>;
+
+const NIL_UUID = '00000000-0000-0000-0000-000000000000';
+const ERROR_MAX_LENGTH = 500;
+
+/** The statements on `task.schedules` by which instances are generated. */
+@Injectable()
+export class GeneratingSchedulesRepository {
+  constructor(@InjectRepository(Schedule) private readonly schedules: Repository<Schedule>) {}
+
+  /** Locks the Active schedules of a facility, or one of them, that are not generated up to `until` or by the dates that their calendar has
+   *  now; without `until` all. Ended ones are left out. */
+  async lockForGeneration(
+    manager: EntityManager,
+    { facilityId, scheduleId }: { facilityId: number; scheduleId?: string | undefined },
+    until: Date | null,
+  ): Promise<GeneratingSchedule[]> {
+    const values = [scheduleId ?? null, facilityId, until ?? 'infinity'];
+    const rows = await manager.query<LockedRow[]>(LOCK_FOR_GENERATION, values);
+    const unstored = rows.filter(({ isTemplateUnstored }) => isTemplateUnstored === true);
+    if (unstored.length > 0) await manager.query(STORE_TEMPLATES, [unstored.map((row) => row.scheduleId)]);
+    const calendars = await this.calendarsOf(manager, rows);
+    return rows.map(({ generatedRevision, isTemplateUnstored: _, ...row }) => {
+      const calendar = row.calendarId === null ? undefined : calendars.get(row.calendarId);
+      const calendarRevision = calendar?.revision ?? null;
+      const isCalendarStale = calendarRevision !== generatedRevision;
+      return { ...row, excludedDates: calendar?.excludedDates ?? null, calendarRevision, isCalendarStale };
+    });
+  }
+
+  /** The dates that the calendar has now; null without one. */
+  async excludedDates(manager: EntityManager, calendarId: string | null): Promise<readonly string[] | null> {
+    if (calendarId === null) return null;
+    return (await this.calendarsOf(manager, [{ calendarId }])).get(calendarId)?.excludedDates ?? null;
+  }
+
+  private async calendarsOf(
+    manager: EntityManager,
+    schedules: readonly Pick<Schedule, 'calendarId'>[],
+  ): Promise<Map<string, { revision: number; excludedDates: string[] }>> {
+    const ids = new Set(schedules.flatMap(({ calendarId }) => calendarId ?? []));
+    if (ids.size === 0) return new Map();
+    const rows = await manager.query<{ calendarId: string; revision: number; excludedDates: string[] }[]>(
+      CALENDARS,
+      [[...ids]],
+    );
+    return new Map(rows.map((row) => [row.calendarId, row]));
+  }
+
+  /** Notes how far, and by which calendar, the locked schedules have been generated, and which of them have ended. */
+  async markGenerated(
+    manager: EntityManager,
+    done: readonly (Pick<Schedule, 'scheduleId' | 'generatedUntil' | 'calendarRevision'> & {
+      hasEnded: boolean;
+    })[],
+  ): Promise<void> {
+    await manager.query(MARK_GENERATED, [
+      done.map(({ scheduleId }) => scheduleId),
+      done.map(({ generatedUntil }) => generatedUntil),
+      done.map(({ calendarRevision }) => calendarRevision),
+      done.map(({ hasEnded }) => hasEnded),
+    ]);
+  }
+
+  /** Notes why locked schedules cannot be evaluated. */
+  async markFailed(
+    manager: EntityManager,
+    failed: readonly { scheduleId: string; error: string }[],
+  ): Promise<void> {
+    await manager.query(MARK_FAILED, [
+      failed.map(({ scheduleId }) => scheduleId),
+      failed.map(({ error }) => error.slice(0, ERROR_MAX_LENGTH)),
+    ]);
+  }
+
+  /** Locks the next Active schedules, by their end, that may have ended; those that others hold are left out. */
+  lockEnding(
+    manager: EntityManager,
+    after: Pick<Schedule, 'endDate' | 'scheduleId'> | null,
+    limit: number,
+  ): Promise<EndingSchedule[]> {
+    const [endDate, scheduleId] = [after?.endDate ?? '', after?.scheduleId ?? NIL_UUID];
+    return manager.query(LOCK_ENDING, [endDate, scheduleId, limit]);
+  }
+
+  /** Notes that locked schedules have ended. */
+  async markEnded(manager: EntityManager, scheduleIds: readonly string[], endedAt: Date): Promise<void> {
+    if (scheduleIds.length > 0)
+      await manager.update(Schedule, { scheduleId: In([...scheduleIds]) }, { endedAt });
+  }
+
+  /** Active schedules of the facility but one, that are not generated up to `until`. */
+  findUngenerated(
+    manager: EntityManager,
+    facilityId: number,
+    until: Date,
+    exceptScheduleId: string | null,
+  ): Promise<UngeneratedSchedule[]> {
+    return manager.query(UNGENERATED, [facilityId, until, exceptScheduleId]);
+  }
+
+  /** Schedules that cannot be evaluated, counted up to 10,000. */
+  async countFailed(): Promise<number> {
+    const rows = await this.schedules.query<{ count: number }[]>(COUNT_FAILED);
+    return rows[0]?.count ?? 0;
+  }
+}

@@ -1,0 +1,106 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Caller } from '@platform/access-tokens';
+import { Metrics } from '@platform/service-defaults';
+import { HOUR_MS, SECOND_MS } from '@platform/time';
+import type { EntityManager } from 'typeorm';
+import { TASK_CONFIG, type TaskServiceConfig } from '../config';
+import { TaskError } from '../problems/task-problem.filter';
+import { GenerationBudget } from '../recurring-generation/generation-budget.service';
+import { ChangeSlots } from './change-slots.service';
+import {
+  checkRecurrence,
+  hasEnded,
+  minIntervalMinutes,
+  readableRecurrence,
+  type Recurrence,
+  type RecurrenceText,
+} from './recurrence';
+import type { Schedule, ScheduleCommand } from './schedule.entity';
+import { type ChangeCount, type ScheduleChange, SchedulesRepository } from './schedules.repository';
+
+type LimitConfig = Pick<
+  TaskServiceConfig,
+  'SCHEDULES_PER_FACILITY' | 'SCHEDULE_MIN_INTERVAL_MINUTES' | 'SCHEDULE_CHANGES_PER_HOUR'
+>;
+
+/** What schedules may not go beyond. */
+@Injectable()
+export class ScheduleLimits {
+  private readonly refusedChanges;
+
+  constructor(
+    private readonly schedules: SchedulesRepository,
+    private readonly budget: GenerationBudget,
+    @Inject(TASK_CONFIG) private readonly config: LimitConfig,
+    metrics: Metrics,
+    private readonly slots: ChangeSlots,
+  ) {
+    this.refusedChanges = metrics.counter(
+      'task_schedule_change_refusals_total',
+      'Changes of schedules refused because there were SCHEDULE_CHANGES_PER_HOUR before',
+    );
+  }
+
+  /** Runs a change of a schedule as soon as not too many others run.
+   *  @throws {TaskError} too-many-changes-at-once, changes-busy */
+  inTurn<T>(scheduleId: string, caller: Caller, change: () => Promise<T>): Promise<T> {
+    return this.slots.run(scheduleId, caller, change);
+  }
+
+  /** Judges what a new schedule says by itself.
+   *  @throws {TaskError} instant-out-of-range, schedule-ends-before-start, schedule-too-frequent */
+  recurrenceOfNew(text: Omit<RecurrenceText, 'excludedDates'>, caller: Caller): Recurrence {
+    return checkRecurrence(text, minIntervalMinutes(caller, this.config));
+  }
+
+  /** Judges whether there is time and room for a new schedule.
+   *  @throws {TaskError} schedule-ended, instance-limit-reached */
+  async requireNew(facilityId: number, recurrence: Recurrence, now: Date): Promise<void> {
+    if (hasEnded(recurrence, now)) throw new TaskError('schedule-ended');
+    await this.budget.require({ facilityId, recurrence, scheduleId: null }, now);
+  }
+
+  /** @throws {TaskError} schedule-not-evaluable, instant-out-of-range, schedule-ends-before-start, schedule-too-frequent, schedule-ended,
+   *    instance-limit-reached, schedule-limit-reached */
+  async requireUpdate(
+    manager: EntityManager,
+    { schedule, now }: { schedule: Schedule; now: Date },
+    { change, caller }: { change: ScheduleChange; caller: Caller },
+  ): Promise<void> {
+    const changed = { ...schedule, ...change };
+    // A schedule made by somebody who may have it more often keeps that through changes of other things.
+    const minutes = change.schedule === undefined ? 1 : minIntervalMinutes(caller, this.config);
+    const recurrence = checkRecurrence(changed, minutes);
+    if (change.endDate !== undefined && hasEnded(recurrence, now)) throw new TaskError('schedule-ended');
+    if (schedule.status !== 'Active' || hasEnded(recurrence, now)) return;
+    if (schedule.endedAt !== null) await this.requireCount(manager, schedule.facilityId);
+    await this.budget.require({ ...changed, recurrence }, now, manager);
+  }
+
+  /** @throws {TaskError} schedule-limit-reached, instance-limit-reached, schedule-not-evaluable */
+  async requireResumable(manager: EntityManager, schedule: Schedule, now: Date): Promise<void> {
+    const recurrence = readableRecurrence({ ...schedule, excludedDates: null });
+    if (hasEnded(recurrence, now)) return;
+    await this.requireCount(manager, schedule.facilityId);
+    await this.budget.require({ ...schedule, recurrence }, now, manager);
+  }
+
+  /** Counts a change, by the hour: each may rewrite thousands of instances. A schedule can always be removed.
+   *  @throws {TaskError} schedule-changed-too-often */
+  countChange({ changesSince, changeCount }: ChangeCount, now: Date, command: ScheduleCommand): ChangeCount {
+    const hourEndMs = (changesSince?.getTime() ?? -Infinity) + HOUR_MS;
+    if (now.getTime() >= hourEndMs) return { changesSince: now, changeCount: 1 };
+    if (command !== 'remove' && changeCount >= this.config.SCHEDULE_CHANGES_PER_HOUR) {
+      this.refusedChanges.inc();
+      const retryAfterSeconds = Math.ceil((hourEndMs - now.getTime()) / SECOND_MS);
+      throw new TaskError('schedule-changed-too-often', { retryAfterSeconds });
+    }
+    return { changesSince, changeCount: changeCount + 1 };
+  }
+
+  private async requireCount(manager: EntityManager, facilityId: number): Promise<void> {
+    const limit = this.config.SCHEDULES_PER_FACILITY;
+    if ((await this.schedules.countActive(manager, facilityId, limit)) >= limit)
+      throw new TaskError('schedule-limit-reached');
+  }
+}

@@ -1,0 +1,241 @@
+/** Four 32-bit words. */
+export type Key128 = Uint32Array;
+
+/** The first segment is small: most processes never know more than a few hundred revocations. */
+const INITIAL_SLOTS = 64;
+const MAX_LOAD = 0.7;
+/** A filter word of 32 bits for every four slots. */
+const SLOTS_PER_FILTER_WORD = 4;
+const SEGMENT_BITS = 6;
+
+/** Open addressing with linear probing. `stride` words for a slot: a fingerprint of two words, and its instant where there is one. */
+class Segment {
+  private slots = INITIAL_SLOTS;
+  private words: Uint32Array;
+  private filter = new Uint32Array(INITIAL_SLOTS / SLOTS_PER_FILTER_WORD);
+  entries = 0;
+
+  constructor(private readonly stride: 2 | 3) {
+    this.words = new Uint32Array(INITIAL_SLOTS * stride);
+  }
+
+  get byteLength(): number {
+    return this.words.byteLength + this.filter.byteLength;
+  }
+
+  /** The instant of a fingerprint, 1 where there are no instants, 0 when it is not there. */
+  get(low: number, high: number): number {
+    const bits = filterBits(high);
+    if (((this.filter[this.filterWordOf(low)] as number) & bits) !== bits) return 0;
+    const at = this.find(low, high);
+    if (this.isFree(at)) return 0;
+    return this.stride === 3 ? (this.words[at + 2] as number) : 1;
+  }
+
+  raise(low: number, high: number, second: number): void {
+    const at = this.find(low, high);
+    if (this.isFree(at)) {
+      this.insert(low, high, at);
+      this.entries += 1;
+    }
+    if (this.stride === 3 && (this.words[at + 2] as number) < second) this.words[at + 2] = second;
+    if (this.entries > this.slots * MAX_LOAD) this.grow();
+  }
+
+  private insert(low: number, high: number, at: number): void {
+    this.words[at] = low;
+    this.words[at + 1] = high;
+    const word = this.filterWordOf(low);
+    this.filter[word] = (this.filter[word] as number) | filterBits(high);
+  }
+
+  /** By other bits than the slot, as far as there are any. */
+  private filterWordOf(low: number): number {
+    return (low >>> 10) & (this.filter.length - 1);
+  }
+
+  /** Where the fingerprint is, or where it would go. */
+  private find(low: number, high: number): number {
+    const { words, stride } = this;
+    let slot = low & (this.slots - 1);
+    for (;;) {
+      const at = slot * stride;
+      const isHere = words[at] === low && words[at + 1] === high;
+      if (isHere || this.isFree(at)) return at;
+      slot = (slot + 1) & (this.slots - 1);
+    }
+  }
+
+  /** No fingerprint is zero in both words. */
+  private isFree(at: number): boolean {
+    return this.words[at] === 0 && this.words[at + 1] === 0;
+  }
+
+  private grow(): void {
+    const { words: old, stride } = this;
+    this.slots *= 2;
+    this.words = new Uint32Array(this.slots * stride);
+    this.filter = new Uint32Array(this.slots / SLOTS_PER_FILTER_WORD);
+    for (let from = 0; from < old.length; from += stride) {
+      const low = old[from] as number;
+      const high = old[from + 1] as number;
+      if (low === 0 && high === 0) continue;
+      const at = this.find(low, high);
+      this.insert(low, high, at);
+      if (stride === 3) this.words[at + 2] = old[from + 2] as number;
+    }
+  }
+}
+
+/** Two bits of a fingerprint in its filter word. */
+function filterBits(high: number): number {
+  return (1 << (high & 31)) | (1 << ((high >>> 5) & 31));
+}
+
+/**
+ * A set of fingerprints of 64 bits, or a map from them to instants, in flat arrays: 9 or 13 bytes per slot instead of the hundred and more that
+ * a Map of strings takes, and nothing for the garbage collector to walk. Entries are only added or moved to a later instant. It grows by one
+ * of its segments at a time, so that it never needs twice its memory.
+ *
+ * Of a million entries and another key, two have the same fingerprint once in 10^13 times; then a token is refused that was not revoked.
+ *
+ * Nearly every look-up is for a key that is not there. A small Bloom filter says so for most of them from the processor's cache.
+ */
+export class CompactFingerprints {
+  private readonly segments: readonly Segment[];
+
+  /** @param withInstants whether each fingerprint has an instant (whole seconds, 1 to 2^32 − 1) */
+  constructor(withInstants: boolean) {
+    this.segments = Array.from({ length: 1 << SEGMENT_BITS }, () => new Segment(withInstants ? 3 : 2));
+  }
+
+  get size(): number {
+    return this.segments.reduce((sum, { entries }) => sum + entries, 0);
+  }
+
+  /** Bytes held. */
+  get byteLength(): number {
+    return this.segments.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  }
+
+  /** The instant of a fingerprint, 1 where there are no instants, 0 when it is not there. */
+  get({ low, high }: Fingerprint): number {
+    return this.segmentOf(high).get(low, high);
+  }
+
+  /** Adds a fingerprint, or moves its instant to a later one. True: it was not there. */
+  raise({ low, high }: Fingerprint, second: number): boolean {
+    const segment = this.segmentOf(high);
+    const before = segment.entries;
+    segment.raise(low, high, second);
+    return segment.entries > before;
+  }
+
+  private segmentOf(high: number): Segment {
+    return this.segments[high >>> (32 - SEGMENT_BITS)] as Segment;
+  }
+}
+
+/** 64 bits of a key's hash, never all zero. */
+export interface Fingerprint {
+  low: number;
+  high: number;
+}
+
+/** Hashes keys to fingerprints, in one reused object. Seeded per process, because anybody with a token can have keys of their choice added. */
+export class Fingerprinter {
+  private readonly fingerprint: Fingerprint = { low: 0, high: 0 };
+
+  /** @param seed eight words */
+  constructor(private readonly seed: Uint32Array) {}
+
+  of(key: Key128): Fingerprint {
+    const low = this.hash(key, 0, 0x9e3779b1);
+    const high = this.hash(key, 4, 0xc2b2ae3d);
+    this.fingerprint.low = low === 0 && high === 0 ? 1 : low;
+    this.fingerprint.high = high;
+    return this.fingerprint;
+  }
+
+  private hash(key: Key128, seedAt: number, multiplier: number): number {
+    let hash = 0;
+    for (let word = 0; word < 4; word += 1) {
+      hash = Math.imul(hash ^ (key[word] as number) ^ (this.seed[seedAt + word] as number), multiplier);
+      hash ^= hash >>> 15;
+    }
+    hash = Math.imul(hash, 0x85ebca6b);
+    return (hash ^ (hash >>> 13)) >>> 0;
+  }
+}
+
+const OVERFLOW_BITS = 27;
+const OVERFLOW_PROBES = 5;
+
+/** A Bloom filter of 16 MiB for what there is no more room for. It forgets nothing, but takes some other keys for what it holds: one of 10^4 when
+ *  it holds four million, one of 200 when it holds ten million. */
+export class OverflowFilter {
+  private readonly words = new Uint32Array(2 ** (OVERFLOW_BITS - 5));
+
+  get byteLength(): number {
+    return this.words.byteLength;
+  }
+
+  has({ low, high }: Fingerprint): boolean {
+    for (let probe = 0; probe < OVERFLOW_PROBES; probe += 1) {
+      const bit = probed(low, high, probe) >>> (32 - OVERFLOW_BITS);
+      if (((this.words[bit >>> 5] as number) & (1 << (bit & 31))) === 0) return false;
+    }
+    return true;
+  }
+
+  /** True: it was not there. */
+  add({ low, high }: Fingerprint): boolean {
+    let isNew = false;
+    for (let probe = 0; probe < OVERFLOW_PROBES; probe += 1) {
+      const bit = probed(low, high, probe) >>> (32 - OVERFLOW_BITS);
+      const word = this.words[bit >>> 5] as number;
+      isNew ||= (word & (1 << (bit & 31))) === 0;
+      this.words[bit >>> 5] = word | (1 << (bit & 31));
+    }
+    return isNew;
+  }
+}
+
+const CELL_BITS = 21;
+const CELL_PROBES = 4;
+
+/** Upper bounds of the instants for which there is no more room, in 8 MiB: never earlier than the key's own, and perhaps later, by another key's.
+ *  A token that is issued after every instant in it is covered by none. */
+export class OverflowInstants {
+  private readonly cells = new Uint32Array(2 ** CELL_BITS);
+
+  get byteLength(): number {
+    return this.cells.byteLength;
+  }
+
+  get({ low, high }: Fingerprint): number {
+    let bound = 0xffff_ffff;
+    for (let probe = 0; probe < CELL_PROBES; probe += 1) {
+      const cell = this.cells[probed(low, high, probe) >>> (32 - CELL_BITS)] as number;
+      if (cell < bound) bound = cell;
+    }
+    return bound;
+  }
+
+  /** True: something has changed. */
+  raise({ low, high }: Fingerprint, second: number): boolean {
+    let isNew = false;
+    for (let probe = 0; probe < CELL_PROBES; probe += 1) {
+      const at = probed(low, high, probe) >>> (32 - CELL_BITS);
+      if ((this.cells[at] as number) >= second) continue;
+      this.cells[at] = second;
+      isNew = true;
+    }
+    return isNew;
+  }
+}
+
+/** Double hashing. Source: Kirsch and Mitzenmacher, Less Hashing, Same Performance (2006). */
+function probed(low: number, high: number, probe: number): number {
+  return (low + Math.imul(probe, high | 1)) >>> 0;
+}

@@ -1,0 +1,54 @@
+import { Logger } from '@nestjs/common';
+import { CommandError } from '@platform/service-defaults';
+import { fullJitterDelayMs, sleep, SYSTEM_CLOCK } from '@platform/time';
+import { isLockRefusal } from './errors';
+
+/** How long one statement of a migration may wait for a lock. Everybody who comes after it waits as long as it does. */
+export const STATEMENT_LOCK_TIMEOUT_MS = 1_000;
+
+/** The longest wait for its turn, and again for each migration and for the grants. */
+export interface LockWaiting {
+  readonly limitMs: number;
+}
+
+/** Every pause but the last one lasts a second at least: requests that queued behind the lock finish in it. */
+const MIN_PAUSE_MS = 1_000;
+const PAUSE = { baseMs: 1_000, maxMs: 10_000 };
+
+/** Runs `attempt`, whose statements wait at most `STATEMENT_LOCK_TIMEOUT_MS` for a lock, and repeats it while one of them is refused its lock.
+ *  @param attempt must leave no transaction open when it fails, and bear repetition
+ *  @throws {CommandError} when `limitMs` is over */
+export async function withLockRetry<T>(
+  name: string,
+  attempt: () => Promise<T>,
+  { limitMs }: LockWaiting,
+): Promise<T> {
+  const logger = new Logger('Migrations');
+  const startedMs = SYSTEM_CLOCK.monotonicMs();
+  for (let count = 1; ; count += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isLockRefusal(error)) throw error;
+      const waitedMs = SYSTEM_CLOCK.monotonicMs() - startedMs;
+      if (waitedMs >= limitMs) throw new CommandError(lockAdvice(name, limitMs), { cause: error });
+      logger.log(
+        `${name}: another transaction holds a lock that this migration needs; trying again ` +
+          `(attempt ${count + 1}, ${seconds(waitedMs)} of at most ${seconds(limitMs)})`,
+      );
+      const pauseMs = MIN_PAUSE_MS + fullJitterDelayMs(count, PAUSE);
+      await sleep(Math.max(0, Math.min(pauseMs, limitMs - waitedMs)));
+    }
+  }
+}
+
+function lockAdvice(name: string, limitMs: number): string {
+  return (
+    `${name} did not get a lock within ${seconds(limitMs)}, because another transaction (a dump, for example) holds a table that this ` +
+    'migration changes. Wait for it or end it (see pg_stat_activity), then migrate again: migrations that were applied stay.'
+  );
+}
+
+function seconds(ms: number): string {
+  return `${String(Math.round(ms / 1_000))} s`;
+}

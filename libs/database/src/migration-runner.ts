@@ -1,0 +1,48 @@
+import { DataSource, MigrationExecutor } from 'typeorm';
+import type { Migration, QueryRunner } from 'typeorm';
+import { STATEMENT_LOCK_TIMEOUT_MS, withLockRetry } from './lock-retry';
+import type { LockWaiting } from './lock-retry';
+import type { PostgresOptions } from './postgres-options';
+
+/** Applies pending migrations, one after the other. Each runs in a transaction, unless its class says `transaction = false`: then it must be
+ *  resumable, as `createIndexConcurrently` is. Each statement except index builds and drops waits for a lock one second at most;
+ *  those wait up to ten minutes, and nobody queues behind them. A statement that does not get its lock gives up everything that its
+ *  transaction holds; the migration is then tried again.
+ *  @returns the names of the migrations that it applied
+ *  @throws {CommandError} when a migration does not get its locks in time; those before it stay applied */
+export async function applyPending(options: PostgresOptions, waiting: LockWaiting): Promise<string[]> {
+  const dataSource = await new DataSource(options).initialize();
+  const runner = dataSource.createQueryRunner();
+  try {
+    // For statements outside of transactions.
+    await runner.query(`SET lock_timeout = ${String(STATEMENT_LOCK_TIMEOUT_MS)}`);
+    const executor = new MigrationExecutor(dataSource, runner);
+    const applied: string[] = [];
+    for (const migration of await executor.getPendingMigrations()) {
+      const attempt = (): Promise<void> => apply(executor, runner, migration);
+      await withLockRetry(migration.name, attempt, waiting);
+      applied.push(migration.name);
+    }
+    return applied;
+  } finally {
+    await runner.release();
+    await dataSource.destroy();
+  }
+}
+
+async function apply(executor: MigrationExecutor, runner: QueryRunner, migration: Migration): Promise<void> {
+  if (migration.instance?.transaction === false) {
+    await executor.executeMigration(migration);
+    return;
+  }
+  await runner.startTransaction();
+  try {
+    // Once more: behind a pooler the session's own may be another's.
+    await runner.query(`SET LOCAL lock_timeout = ${String(STATEMENT_LOCK_TIMEOUT_MS)}`);
+    await executor.executeMigration(migration);
+    await runner.commitTransaction();
+  } catch (error) {
+    if (!runner.isReleased) await runner.rollbackTransaction();
+    throw error;
+  }
+}

@@ -1,0 +1,75 @@
+import { Logger } from '@nestjs/common';
+import { SYSTEM_CLOCK } from '@platform/time';
+import type { QueryRunner } from 'typeorm';
+import { STATEMENT_LOCK_TIMEOUT_MS } from './lock-retry';
+import { quoteIdentifier } from './postgres-options';
+
+/** An index to make while the service works. */
+interface OnlineIndex {
+  readonly schema: string;
+  readonly name: string;
+  readonly table: string;
+  /** What follows the table's name: `(columns) WHERE …` or `USING …`. */
+  readonly definition: string;
+  readonly isUnique?: boolean;
+}
+
+/** Building and dropping wait for transactions that are open, a dump for example. Requests do not queue behind such a wait, so it may last. */
+const PATIENT_LOCK_TIMEOUT_MS = 600_000;
+const PROGRESS_MS = 10_000;
+
+/** Makes an index while others read and write the table. Only for migrations with `transaction = false`. One that is there stays; one that an
+ *  interrupted build left behind, INVALID, is dropped and built again. */
+export async function createIndexConcurrently(runner: QueryRunner, index: OnlineIndex): Promise<void> {
+  const { schema, name, table, definition, isUnique = false } = index;
+  const state = await indexState(runner, schema, name);
+  if (state === 'valid') return;
+  if (state === 'invalid') await dropIndexConcurrently(runner, schema, name);
+  const kind = isUnique ? 'UNIQUE INDEX' : 'INDEX';
+  const target = `${quoteIdentifier(schema)}.${quoteIdentifier(table)}`;
+  await patiently(runner, `CREATE ${kind} CONCURRENTLY ${quoteIdentifier(name)} ON ${target} ${definition}`);
+}
+
+/** Drops an index, if it is there, while others read and write its table. Only for migrations with `transaction = false`. */
+export async function dropIndexConcurrently(
+  runner: QueryRunner,
+  schema: string,
+  name: string,
+): Promise<void> {
+  await patiently(
+    runner,
+    `DROP INDEX CONCURRENTLY IF EXISTS ${quoteIdentifier(schema)}.${quoteIdentifier(name)}`,
+  );
+}
+
+/** Whether an index is there, and whether its build was completed. */
+async function indexState(
+  runner: QueryRunner,
+  schema: string,
+  name: string,
+): Promise<'absent' | 'invalid' | 'valid'> {
+  const rows = (await runner.query(
+    `SELECT indisvalid AS "isValid" FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+     WHERE relnamespace = $1::regnamespace AND relname = $2`,
+    [quoteIdentifier(schema), name],
+  )) as { isValid: boolean }[];
+  const [row] = rows;
+  if (row === undefined) return 'absent';
+  return row.isValid ? 'valid' : 'invalid';
+}
+
+async function patiently(runner: QueryRunner, statement: string): Promise<void> {
+  const startedMs = SYSTEM_CLOCK.monotonicMs();
+  const progress = setInterval(() => {
+    const seconds = Math.round((SYSTEM_CLOCK.monotonicMs() - startedMs) / 1_000);
+    new Logger('Migrations').log(`${statement}: running for ${String(seconds)} s`);
+  }, PROGRESS_MS);
+  await runner.query(`SET lock_timeout = ${String(PATIENT_LOCK_TIMEOUT_MS)}`);
+  try {
+    await runner.query(statement);
+  } finally {
+    clearInterval(progress);
+    // After a lost connection there is none to set.
+    if (!runner.isReleased) await runner.query(`SET lock_timeout = ${String(STATEMENT_LOCK_TIMEOUT_MS)}`);
+  }
+}

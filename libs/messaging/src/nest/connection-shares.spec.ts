@@ -1,0 +1,115 @@
+import { BusyKeyError } from '../errors';
+import { ConnectionShares } from './connection-shares';
+
+interface Work {
+  readonly name: string;
+  readonly end: () => void;
+}
+
+/** Starts work that runs until it is ended, and gives what runs. */
+function shares(max: number) {
+  const connections = new ConnectionShares(() => max);
+  const running: Work[] = [];
+  const putOff: [string, unknown][] = [];
+  const start = (
+    name: string,
+    queue: string,
+    { isRequest = false, key = null as string | null, canReturn = false } = {},
+  ): void => {
+    const work = () => new Promise<void>((end) => running.push({ name, end }));
+    connections.run({ queue, isRequest, key, canReturn }, work).catch((error: unknown) => {
+      putOff.push([name, error]);
+    });
+  };
+  const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const names = async (): Promise<string[]> => {
+    await settled();
+    return running.map(({ name }) => name);
+  };
+  const end = (name: string): void => {
+    const index = running.findIndex((work) => work.name === name);
+    running.splice(index, 1)[0]?.end();
+  };
+  return { connections, start, names, end, putOff };
+}
+
+describe('the connections that handlers share', () => {
+  it('are for one message of a facility at a time at each queue', async () => {
+    const { start, names, end } = shares(5);
+    start('a1', 'generation', { key: '501' });
+    start('a2', 'generation', { key: '501' });
+    start('b1', 'generation', { key: '502' });
+    start('c1', 'created', { key: '501' });
+    expect(await names()).toEqual(['a1', 'b1', 'c1']);
+    end('a1');
+    expect(await names()).toEqual(['b1', 'c1', 'a2']);
+  });
+
+  it('have room for a request however many events are held up', async () => {
+    const { start, names } = shares(5);
+    for (let n = 0; n < 10; n += 1) {
+      start(`generation ${String(n)}`, 'generation');
+      start(`created ${String(n)}`, 'created');
+    }
+    expect(await names()).toHaveLength(4);
+    start('command', 'commands', { isRequest: true });
+    expect(await names()).toContain('command');
+  });
+
+  it('have room for another queue however many messages of one are held up', async () => {
+    const { start, names } = shares(5);
+    for (let n = 0; n < 10; n += 1) start(`generation ${String(n)}`, 'generation');
+    for (let n = 0; n < 10; n += 1) start(`command ${String(n)}`, 'commands', { isRequest: true });
+    start('change', 'business units');
+    start('other command', 'other commands', { isRequest: true });
+    expect((await names()).filter((name) => name.startsWith('generation'))).toHaveLength(3);
+    expect(await names()).toHaveLength(5);
+  });
+
+  it('keep one message waiting for one that is held up, and put the others off if they can return', async () => {
+    jest.useFakeTimers({ doNotFake: ['setImmediate'] });
+    const { connections, start, names, end, putOff } = shares(5);
+    for (const name of ['a1', 'a2', 'a3']) start(name, 'generation', { key: '501', canReturn: true });
+    start('other queue', 'created', { key: '501', canReturn: true });
+    start('b1', 'generation', { key: '502', canReturn: true });
+    start('c1', 'without retries', { key: '501' });
+    start('c2', 'without retries', { key: '501' });
+    start('c3', 'without retries', { key: '501' });
+    expect(connections.waiting).toBe(4);
+    await jest.advanceTimersByTimeAsync(900);
+    expect(putOff).toEqual([]);
+    await jest.advanceTimersByTimeAsync(400);
+    start('a4', 'generation', { key: '501', canReturn: true });
+    await names();
+    expect(putOff).toEqual([
+      ['a3', expect.any(BusyKeyError)],
+      ['a4', expect.any(BusyKeyError)],
+    ]);
+    expect(connections.waiting).toBe(3);
+    end('a1');
+    expect(await names()).toContain('a2');
+    // A new holder has its own time.
+    start('a5', 'generation', { key: '501', canReturn: true });
+    start('a6', 'generation', { key: '501', canReturn: true });
+    await jest.advanceTimersByTimeAsync(500);
+    expect(putOff).toHaveLength(2);
+    jest.useRealTimers();
+  });
+
+  it('serve everything in the end, first come first served, with any number of them', async () => {
+    for (const max of [1, 2, 3, 8]) {
+      const { connections, start, names, end } = shares(max);
+      for (let n = 0; n < 12; n += 1)
+        start(String(n), `queue ${String(n % 3)}`, { isRequest: n % 3 === 0, key: String(n % 4) });
+      const done: string[] = [];
+      while (done.length < 12) {
+        const [first] = await names();
+        expect((await names()).length).toBeLessThanOrEqual(max);
+        done.push(first as string);
+        end(first as string);
+      }
+      await names();
+      expect(connections.waiting).toBe(0);
+    }
+  });
+});

@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto';
+import type { INestApplicationContext } from '@nestjs/common';
+import { BusinessUnitChangeV1, UnscheduleRecurringTaskInstanceGenerationRequest } from '@platform/contracts';
+import { createTestBroker, eventually, type ReceivedMessage, type TestBroker } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { type Channel, type ChannelModel, connect } from 'amqplib';
+import fc from 'fast-check';
+import { Consume, type ConsumeContext, Respond } from '../src/index';
+import { businessUnitChange } from './messages';
+import { createInboxDatabase, effects, startMessagingApp, stopGracefully } from './messaging-app';
+
+const REQUESTS = 'poison.requests';
+const EVENTS = 'poison.events';
+const JSON_TYPE = 'application/json';
+
+/** Notes each facility that it carries out. */
+class Handlers {
+  @Respond(UnscheduleRecurringTaskInstanceGenerationRequest, { queue: REQUESTS })
+  async unschedule(
+    { facilityId }: UnscheduleRecurringTaskInstanceGenerationRequest,
+    { transaction }: ConsumeContext,
+  ) {
+    await transaction.query('INSERT INTO messaging.effects (note) VALUES ($1)', [`facility ${facilityId}`]);
+    return { succeeded: { facilityId, removed: true } };
+  }
+
+  @Consume(BusinessUnitChangeV1, { queue: EVENTS, retryDelaysMs: [100] })
+  async change({ businessUnitId }: BusinessUnitChangeV1, { transaction }: ConsumeContext): Promise<void> {
+    await transaction.query('INSERT INTO messaging.effects (note) VALUES ($1)', [`unit ${businessUnitId}`]);
+  }
+}
+
+const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
+
+describe('a poisoned message', () => {
+  let database: TestDatabase;
+  let broker: TestBroker;
+  let app: INestApplicationContext;
+  let connection: ChannelModel;
+  let channel: Channel;
+
+  beforeAll(async () => {
+    [database, broker] = await Promise.all([createInboxDatabase(), createTestBroker()]);
+    app = await startMessagingApp({ databaseUrl: database.url, mainUrl: broker.url, handlers: [Handlers] });
+    connection = await connect(broker.url);
+    channel = await connection.createChannel();
+    await eventually(async () => {
+      for (const queue of [REQUESTS, EVENTS]) expect((await channel.checkQueue(queue)).consumerCount).toBe(1);
+    });
+  });
+  afterEach(async () => {
+    for (const queue of [`${REQUESTS}_error`, `${EVENTS}_error`]) await channel.purgeQueue(queue);
+    await database.query('DELETE FROM messaging.effects');
+  });
+  afterAll(async () => {
+    await connection.close();
+    await stopGracefully(app);
+    await Promise.all([broker.drop(), database.drop()]);
+  });
+
+  const send = (queue: string, body: string | Buffer, options: object = {}): void => {
+    channel.sendToQueue(queue, Buffer.from(body), { contentType: JSON_TYPE, ...options });
+  };
+  const take = (queue: string, timeoutMs = 10_000): Promise<ReceivedMessage> =>
+    eventually(
+      async () => {
+        const [message] = await broker.management.get(queue, 1);
+        if (message === undefined) throw new Error(`${queue} is empty`);
+        return message;
+      },
+      { timeoutMs },
+    );
+
+  it.each([
+    ['nested deeper than any contract', `{"facilityId":${nested(20_000)}}`, 'unreadable'],
+    ['nested deeper within an envelope', `{"messageType":[],"message":{"x":${nested(500)}}}`, 'unreadable'],
+    ['larger than any contract', `{"facilityId":"${'x'.repeat(1_100_000)}"}`, 'unreadable'],
+    [
+      'not UTF-8',
+      Buffer.from([...Buffer.from('{"facilityId":1,"x":"'), 0xc3, 0x28, 0x22, 0x7d]),
+      'unreadable',
+    ],
+    ['an overlong encoding', Buffer.from([...Buffer.from('{"x":"'), 0xc0, 0x80, 0x22, 0x7d]), 'unreadable'],
+    ['against its contract', '{"facilityId":"501"}', 'invalid'],
+  ])('is put aside at once, with the reason: %s', async (_what, body, reason) => {
+    send(REQUESTS, body, { replyTo: 'nobody' });
+    const { headers } = await take(`${REQUESTS}_error`, 1_500);
+    expect(headers).toMatchObject({
+      'x-error-reason': reason,
+      'MT-Fault-Message': expect.any(String),
+    });
+  });
+
+  it.each([
+    ['long', { long: 'x'.repeat(65_200) }],
+    ['many', Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`header-${n}`, 'x'.repeat(90)]))],
+    ['deeply nested', { nested: nestedTable(60), other: 'x'.repeat(64_000) }],
+  ])('is put aside although its headers are %s', async (_what, headers) => {
+    send(REQUESTS, '{"facilityId":"501"}', { headers: { tenant: 'acme', ...headers } });
+    const parked = await take(`${REQUESTS}_error`, 1_500);
+    expect(parked.body).toBe('{"facilityId":"501"}');
+    expect(parked.headers).toMatchObject({ 'x-error-reason': 'invalid', tenant: 'acme' });
+    expect(parked.headers).toHaveProperty('x-headers-dropped');
+  });
+
+  it.each([
+    ['that no client encodes', { odd: { '!': 'evil', value: 1 } }],
+    ['nested a thousand deep', { deep: nestedTable(1_000) }],
+  ])('is put aside although its headers hold a table %s', async (_what, headers) => {
+    await broker.management.publish('', {
+      routingKey: REQUESTS,
+      body: '{"facilityId":"501"}',
+      properties: { content_type: JSON_TYPE, headers: { tenant: 'acme', ...headers } },
+    });
+    const parked = await take(`${REQUESTS}_error`, 3_000);
+    expect(parked.headers).toMatchObject({ 'x-error-reason': 'invalid' });
+    expect(parked.headers).toHaveProperty('x-headers-dropped');
+  });
+
+  it.each([
+    ['invalid', `${EVENTS}_error`, EVENTS, '{"bad":true}', {}],
+    ['of an unknown type', `${EVENTS}_skipped`, EVENTS, '{}', { type: 'Unknown' }],
+    ['a request without an id', `${REQUESTS}_error`, REQUESTS, '{"facilityId":"501"}', {}],
+  ])('goes to no queue that its sender names: %s', async (_what, aside, queue, body, properties) => {
+    const named = `poison.named.${randomUUID()}`;
+    await channel.assertQueue(named);
+    send('nowhere', body, {
+      headers: { tenant: 'acme', CC: [queue], BCC: [named], cc: [named], Bcc: [named] },
+      ...properties,
+    });
+    await eventually(async () => expect((await channel.checkQueue(aside)).messageCount).toBe(1));
+    // What the sender's own publish brought there is the only one.
+    await eventually(async () => expect((await channel.checkQueue(named)).messageCount).toBe(1));
+    // A later one is put aside after all that the first one could have caused.
+    send(queue, body, properties);
+    await eventually(async () => expect((await channel.checkQueue(aside)).messageCount).toBe(2));
+    expect((await channel.checkQueue(named)).messageCount).toBe(1);
+    const parked = await broker.management.get(aside, 2);
+    expect(parked).toHaveLength(2);
+    for (const { headers } of parked)
+      expect(Object.keys(headers).filter((name) => /^b?cc$/i.test(name))).toEqual([]);
+    await channel.purgeQueue(aside);
+    await channel.deleteQueue(named);
+  });
+
+  it('costs others nothing, wherever it lies', async () => {
+    const poisons: ((unit: number) => void)[] = [
+      () => send(EVENTS, `{"businessUnitId":${nested(20_000)}}`),
+      () => send(EVENTS, '{"businessUnitId":"1"}', { headers: { long: 'x'.repeat(65_200) } }),
+      () => send(EVENTS, Buffer.from([0xff, 0xfe])),
+      () => send(EVENTS, '{}', { contentType: 'text/plain' }),
+    ];
+    const positions = fc.array(fc.nat(99), { minLength: 60, maxLength: 60 });
+    const [chosen] = fc.sample(positions, 1) as [number[]];
+    const startedAt = performance.now();
+    for (let unit = 0; unit < 100; unit += 1) {
+      send(EVENTS, JSON.stringify(businessUnitChange({ businessUnitId: unit })), { messageId: randomUUID() });
+      for (const [index, position] of chosen.entries())
+        if (position === unit) poisons[index % poisons.length]?.(unit);
+    }
+    await eventually(async () => expect(await effects(database)).toHaveLength(100), { timeoutMs: 10_000 });
+    await eventually(async () => expect((await channel.checkQueue(`${EVENTS}_error`)).messageCount).toBe(60));
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  }, 30_000);
+
+  it('has a bounded number of tries for a response that the broker refuses, and is carried out once', async () => {
+    const full = `poison.full.${randomUUID()}`;
+    await channel.assertQueue(full, { arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' } });
+    channel.sendToQueue(full, Buffer.from('{}'));
+    // No id at all: only the delivery itself can be told from another.
+    send(REQUESTS, '{"facilityId":601}', { replyTo: full });
+    send(REQUESTS, '{"facilityId":602}', {
+      headers: { 'MT-Response-Address': 'exchange:amq.rabbitmq.trace' },
+    });
+    const parked = [await take(`${REQUESTS}_error`, 30_000), await take(`${REQUESTS}_error`, 30_000)];
+    for (const { headers } of parked) expect(headers).toMatchObject({ 'x-error-reason': 'unanswered' });
+    expect((await effects(database)).toSorted()).toEqual(['facility 601', 'facility 602']);
+    await channel.deleteQueue(full);
+  }, 60_000);
+
+  it('without an id is applied once when it is an event, and as often as it is sent when it is a request', async () => {
+    const event = JSON.stringify(businessUnitChange({ businessUnitId: 701 }));
+    for (let times = 0; times < 3; times += 1) send(EVENTS, event);
+    for (let times = 0; times < 2; times += 1) send(REQUESTS, '{"facilityId":702}');
+    send(EVENTS, JSON.stringify(businessUnitChange({ businessUnitId: 703 })));
+    await eventually(async () =>
+      expect((await effects(database)).toSorted()).toEqual([
+        'facility 702',
+        'facility 702',
+        'unit 701',
+        'unit 703',
+      ]),
+    );
+  });
+});
+
+function nestedTable(depth: number): object {
+  return depth === 0 ? {} : { n: nestedTable(depth - 1) };
+}

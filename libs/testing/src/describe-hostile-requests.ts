@@ -1,0 +1,96 @@
+import { connect } from 'node:net';
+import {
+  type CataloguedDocument,
+  type HostileRequest,
+  type KnownValues,
+  hostileRequests,
+} from '#platform/hostile-catalogue.ts';
+import { apiDocument } from './api-document/documents';
+
+/** A running service for the catalogue of hostile requests. */
+export interface HostileTarget {
+  /** As in `docs/openapi/<service>.json`. */
+  readonly service: string;
+  readonly port: () => number;
+  /** The Authorization header of somebody who may do everything. */
+  readonly authorization: () => string;
+  /** Values for parameters, by name, in place of the document's examples. */
+  readonly values?: () => KnownValues;
+  /** Operations that the test cannot call, e.g. because they end its token. */
+  readonly without?: readonly string[];
+}
+
+const ANSWER_LIMIT_MS = 10_000;
+const CONNECTIONS = 8;
+const RUN_LIMIT_MS = 300_000;
+
+/** Sends the whole catalogue of hostile requests: each must be answered, below 500. What is answered is held to the API document by the
+ *  fixture's `watchTraffic`. */
+export function describeHostileRequests({
+  service,
+  port,
+  authorization,
+  values,
+  without = [],
+}: HostileTarget): void {
+  describe('hostile requests', () => {
+    const document = apiDocument(service);
+    const operations = Object.values(document.paths).flatMap((methods) =>
+      Object.values(methods).map(({ operationId }) => operationId),
+    );
+
+    it.each(operations.filter((operationId) => !without.includes(operationId)))(
+      'to %s are all answered, below 500',
+      async (operationId) => {
+        const requests = hostileRequests(document as unknown as CataloguedDocument, values?.()).filter(
+          (one) => one.operationId === operationId,
+        );
+        expect(requests.length).toBeGreaterThan(0);
+        const failures: string[] = [];
+        const statuses = new Set<number>();
+        const queue = requests.values();
+        const work = async (): Promise<void> => {
+          for (const request of queue) {
+            const answer = await statusOf(request, port(), authorization());
+            statuses.add(answer ?? 0);
+            if (answer === null || answer >= 500)
+              failures.push(`${request.method} ${request.trick} → ${String(answer ?? 'no response')}`);
+          }
+        };
+        await Promise.all(Array.from({ length: CONNECTIONS }, work));
+        expect(failures).toEqual([]);
+        // It got past authentication: HEAD and OPTIONS, which most operations refuse, may be all there is.
+        if (requests.length > 2 && requests.every(({ needsToken }) => needsToken))
+          expect([...statuses].filter((status) => ![401, 405].includes(status))).not.toEqual([]);
+      },
+      RUN_LIMIT_MS,
+    );
+  });
+}
+
+/** Over a connection of its own: no client library sends these bytes. Null: no response. */
+function statusOf(request: HostileRequest, port: number, authorization: string): Promise<number | null> {
+  const { method, target, headers, body, needsToken } = request;
+  const length = body === null ? [] : [`Content-Length: ${String(Buffer.byteLength(body))}`];
+  const lines = [
+    `${method} ${target} HTTP/1.1`,
+    'Host: 127.0.0.1',
+    'Connection: close',
+    ...(needsToken ? [`Authorization: ${authorization}`] : []),
+    ...headers.map(([name, value]) => `${name}: ${value}`),
+    ...length,
+  ];
+  return new Promise((resolve) => {
+    let received = '';
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(`${lines.join('\r\n')}\r\n\r\n${body ?? ''}`);
+    });
+    socket.setTimeout(ANSWER_LIMIT_MS, () => socket.destroy());
+    socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
+    socket.on('error', () => undefined); // 'close' follows
+    socket.on('close', () => {
+      const status = /^(?:HTTP\/1\.1 1\d\d [^]*?\r\n\r\n)*HTTP\/1\.1 (\d{3})/.exec(received)?.[1];
+      resolve(status === undefined ? null : Number(status));
+    });
+  });
+}

@@ -1,0 +1,110 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+type MigrationClass = new () => MigrationInterface;
+
+/** Statements that a migration's `up` runs on an empty database. */
+async function recordStatements(migration: MigrationInterface): Promise<string[]> {
+  const statements: string[] = [];
+  const query = (statement: string): Promise<unknown[]> => {
+    statements.push(statement);
+    return Promise.resolve([]);
+  };
+  await migration.up({ query, isReleased: false } as unknown as QueryRunner);
+  return statements;
+}
+
+/** What of a migration would keep requests of a running service waiting, each in words. */
+export async function findMigrationProblems(Migration: MigrationClass): Promise<string[]> {
+  const migration = new Migration();
+  const statements = (await recordStatements(migration)).map(withoutBodies);
+  const isTransactional = migration.transaction !== false;
+  const created = new Set(statements.flatMap(createdTables));
+  const isNew = (table: string): boolean => created.has(table.toLowerCase().replaceAll('"', ''));
+  return statements.flatMap((statement) => problemsOf(statement, { isTransactional, isNew }));
+}
+
+interface Surroundings {
+  isTransactional: boolean;
+  /** Whether the migration itself creates the table, so that nobody uses it yet. */
+  isNew: (table: string) => boolean;
+}
+
+const NAME = String.raw`("?\w+"?(?:\."?\w+"?)?)`;
+const CREATE_TABLE = new RegExp(
+  String.raw`^CREATE (?:TEMPORARY |UNLOGGED )?TABLE (?:IF NOT EXISTS )?${NAME}`,
+  'i',
+);
+const CREATE_INDEX = new RegExp(
+  String.raw`^CREATE (?:UNIQUE )?INDEX (CONCURRENTLY )?.*?\bON (?:ONLY )?${NAME}`,
+  'i',
+);
+const ALTER_TABLE = new RegExp(String.raw`^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?${NAME}`, 'i');
+const CHANGE_ROWS = new RegExp(String.raw`^(?:UPDATE|DELETE FROM) (?:ONLY )?${NAME}`, 'i');
+/** Statements that lock what is there against reads or writes. */
+const TAKES_STRONG_LOCK =
+  /^(ALTER TABLE|DROP (TABLE|VIEW|TRIGGER|INDEX(?! CONCURRENTLY))|TRUNCATE|LOCK|CLUSTER|REINDEX(?!.* CONCURRENTLY)|VACUUM FULL|CREATE (OR REPLACE )?(CONSTRAINT )?TRIGGER)\b/i;
+
+function problemsOf(statement: string, { isTransactional, isNew }: Surroundings): string[] {
+  const problems: string[] = [];
+  const complain = (problem: string): void => void problems.push(`${problem}: ${statement.slice(0, 120)}`);
+  const [, concurrently, indexed] = CREATE_INDEX.exec(statement) ?? [];
+  if (indexed !== undefined && concurrently === undefined && !isNew(indexed))
+    complain('an index on a table that there is already: use createIndexConcurrently');
+  if (isTransactional && /\bCONCURRENTLY\b/i.test(statement))
+    complain('not possible in a transaction: the class needs `readonly transaction = false`');
+  if (/^SET .*\block_timeout\b|set_config\(\s*'lock_timeout'/i.test(statement) && isTransactional)
+    complain('a limit of its own for locks: migrations wait a second at most');
+  const [, altered] = ALTER_TABLE.exec(statement) ?? [];
+  if (
+    !isTransactional &&
+    TAKES_STRONG_LOCK.test(statement) &&
+    (altered === undefined || !isHarmless(statement))
+  )
+    complain(
+      'a strong lock outside of a transaction, which cannot be given up as a whole: use a migration of its own',
+    );
+  if (altered !== undefined && !isNew(altered)) {
+    const long = LONG_ALTERATIONS.find(({ matches }) => matches.test(statement));
+    if (long !== undefined) complain(long.problem);
+  }
+  const [, changed] = CHANGE_ROWS.exec(statement) ?? [];
+  if (changed !== undefined && !isNew(changed))
+    complain('changes rows of a table that there is already in one statement: do it in batches');
+  return problems;
+}
+
+/** Storage parameters of a table lock neither readers nor writers out. */
+function isHarmless(statement: string): boolean {
+  return /^ALTER TABLE \S+ (RE)?SET \(/i.test(statement);
+}
+
+const LONG_ALTERATIONS = [
+  { matches: /\bALTER (COLUMN )?\S+ (SET DATA )?TYPE\b/i, problem: 'writes the table anew under its lock' },
+  {
+    matches: /\bADD (COLUMN )?\S+ .*\bDEFAULT (clock_timestamp|gen_random_uuid|random|nextval)\b/i,
+    problem: 'writes the table anew under its lock, because the default differs from row to row',
+  },
+  { matches: /\bSET NOT NULL\b/i, problem: 'reads the table under its lock: validate a CHECK first' },
+  {
+    matches: /\bADD (CONSTRAINT \S+ )?(CHECK|FOREIGN KEY)\b(?!.*\bNOT VALID\b)/i,
+    problem: 'reads the table under its lock: add it NOT VALID, and validate it in a further migration',
+  },
+  {
+    matches: /\bADD (CONSTRAINT \S+ )?(UNIQUE|PRIMARY KEY)\b(?!.*\bUSING INDEX\b)/i,
+    problem: 'builds an index under its lock: build it concurrently, then add the constraint USING INDEX',
+  },
+] as const;
+
+function createdTables(statement: string): string[] {
+  const [, name] = CREATE_TABLE.exec(statement) ?? [];
+  return name === undefined ? [] : [name.toLowerCase().replaceAll('"', '')];
+}
+
+/** In one line, without comments and without the bodies of functions: those run later, with limits of their own. */
+function withoutBodies(statement: string): string {
+  return statement
+    .replaceAll(/--.*$/gm, '')
+    .replaceAll(/\$(\w*)\$[^]*?\$\1\$/g, "''")
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+}

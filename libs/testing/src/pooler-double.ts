@@ -1,0 +1,61 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+
+/** A pooler as the services see one: what a client asks for when it connects does not reach the server. */
+export interface PoolerDouble {
+  /** The address of `url` by way of the pooler. */
+  url: (url: string) => string;
+  stop: () => Promise<void>;
+}
+
+/** What names user and database; the rest is ignored, as PgBouncer does with `ignore_startup_parameters`. */
+const PASSED_ON = new Set(['user', 'database', 'client_encoding']);
+const HEADER_BYTES = 8;
+
+/** Starts one before the server of `server`. */
+export async function startPoolerDouble(server: string): Promise<PoolerDouble> {
+  const { hostname, port } = new URL(server);
+  const sockets = new Set<Socket>();
+  const listener = createServer((client) => {
+    const upstream = connect(Number(port === '' ? '5432' : port), hostname);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+    }
+    client.on('error', () => upstream.destroy()).on('close', () => upstream.destroy());
+    upstream.on('error', () => client.destroy()).on('close', () => client.destroy());
+    client.once('data', (startup) => {
+      upstream.write(withoutOptions(startup));
+      client.pipe(upstream);
+    });
+    upstream.pipe(client);
+  });
+  await once(listener.listen(0, '127.0.0.1'), 'listening');
+  const { port: own } = listener.address() as AddressInfo;
+  return {
+    url: (text) => {
+      const url = new URL(text);
+      url.host = `127.0.0.1:${String(own)}`;
+      return url.toString();
+    },
+    stop: async () => {
+      for (const socket of sockets) socket.destroy();
+      listener.close();
+      await once(listener, 'close');
+    },
+  };
+}
+
+/** PostgreSQL's StartupMessage: its length, the protocol's version, names and values that end in a zero byte, and a zero byte. */
+function withoutOptions(startup: Buffer): Buffer {
+  const words = startup.subarray(HEADER_BYTES).toString('utf8').split('\0');
+  let kept = '';
+  for (let index = 0; index + 1 < words.length; index += 2) {
+    if (PASSED_ON.has(words[index]!)) kept += `${words[index]!}\0${words[index + 1]!}\0`;
+  }
+  const body = Buffer.from(`${kept}\0`);
+  const header = Buffer.from(startup.subarray(0, HEADER_BYTES));
+  header.writeInt32BE(HEADER_BYTES + body.length);
+  return Buffer.concat([header, body]);
+}
