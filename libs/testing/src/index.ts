@@ -8,7 +8,7 @@ export { BrokerManagement } from '#platform/broker-management.ts';
 export type { QueueDeclaration, ReceivedMessage } from '#platform/broker-management.ts';
 export { eventually } from '#platform/waiting.ts';
 export { TEST_TOKEN_CONFIG, bearer, testAccessToken } from './access-token';
-export { runProcess } from './run-process';
+export { runProcess, runTool } from './run-process';
 export type { RunningProcess } from './run-process';
 export { authServiceVariables, startAuthServiceDouble, startHttpDouble } from './http-doubles';
 export type { AuthServiceDouble, HttpDouble } from './http-doubles';

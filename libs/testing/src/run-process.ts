@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { basename, dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { COMPILE_CACHE } from '#platform/state-folder.ts';
 import { eventually } from '#platform/waiting.ts';
 import { TRAFFIC_RECORDER, recordedLog, recordingFolder } from './recording';
@@ -66,6 +67,26 @@ export async function runProcess(options: ProcessOptions): Promise<RunningProces
     throw new Error(`${entry} did not become ready:\n${written}`, { cause: error });
   }
   return running;
+}
+
+/**
+ * Runs a tool of this workspace to its end and returns what it wrote.
+ * @throws {Error} with everything it wrote when it ends with another code than 0, or not within `timeoutMs`
+ */
+export async function runTool(options: ProcessOptions & { timeoutMs: number }): Promise<string> {
+  const { entry, timeoutMs } = options;
+  const running = await runProcess(options);
+  try {
+    const exitCode = await Promise.race([
+      running.exited,
+      delay(timeoutMs, 'timed out' as const, { ref: false }),
+    ]);
+    // The whole output is the message: a comparison would show three lines around the difference.
+    if (exitCode !== 0) throw new Error(`${entry} ended with ${exitCode}:\n${running.output()}`);
+    return running.output();
+  } finally {
+    await running.stop();
+  }
 }
 
 /** How a process takes part in the recording of its test run, if there is one. */
