@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { auditRun } from '#chaos/audit/audit.ts';
 import { type Check, CheckBuilder } from '#chaos/audit/check.ts';
 import { gatherFacts, watchApplications } from '#chaos/audit/gather.ts';
-import { auditTraffic } from '#chaos/audit/replicas.ts';
+import { auditLoggedDefects, auditTraffic } from '#chaos/audit/replicas.ts';
 import type { BusinessUnitChange, Journal } from '#chaos/load/journal.ts';
 import { Load } from '#chaos/load/load.ts';
 import { plantTriggers } from '#chaos/load/tasks.ts';
@@ -94,6 +94,7 @@ export class Drill {
     const journal = joinJournals(journalAt(past.then, past.load.journal, past.instantMs), second.journal);
     checks.push(...auditRun(journal, facts, false));
     checks.push(...[past.load, second].map(({ traffic }) => auditTraffic(traffic, [])));
+    checks.push(auditLoggedDefects(platform.logs()));
     const repaired = difference.schedulesUntaken.filter((id) => reconciled.includes(id)).length;
     checks.push(auditDifference(repaired, difference));
     return { instant: past.instant, checks, difference, repaired };

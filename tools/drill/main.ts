@@ -35,13 +35,13 @@ async function main(): Promise<void> {
 }
 
 function renderDrill(result: DrillResult): string {
-  const { undone, again, firedAgain, schedulesUntaken, firesUntaken } = result.difference;
+  const { undone, again, firedAgain, schedulesUntaken, requestsUntaken } = result.difference;
   return [
     '',
     ...checkTable(result.checks),
     '',
     `Neighbours had heard ${undone} messages of what is undone, and hear ${again} again under their id and ${firedAgain} fires under another.`,
-    `Lost with the queues: the events of ${schedulesUntaken.length} schedules (${result.repaired} of them found by reconciliation), ${firesUntaken} fires.`,
+    `Lost with the queues: the events of ${schedulesUntaken.length} schedules (${result.repaired} of them found by reconciliation), ${requestsUntaken} requests for generation.`,
     ...result.checks.flatMap(({ name, findings }) => findings.map((text) => `✘ ${name}: ${text}`)),
     isClean(result) ? `✔ restored to ${result.instant}: nothing lost, nothing twice` : '✘ see above',
   ].join('\n');

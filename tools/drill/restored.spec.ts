@@ -71,9 +71,24 @@ describe('adjustFacts', () => {
     expect(adjusted.facts.completionLedger).toEqual([]);
   });
 
+  it('lets requests for generation be lost with the queues, but not what is published after the disaster', () => {
+    const requested = (messageId: string) => ({
+      name: 'ITaskInstanceGenerationRequested',
+      messageId,
+      message: { facilityId: 1 },
+    });
+    const later = { ...facts, published: [...facts.published, requested('later')] };
+    const adjusted = adjustFacts(later, [...before, requested('lost')]);
+    const taken = adjusted.facts.inbox.filter(
+      ({ queue }) => queue === 'task-service.task-instance-generation',
+    );
+    expect(taken.map(({ messageId }) => messageId)).toEqual(['lost']);
+    expect(adjusted.difference.requestsUntaken).toBe(1);
+  });
+
   it('says what neighbours hear again, and what was lost on its way', () => {
     expect(adjustFacts(facts, before).difference).toMatchObject({
-      ...{ undone: 1, again: 1, firesUntaken: 0, schedulesUntaken: ['kept', 'repeated'] },
+      ...{ undone: 1, again: 1, requestsUntaken: 0, schedulesUntaken: ['kept', 'repeated'] },
     });
   });
 });

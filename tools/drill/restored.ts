@@ -64,8 +64,8 @@ export interface Difference {
   readonly firedAgain: number;
   /** Schedules of which the task service never took the event. */
   readonly schedulesUntaken: readonly string[];
-  /** Fires whose message was never taken: the next fire of the facility makes up for them. */
-  readonly firesUntaken: number;
+  /** Requests for generation, of fires and others, that went with the queues: the facility's next fire makes up for them. */
+  readonly requestsUntaken: number;
 }
 
 /**
@@ -81,7 +81,7 @@ export function adjustFacts(
   const kept = before.filter(isTrue);
   const undone = before.filter((message) => !isTrue(message));
   const published = [...kept, ...facts.published];
-  const { inbox, schedulesUntaken, firesUntaken } = withoutQueues(facts, published);
+  const { inbox, schedulesUntaken, requestsUntaken } = withoutQueues(facts, kept);
   const after = idsOf(facts.published);
   // Changes of business units come again because the drill has them repeated.
   const repeatable = idsOf(kept.filter(({ name }) => name !== 'IBusinessUnitChangeV1'));
@@ -98,31 +98,34 @@ export function adjustFacts(
       completionLedger: facts.completionLedger.filter(({ record }) => completed.has(record.taskInstanceId)),
     },
     difference: {
-      ...{ undone: undone.length, schedulesUntaken, firesUntaken: firesUntaken.length },
+      ...{ undone: undone.length, schedulesUntaken, requestsUntaken: requestsUntaken.length },
       again: [...repeatable].filter((id) => after.has(id)).length,
       firedAgain: undone.filter(isFire).length,
     },
   };
 }
 
-/** What was on its way to task-service and never came; the inbox as if it had come, and without what is no fire: reconciliation's requests. */
-function withoutQueues(facts: Facts, published: readonly PublishedMessage[]) {
-  const fires = idsOf(facts.fires);
-  const inbox = facts.inbox.filter(
-    ({ queue, messageId }) => queue !== GENERATION_QUEUE || fires.has(messageId),
-  );
+/**
+ * What the queues held for task-service when they were emptied, and the inbox as if it had come.
+ * @param before what was published before the disaster and is not undone
+ */
+function withoutQueues(facts: Facts, before: readonly PublishedMessage[]) {
+  const inbox = [...facts.inbox];
   const taken = idsOf(inbox);
-  const told = published.filter(
+  const told = [...before, ...facts.published].filter(
     ({ name, messageId }) => name === 'IScheduleCreatedEvent' && taken.has(messageId),
   );
   const toldOf = new Set(told.map(({ message }) => String(message['scheduleId'])));
   const schedulesUntaken = facts.schedules
     .map(({ scheduleId }) => scheduleId)
     .filter((id) => !toldOf.has(id));
-  const firesUntaken = [...fires].filter((id) => !taken.has(id));
+  // What is published after the disaster has to arrive.
+  const after = idsOf(facts.published);
+  const requests = before.filter(({ name }) => name === 'ITaskInstanceGenerationRequested');
+  const requestsUntaken = [...idsOf(requests)].filter((id) => !taken.has(id) && !after.has(id));
   inbox.push(...schedulesUntaken.map((messageId) => ({ queue: CREATED_QUEUE, messageId })));
-  inbox.push(...firesUntaken.map((messageId) => ({ queue: GENERATION_QUEUE, messageId })));
-  return { inbox, schedulesUntaken, firesUntaken };
+  inbox.push(...requestsUntaken.map((messageId) => ({ queue: GENERATION_QUEUE, messageId })));
+  return { inbox, schedulesUntaken, requestsUntaken };
 }
 
 /** Says of a message whether what it tells of is in the restored databases. */

@@ -51,8 +51,8 @@ async function fuzz(platform: TestPlatform, servers: ServerAddresses, args: Fuzz
   watch.look();
   const seconds = (performance.now() - startedAtMs) / 1_000;
   for (const what of watch.complaints()) ledger.add({ what, where: 'processes', firstNumber: -1, trick: '' });
-  const { lines, leaks } = readLogs(platform, (line) => secretsInLog(line, secrets));
-  for (const what of leaks) ledger.add({ what, where: 'logs', firstNumber: -1, trick: '' });
+  const { lines, complaints } = readLogs(platform, (line) => secretsInLog(line, secrets));
+  for (const what of complaints) ledger.add({ what, where: 'logs', firstNumber: -1, trick: '' });
   report(
     ledger,
     args,

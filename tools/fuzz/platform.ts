@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { onEndSignal } from '#platform/command-line.ts';
+import { defectsInLog } from '#platform/log-errors.ts';
 import { type Program, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import { PrivateServers, type ServerAddresses, type TestPlatform } from '#platform/test-platform.ts';
@@ -79,23 +80,28 @@ export class Watch {
   }
 }
 
-/** Secrets in the logs of all programs: each place once, with the line's message. @param secretsIn describes those of a line */
+/**
+ * What is wrong in the logs of all programs, each place once with the line's message: secrets, and lines that tell of a defect.
+ * @param secretsIn describes the secrets of a line
+ */
 export function readLogs(
   platform: TestPlatform,
   secretsIn: (line: string) => readonly string[],
-): { lines: number; leaks: string[] } {
-  const leaks = new Set<string>();
+): { lines: number; complaints: string[] } {
+  const complaints = new Set<string>();
   let lines = 0;
   for (const [program, log] of platform.logs()) {
+    for (const line of defectsInLog(log)) complaints.add(`${program} logged a defect: ${messageOf(line)}`);
     for (const line of log.split('\n')) {
       lines += 1;
-      for (const secret of secretsIn(line)) {
-        const message = /"msg":"([^"]{0,80})/.exec(line)?.[1] ?? line.slice(0, 80);
-        leaks.add(`${program} logged ${secret}: ${message}`);
-      }
+      for (const secret of secretsIn(line)) complaints.add(`${program} logged ${secret}: ${messageOf(line)}`);
     }
   }
-  return { lines, leaks: [...leaks] };
+  return { lines, complaints: [...complaints] };
+}
+
+function messageOf(line: string): string {
+  return /"msg":"([^"]{0,80})/.exec(line)?.[1] ?? line.slice(0, 80);
 }
 
 export function secretsOf(

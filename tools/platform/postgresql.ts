@@ -141,8 +141,9 @@ interface Initialisation {
 }
 
 const NOT_DURABLE = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
-/** Tests list the statements of the services that none of them ran. */
-const COUNTS_STATEMENTS = ['shared_preload_libraries=pg_stat_statements', 'pg_stat_statements.max=20000'];
+/** Tests list the statements of the services that none of them ran. Each statement counts once for each database, and each test file
+ *  has its own. */
+const COUNTS_STATEMENTS = ['shared_preload_libraries=pg_stat_statements', 'pg_stat_statements.max=100000'];
 
 function serverSettings(isDurable: boolean): string[] {
   const settings = [

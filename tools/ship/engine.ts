@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { FriendlyError } from '#platform/errors.ts';
+import { defectsInLog } from '#platform/log-errors.ts';
 import { type Variables, WORKSPACE } from '#platform/state-folder.ts';
 
 /** One container as the compose file or a pod asks for it. */
@@ -69,6 +70,7 @@ export class Engine {
   readonly #environment: NodeJS.ProcessEnv;
   readonly #network = `ship-${process.pid}`;
   readonly #containers = new Set<string>();
+  readonly #defects: string[] = [];
   #subnet = '';
   #interface = '';
   #lastAddress = FIRST_ADDRESS;
@@ -206,10 +208,16 @@ export class Engine {
     const log = await this.logs(name);
     mkdirSync(LOGS, { recursive: true });
     writeFileSync(join(LOGS, `${name}.log`), log);
+    this.#defects.push(...defectsInLog(log).map((line) => `${name} logged ${line}`));
     const exitCode = Number(await this.call(['inspect', '--format', '{{.State.ExitCode}}', name]));
     await this.call(['rm', '--force', name]);
     this.#containers.delete(name);
     return exitCode;
+  }
+
+  /** Lines of ended containers that tell of a defect. */
+  get defects(): readonly string[] {
+    return this.#defects;
   }
 
   logs(name: string): Promise<string> {

@@ -10,6 +10,7 @@ import { WORKSPACE } from '#platform/state-folder.ts';
 import {
   buildSteps,
   composeSteps,
+  logSteps,
   parseShipArguments,
   type ShipArguments,
   type ShipContext,
@@ -107,6 +108,7 @@ async function ship(
       ...composeSteps(context),
       ...productionSteps(context),
       ...(args.isShort ? [] : localSteps(context)),
+      ...logSteps(context),
     ];
     return await runSteps(steps, report);
   } finally {

@@ -119,6 +119,20 @@ export function composeSteps(context: ShipContext): Step[] {
   ];
 }
 
+/** Looks at the logs of all containers that have ended. */
+export function logSteps({ engine }: ShipContext): Step[] {
+  return [
+    {
+      name: 'logs: no defect',
+      run: () => {
+        const [first] = engine.defects;
+        if (first === undefined) return Promise.resolve('no line at level error');
+        return Promise.reject(new FriendlyError(`${engine.defects.length} lines, the first: ${first}`));
+      },
+    },
+  ];
+}
+
 /** Services of the compose file whose images are nowhere to be had, and the address of what stands in for them; null: nothing does. */
 async function findAbsent({ engine, compose, report }: ShipContext): Promise<Map<string, string | null>> {
   const absent = new Map<string, string | null>();

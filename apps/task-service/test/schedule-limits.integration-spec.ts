@@ -162,22 +162,18 @@ describe('limits of schedules', () => {
   });
 
   describe('the end of a schedule', () => {
-    const yesterday = new Date(Date.now() - 2 * DAY_MS).toISOString();
+    const ended = new Date(Date.now() - 2 * DAY_MS).toISOString();
     /** A daily one whose end has passed, as time does it. */
     const createEnded = async (facilityId: number): Promise<string> => {
       const id = await create(facilityId, { endDate: '2150-01-01' });
-      await query(
-        `UPDATE task.schedules SET end_date = $2 WHERE schedule_id = $1`,
-        id,
-        yesterday.slice(0, 10),
-      );
+      await query(`UPDATE task.schedules SET end_date = $2 WHERE schedule_id = $1`, id, ended.slice(0, 10));
       return id;
     };
 
     it('in the past is refused with 400, on creating and on changing', async () => {
       const facilityId = (lastFacility += 1);
       const id = await create(facilityId);
-      for (const endDate of [yesterday, yesterday.slice(0, 10), '2001-01-01'])
+      for (const endDate of [ended, ended.slice(0, 10), '2001-01-01'])
         for (const answer of [await post(facilityId, { endDate }), await patch(id, { endDate })]) {
           expect(answer.status).toBe(400);
           expect(answer.body.errors).toEqual({ endDate: ['must not be in the past'] });
@@ -247,8 +243,8 @@ describe('limits of schedules', () => {
         facilityId,
       );
       await query(
-        `UPDATE task.schedules SET end_date = $2, generated_until = now() - interval '5 days' WHERE schedule_id = $1`,
-        ...[id, yesterday.slice(0, 10)],
+        `UPDATE task.schedules SET end_date = $2::date, generated_until = $2::date - 2 WHERE schedule_id = $1`,
+        ...[id, ended.slice(0, 10)],
       );
       await service.app.get(EndedSchedulesJob).run();
       expect((await get(id)).status).toBe('Active');

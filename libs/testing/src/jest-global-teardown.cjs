@@ -111,7 +111,10 @@ async function expectEveryStatementRun(workspace, project) {
     throw new Error(`${project}: no integration test has run these statements: ${missing.join(', ')}`);
 }
 
-/** Texts of what roles other than the administrator's ran; null where the server does not count statements. */
+/**
+ * Texts of what roles other than the administrator's ran; null where the server does not count statements.
+ * @throws {Error} when the server had no room for all of them
+ */
 async function queriesOfServices() {
   const { Client } = require('pg');
   const client = new Client({ connectionString: process.env.TEST_DATABASE_URL });
@@ -120,6 +123,11 @@ async function queriesOfServices() {
     const { rows: libraries } = await client.query('SHOW shared_preload_libraries');
     if (!libraries[0].shared_preload_libraries.includes('pg_stat_statements')) return null;
     await client.query('CREATE EXTENSION IF NOT EXISTS pg_stat_statements');
+    const { rows: evictions } = await client.query('SELECT dealloc::int FROM pg_stat_statements_info');
+    if (evictions[0].dealloc > 0)
+      throw new Error(
+        'pg_stat_statements forgot statements: raise pg_stat_statements.max of the test server',
+      );
     const { rows } = await client.query(
       'SELECT DISTINCT query FROM pg_stat_statements WHERE userid <> current_user::regrole AND query IS NOT NULL',
     );

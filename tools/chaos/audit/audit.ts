@@ -76,7 +76,7 @@ function auditScheduler(journal: Journal, facts: Facts): Check[] {
   return [
     auditFires(journal.planted, facts.nextFireAtMs, fires),
     auditReceived(
-      'fires: applied once',
+      'requests for generation: applied once',
       [...messageIds],
       takenFrom(facts, /^task-service\.task-instance-generation$/),
     ),

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { DEMO_BACKEND, statusOf } from '#platform/callers.ts';
+import { defectsInLog } from '#platform/log-errors.ts';
 import type { Cluster } from '../cluster.ts';
 import type { Journal } from '../load/journal.ts';
 import type { Traffic } from '../load/caller.ts';
@@ -27,6 +28,7 @@ const PATHS = {
 } as const;
 
 const MIN_SECRET_LENGTH = 16;
+const SHOWN_CHARACTERS = 600;
 
 /** No log of any process of the services has a secret of the run in it: keys, passwords, tokens, values of settings. */
 export function auditLogs(cluster: Cluster, journal: Journal): Check {
@@ -44,6 +46,20 @@ export function auditLogs(cluster: Cluster, journal: Journal): Check {
       if (secret.length >= MIN_SECRET_LENGTH && text.includes(secret)) check.wrong(`${file}: ${kind}`);
   }
   return check.done(secrets.size, files.length);
+}
+
+/**
+ * No service logged what only a change of code, grants or schema can end. Faults are logged as warnings.
+ * @param logs the log of each program, by its name
+ */
+export function auditLoggedDefects(logs: ReadonlyMap<string, string>): Check {
+  const check = new CheckBuilder('logs: no defect');
+  let lines = 0;
+  for (const [program, log] of logs) {
+    lines += log.split('\n').length;
+    for (const line of defectsInLog(log)) check.wrong(`${program} logged ${line.slice(0, SHOWN_CHARACTERS)}`);
+  }
+  return check.done(logs.size, lines);
 }
 
 /** Every response was a good one or one that the fault explains, and every fault was seen to take place. */
