@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { runMain } from '#platform/command-line.ts';
 import type { ServerAddresses, TestPlatform } from '#platform/test-platform.ts';
-import { costTable, excessive, measureCosts } from './cost.ts';
+import { costTable, excessive, measureCosts, measureParse } from './cost.ts';
 import { type Fixtures, prepare } from './fixtures.ts';
 import type { FuzzRequest, Outcome } from './http.ts';
 import { type Secrets, secretsInLog } from './judge.ts';
@@ -66,10 +66,11 @@ async function fuzz(platform: TestPlatform, servers: ServerAddresses, args: Fuzz
 
 async function reportCosts(platform: TestPlatform, fixtures: Fixtures, ledger: Ledger): Promise<void> {
   const costs = await measureCosts(platform, fixtures);
-  console.log(`\n${costTable(costs)}`);
-  for (const { request, cpuMs } of excessive(costs))
+  const parseMs = measureParse();
+  console.log(`\n${costTable(costs)}\n  JSON.parse of the largest body: ${parseMs.toFixed(1)} ms`);
+  for (const { request, cpuMs } of excessive(costs, parseMs))
     ledger.add({
-      what: `${request.trick}: ${cpuMs.toFixed(0)} ms of processor time for one request`,
+      what: `${request.trick}: ${cpuMs.toFixed(0)} ms of processor time for one request, ${(cpuMs / parseMs).toFixed(1)} parses of the largest body`,
       where: `${request.service} ${request.method} ${request.target.split('?')[0] ?? ''} (cost)`,
       firstNumber: -1,
       trick: '',
