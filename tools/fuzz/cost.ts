@@ -25,9 +25,9 @@ const TIMEOUT_MS = 20_000;
 /** The largest body that a service reads. */
 const LARGEST_BODY_BYTES = 512 * 1_024;
 /** A request may cost this many times what `JSON.parse` takes, on the same machine, for a list of empty objects of that size. */
-const MAX_PARSES = 3;
+const MAX_PARSES = 5;
 /** A page of 1,000 rows is 1,000 entities read from the database, for a caller with a token. */
-const MAX_PAGE_PARSES = 6;
+const MAX_PAGE_PARSES = 10;
 const SHOWN = 10;
 
 /** Measures what each costly request buys. One after the other: what else the service does is subtracted as it was while idle. */
