@@ -5,6 +5,7 @@ import { CLOCK, Metrics } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { messageTypesOf, outboundContract } from './outbound-event';
+import { REFUSAL_REASONS } from './publish-failure';
 import type { StoredMessage } from './outbox-message.entity';
 import { BusPauses } from './publish-batch';
 import type { BatchOutcome, Publishing, RefusedMessage } from './publish-batch';
@@ -36,6 +37,9 @@ export class EventPublisher {
       ]),
       parked: metrics.counter('task_outbox_parked_total', 'Events parked after the last attempt'),
     };
+    // Prometheus sees no rise in a series that begins with 1: the first refusal would raise no alert.
+    for (const message of messageTypesOf(['main', 'scheduling']))
+      for (const reason of REFUSAL_REASONS) this.counts.refused.inc({ message, reason }, 0);
   }
 
   /** Types that go over a bus which is not away. */

@@ -15,7 +15,14 @@ const LONGEST_ERROR = 1_000;
  *  - `exchange-refused`: no permission, another kind of exchange, or none
  *  - `unconfirmed`: the bus works, but this type's messages are not confirmed
  *  - `invalid`: this one event breaks its contract, is too large, or cannot be encoded */
-export type RefusalReason = 'queue-refused' | 'no-queue' | 'exchange-refused' | 'unconfirmed' | 'invalid';
+export const REFUSAL_REASONS = [
+  'queue-refused',
+  'no-queue',
+  'exchange-refused',
+  'unconfirmed',
+  'invalid',
+] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
 /** Whom a failed publish concerns: everything on the bus, all events of the type, or this event alone. */
 export type PublishFailure =
