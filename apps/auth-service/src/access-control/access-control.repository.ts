@@ -6,9 +6,10 @@ export interface GroupMember {
   value: string;
 }
 
-// By hand: recursive. UNION, not UNION ALL: a group that was reached already is not walked again, so cycles end. The group asked for is not
-// its own member, even where a cycle leads back to it. Disabled users are members of nothing.
-// OFFSET 0 keeps each look-up one by key. Nobody can tell how many groups a recursion finds, and joined, a guess too high reads all users.
+// Hand-written SQL: recursive. UNION, not UNION ALL: a group that was reached already is not walked again, so
+// cycles end. The group asked for is not its own member, even where a cycle leads back to it. Disabled users
+// are members of nothing. OFFSET 0 keeps each look-up one by key. Nobody can tell how many groups a recursion
+// finds, and joined, a guess too high reads all users.
 const FIND_MEMBERS = `
   WITH RECURSIVE contained AS (
     SELECT $1::text COLLATE "C" AS group_name
@@ -25,7 +26,7 @@ const FIND_MEMBERS = `
       SELECT user_name FROM internal_legacy.internal_user WHERE user_id = m.user_id AND NOT disabled OFFSET 0) u
   ) SELECT key, value FROM member ORDER BY key, value`;
 
-// By hand: recursive.
+// Hand-written SQL: recursive.
 const HAS_ACCESS = `
   WITH RECURSIVE membership AS (
     SELECT m.group_name FROM internal_legacy.group_member_user m

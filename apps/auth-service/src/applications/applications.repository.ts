@@ -62,7 +62,8 @@ const FIND_ENABLED: PreparedStatement = {
 /** Whether a secret has not expired, by the database's clock. */
 const UNEXPIRED = '(secret.expires_at IS NULL OR secret.expires_at > now())';
 
-/** Every statement on applications and their secrets. */
+/** Applications and their secrets. `keys/sealed-secrets.repository` seals secrets anew; the repositories of
+ *  refresh sessions and sign-on codes read `auth.application` within statements of their own. */
 @Injectable()
 export class ApplicationsRepository {
   /** The enabled application with this key, or null. Its secrets stay sealed. Concurrent calls share a statement. */

@@ -34,7 +34,7 @@ export function insertIssueAuditsOf(from: string, condition = 'true'): string {
     SELECT ${String(ISSUED.status)}, ${String(ISSUED.reason)}, NULL, ${VALUES} FROM ${from} AS entry WHERE ${condition}`;
 }
 
-// By hand: for a repeated refresh, which writes nothing else.
+// Hand-written SQL: the row of a repeated refresh, which writes nothing else.
 const INSERT_TOKEN_AUDITS = `INSERT INTO auth.token_audit (occurred_at, ${OUTCOME}, ${COLUMNS})
   SELECT now() - entry."ageMs" * interval '1 millisecond', entry.status, entry.reason, entry.detail, ${VALUES}
   FROM json_to_recordset($1::json) AS entry(${ISSUE_AUDIT_FIELDS}, status smallint, reason smallint, detail text,
@@ -43,8 +43,9 @@ const INSERT_TOKEN_AUDITS = `INSERT INTO auth.token_audit (occurred_at, ${OUTCOM
 /** Refusals of one network in one minute that get a row each. */
 const REFUSALS_IN_FULL = 60;
 
-// By hand: up to 500 rows in one statement, each dated back by its `ageMs`. The count of a network's minute is one row for all replicas: its
-// lock makes each batch know how many came before. In the order of the networks, so that two replicas do not wait for each other crosswise.
+// Hand-written SQL: up to 500 rows in one statement, each dated back by its `ageMs`. The count of a network's
+// minute is one row for all replicas: its lock makes each batch know how many came before. In the order of
+// the networks, so that two replicas do not wait for each other crosswise.
 const INSERT_REFUSALS = `
   WITH entry AS MATERIALIZED (
     SELECT refused.*, date_trunc('minute', occurred_at) AS minute,

@@ -28,9 +28,11 @@ interface WaitingRow {
   refusedAtMs: number;
 }
 
-/** Who asks for a token, and the audit trail of requests that got none. Its rows are written after the response, as many at once as have come
- *  in while the statement before was running: a refusal must neither cost a round trip nor fail for want of one. Tokens that are issued are
- *  audited by the statement that issues them. */
+/** Who asks for a token, and the audit trail of requests that got none. The response to a refused request
+ *  does not wait for its audit row. Rows are written in batches: each batch has what came in while the
+ *  statement before was running. They can be merged (more than 60 of a network in a minute) or lost (an
+ *  outage that outlasts the process or `MAX_WAITING_ROWS`). Issued tokens are audited before they leave: by
+ *  the statement that issues them, at a repeated refresh by one of its own. */
 @Injectable()
 export class TokenAuditService implements BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly attempts = new WeakMap<object, TokenAttempt>();

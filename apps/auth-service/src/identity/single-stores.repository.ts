@@ -104,7 +104,8 @@ const TECHNICIAN_RECORD = `
     'groups', '[]'::json,
     'disabled', t.disabled OR (SELECT p.disabled FROM service_providers.provider p WHERE p.provider_id = t.provider_id))`;
 
-// By hand: batched, and two look-ups in one round trip of the trust flows. Two of a name are enough to know that it is ambiguous.
+// Hand-written SQL: batched, and two look-ups in one round trip of the trust flows. Two of a name are enough
+// to know that it is ambiguous.
 const FIND_ACCOUNTS: PreparedStatement = {
   name: 'find-technicians',
   text: `

@@ -49,7 +49,8 @@ async function ensureUser(
   { SERVICE_USER_NAME: name }: InstallationConfig,
 ): Promise<string> {
   const key = userNameKey(name);
-  // By hand: the store has no sequence of its own, and of two programs at the same moment one has to win.
+  // Hand-written SQL: the store has no sequence of its own, and of two programs at the same moment one has to
+  // win.
   const made: unknown[] = await dataSource.query(
     `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name)
      SELECT coalesce(max(user_id), 0) + 1, $1, $2, $3 FROM internal_legacy.internal_user

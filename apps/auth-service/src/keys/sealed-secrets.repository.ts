@@ -97,7 +97,8 @@ export class SealedSecretsRepository {
     secrets: readonly (SealedSecret & { resealed: Buffer })[],
   ): Promise<number> {
     const { table, column, key } = SEALED_COLUMNS[kind];
-    // By hand: one statement for a batch. Keys travel as JSON, because an array of arrays would be one array.
+    // Hand-written SQL: one statement for a batch. Keys travel as JSON, because an array of arrays would be
+    // one array.
     const [, affected] = await this.dataSource.query<[unknown, number]>(
       `UPDATE ${table} AS stored SET ${column} = new.resealed
        FROM unnest($1::json[], $2::bytea[], $3::bytea[]) AS new (key, sealed, resealed)

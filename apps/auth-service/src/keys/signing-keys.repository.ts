@@ -75,7 +75,8 @@ export class SigningKeysRepository {
   }
 }
 
-// By hand: it locks all keys of the algorithm in one order, so that two administrators wait for each other instead of deadlocking.
+// Hand-written SQL: it locks all keys of the algorithm in one order, so that two administrators wait for each
+// other instead of deadlocking.
 const LOCK_ALGORITHM = `
   SELECT kid, algorithm, state, extract(epoch FROM now() - state_changed_at)::float8 AS "ageSeconds"
   FROM auth.signing_key

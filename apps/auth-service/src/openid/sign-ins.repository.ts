@@ -20,8 +20,9 @@ export interface SignInPurpose {
 /** A sign-in that its own browser has come back with. */
 export type ResumedSignIn = SignInSecrets & SignInPurpose;
 
-// By hand: one statement, so that of several callbacks with one state, on whichever replicas, exactly one gets the row. The wrong browser takes
-// nothing: knowing somebody's state must not be enough to spoil their sign-in.
+// Hand-written SQL: one statement, so that of several callbacks with one state, on whichever replicas,
+// exactly one gets the row. The wrong browser takes nothing: knowing somebody's state must not be enough to
+// spoil their sign-in.
 const TAKE = `
   WITH taken AS (
     DELETE FROM auth.openid_sign_in WHERE state_hash = $1 AND browser_hash = $2 AND expires_at > now()

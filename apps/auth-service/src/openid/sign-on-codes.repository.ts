@@ -11,8 +11,9 @@ import { randomSecret } from './sign-ins.repository';
 /** How long an application has to fetch its tokens. */
 const LIFETIME_SECONDS = 60;
 
-// By hand: one statement, so that of several requests with one code, on whichever replicas, exactly one gets the row. Whoever lacks the
-// verifier takes nothing: an overheard code must not be enough to spoil a sign-in.
+// Hand-written SQL: one statement, so that of several requests with one code, on whichever replicas, exactly
+// one gets the row. Whoever lacks the verifier takes nothing: an overheard code must not be enough to spoil a
+// sign-in.
 const TAKE = `
   WITH taken AS (
     DELETE FROM auth.sign_on_code

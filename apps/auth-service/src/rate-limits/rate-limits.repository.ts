@@ -6,9 +6,10 @@ import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
 import type { RateLimit } from './rate-limit';
 
-/** SQL that takes one request from the bucket $1 while `condition` holds, and returns a row if it could. $2 is the cost and $3 the tolerance in
- *  seconds. By hand: the conflicting row is locked and judged as it is then, so that one statement decides for all replicas, by the database's
- *  clock. A refusal writes nothing. */
+/** SQL that takes one request from the bucket $1 while `condition` holds, and returns a row if it could. $2
+ *  is the cost and $3 the tolerance in seconds. Hand-written SQL: the conflicting row is locked and judged as
+ *  it is then, so that one statement decides for all replicas, by the database's clock. A refusal writes
+ *  nothing. */
 export const takeFromBucket = (condition: string): string => `
     INSERT INTO auth.rate_limit AS bucket (bucket, free_at)
     SELECT $1::text, now() + $2 * interval '1 second' WHERE ${condition}

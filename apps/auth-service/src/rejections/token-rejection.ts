@@ -103,8 +103,9 @@ export function rejectionStatus(flow: TokenFlow, reason: Rejection, stage: Rejec
   return typeof cell === 'number' ? cell : cell[stage];
 }
 
-/** A token request that gets a rejection. `message` is public: it tells the caller nothing that would
- *  help guessing (unknown, locked and wrong read the same). `privateDetail` is for the log only. */
+/** A token request that gets a rejection. `message` is public and does not help guessing: an unknown user, a
+ *  locked account and a wrong password have the same one. `privateDetail` goes to the log and the audit row,
+ *  never to the caller. */
 export class TokenRejected extends Error {
   override readonly name = 'TokenRejected';
   readonly stage: RejectionStage;

@@ -1,7 +1,8 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { RevocationDomain } from './revocation';
 
-/** One entry of the revocation registry. What version 0.2 knows is the partition `auth.revocation`, the rest `auth.session_revocation`. */
+/** One entry of the revocation registry. Partition `auth.revocation` holds the domains `jti`, `svc-personid`
+ *  and `internal-legacy`, `auth.session_revocation` holds `sid`, `sub` and `client_id`. */
 @Entity({ schema: 'auth', name: 'revocations' })
 @Index('revocations_date', ['revocationDate', 'domain', 'identifier'])
 export class RevocationEntity {
@@ -29,7 +30,8 @@ export class RevocationEntity {
   @Column({ type: 'boolean', default: false })
   own!: boolean;
 
-  /** Date of the newest one that was set by the user, an administrator or an operator. It ends sign-ins that are under way. */
+  /** When the user, an administrator or an operator last set it; that ends sign-ins under way. A revocation
+   *  of an application, or by HTTP of a service, does not set it. */
   @Column({ name: 'interrupts_at', type: 'timestamptz', precision: 3, nullable: true })
   interruptsAt!: Date | null;
 

@@ -60,8 +60,8 @@ const UNKNOWN_DOMAIN = `The domain must be one of ${DOMAIN_CHOICE}.`;
 const BAD_IDENTIFIER = 'The identifier is not valid for this domain.';
 const NOT_FOUND = 'There is no such revocation.';
 const QUOTA_DETAILS = {
-  'per-minute': 'You have revoked as many tokens of others in this minute as you may.',
-  live: 'As many of your revocations of others are kept as may be. One has to expire first.',
+  'per-minute': "You have reached the limit of revocations of other people's tokens in a minute.",
+  live: "You have the maximum number of stored revocations of other people's tokens. Wait until one expires.",
   'own-live':
     'As many revocations of your own tokens are kept as may be; one has to expire first. You can end sessions.',
 } as const;
@@ -223,7 +223,7 @@ export class RevocationsController {
   @ApiOperation({
     operationId: 'putRevocation',
     summary: 'Revoke now',
-    description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two seconds; signing in
+    description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two seconds; from the next second on, signing in
 again works at once. Every token issued before the response is covered. A caller who is no internal administrator may set 100 revocations of
 others a minute. At most 10,000 of them are kept; one more is refused (429) until one expires. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits
 everybody but internal administrators to themselves.`,

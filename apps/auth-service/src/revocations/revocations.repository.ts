@@ -156,7 +156,7 @@ const DELAY = `
   WHERE r.domain = $1 AND r.identifier = $2
     AND r.revocation_date >= date_trunc('second', now()) - interval '1 second'`;
 
-// By hand: one SELECT over four primary keys.
+// Hand-written SQL: one SELECT, four look-ups by the primary key.
 const INTERRUPTED = `
   SELECT EXISTS (
     SELECT 1 FROM auth.revocations
@@ -165,7 +165,9 @@ const INTERRUPTED = `
       OR domain = 'client_id' AND identifier = $4)
   ) AS interrupted`;
 
-/** Every statement on the revocation registry. */
+/** The revocation registry: reads, writes, and the SQL fragments by which other statements judge a token.
+ *  `confirm-revocations.job`, `purge-revocations` and `revocation-quotas.repository` have statements of their
+ *  own. */
 @Injectable()
 export class RevocationsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}

@@ -1,8 +1,9 @@
 import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { IDENTIFIER } from '../identity/identity-stores.entity';
 
-/** A session that has refresh tokens: those of one sign-in and of the bearer exchanges that descend from it. It is made together with its
- *  first token and removed with its last. A session without any has no row. */
+/** A family: a session that has refresh tokens, those of one sign-in and of the bearer exchanges that descend
+ *  from it. The row is made together with the first refresh token and removed with the last. A session
+ *  without refresh tokens has no row. */
 @Entity({ schema: 'auth', name: 'refresh_family' })
 @Index('refresh_family_subject', ['subject', 'createdAt', 'familyId'])
 @Index('refresh_family_user', ['userId', 'createdAt', 'familyId'], { where: 'user_id IS NOT NULL' })

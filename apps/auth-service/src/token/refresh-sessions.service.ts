@@ -22,7 +22,8 @@ export interface Renewal {
   refreshToken: { jti: string; issuedAt: Date; expiresAt: Date };
 }
 
-/** Every lost race means that another request has rotated the token, so the second look is decisive but for a revocation. */
+/** A lost race means that another request has rotated the token. The second look then decides, unless a
+ *  revocation comes in between. */
 const MAX_LOOKS = 3;
 
 const PUBLIC_DETAIL = {
@@ -31,7 +32,8 @@ const PUBLIC_DETAIL = {
   [TokenRejectionReason.RefreshThresholdExceeded]: 'The sign-in is too long ago; sign in again.',
 } as const;
 
-/** Refresh tokens of one sign-in form a family, its session; each is used once and replaced by its successor. */
+/** Refresh tokens. A family is a session that has refresh tokens; each is used once and replaced by its
+ *  successor. */
 @Injectable()
 export class RefreshSessionsService {
   private readonly logger = new Logger('RefreshSessions');

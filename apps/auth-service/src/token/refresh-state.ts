@@ -13,7 +13,7 @@ export interface RefreshState {
   rotatedAt: Date | null;
   successorRotatedAt: Date | null;
   familyRevokedAt: Date | null;
-  /** The newest revocation of the person or user behind the token. */
+  /** The newest revocation of the person, user, subject or application behind the token. */
   userRevokedAt: Date | null;
 }
 
@@ -36,8 +36,8 @@ export type RefreshDecision =
         | TokenRejectionReason.RefreshThresholdExceeded;
     };
 
-/** Decides a refresh. Revocation goes before everything; an already rotated token is told by the time since its rotation
- *  and by whether its successor has been used. Source: docs/spec-gaps.md. */
+/** Decides a refresh. Revocations come first. For a token that was rotated before, the time since the
+ *  rotation decides, and whether its successor has been used. Source: docs/spec-gaps.md. */
 export function decideRefresh(state: RefreshState, policy: RefreshPolicy): RefreshDecision {
   if (state.familyRevokedAt !== null || isRevokedByUser(state.issuedAt, state.userRevokedAt))
     return { action: 'reject', reason: TokenRejectionReason.TokenRevoked };

@@ -86,7 +86,7 @@ interface Grant {
 interface PresentedFor {
   session?: string | null;
   hmacSigning?: boolean;
-  /** Of whose authority nothing is exceeded. */
+  /** The exchanged token. The new ones carry no more authority than it has. */
   limit?: Omit<Caller, 'authTime'>;
 }
 
@@ -108,8 +108,10 @@ export class TokenIssuer {
     return this.begin(this.grant(signIn), null);
   }
 
-  /** Tokens for a token: never for more personas than it grants, nor for more authority than an access token has, and the sign-in stays as old as it is.
-   *  @throws {TokenRejected} as `issue`, or TokenRevoked; for refresh tokens as `RefreshSessionsService.renew` */
+  /** Tokens for a token. They have no persona that the presented token lacks. For an access token they also
+   *  have no role, facility or group that it lacks. `auth_time` stays.
+   *  @throws {TokenRejected} as `issue`, or TokenRevoked; for refresh tokens as
+   *  `RefreshSessionsService.renew` */
   async renew({ application, resolution, ...renewal }: Renewal): Promise<TokenResponse> {
     if ('session' in renewal) {
       const { session, hmacSigning } = renewal;
@@ -119,7 +121,8 @@ export class TokenIssuer {
     const personas: PersonaRequest = { kind: 'within', personas: caller.personas };
     const signIn: SignIn = { flow: 'bearer', application, resolution, personas, authTime };
     const grant = this.grant(signIn, { session: caller.sessionId, limit: caller });
-    // A refresh asks the stores alone: it would give back what the presented token leaves out.
+    // A later refresh reads authority from the stores. It would give back the roles, facilities and groups
+    // that this exchange left out.
     const isNarrowed = !isSameAuthority(grant.authority, this.grant(signIn).authority);
     return this.begin(isNarrowed ? { ...grant, application: withoutRefresh(application) } : grant, caller);
   }
@@ -173,8 +176,11 @@ export class TokenIssuer {
     return this.respond(grant, issuedAt, { jti, subject, clientId, sessionId, issuedAt, expiresAt });
   }
 
-  /** Waits while a revocation covers the present second. A further one in this time leaves no verdict if the user, an administrator or an
-   *  operator set it: it may be about what the sign-in rests on. Anybody else's delays no sign-in beyond this second, and ends none. */
+  /** Waits while a revocation covers the present second. If the user, an administrator or an operator sets
+   *  another one meanwhile, the sign-in ends with 503: the revocation may be about what the sign-in rests on.
+   *  A revocation by anybody else delays the sign-in by this second at most and never ends it. The same holds
+   *  for a revocation of an application, whoever sets it, and for one of a service, unless an operator sets
+   *  it. */
   private async awaitIssue(request: IssueRequest): Promise<Issue> {
     let waitedFor: Date | null = null;
     for (let attempts = 0; attempts < MAX_ISSUE_ATTEMPTS; attempts += 1) {

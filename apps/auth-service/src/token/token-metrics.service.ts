@@ -12,7 +12,7 @@ export class TokenMetrics {
   private readonly responses;
 
   constructor(metrics: Metrics) {
-    this.responses = metrics.counter('auth_token_answers_total', 'Answers of the token endpoints', [
+    this.responses = metrics.counter('auth_token_answers_total', 'Token responses, outages (503) excluded', [
       'flow',
       'reason',
     ]);

@@ -90,7 +90,7 @@ const PAGE_OF_SCHEDULE = `
     AND (instance.dueAt, instance.taskInstanceId) > (:dueAt::timestamptz, :taskInstanceId::uuid)
     AND instance.dueAt < :dueBefore::timestamptz`;
 
-// By hand: thousands of rows per statement, and only those that are missing.
+// Hand-written SQL: thousands of rows per statement, and only those that are missing.
 const INSERT_MISSING = `
   WITH inserted AS (
     INSERT INTO task.instances (schedule_id, facility_id, name, template, template_id, due_at)
@@ -108,7 +108,8 @@ const PENDING_DUE = `
   WHERE schedule_id = $1 AND status = 'Pending' AND due_at > $2
   ORDER BY due_at LIMIT $3`;
 
-// By hand: moves rows. Pending ones only, so a completion that comes first stands; one that comes later finds the instance cancelled.
+// Hand-written SQL: moves rows. Pending ones only, so a completion that comes first stands; one that comes
+// later finds the instance cancelled.
 const RELEASE = `
   WITH released AS (
     DELETE FROM ONLY task.instances WHERE schedule_id = $1 AND due_at = ANY ($2::timestamptz[]) AND status = 'Pending'
@@ -122,7 +123,8 @@ const RELEASE = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM moved`;
 
-// By hand: from another table. What is as it should be is not written. A trigger sets `template_id` whenever `template` is.
+// Hand-written SQL: from another table. What is as it should be is not written. A database trigger sets
+// `template_id` whenever `template` is set.
 const COPY_FROM_SCHEDULE = `
   UPDATE ONLY task.instances AS instance
   SET name = schedule.name, template = CASE WHEN schedule.template_id IS NULL THEN schedule.template END
@@ -132,7 +134,7 @@ const COPY_FROM_SCHEDULE = `
     AND (instance.name <> schedule.name OR instance.template_id IS DISTINCT FROM schedule.template_id
       OR schedule.template_id IS NULL AND instance.template IS DISTINCT FROM schedule.template)`;
 
-// By hand: counts no further than it has to, by an index.
+// Hand-written SQL: counts no further than it has to, by an index.
 const COUNT_PENDING = `
   SELECT count(*)::int AS count FROM (
     SELECT 1 FROM ONLY task.instances WHERE facility_id = $1 AND status = 'Pending' LIMIT $2) AS counted`;
@@ -140,7 +142,7 @@ const COUNT_PENDING = `
 const COUNT_PENDING_OF_SCHEDULE = `
   SELECT count(*)::int AS count FROM ONLY task.instances WHERE schedule_id = $1 AND status = 'Pending' AND due_at > $2`;
 
-// By hand: a batch by the index of each status.
+// Hand-written SQL: a batch by the index of each status.
 const DELETE_OLD = `
   WITH deleted AS (
     DELETE FROM task.instances WHERE task_instance_id = ANY (ARRAY(
@@ -153,7 +155,8 @@ const DELETE_OLD = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM deleted`;
 
-/** Every statement on `task.instances`. */
+/** Instances: reads, generation, release, completion and deletion. Reconciliation and template upkeep read
+ *  `task.instances` in statements of their own. */
 @Injectable()
 export class InstancesRepository {
   constructor(@InjectRepository(TaskInstance) private readonly instances: Repository<TaskInstance>) {}

@@ -6,7 +6,7 @@ import { Release } from './release.entity';
 
 export type NewRelease = Omit<Release, 'steppedAt'>;
 
-// By hand: locked, and passing over those that another replica is at.
+// Hand-written SQL: locked, and passing over those that another replica is at.
 const LOCK_NEXT = `
   SELECT schedule.schedule_id AS "scheduleId"
   FROM task.releases AS release JOIN task.schedules AS schedule USING (schedule_id)

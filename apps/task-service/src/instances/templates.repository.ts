@@ -3,8 +3,9 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Template } from './template.entity';
 
-// By hand: each is looked at once a day. Those that something still has are noted as used, the others deleted; one that a schedule begins to
-// use at this moment has been noted by the trigger that stores templates, and stays.
+// Hand-written SQL: each is looked at once a day. Those that something still has are noted as used, the
+// others deleted; one that a schedule begins to use at this moment has been noted by the trigger that stores
+// templates, and stays.
 const FORGET_UNUSED = `
   WITH looked AS MATERIALIZED (
     SELECT template_id,
@@ -23,7 +24,7 @@ const FORGET_UNUSED = `
   )
   SELECT count(*)::int AS count FROM looked`;
 
-/** Templates that are stored once. A trigger on `task.schedules` stores them. */
+/** Templates that are stored once. A database trigger on `task.schedules` stores them. */
 @Injectable()
 export class TemplatesRepository {
   constructor(@InjectRepository(Template) private readonly templates: Repository<Template>) {}

@@ -20,13 +20,15 @@ import { RelayService } from './relay.service';
  *  request has waited 10 s at most when it gets its 503. Source: docs/spec-gaps.md. */
 const HTTP_STORE_DEADLINE_MS = 7 * SECOND_MS;
 
-/** Every event of this service leaves through here. Its strategies, in order:
- *  1. outbox: the event is a row in the transaction that causes it (`transaction`, `store`;
- *     `statement` where one statement does all of it);
- *  2. at once: after the commit the relay is woken for its partition (`RelayService.wake`);
- *  3. relay: what was not confirmed is tried again with backoff, in order per facility and message type (`RelayService`);
- *  4. parked: after 20 refusals an event waits for an operator.
- *  Nothing is ever sent without a confirm. */
+/** Every event of this service leaves through here. An event passes these stages:
+ *  1. stored: a row in the transaction that causes the event (`transaction`, `store`; `statement` where one
+ *     statement does all of it);
+ *  2. relayed after commit: the commit wakes the relay for the partition of the event (`RelayService.wake`);
+ *  3. retried: what the broker did not confirm is published again with backoff, in order per facility and
+ *     message type (`RelayService`);
+ *  4. parked: after 20 refusals it waits for an operator.
+ *
+ *  Every publish waits for the broker's confirm. */
 @Injectable()
 export class OutboundProxy {
   constructor(

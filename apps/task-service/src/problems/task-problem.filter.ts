@@ -14,8 +14,8 @@ import type { Problem } from '@platform/service-defaults';
 const LIMITS = {
   'completed-in-the-future': 'completedAt must not be in the future.',
   'completed-before-creation': 'completedAt must not be more than 366 days before the instance was made.',
-  'schedule-too-frequent': 'The schedule is due more often than you may have it.',
-  'schedule-limit-reached': 'The facility has as many active schedules as it may have.',
+  'schedule-too-frequent': 'The schedule occurs more often than your limit allows.',
+  'schedule-limit-reached': 'The facility has reached its limit of active schedules.',
   'instance-limit-reached': 'The facility would have more pending task instances than it may have.',
   'schedule-not-evaluable':
     'The schedule, its time zone or its dates cannot be evaluated by this release; `error` says which. Give another value.',
@@ -53,7 +53,7 @@ const TASK_PROBLEMS = {
   'schedule-changed-too-often': {
     status: 429,
     type: 'urn:platform:problem:schedule-changed-too-often',
-    detail: 'The schedule has been changed as often as it may be within an hour.',
+    detail: 'The schedule has reached its limit of changes per hour.',
   },
   'too-many-changes-at-once': {
     status: 429,

@@ -35,7 +35,7 @@ const TRIGGERS_PER_PAGE = 10_000;
 /** A trigger that is due sooner corrects itself soon enough. */
 const TOLERANCE = '25 hours';
 
-// By hand: each row costs a few probes of an index.
+// Hand-written SQL: each row costs a few probes of an index.
 const SCHEDULES = `
   WITH page AS MATERIALIZED (
     SELECT * FROM task.schedules WHERE schedule_id > $1 ORDER BY schedule_id LIMIT ${String(SCHEDULES_PER_PAGE)}
@@ -55,7 +55,7 @@ const SCHEDULES = `
   FROM (SELECT) AS always LEFT JOIN examined ON is_far_ahead OR is_without_trigger
   ORDER BY schedule_id`;
 
-// By hand: a page of the table, of which few rows are shown.
+// Hand-written SQL: a page of the table, of which few rows are shown.
 const TRIGGERS = `
   WITH page AS MATERIALIZED (
     SELECT * FROM task.triggers WHERE facility_id > $1 ORDER BY facility_id LIMIT ${String(TRIGGERS_PER_PAGE)}
@@ -66,7 +66,8 @@ const TRIGGERS = `
   LEFT JOIN page ON state <> 'ERROR' AND next_fire_at > now() + interval '${TOLERANCE}'
   ORDER BY facility_id`;
 
-// By hand: in a batch, and only where nobody else was faster. A fire dated ahead of now is from the clock that was wrong.
+// Hand-written SQL: in a batch, and only where nobody else was faster. A fire dated ahead of now is from the
+// clock that was wrong.
 const MOVE_TRIGGERS = `
   UPDATE task.triggers AS trigger SET next_fire_at = plan.expected_at,
     previous_fire_at = CASE WHEN previous_fire_at <= now() THEN previous_fire_at END
@@ -76,7 +77,7 @@ const MOVE_TRIGGERS = `
 const DUE_INSTANTS = `
   SELECT due_at AS "dueAt" FROM task.instances WHERE schedule_id = $1 AND due_at > $2 AND due_at <= $3`;
 
-// By hand: only where nobody else was faster.
+// Hand-written SQL: only where nobody else was faster.
 const RESET_GENERATED = `
   UPDATE task.schedules SET generated_until = now() WHERE schedule_id = $1 AND generated_until = $2`;
 

@@ -22,9 +22,9 @@ const LOCK_KEY = 0x7265_636f;
 const PAGE_SIZE = 1_000;
 const MAX_LEFTOVERS = 10_000;
 
-// By hand: each row costs one or two probes of an index, so that all schedules can be examined every hour; a sub-query with a limit is looked
-// up for each, EXISTS may read the other table as a whole. An Active schedule is to have instances; where its facility has a trigger, they
-// are to reach past now.
+// Hand-written SQL: each row costs one or two probes of an index, so that all schedules can be examined every
+// hour; a sub-query with a limit is looked up for each, EXISTS may read the other table as a whole. An Active
+// schedule is to have instances; where its facility has a trigger, they are to reach past now.
 const EXAMINE = `
   SELECT schedule_id AS "scheduleId", facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone", start_date AS "startDate",
     end_date AS "endDate", calendar_id AS "calendarId", generated_until AS "generatedUntil", excluded_dates AS "excludedDates",

@@ -21,9 +21,10 @@ const LOCK_COUNT = 64;
 /** A change dated later than this would make all that follow it look stale. Source: docs/spec-gaps.md. */
 const LONGEST_LEAD = '5 minutes';
 
-// By hand: one statement that creates or locks the unit's row, so that the changes of one unit take turns, and notes the change. It names
-// itself to the trigger that concludes from the pairs what the previous release has done. A deactivation that comes late leaves the unit
-// active if a younger change activated any of its facilities.
+// Hand-written SQL: one statement that creates or locks the unit's row, so that the changes of one unit take
+// turns, and notes the change. It names itself to the database trigger that concludes from the pairs what the
+// previous release has done. A deactivation that comes late leaves the unit active if a younger change
+// activated any of its facilities.
 const NOTE_CHANGE = `
   INSERT INTO task.business_units AS unit (business_unit_id, active_since, deactivated_at, listed_at, listed_facilities)
   VALUES ($1,
@@ -50,7 +51,8 @@ const NOTE_CHANGE = `
     coalesce(active_since <= $3::timestamptz, false) AS "isActive",
     set_config('task.writes_units', 'yes', true)`;
 
-// By hand: advisory locks. In order, so that two changes with common facilities wait for each other instead of colliding.
+// Hand-written SQL: advisory locks. In order, so that two changes with common facilities wait for each other
+// instead of colliding.
 const LOCK = `
   SELECT count(pg_advisory_xact_lock($1, number))
   FROM (SELECT DISTINCT (facility_id % ${String(LOCK_COUNT)})::int AS number
@@ -63,8 +65,9 @@ const LOCK_WITH_ACTIVE = `
       SELECT facility_id FROM task.business_unit_facilities WHERE business_unit_id = $3 AND is_active) AS facility (facility_id)
     ORDER BY number) AS locks`;
 
-// By hand: decides and writes all pairs at once. Delayed retries overtake, so an older change than the applied one is stale; one of the same
-// instant is not, since it cannot be told which came first. What release 0.2 applied is known per business unit.
+// Hand-written SQL: decides and writes all pairs at once. Delayed retries overtake, so an older change than
+// the applied one is stale; one of the same instant is not, since it cannot be told which came first. What
+// release 0.2 applied is known per business unit.
 const ACTIVATE = `
   WITH active AS MATERIALIZED (
     SELECT facility_id FROM task.business_unit_facilities WHERE business_unit_id = $1 AND is_active
@@ -82,7 +85,7 @@ const ACTIVATE = `
   FROM written LEFT JOIN active USING (facility_id)
   ORDER BY written.facility_id`;
 
-// By hand: as above. Ends the listed pairs and the unit's active ones, but for those to keep.
+// Hand-written SQL: as above. Ends the listed pairs and the unit's active ones, but for those to keep.
 const DEACTIVATE = `
   WITH written AS (
     INSERT INTO task.business_unit_facilities AS pair (business_unit_id, facility_id, is_active, event_id, occurred_at)

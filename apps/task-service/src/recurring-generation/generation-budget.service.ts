@@ -128,7 +128,7 @@ export class GenerationBudget {
     const wanted = countDue(recurrence, now, until);
     const own =
       scheduleId === null ? 0 : await this.instances.countPendingOfSchedule(manager, scheduleId, now);
-    // What makes it no more is let through, also where the limit was passed before there was one.
+    // A change that adds no instances is let through, even if the facility is over the limit already.
     if (wanted <= own) return true;
     const others = await this.schedules.findUngenerated(manager, facilityId, until, scheduleId);
     const toCome = others.reduce((sum, each) => sum + countUngenerated(each, until), 0);

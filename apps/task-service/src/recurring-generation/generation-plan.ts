@@ -28,7 +28,7 @@ export interface GenerationPlan {
   readonly isCalendarStale: boolean;
   readonly generatedUntil: Date;
   readonly calendarRevision: number | null;
-  /** Its last occurrence is generated and behind it. */
+  /** Its `endDate` has passed, and everything up to it is generated. */
   readonly hasEnded: boolean;
   /** Occurrences too old to be made up for. */
   readonly skipped: number;

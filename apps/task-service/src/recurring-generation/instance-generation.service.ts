@@ -66,8 +66,9 @@ export class InstanceGenerationService {
     return this.carryOut(manager, planned);
   }
 
-  /** Generates what a locked schedule was due at until now and has no instance yet, before the schedule changes. `isComplete` false: one
-   *  transaction could not do it all. `isEvaluable` false: the schedule cannot be evaluated, and nothing was generated. */
+  /** Generates the missing instances of a locked schedule up to now, before the schedule changes.
+   *  `isComplete` is false if one transaction could not generate them all; `isEvaluable` is false if the
+   *  schedule cannot be evaluated, and then nothing was generated. */
   async catchUp(
     manager: EntityManager,
     target: Required<GenerationTarget>,
@@ -75,14 +76,15 @@ export class InstanceGenerationService {
   ): Promise<{ isComplete: boolean; isEvaluable: boolean }> {
     const found = await this.schedules.lockForGeneration(manager, target, now);
     const window = await this.budget.windowUntil(manager, target.facilityId, now);
-    // A changed calendar is for what is still to come.
+    // A changed calendar concerns future instances only.
     const schedules = found.map((each) => ({ ...each, isCalendarStale: false }));
     const planned = planGeneration(schedules, window, INSTANCES_PER_RUN);
     await this.carryOut(manager, planned);
     return { isComplete: planned.isComplete, isEvaluable: planned.failed.length === 0 };
   }
 
-  /** Generates anew what a locked schedule that has changed has to come, from an instant on: some of it now, the rest within moments. */
+  /** Generates the future instances of a locked schedule that has changed, from `now` on: the first ones in
+   *  this transaction, the rest by a request for generation. */
   async regenerate(
     manager: EntityManager,
     { facilityId, scheduleId }: Required<GenerationTarget>,
@@ -90,7 +92,7 @@ export class InstanceGenerationService {
   ): Promise<void> {
     const window = { ...(await this.budget.windowOf(manager, facilityId)), now };
     const found = await this.schedules.lockForGeneration(manager, { facilityId, scheduleId }, null);
-    // What it was due at before could not be generated while it could not be evaluated.
+    // While it could not be evaluated, nothing was generated: those occurrences are made up for.
     const from = (each: GeneratingSchedule): Date =>
       !isEvaluable && each.generatedUntil < now ? each.generatedUntil : now;
     const schedules = found.map((each) => ({

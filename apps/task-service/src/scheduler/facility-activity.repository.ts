@@ -15,7 +15,8 @@ export interface KnownActivity {
 /** The settings of a trigger that was removed when the last business unit let go of its facility. */
 type RememberedTrigger = Pick<Trigger, 'schedule' | 'timeZone' | 'jitterSeconds' | 'state'>;
 
-// By hand: in a batch, and by what another table says. A facility that was inactive already keeps what is remembered of its trigger.
+// Hand-written SQL: in a batch, and by what another table says. A facility that was inactive already keeps
+// what is remembered of its trigger.
 const RETIRE_INACTIVE = `
   WITH inactive AS MATERIALIZED (
     SELECT facility_id FROM unnest($1::bigint[]) AS facility_id WHERE NOT EXISTS (
@@ -36,7 +37,7 @@ const RETIRE_INACTIVE = `
     jitter_seconds = coalesce(excluded.jitter_seconds, activity.jitter_seconds),
     is_paused = CASE WHEN excluded.schedule IS NULL THEN activity.is_paused ELSE excluded.is_paused END`;
 
-// By hand: the time comes with it.
+// Hand-written SQL: the time comes with it.
 const KNOWN_ACTIVITY = `
   SELECT now() AS now, activity.facility_id::float8 AS "facilityId", activity.inactive_since IS NOT NULL AS "isInactive",
     activity.schedule, activity.time_zone AS "timeZone", activity.jitter_seconds AS "jitterSeconds",
@@ -44,14 +45,14 @@ const KNOWN_ACTIVITY = `
   FROM (SELECT $1::bigint[] AS facilities) AS asked
   LEFT JOIN task.facility_activity AS activity ON activity.facility_id = ANY (asked.facilities)`;
 
-// By hand: in a batch. What was remembered is in the triggers by now.
+// Hand-written SQL: in a batch. What was remembered is in the triggers by now.
 const NOTE_ACTIVE = `
   INSERT INTO task.facility_activity (facility_id, active_since)
   SELECT facility_id, now() FROM unnest($1::bigint[]) AS facility_id ORDER BY facility_id
   ON CONFLICT (facility_id) DO UPDATE SET inactive_since = NULL, active_since = now(),
     schedule = NULL, time_zone = NULL, jitter_seconds = NULL, is_paused = false`;
 
-// By hand: nothing is inserted for a facility that has no row.
+// Hand-written SQL: nothing is inserted for a facility that has no row.
 const FORGET = `
   UPDATE task.facility_activity SET schedule = NULL, time_zone = NULL, jitter_seconds = NULL, is_paused = false
   WHERE facility_id = $1`;

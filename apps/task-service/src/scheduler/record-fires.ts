@@ -14,9 +14,10 @@ export interface Decisions {
   readonly failed: { facilityId: number; error: string }[];
 }
 
-// By hand: one round trip for everything a batch writes. Moving the trigger does not depend on the insert: an occurrence that fired
-// before moves on all the same, but only a new one has its message stored. The triggers are found by $1: a plan that was made
-// for a small table joins the fires with all of a large one.
+// Hand-written SQL: one round trip for everything a batch writes. Moving the trigger does not depend on the
+// insert: an occurrence that fired before moves on all the same, but only a new one has its message stored.
+// The triggers are found by $1: a plan that was made for a small table joins the fires with all of a large
+// one.
 const RECORD_FIRES = {
   name: 'record-fires',
   text: `
@@ -43,7 +44,7 @@ const RECORD_FIRES = {
   SELECT message_id AS "messageId" FROM recorded`,
 };
 
-// By hand: rare, and then before RECORD_FIRES in one statement.
+// Hand-written SQL: rare, and then before RECORD_FIRES in one statement.
 const FAIL = `
   WITH failed AS (
     UPDATE task.triggers AS trigger SET state = 'ERROR', error = failed.error

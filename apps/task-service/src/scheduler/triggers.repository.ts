@@ -61,9 +61,10 @@ export interface TriggerListing {
   readonly limit: number;
 }
 
-// By hand: locked, and hot. now() is an index condition; clock_timestamp() would scan every waiting trigger.
-// The limit is part of the text: a plan for any limit would be one for a tenth of the table. $1 and $2 pass over what fired already: while a
-// backup's snapshot is open its index entries stay, and a batch that reads a million of them takes 350 ms instead of 0.05 ms.
+// Hand-written SQL: locked, and hot. now() is an index condition; clock_timestamp() would scan every waiting
+// trigger. The limit is part of the text: a plan for any limit would be one for a tenth of the table. $1 and
+// $2 pass over what fired already: while a backup's snapshot is open its index entries stay, and a batch that
+// reads a million of them takes 350 ms instead of 0.05 ms.
 export const ACQUIRE_DUE = {
   name: 'acquire-due-triggers',
   text: `
@@ -76,7 +77,7 @@ export const ACQUIRE_DUE = {
   FOR UPDATE SKIP LOCKED`,
 };
 
-// By hand: in a batch. In order, as everybody locks triggers who locks several and waits.
+// Hand-written SQL: in a batch. In order, as everybody locks triggers who locks several and waits.
 const INSERT_MISSING = `
   INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at, jitter_seconds,
     state, error, origin_trace)
@@ -88,7 +89,7 @@ const INSERT_MISSING = `
   ON CONFLICT DO NOTHING
   RETURNING facility_id::float8 AS "facilityId"`;
 
-// By hand: in a batch. A fire dated ahead of now is from a clock that was wrong.
+// Hand-written SQL: in a batch. A fire dated ahead of now is from a clock that was wrong.
 const RESCHEDULE = `
   UPDATE task.triggers AS trigger
   SET schedule = plan.schedule, time_zone = plan.time_zone, next_fire_at = plan.next_fire_at,
@@ -98,7 +99,8 @@ const RESCHEDULE = `
     AS plan (facility_id, schedule, time_zone, next_fire_at, jitter_seconds, state)
   WHERE trigger.facility_id = ANY ($1) AND trigger.facility_id = plan.facility_id`;
 
-// By hand: the time comes with it. Every generation asks. While no business unit holds the facility active, nothing due until now counts.
+// Hand-written SQL: the time comes with it. Every generation asks. While no business unit holds the facility
+// active, nothing due until now counts.
 const NEXT_FIRE = {
   name: 'next-fire',
   text: `
@@ -110,7 +112,7 @@ const NEXT_FIRE = {
   LEFT JOIN task.facility_activity AS activity ON activity.facility_id = asked.facility`,
 };
 
-// By hand: every replica asks again and again.
+// Hand-written SQL: every replica asks again and again.
 const NEXT_DUE = `
   SELECT (extract(epoch FROM next.next_fire_at - now()) * 1000)::float8 AS "delayMs",
     CASE WHEN next.next_fire_at <= now() THEN next.next_fire_at ELSE date_trunc('milliseconds', now()) END AS "fromAt",
@@ -132,9 +134,10 @@ const BACKLOG = `
       WHERE state = 'WAITING'), 0), 0)::float8 AS "lagSeconds",
     (SELECT count(*)::int FROM (SELECT 1 FROM task.triggers WHERE state = 'ERROR' LIMIT $1) AS counted) AS failed`;
 
-// By hand: in batches, from the partition that is no month. A fire is what keeps its occurrence from firing again, so the one that a trigger
-// stands on stays whatever its age: a trigger paused or in error for longer than the retention must not fire that occurrence a second time.
-// Found by index and deleted where they were found; joined, the planner may rather read the whole table for each batch. Fires are never
+// Hand-written SQL: in batches, from the partition that is no month. A fire is what keeps its occurrence from
+// firing again, so the one that a trigger stands on stays whatever its age: a trigger paused or in error for
+// longer than the retention must not fire that occurrence a second time. Found by index and deleted where
+// they were found; joined, the planner may rather read the whole table for each batch. Fires are never
 // updated, so a row stays where it is.
 const DELETE_OLD_FIRES = `
   WITH deleted AS (
@@ -153,7 +156,8 @@ const NOT_EVALUATED = 'its remembered settings cannot be evaluated';
 /** A trigger that is there and then gone again was deleted in between; nobody does that over and over. */
 const MAX_LOOKS = 5;
 
-/** Every statement on `task.triggers` and on the fires of triggers. */
+/** Triggers and their fires. `record-fires` has the SQL that stores fires. Other repositories have statements
+ *  of their own on `task.triggers`. */
 @Injectable()
 export class TriggersRepository {
   constructor(@InjectRepository(Trigger) private readonly triggers: Repository<Trigger>) {}

@@ -30,10 +30,10 @@ const CALENDARS = `
   SELECT calendar_id AS "calendarId", revision::float8 AS revision, excluded_dates AS "excludedDates"
   FROM task.calendars WHERE calendar_id = ANY ($1)`;
 
-// Schedules of release 1.0.0: its trigger stores the template.
+// Schedules of 1.0.0: the database trigger on `template` stores the template once.
 const STORE_TEMPLATES = `UPDATE task.schedules SET template = template WHERE schedule_id = ANY ($1)`;
 
-// By hand: a batch in one statement. What can be planned has no error any more.
+// Hand-written SQL: a batch in one statement. What can be planned has no error any more.
 const MARK_GENERATED = `
   UPDATE task.schedules AS schedule
   SET generated_until = done.until, calendar_revision = done.calendar_revision, error = NULL,
@@ -46,8 +46,9 @@ const MARK_FAILED = `
   FROM unnest($1::uuid[], $2::text[]) AS failed (schedule_id, error)
   WHERE schedule.schedule_id = failed.schedule_id AND schedule.error IS DISTINCT FROM failed.error`;
 
-// By hand: locked, and passing over what others hold. The first characters of an end are a local date: what ended is at most a day later by
-// that. Where there is a trigger that fires, the next fire generates what is missing before the end, and notes the end itself.
+// Hand-written SQL: locked, and passing over what others hold. The first characters of an end are a local
+// date: what ended is at most a day later by that. Where there is a trigger that fires, the next fire
+// generates what is missing before the end, and notes the end itself.
 const LOCK_ENDING = `
   SELECT schedule_id AS "scheduleId", schedule, time_zone AS "timeZone", start_date AS "startDate", end_date AS "endDate",
     generated_until AS "generatedUntil", now() AS now,

@@ -59,7 +59,7 @@ function evaluated<T>(member: string, evaluate: () => T): T {
   }
 }
 
-/** Its last occurrence is before `now`. */
+/** Its `endDate` has passed. */
 export function hasEnded({ endsAt }: Recurrence, now: Date): boolean {
   return endsAt !== null && endsAt < now;
 }

@@ -58,7 +58,7 @@ function TooManyChangesResponse(path: string, status: ScheduleStatus): MethodDec
       'too-many-changes-at-once',
     );
   return TaskProblemResponse(
-    `${atOnce}, or it has been changed as often as it may be within an hour. \`Retry-After\` tells when it may be again.`,
+    `${atOnce}, or it has reached its limit of changes per hour. \`Retry-After\` tells when to ask again.`,
     path,
     'schedule-changed-too-often',
     'too-many-changes-at-once',

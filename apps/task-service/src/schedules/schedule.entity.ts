@@ -69,7 +69,7 @@ export class Schedule {
   @Column({ type: 'text', default: 'Active' })
   readonly status!: StoredStatus;
 
-  /** Its last occurrence is behind it. */
+  /** When generation noted that its `endDate` had passed; null: it goes on. */
   @Column({ name: 'ended_at', ...INSTANT, nullable: true })
   readonly endedAt!: Date | null;
 

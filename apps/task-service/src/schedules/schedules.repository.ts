@@ -142,7 +142,8 @@ const PAGE_OF_FACILITIES = pageOf(
   `status = ANY (:statuses) AND ${ENDED_OR_NOT}`,
 );
 
-/** Every statement on `task.schedules` but those of generation. */
+/** Schedules: reads, creation and changes. Statements of generation are in `generating-schedules.repository`,
+ *  those of reconciliation and of releases in their repositories. */
 @Injectable()
 export class SchedulesRepository {
   /** Stores a schedule and, with its instant of creation, its event: one statement that is a transaction by itself, for all that arrive in one turn of the event

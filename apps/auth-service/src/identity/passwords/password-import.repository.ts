@@ -26,7 +26,8 @@ export class PasswordImportRepository {
 
   /** Sets password hashes. An account that has got a password meanwhile keeps it, unless `replace`. */
   async write(hashes: readonly { userNameKey: string; hash: string }[], replace: boolean): Promise<void> {
-    // By hand: a batch in one statement, and judged by the row itself, because a login may upgrade a hash at the same moment.
+    // Hand-written SQL: a batch in one statement, and judged by the row itself, because a login may upgrade a
+    // hash at the same moment.
     await this.dataSource.query(
       `UPDATE ${this.table} AS account SET password_hash = imported.hash
        FROM jsonb_to_recordset($1::jsonb) AS imported("userNameKey" text, hash text)

@@ -10,8 +10,8 @@ const FAILURES_BEFORE_LOCKOUT = 5;
 const FIRST_LOCKOUT_SECONDS = 60;
 const LONGEST_LOCKOUT_SECONDS = 900;
 
-// By hand: atomic for all replicas, and hot. A locked account's row is not changed: guessing on does not lengthen the lock of its owner.
-// $2 failures lock; every lock is twice as long as the one before it.
+// Hand-written SQL: atomic for all replicas, and hot. A locked account's row is not changed: guessing on does
+// not lengthen the lock of its owner. $2 failures lock; every lock is twice as long as the one before it.
 const RECORD_FAILURE: PreparedStatement = {
   name: 'record-password-failure',
   text: `
@@ -27,7 +27,7 @@ const RECORD_FAILURE: PreparedStatement = {
   RETURNING coalesce(locked_until > now(), false) AS locked`,
 };
 
-// By hand: clears and judges in one round trip, at every login.
+// Hand-written SQL: clears and judges in one round trip, at every login.
 const CLEAR_FAILURES: PreparedStatement = {
   name: 'clear-password-failures',
   text: `

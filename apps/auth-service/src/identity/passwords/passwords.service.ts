@@ -25,7 +25,8 @@ import { StoredPasswordsRepository } from './stored-passwords.repository';
 import type { FoundPassword, StoredPassword } from './stored-passwords.repository';
 import type { PasswordAttemptOutcome } from './password-lockouts.repository';
 
-/** Whether a login may go on. `because` is for the audit trail only: callers learn no more than that it failed. */
+/** Whether the password is right and the account not locked. `because` is for the log and the audit trail:
+ *  the caller learns only that the login failed. */
 export type PasswordVerdict = { isRight: true } | { isRight: false; because: string };
 
 /** Checks user names and passwords against the stores. It hashes a bounded number of passwords at a time: hashing takes a core for tens of
@@ -65,7 +66,7 @@ export class PasswordsService implements OnModuleInit {
       lowerWorkerPriority();
     } catch (error) {
       // It only makes room for others: a system that refuses it, or a thread that ends meanwhile, is no reason not to start.
-      this.logger.warn('hashing keeps its priority', { err: error });
+      this.logger.warn('could not lower the priority of the hashing threads', { err: error });
     }
   }
 

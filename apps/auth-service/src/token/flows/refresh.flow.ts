@@ -50,7 +50,7 @@ The examples hold no token. Tried as they stand they are refused: 401, reason 4.
     const claims = this.refreshTokens.read(refreshToken);
     noteInAttempt({ applicationKey: claims.client_id, subject: claims.sub });
     const presented = await this.refreshTokens.find(claims);
-    // First of all: a reused token ends its session, whatever else is wrong with it.
+    // Before any other check: a reused token ends its session, even if the request would be refused anyway.
     await this.sessions.admit(presented.session);
     return this.tokens.renew({ ...renewalOf(presented), hmacSigning: hmacSigning ?? true });
   }
