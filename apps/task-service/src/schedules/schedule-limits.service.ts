@@ -85,7 +85,8 @@ export class ScheduleLimits {
     await this.budget.require({ ...schedule, recurrence }, now, manager);
   }
 
-  /** Counts a change, by the hour: each may rewrite thousands of instances. A schedule can always be removed.
+  /** Counts a change, by the hour: each may rewrite thousands of instances. The hourly limit does not apply
+   *  to remove.
    *  @throws {TaskError} schedule-changed-too-often */
   countChange({ changesSince, changeCount }: ChangeCount, now: Date, command: ScheduleCommand): ChangeCount {
     const hourEndMs = (changesSince?.getTime() ?? -Infinity) + HOUR_MS;
