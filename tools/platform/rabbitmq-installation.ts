@@ -1,19 +1,8 @@
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { basename, join, dirname, relative } from 'node:path';
-import { hasDebianPackages, unpackPackages } from './debian-packages.ts';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { FriendlyError, isErrorCode } from './errors.ts';
 import { findOnPath } from './processes.ts';
+import { runByOwnLoader, unpackOnce } from './unpacked-programs.ts';
 
 /** A RabbitMQ on this machine that a private node can be started from. */
 export interface RabbitmqInstallation {
@@ -113,22 +102,7 @@ function listFolder(folder: string): string[] {
  */
 async function unpackRabbitmq(cacheFolder: string, release: string | null): Promise<RabbitmqInstallation> {
   const root = join(cacheFolder, `rabbitmq-${release ?? 'system'}`);
-  if (!existsSync(root)) {
-    if (!hasDebianPackages()) throw new Error('this is not a Debian-like system');
-    // A folder of its own: another program of this checkout may be unpacking at the same moment. The first to finish wins.
-    mkdirSync(cacheFolder, { recursive: true });
-    const partial = mkdtempSync(`${root}.partial-`);
-    try {
-      chmodSync(partial, 0o755);
-      const [packages, unpacked] = [join(partial, 'packages'), join(partial, 'unpacked')];
-      for (const folder of [packages, unpacked]) mkdirSync(folder, { mode: 0o755 });
-      await unpackPackages({ name: 'rabbitmq-server', isWanted, release }, packages, unpacked);
-      makeRelocatable(unpacked);
-      moveInto(unpacked, root);
-    } finally {
-      rmSync(partial, { recursive: true, force: true });
-    }
-  }
+  await unpackOnce(root, { name: 'rabbitmq-server', isWanted, release }, makeRelocatable);
   return describe(root);
 }
 
@@ -159,48 +133,18 @@ function describe(root: string): RabbitmqInstallation {
   };
 }
 
-/** Moves a complete folder to where it belongs, unless one is there already. */
-function moveInto(folder: string, target: string): void {
-  try {
-    renameSync(folder, target);
-  } catch (error) {
-    if (!isErrorCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
-  }
-}
-
 /**
- * Makes the Erlang of unpacked packages run wherever they lie (a checkout may be moved, or its cache copied) and on their own libraries,
- * which may be newer than the system's: a script in the place of each program starts it by the packages' own loader. The library path is
- * no variable, which the system's programs that Erlang starts would inherit, and could not bear.
+ * Makes the Erlang of unpacked packages run wherever they lie, on its own libraries.
  * @param root where the packages were unpacked
  */
 export function makeRelocatable(root: string): void {
   const erlang = join(root, 'usr/lib/erlang');
   const script = join(erlang, 'bin/erl');
   writeFileSync(script, relocateErlang(readFileSync(script, 'utf8')));
-  const files = readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
-  const loader = files.find((file) => basename(file).startsWith('ld-linux-'));
-  if (loader === undefined) throw new Error('the packages hold no loader of programs');
-  const libraries = ['lib', 'usr/lib'].map((parent) => join(root, parent, basename(dirname(loader))));
-  for (const program of files.filter((file) => file.startsWith(erlang) && isProgram(file))) {
-    const real = `${program}.real`;
-    renameSync(program, real);
-    const inRoot = (path: string): string => `"$root/${relative(root, path)}"`;
-    const script = `#!/bin/sh
-root=$(dirname "$(readlink -f "$0")")/${relative(dirname(program), root)}
-exec ${inRoot(loader)} --library-path ${libraries.map(inRoot).join(':')} --argv0 "$0" ${inRoot(real)} "$@"
-`;
-    writeFileSync(program, script, { mode: 0o755 });
-  }
+  runByOwnLoader(root, erlang);
 }
 
 /** Points Debian's Erlang start script at where it lies itself. */
 function relocateErlang(script: string): string {
   return script.replaceAll(/^(\s*ROOTDIR=)\/.*$/gm, '$1$(dirname "$(dirname "$(readlink -f "$0")")")');
-}
-
-function isProgram(file: string): boolean {
-  return (statSync(file).mode & 0o111) !== 0 && readFileSync(file).subarray(1, 4).toString() === 'ELF';
 }

@@ -1,6 +1,13 @@
 import { signTrustRequest } from '@platform/auth-client';
+import { Metrics } from '@platform/service-defaults';
 import { eventually } from '@platform/testing';
+import { ManualClock } from '@platform/time';
 import type { Test } from 'supertest';
+import { DataSource } from 'typeorm';
+import type { AuthConfig } from '../src/config';
+import { TokenRateExceeded } from '../src/rate-limits/rate-limit';
+import { RateLimitsRepository } from '../src/rate-limits/rate-limits.repository';
+import { RateLimitsService } from '../src/rate-limits/rate-limits.service';
 import { administrator } from './admin-fixture';
 import { BACKEND, PASSWORD, REPORTS, agentOf, expectOutcome, postTo, startReplica } from './auth-fixture';
 import { ReplicaPair } from './replica-processes';
@@ -75,14 +82,45 @@ describe('rate limits of the token endpoints', () => {
   });
 
   it('count the networks of one site together as well, at sixteen times the limit', async () => {
+    const config = { TOKEN_RATE_LIMIT_PER_ADDRESS: PER_ADDRESS } as AuthConfig;
+    const refusals = new Metrics().counter('refusals', 'Refusals', ['by']);
+    const clock = new ManualClock('2026-01-01T00:00:00Z');
+    const admitted = new Map<string, number>();
+    const replica = await startReplica(pair.database.url);
+    // PostgreSQL's now() stands still in a transaction: nothing flows back into the buckets meanwhile.
+    await replica.get(DataSource).transaction(async (manager) => {
+      const repository = new RateLimitsRepository(manager as unknown as DataSource);
+      const limits = new RateLimitsService(repository, config, clock, refusals);
+      const admit = async (site: string, network: number): Promise<void> => {
+        try {
+          await limits.admitAddress(`${site}:${network.toString(16)}::1`);
+          admitted.set(site, (admitted.get(site) ?? 0) + 1);
+        } catch (error) {
+          expect(error).toBeInstanceOf(TokenRateExceeded);
+        }
+      };
+      for (let network = 0; network < 16 * PER_ADDRESS + 10; network += 1) await admit('2001:db8:2', network);
+      for (let turn = 0; turn < 2 * PER_ADDRESS; turn += 1) await admit('2001:db8:3', 7);
+    });
+    await replica.close();
+    expect(Object.fromEntries(admitted)).toEqual({
+      '2001:db8:2': 16 * PER_ADDRESS,
+      '2001:db8:3': PER_ADDRESS,
+    });
+  });
+
+  it('refuse every network of a site that has used up what it may, and no other', async () => {
     const wrong = trusted({ sharedSecret: 'wrong' });
-    const perSite = 16 * PER_ADDRESS;
-    const from = (turn: number): Test => ask(turn, `2001:db8:2:${turn.toString(16)}::1`, wrong);
-    const counts = await statuses(perSite + 10, from);
-    // The site's bucket gets a request back each 0.6 s meanwhile.
-    expect(counts.get(429)).toBeGreaterThan(0);
-    expect(counts.get(429)).toBeLessThanOrEqual(10);
-    expect((await ask(0, '2001:db8:3::1', wrong)).status).toBe(401);
+    const statusOf = async (address: string): Promise<number> => (await ask(0, address, wrong)).status;
+    expect(await statusOf('2001:db8:4:1::1')).toBe(401);
+    // Used up for an hour, so that nothing flows back while the test runs.
+    await pair.database.query(
+      `UPDATE auth.rate_limit SET free_at = now() + interval '1 hour' WHERE bucket = 'address:2001:db8:4::/48'`,
+    );
+    expect(await statuses(10, (turn) => ask(turn, `2001:db8:4:${String(turn + 2)}::1`, wrong))).toEqual(
+      new Map([[429, 10]]),
+    );
+    expect(await statusOf('2001:db8:5:1::1')).toBe(401);
   });
 
   it('tell people behind one NAT64 gateway apart, and count 6to4 networks as the address that owns them', async () => {

@@ -1,3 +1,4 @@
+import { eventually } from '@platform/testing';
 import request from 'supertest';
 import { claimsOf, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
@@ -106,12 +107,21 @@ describe('Windows authentication by a trusted proxy', () => {
 
   it('starts nothing for a HEAD, and answers other methods with 405', async () => {
     const headers = { 'X-Windows-User': utf8('jörg@CORP.TEST'), 'X-Windows-Proxy': SECRET };
-    const rows = (): Promise<unknown[]> =>
-      service.database.query(
-        // Refusals of earlier requests may be written meanwhile.
-        `SELECT (SELECT count(*) FROM auth.token_audit WHERE status = 200) AS audited, (SELECT count(*) FROM auth.refresh_family) AS sessions`,
-      );
-    const before = await rows();
+    /** What is stored once the row of a refused request is there: rows of refusals are written later, but in their order. */
+    const rowsAfter = async (applicationKey: string): Promise<number[]> => {
+      expect(await outcomeOf({ 'X-Application-Key': applicationKey })).toEqual([401, 1]);
+      return eventually(async () => {
+        const [found] = await service.database.query<{ own: number; audited: number; sessions: number }>(
+          `SELECT (SELECT count(*)::int FROM auth.token_audit WHERE application_key = $1) AS own,
+             (SELECT count(*)::int FROM auth.token_audit) AS audited,
+             (SELECT count(*)::int FROM auth.refresh_family) AS sessions`,
+          [applicationKey],
+        );
+        expect(found?.own).toBe(1);
+        return [found!.audited, found!.sessions];
+      });
+    };
+    const [audited, sessions] = await rowsAfter('before-any-head');
     for (const path of [WINAUTH, '/Auth/Token/User/WinAuth/', '/auth/token/user/%77inauth', `${WINAUTH}?x=1`])
       expect(
         (
@@ -120,7 +130,8 @@ describe('Windows authentication by a trusted proxy', () => {
             .set({ ...headers, 'X-Application-Key': 'demo-backend' })
         ).status,
       ).toBe(204);
-    expect(await rows()).toEqual(before);
+    // The one more is that of the request that ends the wait.
+    expect(await rowsAfter('after-all-heads')).toEqual([audited! + 1, sessions]);
     expect((await service.post(WINAUTH, {})).status).toBe(405);
   });
 });

@@ -4,6 +4,7 @@ import { FoldSettingKeys1796400000000 } from './migrations/1796400000000-fold-se
 import { IndexHistory1796400000001 } from './migrations/1796400000001-index-history';
 import { NoteOneInstant1796500000000 } from './migrations/1796500000000-note-one-instant';
 import { IndexPastOfSettings1796500000001 } from './migrations/1796500000001-index-past-of-settings';
+import { FingerprintRequests1796500000002 } from './migrations/1796500000002-fingerprint-requests';
 import { HistoryEntry } from './settings/history-entry.entity';
 import { Setting } from './settings/setting.entity';
 
@@ -21,6 +22,7 @@ export const MIGRATIONS = [
   IndexHistory1796400000001,
   NoteOneInstant1796500000000,
   IndexPastOfSettings1796500000001,
+  FingerprintRequests1796500000002,
 ];
 
 /**

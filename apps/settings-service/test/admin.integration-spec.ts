@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -233,6 +234,73 @@ describe('the operator’s command line', () => {
       const emptied = await admin(from, ['restore', 'Billing', LONG_AGO, '--allow-empty', '--yes']);
       expect(emptied).toMatchObject({ exitCode: 0 });
       expect(await rowsOf(from)).toEqual([]);
+    });
+
+    it('goes on beside settings that cannot be read or written, names them, and ends with 1', async () => {
+      const random = (seed: number): string =>
+        JSON.stringify(
+          Array.from({ length: 600 }, (_, n) =>
+            createHash('sha256')
+              .update(`${String(seed)} ${String(n)}`)
+              .digest('hex'),
+          ).join(''),
+        );
+      await put(from, 'Billing', 'damaged', random(1));
+      await from.database.query(
+        `INSERT INTO settings.setting_history
+           (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id)
+         VALUES ('billing', 'not-json', 'Billing', 'Not-JSON', 'write', '{', 1, 1, 'r')`,
+      );
+      // The value of the entry is stored beside its row; a damaged disk would lose it so.
+      await from.database.query('CREATE EXTENSION IF NOT EXISTS pg_surgery');
+      const [toast] = await from.database.query<{ name: string }>(
+        `SELECT reltoastrelid::regclass::text AS name FROM pg_class WHERE oid = 'settings.setting_history'::regclass`,
+      );
+      await from.database.query(
+        `SELECT heap_force_kill('${toast!.name}'::regclass, ARRAY(SELECT ctid FROM ${toast!.name}))`,
+      );
+      at = await anInstant();
+      await eventually(async () => expect((await anInstant()) > at).toBe(true));
+      await put(from, 'Billing', 'damaged', random(2));
+      for (const name of ['a', 'e', 'z']) await put(from, 'Billing', name, '3');
+      const damaged =
+        'settings:admin: "Billing" "damaged" is left as it is: missing chunk number 0 for toast value';
+      const notJson =
+        'settings:admin: "Billing" "Not-JSON" is left as it is: invalid input syntax for type json\n';
+
+      const planned = await admin(from, ['restore', 'Billing', at, '--dry-run']);
+      expect(planned).toMatchObject({ exitCode: 1, complaint: expect.stringContaining(damaged) });
+      expect(planned.output).toMatch(/\n2 to write, 2 to delete, 3 unchanged, 1 failed\n$/);
+
+      const restored = await admin(from, ['restore', 'Billing', at, '--yes']);
+      expect(restored.exitCode).toBe(1);
+      expect(restored.output).toMatch(/\n1 written, 2 deleted, 3 unchanged, 2 failed\n$/);
+      expect(restored.complaint.split('settings:admin: ')).toHaveLength(3);
+      expect(restored.complaint).toContain(damaged);
+      expect(restored.complaint).toContain(notJson);
+      const rows = await rowsOf(from);
+      expect(rows.map(({ setting_key }) => setting_key)).toEqual(['a', 'b', 'c', 'd', 'damaged']);
+      expect(rows.map(({ value_text }) => value_text)).toEqual(['2', '1', '1', '1', random(2)]);
+      // Nothing is left to do but what failed.
+      const again = await admin(from, ['restore', 'Billing', at, '--yes', '--quiet']);
+      expect(again.exitCode).toBe(1);
+      expect(again.output).toMatch(/\n0 written, 0 deleted, 6 unchanged, 2 failed\n$/);
+    });
+
+    it('finds that a subsystem was there behind thousands of names that it did not have then', async () => {
+      await from.database.query(
+        `INSERT INTO settings.setting_history
+           (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id, occurred_at)
+         SELECT 'many', 'n' || lpad(n::text, 5, '0'), 'Many', 'N' || n, 'write', '1', 1, 1, 'r',
+           CASE WHEN n < 6000 THEN timestamptz '2026-01-03Z' ELSE timestamptz '2026-01-01Z' END
+         FROM generate_series(1, 6000) AS n`,
+      );
+      const found = await admin(from, ['restore', 'Many', '2026-01-02T00:00:00Z', '--dry-run', '--quiet']);
+      expect(found).toEqual({
+        exitCode: 0,
+        output: '1 to write, 0 to delete, 5,999 unchanged\n',
+        complaint: '',
+      });
     });
 
     it('of which nothing can be shown changes nothing', async () => {

@@ -142,6 +142,20 @@ describe('many settings at once', () => {
       );
     });
 
+    it('refuses the same writes with another condition under the same Idempotency-Key', async () => {
+      const headers = { ...PARTNER, 'idempotency-key': 'bulk-conditions' };
+      const [a, b] = [name('Conditions', 'a'), name('Conditions', 'b')].map((each) => ({
+        ...each,
+        settingValue: 1,
+      }));
+      const writes = [a, { ...b, ifNoneMatch: '*' }];
+      await send('write', { writes }, headers).expect(200);
+      await send('write', { writes: [a, b] }, headers).expect(422);
+      await send('write', { writes: [a, { ...b, ifNoneMatch: '"1"' }] }, headers).expect(422);
+      await send('write', { writes }, headers).expect(200);
+      expect(await historyOf('conditions')).toHaveLength(2);
+    });
+
     it('does one of the same requests at the same moment', async () => {
       const writes = Array.from({ length: 20 }, (_, n) => ({
         ...name('Same', `n${String(n)}`),

@@ -135,6 +135,70 @@ describe('conditional and repeated requests', () => {
       expect(await historyOf(path)).toHaveLength(1);
     });
 
+    it('refuses the key for the same write under other conditions, or under none', async () => {
+      const path = settingPath('Repeated', 'conditions');
+      const etag = await etagOf(path, 1);
+      const refused = async (headers: Record<string, string>) => {
+        const answer = await put(path, 2, { ...key('conditions'), ...headers }).expect(422);
+        expect(answer.body.type).toBe('urn:platform:problem:idempotency-key-reused');
+      };
+      const first = await put(path, 2, { ...key('conditions'), 'if-match': etag }).expect(200);
+      await refused({});
+      await refused({ 'if-match': '*' });
+      await refused({ 'if-match': etag, 'if-none-match': '"1"' });
+      const again = await put(path, 2, { ...key('conditions'), 'if-match': etag }).expect(200);
+      expect(again.headers['etag']).toBe(first.headers['etag']);
+      await put(path, 3, key('unconditional')).expect(200);
+      await put(path, 3, { ...key('unconditional'), 'if-match': '*' }).expect(422);
+      expect(await historyOf(path)).toHaveLength(3);
+    });
+
+    it('refuses the key for another operation that would have the same result', async () => {
+      const path = settingPath('Repeated', 'operations');
+      const setting = { subsystemName: 'Repeated', settingName: 'operations' };
+      const writeAll = (write: object, text: string) =>
+        service.api
+          .post('/platform/v1/commands/write')
+          .set(PARTNER)
+          .set(key(text))
+          .send({ writes: [{ ...setting, ...write }] });
+      const restore = (id: number, text: string) =>
+        service.api
+          .post(`${path}/history/${String(id)}/restore`)
+          .set(PARTNER)
+          .set(key(text));
+      const remove = (text: string) => service.api.delete(path).set(PARTNER).set(key(text));
+
+      await put(path, 1, key('by-put')).expect(200);
+      await put(path, 1, key('by-second-put')).expect(200);
+      const [second, first] = (await service.api.get(`${path}/history`).set(PARTNER)).body.history as {
+        id: number;
+      }[];
+      await writeAll({ settingValue: 1 }, 'by-put').expect(422);
+      await restore(first!.id, 'by-put').expect(422);
+      await restore(first!.id, 'by-restore').expect(200);
+      await restore(second!.id, 'by-restore').expect(422);
+      await put(path, 1, key('by-restore')).expect(422);
+      await writeAll({ settingValue: 1 }, 'by-many').expect(200);
+      await put(path, 1, key('by-many')).expect(422);
+      await remove('by-delete').expect(200);
+      await writeAll({ delete: true }, 'by-delete').expect(422);
+      expect(await historyOf(path)).toHaveLength(5);
+      await remove('by-delete').expect(200);
+    });
+
+    it('answers the repetition of a write that release 1.0.0 recorded, without what it asked for', async () => {
+      const path = settingPath('Repeated', 'release');
+      const first = await put(path, 1, key('release')).expect(200);
+      await service.database.query(
+        "UPDATE settings.setting_history SET idempotency_fingerprint = NULL WHERE setting_key = 'release'",
+      );
+      const again = await put(path, 1, key('release')).expect(200);
+      expect(again.headers['etag']).toBe(first.headers['etag']);
+      await put(path, 2, key('release')).expect(422);
+      await service.api.delete(path).set(PARTNER).set(key('release')).expect(422);
+    });
+
     it('refuses the key for another setting at the same moment', async () => {
       const paths = ['a', 'b', 'c', 'd'].map((name) => settingPath('Repeated at once', name));
       const answers = await Promise.all(

@@ -284,24 +284,6 @@ describe('the past', () => {
     expect([found, pages]).toEqual([['n3', 'n5999'], 2]);
   });
 
-  it('of one caller grows by so much in an hour: 429 with when to come back, and others go on', async () => {
-    const limited = await startSettings({
-      surroundings: service,
-      variables: { WRITE_BYTES_PER_HOUR: '4096' },
-    });
-    const write = (who: Record<string, string>) =>
-      limited.api
-        .put(settingPath('Grow', 'a'))
-        .set(who)
-        .send({ settingValue: 'x'.repeat(900) });
-    for (let n = 0; n < 2; n += 1) await write(PARTNER).expect(200);
-    const refused = await write(PARTNER).expect(429);
-    expect(refused.body.type).toBe('urn:platform:problem:too-much-written');
-    expect(refused.headers['retry-after']).toBe('60');
-    await write(OTHER).expect(200);
-    await limited.close();
-  });
-
   describe('of many settings', () => {
     /** More than a request may restore. */
     const SETTINGS = testSize('TEST_RESTORED_SETTINGS', { quick: 20_000, full: 100_000 });

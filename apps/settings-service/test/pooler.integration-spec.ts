@@ -1,6 +1,7 @@
 import { runMigrations } from '@platform/database';
-import { eventually, startPoolerDouble } from '@platform/testing';
-import type { PoolerDouble } from '@platform/testing';
+import { eventually, pgbouncerVersion, startPgbouncer, startPoolerDouble } from '@platform/testing';
+import type { Pooler } from '@platform/testing';
+import { Client } from 'pg';
 import request from 'supertest';
 import { DEFAULT_ISOLATION, MIGRATIONS, SCHEMA, appRoleGrants } from '../src/database-layout';
 import { PARTNER, prepareSettings, settingPath, startSettings } from './settings-fixture';
@@ -13,9 +14,45 @@ const WANTED = {
   idle_in_transaction_session_timeout: '30s',
 };
 
-describe('two replicas behind a pooler, which passes on nothing of what they ask for when they connect', () => {
+const VERSION = pgbouncerVersion();
+if (VERSION === null)
+  process.stderr.write('\nSKIPPED: replicas behind a real PgBouncer (.ci/install-pgbouncer brings it)\n\n');
+
+/** Either passes on nothing of what replicas ask for when they connect. */
+const POOLERS: [string, (server: string) => Promise<Pooler>][] = [
+  ['a stand-in for a pooler', startPoolerDouble],
+];
+if (VERSION !== null) POOLERS.push([`PgBouncer ${VERSION} in transaction mode`, startPgbouncer]);
+
+(VERSION === null ? describe.skip : describe)('behind PgBouncer', () => {
+  it('a transaction keeps its session, and the next one may have another', async () => {
+    const surroundings = await prepareSettings();
+    const pooler = await startPgbouncer();
+    const clients = Array.from(
+      { length: 2 },
+      () => new Client({ connectionString: pooler.url(surroundings.database.ownerUrl) }),
+    );
+    const [one, two] = clients as [Client, Client];
+    for (const client of clients) await client.connect();
+    const sessionOf = async (client: Client): Promise<number> =>
+      (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]!.pid;
+    const first = await sessionOf(one);
+    // The session that the other left is taken, so this is no test of a stand-in.
+    expect(await sessionOf(two)).toBe(first);
+    await one.query('BEGIN');
+    expect(await sessionOf(one)).toBe(first);
+    expect(await sessionOf(two)).not.toBe(first);
+    expect(await sessionOf(one)).toBe(first);
+    await one.query('COMMIT');
+    for (const client of clients) await client.end();
+    await pooler.stop();
+    await surroundings.close();
+  });
+});
+
+describe.each(POOLERS)('two replicas behind %s', (_pooler, startPooler) => {
   let surroundings: SettingsSurroundings;
-  let pooler: PoolerDouble;
+  let pooler: Pooler;
   let service: SettingsFixture;
 
   const isReady = async (): Promise<number> => (await request(service.urls[0]!).get('/health/ready')).status;
@@ -23,7 +60,7 @@ describe('two replicas behind a pooler, which passes on nothing of what they ask
 
   beforeAll(async () => {
     surroundings = await prepareSettings({
-      databaseUrl: async (url) => (pooler = await startPoolerDouble(url)).url(url),
+      databaseUrl: async (url) => (pooler = await startPooler(url)).url(url),
     });
     service = await startSettings({ replicas: 2, surroundings });
   });

@@ -121,6 +121,13 @@ export function isStatementFailure(error: unknown): boolean {
   return /^[0-9A-Z]{5}$/.test(code) && code !== '57014' && !isConnectionError(error);
 }
 
+/** True when a statement failed by what a row holds: its storage is damaged (class XX), or a value is not what it should be (class 22, a
+ *  CHECK, a limit of PostgreSQL). Other rows may be fine. */
+export function isRowFailure(error: unknown): boolean {
+  const code = codeOf(error) ?? '';
+  return /^(22|54|XX)[0-9A-Z]{3}$/.test(code) || code === '23514';
+}
+
 /** Also for errors of another realm: Node's own ones are that inside a test's sandbox. */
 function isError(error: unknown): error is Error {
   return error instanceof Error || isNativeError(error);

@@ -11,6 +11,7 @@ export {
   DatabaseUnavailableError,
   databaseAdvice,
   isConnectionError,
+  isRowFailure,
   isSerializationFailure,
   isStatementTimeout,
   isForeignKeyViolation,

@@ -15,22 +15,34 @@ interface ProjectContents {
   packages: readonly string[];
   /** Packages from npm beside them: the workspace's own, linked. */
   linked?: readonly string[];
+  /** Packages to install from the registry, with their versions: `@types/node@26`. */
+  fetched?: readonly string[];
 }
 
 /** A folder outside the workspace into which published packages of it were installed, as a user of them would. */
 export class EmptyProject {
-  private constructor(private readonly folder: string) {}
+  private constructor(
+    private readonly folder: string,
+    /** Whether it has types of Node of its own. */
+    private readonly hasOwnTypes: boolean,
+  ) {}
 
-  /** Builds libraries for publication, packs them and installs the archives, without a registry. */
-  static async withPackages({ packages, linked = [] }: ProjectContents): Promise<EmptyProject> {
-    const project = new EmptyProject(await mkdtemp(join(tmpdir(), 'empty-project-')));
+  /** Builds libraries for publication, packs them and installs the archives; without a registry unless packages are fetched. */
+  static async withPackages({ packages, linked = [], fetched = [] }: ProjectContents): Promise<EmptyProject> {
+    const hasOwnTypes = fetched.some((name) => name.startsWith('@types/node@'));
+    const project = new EmptyProject(await mkdtemp(join(tmpdir(), 'empty-project-')), hasOwnTypes);
     const archives = await Promise.all(packages.map((root) => pack(root, project.folder)));
     const links = linked.map((name) => [name, `file:${join(WORKSPACE, 'node_modules', name)}`]);
     const manifest = { private: true, dependencies: Object.fromEntries(links) as object };
     await project.write('package.json', JSON.stringify(manifest));
     // Linked packages are built already; npm would run their scripts for whoever works on them.
-    const quietly = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund'];
-    await run(project.folder, 'npm', 'install', ...quietly, ...archives);
+    const quietly = [
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      ...(fetched.length === 0 ? ['--offline'] : []),
+    ];
+    await run(project.folder, 'npm', 'install', ...quietly, ...archives, ...fetched);
     return project;
   }
 
@@ -60,7 +72,7 @@ export class EmptyProject {
   }
 
   private async compile(options: readonly string[], files: readonly string[]): Promise<void> {
-    for (const name of ['@types/node', 'undici-types'])
+    for (const name of this.hasOwnTypes ? [] : ['@types/node', 'undici-types'])
       await cp(join(WORKSPACE, 'node_modules', name), join(this.folder, 'node_modules', name), {
         recursive: true,
       });
@@ -68,11 +80,17 @@ export class EmptyProject {
   }
 
   async installedPackages(): Promise<string[]> {
+    return [...(await this.installedVersions()).keys()];
+  }
+
+  /** By path. */
+  async installedVersions(): Promise<Map<string, string>> {
     const lock = JSON.parse(await readFile(join(this.folder, 'package-lock.json'), 'utf8')) as {
-      packages: Record<string, unknown>;
+      packages: Record<string, { version?: string }>;
     };
     // '' is the project itself.
-    return Object.keys(lock.packages).filter((path) => path !== '');
+    const installed = Object.entries(lock.packages).filter(([path]) => path !== '');
+    return new Map(installed.map(([path, { version = '' }]) => [path, version]));
   }
 
   remove(): Promise<void> {

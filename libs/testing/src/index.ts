@@ -1,7 +1,8 @@
 export { createTestDatabase } from './test-database';
 export type { TestDatabase, TestRole } from './test-database';
 export { startPoolerDouble } from './pooler-double';
-export type { PoolerDouble } from './pooler-double';
+export type { Pooler } from './pooler-double';
+export { pgbouncerVersion, startPgbouncer } from './pgbouncer';
 export { createTestBroker, startPrivatePostgresql, startPrivateRabbitmq } from './test-servers';
 export type { BrokerAddresses, TestBroker } from './test-servers';
 export { BrokerManagement } from '#platform/broker-management.ts';

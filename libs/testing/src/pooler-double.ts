@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** A pooler as the services see one: what a client asks for when it connects does not reach the server. */
-export interface PoolerDouble {
+/** A pooler before a server: what a client asks for when it connects does not reach the server. */
+export interface Pooler {
   /** The address of `url` by way of the pooler. */
   url: (url: string) => string;
   stop: () => Promise<void>;
@@ -13,8 +13,8 @@ export interface PoolerDouble {
 const PASSED_ON = new Set(['user', 'database', 'client_encoding']);
 const HEADER_BYTES = 8;
 
-/** Starts one before the server of `server`. */
-export async function startPoolerDouble(server: string): Promise<PoolerDouble> {
+/** Starts a stand-in for one before the server of `server`: sessions stay with their connection. */
+export async function startPoolerDouble(server: string): Promise<Pooler> {
   const { hostname, port } = new URL(server);
   const sockets = new Set<Socket>();
   const listener = createServer((client) => {

@@ -52,13 +52,10 @@ export async function runAdmin(
 ): Promise<0 | 1 | 2> {
   const write = textWriter(output);
   let help = Promise.resolve();
-  let isDifferent = false;
+  let isIncomplete = false;
   const execute = async (command: AdminCommand): Promise<void> => {
     const summary = await carryOut(command, { env, input, output, complain, ask });
-    isDifferent =
-      command.action === 'compare' &&
-      summary !== null &&
-      summary.missing + summary.different + summary.extra > 0;
+    isIncomplete = summary !== null && isLeftOver(command, summary);
   };
   try {
     const words = args.length === 0 ? ['--help'] : args;
@@ -75,7 +72,12 @@ export async function runAdmin(
     complain(`settings:admin: ${explain(failure)}\n`);
     return 1;
   }
-  return isDifferent ? 1 : 0;
+  return isIncomplete ? 1 : 0;
+}
+
+/** Whether a comparison found a difference, or settings could not be restored. */
+function isLeftOver({ action }: AdminCommand, { missing, different, extra, failed }: Summary): boolean {
+  return failed > 0 || (action === 'compare' && missing + different + extra > 0);
 }
 
 /** Help ends in an error too; that it could not be written counts more. */
@@ -146,7 +148,8 @@ async function carryOut(
 function trailOf({ author }: AdminCommand): AuditTrail {
   return {
     author: { subject: author, personId: null, userId: null, name: author, personas: 0 },
-    ...{ requestId: randomUUID().replaceAll('-', ''), idempotencyKey: null },
+    requestId: randomUUID().replaceAll('-', ''),
+    idempotencyKey: null,
   };
 }
 
@@ -160,6 +163,10 @@ function observerOf(
     differs: (difference, subsystemName, settingName) => {
       if (!isQuiet)
         write(`${MARKS[difference]} ${JSON.stringify(subsystemName)} ${JSON.stringify(settingName)}\n`);
+    },
+    failed: (error, subsystemName, settingName) => {
+      const names = `${JSON.stringify(subsystemName)} ${JSON.stringify(settingName)}`;
+      complain(`settings:admin: ${names} is left as it is: ${explain(error)}\n`);
     },
     progressed: (done) => {
       if (!isQuiet && done % PROGRESS_EVERY === 0) complain(`${done.toLocaleString('en')} settings\n`);

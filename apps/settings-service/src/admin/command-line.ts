@@ -45,7 +45,9 @@ const DESCRIPTIONS = {
   compare:
     'Say which settings of a file are missing here (+) or have another value (~), and which are here only (-).',
   restore:
-    'Make a subsystem what it was at an instant, of any size, a thousand settings in one transaction, with a history entry each: what is other now is written again (~), what was not there is deleted (-). It shows what it will do and asks first. Interrupted, run it again: it goes on.',
+    'Make a subsystem what it was at an instant, of any size, a thousand settings in one transaction, with a history entry each: what \
+differs now is written again (~), what was not there is deleted (-). It shows what it will do and asks first. A setting that cannot be \
+read or written is named and left as it is; the others go on. Interrupted, run it again: it goes on.',
 } as const;
 
 /** The whole command line. @param run carries out what was understood

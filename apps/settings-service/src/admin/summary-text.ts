@@ -4,7 +4,7 @@ import type { Summary } from './transfer.service';
 /** What was done, or would be, in a line. */
 export function summaryText(
   { action, isDryRun }: AdminCommand,
-  { missing, different, same, extra }: Summary,
+  { missing, different, same, extra, failed }: Summary,
 ): string {
   const counts = (words: readonly [string, number][]): string =>
     words.map(([word, count]) => `${count.toLocaleString('en')} ${word}`).join(', ');
@@ -15,12 +15,14 @@ export function summaryText(
       ['here only', extra],
       ['same', same],
     ]);
-  if (action === 'restore')
-    return counts([
+  if (action === 'restore') {
+    const done: [string, number][] = [
       [isDryRun ? 'to write' : 'written', different],
       [isDryRun ? 'to delete' : 'deleted', extra],
       ['unchanged', same],
-    ]);
+    ];
+    return counts(failed === 0 ? done : [...done, ['failed', failed]]);
+  }
   const words = isDryRun ? ['to create', 'to change'] : ['created', 'changed'];
   return counts([
     [words[0]!, missing],

@@ -1,12 +1,12 @@
-import { inTransaction, postgresOptions } from '@platform/database';
+import { inTransaction, isRowFailure, postgresOptions } from '@platform/database';
 import { Metrics } from '@platform/service-defaults';
 import { parseSettingName } from '@platform/setting-names';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { DataSource } from 'typeorm';
-import type { EntityManager } from 'typeorm';
 import { DEFAULT_ISOLATION, ENTITIES, SCHEMA } from '../database-layout';
 import { BatchedSettingsRepository } from '../settings/batched-settings.repository';
-import { PastSettingsRepository } from '../settings/past-settings.repository';
+import { COMPARED, PastSettingsRepository } from '../settings/past-settings.repository';
+import type { ComparedPart, PastName, SubsystemRestoration } from '../settings/past-settings.repository';
 import { settingKeyText } from '../settings/setting-key';
 import type { SettingKey } from '../settings/setting-key';
 import type { ListedSetting } from '../settings/setting.entity';
@@ -19,12 +19,15 @@ import type { MovedSetting } from './setting-lines';
 
 /** How a setting of a file stands to this environment; `extra` is here and not in the file. */
 export type Difference = 'missing' | 'different' | 'same' | 'extra';
-export type Summary = Record<Difference, number>;
+/** `failed` settings are left as they are. */
+export type Summary = Record<Difference | 'failed', number>;
 
 /** Hears how it goes. */
 export interface TransferObserver {
   /** A setting that is not the same here. */
   differs(difference: Exclude<Difference, 'same'>, subsystemName: string, settingName: string): void;
+  /** A setting that cannot be read or written; the others go on. */
+  failed(error: unknown, subsystemName: string, settingName: string): void;
   /** So many settings are done. */
   progressed(done: number): void;
 }
@@ -32,6 +35,11 @@ export interface TransferObserver {
 const PAGE = 1_000;
 /** Settings that are compared, and written in one transaction. */
 const BATCH = 100;
+
+/** What a part of a restoration did, and what it could not do. */
+interface RestoredPart extends ComparedPart {
+  readonly failed: readonly (PastName & { readonly error: unknown })[];
+}
 
 /** Moves settings between environments: lines out of this one's database, and into it. */
 export class TransferService {
@@ -43,8 +51,13 @@ export class TransferService {
   /** @param url of the service's database, with the service's own role */
   static async connect(url: string): Promise<TransferService> {
     const options = postgresOptions({
-      ...{ url, schema: SCHEMA, applicationName: 'settings-service-admin' },
-      ...{ entities: ENTITIES, migrations: [], poolSize: 2, defaultIsolation: DEFAULT_ISOLATION },
+      url,
+      schema: SCHEMA,
+      applicationName: 'settings-service-admin',
+      entities: ENTITIES,
+      migrations: [],
+      poolSize: 2,
+      defaultIsolation: DEFAULT_ISOLATION,
     });
     return new TransferService(await new DataSource(options).initialize());
   }
@@ -81,7 +94,7 @@ export class TransferService {
     observer: TransferObserver,
     note: (key: SettingKey) => void = () => undefined,
   ): Promise<Summary> {
-    const summary: Summary = { missing: 0, different: 0, same: 0, extra: 0 };
+    const summary = emptySummary();
     let done = 0;
     for await (const batch of batches(lines)) {
       for (const { key } of batch) note(key);
@@ -120,7 +133,8 @@ export class TransferService {
   }
 
   /**
-   * Makes a subsystem what it was at `at`, a part in one transaction; run again, it goes on where it was interrupted.
+   * Makes a subsystem what it was at `at`, a part in one transaction; run again, it goes on where it was interrupted. A setting that
+   * cannot be read or written is left as it is.
    * @param trail null: only says what would change
    */
   async restore(
@@ -129,25 +143,21 @@ export class TransferService {
     trail: AuditTrail | null,
     observer: TransferObserver,
   ): Promise<Summary> {
-    const summary: Summary = { missing: 0, different: 0, same: 0, extra: 0 };
-    const restoration = { subsystemKey: keyOf(subsystemName), at, trail };
+    const summary = emptySummary();
     let done = 0;
     await this.settled.wait(at);
-    for (let after: string | null = START; after !== null;) {
-      const restorePart = async (manager: EntityManager) => {
-        const compared = await this.past.comparePart(manager, restoration, after!);
-        if (trail !== null) await this.past.restoreAll(manager, restoration, trail, compared.different);
-        return compared;
-      };
-      const part = await inTransaction(this.dataSource, 'REPEATABLE READ', restorePart);
+    for await (const part of this.restoreParts({ subsystemKey: keyOf(subsystemName), at, trail })) {
       for (const { settingName, operation } of part.different) {
         const difference = operation === 'write' ? 'different' : 'extra';
         summary[difference] += 1;
         observer.differs(difference, subsystemName, settingName);
       }
-      summary.same += part.compared - part.different.length;
+      for (const { settingName, error } of part.failed) {
+        summary.failed += 1;
+        observer.failed(error, subsystemName, settingName);
+      }
+      summary.same += part.compared - part.different.length - part.failed.length;
       observer.progressed((done += part.compared));
-      after = part.last;
     }
     return summary;
   }
@@ -155,8 +165,44 @@ export class TransferService {
   /** Whether a subsystem had a setting at `at`. */
   async existedAt(subsystemName: string, at: Date): Promise<boolean> {
     await this.settled.wait(at);
-    const { rows } = await this.past.listSubsystemAt(keyOf(subsystemName), at, 1, null);
-    return rows.length > 0;
+    return this.past.existedAt(keyOf(subsystemName), at);
+  }
+
+  /** A part that fails by one of its rows is tried in halves, down to the setting that is to blame. */
+  private async *restoreParts(restoration: SubsystemRestoration): AsyncGenerator<RestoredPart> {
+    let count = COMPARED;
+    for (let after: string | null = START; after !== null;) {
+      const part: RestoredPart | null = await this.restorePart(restoration, after, count);
+      if (part === null) {
+        count = Math.ceil(count / 2);
+        continue;
+      }
+      yield part;
+      count = Math.min(2 * count, COMPARED);
+      after = part.last;
+    }
+  }
+
+  /** @returns null when one of several settings fails */
+  private async restorePart(
+    restoration: SubsystemRestoration,
+    after: string,
+    count: number,
+  ): Promise<RestoredPart | null> {
+    const { subsystemKey, trail } = restoration;
+    try {
+      return await inTransaction(this.dataSource, 'REPEATABLE READ', async (manager) => {
+        const compared = await this.past.comparePart(manager, restoration, after, count);
+        if (trail !== null) await this.past.restoreAll(manager, restoration, trail, compared.different);
+        return { ...compared, failed: [] };
+      });
+    } catch (error) {
+      if (!isRowFailure(error)) throw error;
+      if (count > 1) return null;
+      const name = await this.past.findNextName(subsystemKey, after);
+      if (name === null) throw error;
+      return { different: [], failed: [{ ...name, error }], compared: 1, last: name.settingKey };
+    }
   }
 
   private async changedOf(
@@ -185,6 +231,10 @@ export class TransferService {
         this.settings.listSubsystem(key, PAGE, after?.settingKey ?? null),
       );
   }
+}
+
+function emptySummary(): Summary {
+  return { missing: 0, different: 0, same: 0, extra: 0, failed: 0 };
 }
 
 function keyOf(subsystemName: string): string {

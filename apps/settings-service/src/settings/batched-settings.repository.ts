@@ -10,7 +10,7 @@ import type { SettingKey } from './setting-key';
 import type { JsonText } from './setting-value';
 import type { CurrentSetting } from './setting.entity';
 import { RECORDED_WRITE_COLUMNS } from './settings.repository';
-import { auditColumns, columnsOf } from './write-request';
+import { AUDIT_COLUMNS, auditColumns, columnsOf } from './write-request';
 import type { AuditTrail } from './write-request';
 
 export interface SettingWrite {
@@ -53,9 +53,8 @@ const writeStatement = (name: string, free: string): PreparedStatement => ({
   text: `
   WITH request AS MATERIALIZED (
     SELECT r.* FROM unnest(${listParameter(1, 'text')} COLLATE "C", $2::text[] COLLATE "C", $3::text[], $4::text[], $5::text[],
-      $6::bigint[], $7::bigint[], $8::text[], $9::smallint[], $10::text[], $11::bytea[])
-      AS r (subsystem_key, setting_key, subsystem_name, setting_name, value_text,
-        person_id, user_id, person_name, persona, request_id, idempotency_digest) ${free}
+      $6::bigint[], $7::bigint[], $8::text[], $9::smallint[], $10::text[], $11::bytea[], $12::bytea[])
+      AS r (subsystem_key, setting_key, subsystem_name, setting_name, value_text, ${AUDIT_COLUMNS}) ${free}
      ORDER BY subsystem_key, setting_key
   ), written AS (
     INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
@@ -65,9 +64,8 @@ const writeStatement = (name: string, free: string): PreparedStatement => ({
     RETURNING subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision
   )
   INSERT INTO settings.setting_history
-    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation,
-     person_id, user_id, person_name, persona, request_id, idempotency_digest)
-  SELECT w.*, 'write', r.person_id, r.user_id, r.person_name, r.persona, r.request_id, r.idempotency_digest
+    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation, ${AUDIT_COLUMNS})
+  SELECT w.*, 'write', ${AUDIT_COLUMNS}
     FROM written w JOIN request r ON r.subsystem_key = w.subsystem_key AND r.setting_key = w.setting_key
    ORDER BY w.subsystem_key, w.setting_key
   RETURNING ${RECORDED_WRITE_COLUMNS}`,

@@ -70,6 +70,10 @@ export class HistoryEntry {
   @Column({ name: 'idempotency_digest', type: 'bytea', nullable: true })
   idempotencyDigest!: Buffer | null;
 
+  /** Of what the request with the key asked for; null without a key, and in entries that release 1.0.0 wrote. */
+  @Column({ name: 'idempotency_fingerprint', type: 'bytea', nullable: true })
+  idempotencyFingerprint!: Buffer | null;
+
   /** The same for all entries of one transaction. */
   @Column({ name: 'occurred_at', type: 'timestamptz', default: () => 'settings.transaction_instant()' })
   occurredAt!: Date;
@@ -80,6 +84,9 @@ export type RecordedWrite = Pick<
   HistoryEntry,
   'subsystemKey' | 'settingKey' | 'subsystemName' | 'settingName' | 'valueText' | 'operation' | 'revision'
 >;
+
+/** A write of an earlier request, and what its request asked for. */
+export type EarlierWrite = RecordedWrite & Pick<HistoryEntry, 'idempotencyFingerprint'>;
 
 /** What a page of the history shows. */
 export type ListedEntry = Pick<

@@ -13,7 +13,7 @@ import {
 import type { Page } from './settings-page';
 import type { SettingKey } from './setting-key';
 import type { CurrentSetting, ListedSetting } from './setting.entity';
-import { auditColumns } from './write-request';
+import { AUDIT_COLUMNS, auditColumns } from './write-request';
 import type { AuditTrail } from './write-request';
 
 /** Which changes a list shows: those for which all that is given holds. */
@@ -47,8 +47,11 @@ export interface DifferentSetting extends RestoredSetting {
   readonly bytes: number;
 }
 
+/** A name that a subsystem has, or had. */
+export type PastName = Pick<ListedSetting, 'settingKey' | 'settingName'>;
+
 /** What a part of a subsystem differs in; `last` leads to the next part, null after the last one. */
-interface ComparedPart {
+export interface ComparedPart {
   readonly different: readonly DifferentSetting[];
   readonly compared: number;
   readonly last: string | null;
@@ -169,6 +172,16 @@ const LAST_SCANNED_NAME = `
   WITH RECURSIVE ${names('$2')}
   SELECT setting_key AS "settingKey" FROM name WHERE setting_key IS NOT NULL OFFSET ${String(SCANNED_NAMES - 1)} LIMIT 1`;
 
+const EXISTED_BEFORE = `
+  WITH RECURSIVE ${names('$2')}
+  SELECT max(name.setting_key) AS last, bool_or(past.operation IS NOT NULL) AS existed
+    FROM (SELECT * FROM name WHERE setting_key IS NOT NULL LIMIT ${String(SCANNED_NAMES)}) AS name
+    LEFT JOIN ${held('name.setting_key', '$3')} AS past ON true`;
+
+const FIND_NEXT_NAME = `
+  SELECT setting_key AS "settingKey", setting_name AS "settingName" FROM settings.setting_history
+   WHERE subsystem_key = $1 AND setting_key > $2 ORDER BY setting_key, history_id DESC LIMIT 1`;
+
 const COMPARE_WITH_PAST = `
   WITH RECURSIVE ${names('$3')}
   SELECT name.setting_key AS "settingKey", coalesce(past.setting_name, present.setting_name) AS "settingName",
@@ -203,13 +216,12 @@ const RESTORE_SETTINGS = `
     RETURNING subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, 'write'
   )
   INSERT INTO settings.setting_history
-    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation,
-     person_id, user_id, person_name, persona, request_id, idempotency_digest)
-  SELECT change.*, $4, $5, $6, $7, $8, $9 FROM (SELECT * FROM deleted UNION ALL SELECT * FROM written) AS change
+    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation, ${AUDIT_COLUMNS})
+  SELECT change.*, $4, $5, $6, $7, $8, $9, $10 FROM (SELECT * FROM deleted UNION ALL SELECT * FROM written) AS change
    ORDER BY setting_key`;
 
 /** Names that are compared, and settings that are restored, in one statement: a part of the time that a statement may take. */
-const COMPARED = 1_000;
+export const COMPARED = 1_000;
 /** Bytes of values that one statement restores, and one value more. */
 const RESTORED_BYTES = 8 * 1024 * 1024;
 
@@ -282,18 +294,39 @@ export class PastSettingsRepository {
     return { rows: page.rows, next: isBehind ? last : (end ?? null) };
   }
 
-  /** How a thousand settings of a subsystem, those after `afterSettingKey`, differ from what they were at `at`. */
+  /** Whether a subsystem had a setting at `at`. No value is read. */
+  async existedAt(subsystemKey: string, at: Date): Promise<boolean> {
+    for (let after: string | null = START; after !== null;) {
+      const rows: { last: string | null; existed: boolean | null }[] = await this.dataSource.query(
+        EXISTED_BEFORE,
+        [subsystemKey, after, endOf(at)],
+      );
+      const { last = null, existed = null } = rows[0] ?? {};
+      if (existed === true) return true;
+      after = last;
+    }
+    return false;
+  }
+
+  /** The first name after `afterSettingKey` that a subsystem has ever had. No value is read. */
+  async findNextName(subsystemKey: string, afterSettingKey: string): Promise<PastName | null> {
+    const rows = await this.dataSource.query<PastName[]>(FIND_NEXT_NAME, [subsystemKey, afterSettingKey]);
+    return rows[0] ?? null;
+  }
+
+  /** How settings of a subsystem, `count` after `afterSettingKey`, differ from what they were at `at`. */
   async comparePart(
     manager: EntityManager,
     { subsystemKey, at }: Pick<SubsystemRestoration, 'subsystemKey' | 'at'>,
     afterSettingKey: string,
+    count = COMPARED,
   ): Promise<ComparedPart> {
-    const parameters = [subsystemKey, endOf(at), afterSettingKey, COMPARED];
+    const parameters = [subsystemKey, endOf(at), afterSettingKey, count];
     const compared = await manager.query<ComparedSetting[]>(COMPARE_WITH_PAST, parameters);
     const different = compared.flatMap(({ operation, bytes, settingKey, settingName }) =>
       operation === null ? [] : [{ operation, settingKey, settingName, bytes: bytes ?? 0 }],
     );
-    const last = compared.length < COMPARED ? null : compared.at(-1)!.settingKey;
+    const last = compared.length < count ? null : compared.at(-1)!.settingKey;
     return { different, compared: compared.length, last };
   }
 

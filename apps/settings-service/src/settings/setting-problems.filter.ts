@@ -145,7 +145,10 @@ export const WriteRefusals = (): MethodDecorator =>
       'A condition does not hold: nothing was written. Of many writes, `errors` names the first whose does not.',
       'precondition-failed',
     ),
-    SettingProblemResponse('The `Idempotency-Key` belongs to another request.', 'idempotency-key-reused'),
+    SettingProblemResponse(
+      'The `Idempotency-Key` belongs to another request: to another operation, setting, value or condition.',
+      'idempotency-key-reused',
+    ),
     SettingProblemResponse('The caller writes faster than one caller may.', 'too-much-written'),
   );
 

@@ -154,7 +154,8 @@ export const SettingPath = (): MethodDecorator =>
 
 const IDEMPOTENCY_KEY_HEADER = {
   name: 'Idempotency-Key',
-  description: '1 to 255 visible ASCII characters: a repeated write gets the first answer and is done once.',
+  description:
+    '1 to 255 visible ASCII characters: a repeated write gets the first answer and is done once. It must repeat operation, value and conditions.',
   schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
   example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
 };

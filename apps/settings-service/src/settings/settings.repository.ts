@@ -4,7 +4,7 @@ import { DataSource, In } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { Revision } from '@platform/service-defaults';
 import { HistoryEntry, isWriteOf } from './history-entry.entity';
-import type { ListedEntry, RecordedWrite } from './history-entry.entity';
+import type { EarlierWrite, ListedEntry, RecordedWrite } from './history-entry.entity';
 import { largeReadsOf } from './large-reads';
 import type { SettingKey } from './setting-key';
 import {
@@ -16,7 +16,7 @@ import {
 } from './settings-page';
 import type { Page } from './settings-page';
 import type { FoundSetting, ListPosition, ListedSetting } from './setting.entity';
-import { auditColumns, columnsOf } from './write-request';
+import { AUDIT_COLUMNS, auditColumns, columnsOf } from './write-request';
 import type { AuditTrail } from './write-request';
 
 interface SettingDeletion {
@@ -51,15 +51,13 @@ const LOCK_REVISIONS = `
 const DELETE_SETTINGS = `
   WITH deleted AS (
     DELETE FROM settings.setting AS s
-     USING unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C", $3::bigint[], $4::bigint[], $5::text[], $6::smallint[], $7::text[],
-       $8::bytea[]) AS r (subsystem_key, setting_key, person_id, user_id, person_name, persona, request_id, idempotency_digest)
+     USING unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C", $3::bigint[], $4::bigint[], $5::text[],
+       $6::smallint[], $7::text[], $8::bytea[], $9::bytea[]) AS r (subsystem_key, setting_key, ${AUDIT_COLUMNS})
      WHERE s.subsystem_key = r.subsystem_key AND s.setting_key = r.setting_key
-    RETURNING s.subsystem_key, s.setting_key, subsystem_name, setting_name, value_text, revision,
-      person_id, user_id, person_name, persona, request_id, idempotency_digest
+    RETURNING s.subsystem_key, s.setting_key, subsystem_name, setting_name, value_text, revision, ${AUDIT_COLUMNS}
   )
   INSERT INTO settings.setting_history
-    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision,
-     person_id, user_id, person_name, persona, request_id, idempotency_digest, operation)
+    (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, ${AUDIT_COLUMNS}, operation)
   SELECT deleted.*, 'delete' FROM deleted ORDER BY subsystem_key, setting_key
   RETURNING ${RECORDED_WRITE_COLUMNS}`;
 
@@ -121,7 +119,7 @@ export class SettingsRepository {
   async findWritesByDigests(
     manager: EntityManager,
     digests: readonly Buffer[],
-  ): Promise<(RecordedWrite | null)[]> {
+  ): Promise<(EarlierWrite | null)[]> {
     if (digests.length === 0) return [];
     const entries = await manager.findBy(HistoryEntry, { idempotencyDigest: In([...digests]) });
     return digests.map((digest) => entries.find((each) => each.idempotencyDigest?.equals(digest)) ?? null);

@@ -8,7 +8,7 @@ import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { BatchedSettingsRepository } from './batched-settings.repository';
 import { isWriteOf } from './history-entry.entity';
-import type { RecordedWrite } from './history-entry.entity';
+import type { EarlierWrite, RecordedWrite } from './history-entry.entity';
 import { PastSettingsRepository } from './past-settings.repository';
 import type { DifferentSetting, RestoredSetting, SubsystemRestoration } from './past-settings.repository';
 import { settingKeyText } from './setting-key';
@@ -18,7 +18,8 @@ import type { JsonText } from './setting-value';
 import { START } from './settings-page';
 import { SettingsRepository } from './settings.repository';
 import { WriteAllowance } from './write-allowance';
-import { idempotencyDigest } from './write-request';
+import type { Reservation } from './write-allowance';
+import { fingerprinted, idempotencyDigest } from './write-request';
 import type { AuditTrail, BulkWrite, WriteRequest } from './write-request';
 
 type Write = BulkWrite & WriteRequest;
@@ -26,14 +27,20 @@ type Write = BulkWrite & WriteRequest;
 /** How often and how long writes are repeated; then the caller gets 503 with Retry-After. */
 const LIMITS = { maxAttempts: 10, deadlineMs: 5_000 };
 const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
-/** What one request restores at most. More settings would hold up the feed of changes, which waits for identifiers that are drawn and not
- *  committed; more names or bytes would take too long in one transaction. */
+/**
+ * What one request restores at most. More settings would hold up the feed of changes, which waits for identifiers that are drawn and
+ * not committed. More names or bytes would take too long in one transaction.
+ */
 const MAX_RESTORED = { settings: 10_000, names: 200_000, bytes: 256 * 1024 * 1024 };
 
 /**
- * Writes of settings, each request all or nothing. An unconditional PUT shares one statement with others; every other write is a REPEATABLE
- * READ transaction of its own. Either is repeated as a whole when PostgreSQL refuses to serialise it. All give what an earlier request did if this one repeats it, by its idempotency key. All throw a ContentionError when
- * time runs out, and a SettingError: `precondition-failed`, `setting-not-found`, `idempotency-key-reused`, and as they say.
+ * Writes of settings, each request all or nothing. An unconditional PUT shares one statement with others; every other write is a
+ * REPEATABLE READ transaction of its own. Either is repeated as a whole when PostgreSQL refuses to serialise it.
+ *
+ * A request that repeats an Idempotency-Key gets what the first one did. It must ask for the same as the first one.
+ *
+ * All throw a ContentionError when time runs out, and a SettingError: `precondition-failed`, `setting-not-found`,
+ * `idempotency-key-reused`, `too-much-written`, and as they say.
  */
 @Injectable()
 export class SettingsService {
@@ -47,8 +54,9 @@ export class SettingsService {
   ) {}
 
   async put(request: WriteRequest, value: JsonText): Promise<RecordedWrite> {
-    const { key, trail, conditions } = request;
-    this.allow(trail, 1, value);
+    const { key, conditions } = request;
+    const trail = fingerprinted(request.trail, 'put', [{ key, value, conditions }]);
+    const reservation = this.reserve(trail, [value]);
     if (!isConditional(conditions)) {
       try {
         const write = (): Promise<RecordedWrite> => this.batch.write({ key, value, trail });
@@ -58,13 +66,13 @@ export class SettingsService {
         if (!isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT)) throw error;
       }
     }
-    return this.writeOne(key, () => ({ ...request, value }));
+    return this.writeOne(key, reservation, () => ({ key, conditions, trail, value }));
   }
 
   /** Deletes a setting; its history stays. */
-  async delete(request: WriteRequest): Promise<RecordedWrite> {
-    this.allow(request.trail, 1);
-    return this.writeOne(request.key, () => ({ ...request, value: null }));
+  async delete({ key, conditions, ...request }: WriteRequest): Promise<RecordedWrite> {
+    const trail = fingerprinted(request.trail, 'delete', [{ key, value: null, conditions }]);
+    return this.writeOne(key, this.reserve(trail, [null]), () => ({ key, conditions, trail, value: null }));
   }
 
   /**
@@ -72,52 +80,60 @@ export class SettingsService {
    * @param historyId a bigint in decimal
    * @throws {SettingError} also `history-entry-not-found`
    */
-  restore(request: WriteRequest, historyId: string): Promise<RecordedWrite> {
-    return this.writeOne(request.key, async (manager) => {
-      const entry = await this.settings.findWriteById(manager, request.key, historyId);
+  restore({ key, conditions, ...request }: WriteRequest, historyId: string): Promise<RecordedWrite> {
+    const trail = fingerprinted(request.trail, 'restore', [{ key, value: historyId, conditions }]);
+    const reservation = this.allowance.reservationOf(trail.author.subject);
+    return this.writeOne(key, reservation, async (manager) => {
+      const entry = await this.settings.findWriteById(manager, key, historyId);
       if (entry === null) throw new SettingError('history-entry-not-found');
-      this.allow(request.trail, 1, entry.valueText);
+      reservation.take(1, Buffer.byteLength(entry.valueText));
       // A setting that was deleted comes back with the names that the entry shows.
-      const key = {
-        subsystem: { ...request.key.subsystem, name: entry.subsystemName },
-        setting: { ...request.key.setting, name: entry.settingName },
+      const restoredKey = {
+        subsystem: { ...key.subsystem, name: entry.subsystemName },
+        setting: { ...key.setting, name: entry.settingName },
       };
-      return { ...request, key, value: entry.valueText };
+      return { key: restoredKey, conditions, trail, value: entry.valueText };
     });
   }
 
   /** Writes or deletes different settings, each under its own conditions. @returns what was done, in the order of `writes` */
   async writeAll(writes: readonly BulkWrite[], trail: AuditTrail): Promise<RecordedWrite[]> {
-    this.allow(trail, writes.length, ...writes.flatMap(({ value }) => value ?? []));
-    const parts = writes.map((write, part) => ({ ...write, trail: { ...trail, part } }));
+    const known = fingerprinted(trail, 'write-many', writes);
+    const reservation = this.reserve(
+      known,
+      writes.map(({ value }) => value),
+    );
+    const parts = writes.map((write, part) => ({ ...write, trail: { ...known, part } }));
     return this.inWriteTransaction(
       writes.map(({ key }) => key),
+      reservation,
       () => parts,
     );
   }
 
-  /** Makes a subsystem what it was at an instant, which is settled. @throws {SettingError} `restore-too-large`, also when it only says
-   *  what would change */
+  /**
+   * Makes a subsystem what it was at an instant, which is settled.
+   * @throws {SettingError} `restore-too-large`, also when it only says what would change
+   */
   restoreSubsystem(restoration: SubsystemRestoration): Promise<RestoredSetting[]> {
     const { trail } = restoration;
-    let isAllowed = trail === null;
+    const reservation = trail && this.allowance.reservationOf(trail.author.subject);
     const work = async (manager: EntityManager): Promise<RestoredSetting[]> => {
       const different = await this.compareAll(manager, restoration);
-      if (trail !== null && !isAllowed) {
-        const bytes = different.reduce((sum, setting) => sum + setting.bytes, 0);
-        this.allowance.take(trail.author.subject, different.length, bytes);
-        isAllowed = true;
-      }
+      const bytes = different.reduce((sum, setting) => sum + setting.bytes, 0);
+      reservation?.take(different.length, bytes);
       if (trail !== null) await this.past.restoreAll(manager, restoration, trail, different);
       return different.map(({ settingName, operation }) => ({ settingName, operation }));
     };
     return inTransaction(this.dataSource, 'REPEATABLE READ', work, { ...LIMITS, clock: this.clock });
   }
 
-  /** @throws {SettingError} `too-much-written` */
-  private allow({ author }: AuditTrail, entries: number, ...values: readonly JsonText[]): void {
-    const bytes = values.reduce((sum, value) => sum + Buffer.byteLength(value), 0);
-    this.allowance.take(author.subject, entries, bytes);
+  /** Reserves an entry of the history for each value, null for a deletion. @throws {SettingError} `too-much-written` */
+  private reserve({ author }: AuditTrail, values: readonly (JsonText | null)[]): Reservation {
+    const reservation = this.allowance.reservationOf(author.subject);
+    const bytes = values.reduce((sum, value) => sum + Buffer.byteLength(value ?? ''), 0);
+    reservation.take(values.length, bytes);
+    return reservation;
   }
 
   private async compareAll(
@@ -141,31 +157,45 @@ export class SettingsService {
 
   private async writeOne(
     key: SettingKey,
+    reservation: Reservation,
     prepare: (manager: EntityManager) => Write | Promise<Write>,
   ): Promise<RecordedWrite> {
-    const [written] = await this.inWriteTransaction([key], async (manager) => [await prepare(manager)]);
+    const [written] = await this.inWriteTransaction([key], reservation, async (manager) => [
+      await prepare(manager),
+    ]);
     return written!;
   }
 
   private async inWriteTransaction(
     keys: readonly SettingKey[],
+    reservation: Reservation,
     prepare: (manager: EntityManager) => readonly Write[] | Promise<readonly Write[]>,
   ): Promise<RecordedWrite[]> {
+    let isRepetition = false;
     const attempt = async (manager: EntityManager): Promise<RecordedWrite[]> => {
       const writes = await prepare(manager);
-      return (await this.findEarlier(manager, writes)) ?? this.write(manager, writes);
+      const earlier = await this.findEarlier(manager, writes);
+      isRepetition = earlier !== null;
+      return earlier ?? this.write(manager, writes);
     };
     try {
-      return await inTransaction(this.dataSource, 'REPEATABLE READ', attempt, this.inTurn(keys));
+      const recorded = await inTransaction(this.dataSource, 'REPEATABLE READ', attempt, this.inTurn(keys));
+      if (isRepetition) reservation.giveBack();
+      return recorded;
     } catch (error) {
       // The same key in use for another setting at this moment; for the same setting the row lock came first.
-      if (isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT))
-        throw new SettingError('idempotency-key-reused', { cause: error });
+      const isKeyInUse = isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT);
+      // What a SettingError refuses was not written. After other errors that is not known.
+      if (isKeyInUse || error instanceof SettingError) reservation.giveBack();
+      if (isKeyInUse) throw new SettingError('idempotency-key-reused', { cause: error });
       throw error;
     }
   }
 
-  /** What an earlier request with the same idempotency key did; null when there was none. @throws {SettingError} if it was another one */
+  /**
+   * What an earlier request with the same idempotency key did; null when there was none.
+   * @throws {SettingError} if it asked for something else
+   */
   private async findEarlier(
     manager: EntityManager,
     writes: readonly Write[],
@@ -184,8 +214,10 @@ export class SettingsService {
     return earlier;
   }
 
-  /** Locks what is there first, in the order of keys, so that no two requests wait for each other. A setting that does not exist counts
-   *  as having no revision; RFC 9110, 13.2.1: conditions do not count where the response without them would be an error. */
+  /**
+   * Locks what is there first, in the order of keys, so that no two requests wait for each other. A setting that does not exist counts
+   * as having no revision. RFC 9110, 13.2.1: conditions do not count where the response without them would be an error.
+   */
   private async write(manager: EntityManager, writes: readonly Write[]): Promise<RecordedWrite[]> {
     const keys = writes.map(({ key }) => key);
     const revisions = await this.settings.lockRevisions(manager, keys);
@@ -209,8 +241,11 @@ export class SettingsService {
   }
 }
 
-function isWrittenAs({ key, value }: Write, earlier: RecordedWrite | null): boolean {
+/** Whether an earlier request asked for this write. Of a request to release 1.0.0 only its outcome is known. */
+function isWrittenAs({ key, value, trail }: Write, earlier: EarlierWrite | null): boolean {
   if (earlier === null || !isWriteOf(earlier, key)) return false;
+  if (earlier.idempotencyFingerprint !== null)
+    return trail.fingerprint?.equals(earlier.idempotencyFingerprint) === true;
   return value === null
     ? earlier.operation === 'delete'
     : earlier.operation === 'write' && earlier.valueText === value;

@@ -6,7 +6,7 @@ import { SettingError } from './setting-problems.filter';
 
 /** What an entry of the history takes besides its value: the row and its entries in seven indexes. */
 const ENTRY_BYTES = 1_024;
-/** Callers that are remembered; one that is forgotten begins anew. */
+/** Callers that are remembered; one that is forgotten begins with a full account. */
 const MAX_CALLERS = 10_000;
 
 interface Account {
@@ -14,11 +14,23 @@ interface Account {
   countedAtMs: number;
 }
 
+/** What one request takes of what its caller may write. */
+export interface Reservation {
+  /**
+   * Takes `entries` with values of so many bytes, once, however often the request is tried.
+   * @throws {SettingError} `too-much-written`
+   */
+  take(entries: number, valueBytes: number): void;
+  /** For a request that wrote nothing. */
+  giveBack(): void;
+}
+
 /**
- * How much history one caller may write at this replica. The history is kept for ever, so whoever writes without end would fill the disk.
- * An account holds what may be written in an hour, and is filled again over an hour.
+ * How much history one caller may write at this replica. The history is kept for ever, so whoever writes without end would fill the
+ * disk. An account holds what may be written in an hour, and is filled again over an hour.
  */
 export class WriteAllowance {
+  /** Those who wrote last come last. */
   private readonly accounts = new Map<string, Account>();
   private readonly refusals: Counter;
 
@@ -34,30 +46,47 @@ export class WriteAllowance {
     );
   }
 
-  /** Takes `entries` with values of so many bytes from the caller's account. @throws {SettingError} `too-much-written` */
-  take(caller: string, entries: number, valueBytes: number): void {
-    if (this.bytesPerHour === 0) return;
-    const nowMs = this.clock.monotonicMs();
-    const account = this.accountOf(caller, nowMs);
-    const filled = ((nowMs - account.countedAtMs) / HOUR_MS) * this.bytesPerHour;
-    account.bytes = Math.min(this.bytesPerHour, account.bytes + filled);
-    account.countedAtMs = nowMs;
-    const bytes = entries * ENTRY_BYTES + valueBytes;
-    if (bytes > account.bytes) {
+  /** For one request of the caller. */
+  reservationOf(caller: string): Reservation {
+    let taken: number | null = null;
+    return {
+      take: (entries, valueBytes) => {
+        taken ??= this.take(caller, entries * ENTRY_BYTES + valueBytes);
+      },
+      giveBack: () => {
+        const account = this.accounts.get(caller);
+        if (account !== undefined) account.bytes = Math.min(this.bytesPerHour, account.bytes + (taken ?? 0));
+        taken = 0;
+      },
+    };
+  }
+
+  private take(caller: string, bytes: number): number {
+    if (this.bytesPerHour === 0) return 0;
+    const account = this.accountOf(caller);
+    // A full account lets one request through whose bytes exceed it, and is filled again from below zero.
+    if (bytes > account.bytes && account.bytes < this.bytesPerHour) {
       this.refusals.inc();
       throw new SettingError('too-much-written');
     }
     account.bytes -= bytes;
+    return bytes;
   }
 
-  private accountOf(caller: string, nowMs: number): Account {
-    let account = this.accounts.get(caller);
-    if (account === undefined) {
-      account = { bytes: this.bytesPerHour, countedAtMs: nowMs };
-      this.accounts.set(caller, account);
-      const [oldest] = this.accounts.keys();
-      if (this.accounts.size > MAX_CALLERS && oldest !== undefined) this.accounts.delete(oldest);
-    }
+  /** The caller's account as it is now. */
+  private accountOf(caller: string): Account {
+    const nowMs = this.clock.monotonicMs();
+    const { bytes, countedAtMs } = this.accounts.get(caller) ?? {
+      bytes: this.bytesPerHour,
+      countedAtMs: nowMs,
+    };
+    const filled = ((nowMs - countedAtMs) / HOUR_MS) * this.bytesPerHour;
+    const account = { bytes: Math.min(this.bytesPerHour, bytes + filled), countedAtMs: nowMs };
+    // To the end: the account that is forgotten is the one that was used least recently, never that of a busy writer.
+    this.accounts.delete(caller);
+    this.accounts.set(caller, account);
+    const [oldest] = this.accounts.keys();
+    if (this.accounts.size > MAX_CALLERS && oldest !== undefined) this.accounts.delete(oldest);
     return account;
   }
 }

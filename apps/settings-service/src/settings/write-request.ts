@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Preconditions } from '@platform/service-defaults';
+import { settingKeyText } from './setting-key';
 import type { SettingKey } from './setting-key';
 import type { JsonText } from './setting-value';
 
@@ -20,6 +21,8 @@ export interface AuditTrail {
   readonly requestId: string;
   /** The caller's Idempotency-Key; null when none was sent. */
   readonly idempotencyKey: string | null;
+  /** Of what the request asks for; absent without a key, and while the request is not yet taken up. */
+  readonly fingerprint?: Buffer;
   /** Which of the writes of a request for many this is, from 0. */
   readonly part?: number;
 }
@@ -46,6 +49,16 @@ export interface BulkWrite {
   readonly conditions: Preconditions;
 }
 
+/** The operations that take an Idempotency-Key. */
+export type Operation = 'put' | 'delete' | 'restore' | 'write-many';
+
+/** What a request asks for about one setting; `value` of a restoration is the entry. */
+type AskedWrite = Omit<BulkWrite, 'value'> & { readonly value: string | null };
+
+/** The columns of the history that a trail fills. */
+export const AUDIT_COLUMNS =
+  'person_id, user_id, person_name, persona, request_id, idempotency_digest, idempotency_fingerprint';
+
 /** A write of `key` as its caller asked for it. */
 export function writeRequest(key: SettingKey, headers: WriteHeaders, caller: Author): WriteRequest {
   return { key, conditions: headers.conditions, trail: auditTrail(headers, caller) };
@@ -58,6 +71,23 @@ export function auditTrail(headers: Omit<WriteHeaders, 'conditions'>, caller: Au
   return { author: { subject, personId, userId, name, personas }, requestId, idempotencyKey };
 }
 
+/**
+ * The trail of a request with the fingerprint of what it asks for. A request that repeats an Idempotency-Key must have the same one:
+ * the same operation on the same settings, with the same values, under the same conditions.
+ */
+export function fingerprinted(
+  trail: AuditTrail,
+  operation: Operation,
+  asked: readonly AskedWrite[],
+): AuditTrail {
+  if (trail.idempotencyKey === null) return trail;
+  const writes = asked.map(({ key, conditions, value }) => [settingKeyText(key), conditions, value]);
+  const fingerprint = createHash('sha256')
+    .update(JSON.stringify([operation, ...writes]))
+    .digest();
+  return { ...trail, fingerprint };
+}
+
 /** One fixed-size digest for an author's idempotency key and the part of the request; null without a key. */
 export function idempotencyDigest(trail: AuditTrail): Buffer | null {
   const { author, idempotencyKey, part = 0 } = trail;
@@ -67,12 +97,20 @@ export function idempotencyDigest(trail: AuditTrail): Buffer | null {
     .digest();
 }
 
-/** The columns person_id, user_id, person_name, persona, request_id and idempotency_digest, in this order. */
+/** The columns of a trail, in the order of `AUDIT_COLUMNS`. */
 export function auditColumns(trail: AuditTrail): readonly unknown[] {
   const { personId, userId, name, personas } = trail.author;
   // PostgreSQL stores no U+0000; a token's name must not be able to fail a write.
   const storableName = name?.replaceAll('\u0000', '\ufffd') ?? null;
-  return [personId, userId, storableName, personas, trail.requestId, idempotencyDigest(trail)];
+  return [
+    personId,
+    userId,
+    storableName,
+    personas,
+    trail.requestId,
+    idempotencyDigest(trail),
+    trail.fingerprint ?? null,
+  ];
 }
 
 /** A list for each column of rows, as `unnest` takes them. */

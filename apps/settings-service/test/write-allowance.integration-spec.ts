@@ -1,0 +1,134 @@
+import { bearer, eventually } from '@platform/testing';
+import { Client } from 'pg';
+import type { Test } from 'supertest';
+import { PARTNER, settingPath, startSettings } from './settings-fixture';
+import type { SettingsFixture } from './settings-fixture';
+
+const VALUE = 'x'.repeat(300);
+const OTHER = bearer({ sub: 'personid:8', personId: 8, personas: 1 });
+
+describe('the history that one caller may write in an hour', () => {
+  let service: SettingsFixture;
+  /** With an account of 4 KiB for each caller: enough for three entries with `VALUE`, and for nothing more within minutes. */
+  let limited: SettingsFixture;
+
+  const path = (name: string) => settingPath('Grow', name);
+  const put = (to: SettingsFixture, name: string, headers = PARTNER) =>
+    to.api.put(path(name)).set(headers).send({ settingValue: VALUE });
+  const writesOf = (names: readonly string[]) => ({
+    writes: names.map((settingName) => ({ subsystemName: 'Grow', settingName, settingValue: 2 })),
+  });
+  const entries = async (): Promise<number> => {
+    const [row] = await service.database.query<{ count: number }>(
+      'SELECT count(*)::int AS count FROM settings.setting_history',
+    );
+    return row!.count;
+  };
+
+  beforeAll(async () => {
+    service = await startSettings();
+  });
+  beforeEach(async () => {
+    // A new replica: accounts are in its memory.
+    limited = await startSettings({
+      surroundings: service,
+      variables: { WRITE_BYTES_PER_HOUR: '4096' },
+    });
+  });
+  afterEach(() => limited.close());
+  afterAll(() => service.close());
+
+  it('has an end: 429 with when to come back, and others go on', async () => {
+    for (const name of ['a', 'b', 'c']) await put(limited, name).expect(200);
+    const refused = await put(limited, 'd').expect(429);
+    expect(refused.body.type).toBe('urn:platform:problem:too-much-written');
+    expect(refused.headers['retry-after']).toBe('60');
+    await put(limited, 'd', OTHER).expect(200);
+  });
+
+  it.each<[string, (to: SettingsFixture, entry: number) => Test]>([
+    ['deletes', (to) => to.api.delete(path('there')).set(PARTNER)],
+    [
+      'restores a setting',
+      (to, entry) => to.api.post(`${path('there')}/history/${String(entry)}/restore`).set(PARTNER),
+    ],
+    [
+      'writes many settings',
+      (to) =>
+        to.api
+          .post('/platform/v1/commands/write')
+          .set(PARTNER)
+          .send(writesOf(['there', 'new'])),
+    ],
+    [
+      'restores a subsystem',
+      (to) =>
+        to.api
+          .post('/platform/v1/subsystems/Grow/commands/restore')
+          .set(PARTNER)
+          .send({ at: '2000-01-01T00:00:00Z' }),
+    ],
+  ])('counts what %s, and refuses it all', async (_case, write) => {
+    await put(service, 'there').expect(200);
+    const { body } = await service.api
+      .get(`${path('there')}/history`)
+      .set(PARTNER)
+      .expect(200);
+    for (const name of ['a', 'b', 'c']) await put(limited, name).expect(200);
+    const before = await entries();
+    const refused = await write(limited, body.history[0].id as number).expect(429);
+    expect(refused.body.type).toBe('urn:platform:problem:too-much-written');
+    expect(refused.headers['retry-after']).toBe('60');
+    expect(await entries()).toBe(before);
+    // Another caller, or this one at another time, may do it.
+    await write(service, body.history[0].id as number).expect(200);
+  });
+
+  it('is not used up by requests that wrote nothing: refused conditions, missing settings, repetitions', async () => {
+    await put(service, 'kept').expect(200);
+    for (let turn = 0; turn < 10; turn += 1) {
+      await put(limited, 'kept').set('if-none-match', '*').expect(412);
+      await limited.api.delete(path('missing')).set(PARTNER).expect(404);
+      await limited.api
+        .post(`${path('kept')}/history/1000000/restore`)
+        .set(PARTNER)
+        .expect(404);
+      await put(limited, 'once').set('idempotency-key', 'once').expect(200);
+      await put(limited, 'twice').set('idempotency-key', 'once').expect(422);
+    }
+    const before = await entries();
+    for (const name of ['a', 'b']) await put(limited, name).expect(200);
+    await put(limited, 'c').expect(429);
+    expect(await entries()).toBe(before + 2);
+  });
+
+  it('counts a restoration once, however often PostgreSQL refuses to serialise it', async () => {
+    await put(service, 'contended').expect(200);
+    const { body } = await service.api
+      .get(`${path('contended')}/history`)
+      .set(PARTNER)
+      .expect(200);
+    const other = new Client({ connectionString: service.database.ownerUrl });
+    await other.connect();
+    await other.query('BEGIN');
+    await other.query(
+      `UPDATE settings.setting SET value_text = '3', revision = DEFAULT WHERE setting_key = 'contended'`,
+    );
+    const restored = limited.api
+      .post(`${path('contended')}/history/${String(body.history[0].id)}/restore`)
+      .set(PARTNER)
+      .then(({ status }) => status);
+    await eventually(async () => {
+      const waiting = await service.database.query(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      expect(waiting).toHaveLength(1);
+    });
+    // The row that it waits for has changed since its transaction began: it is refused and tried again.
+    await other.query('COMMIT');
+    await other.end();
+    expect(await restored).toBe(200);
+    for (const name of ['a', 'b']) await put(limited, name).expect(200);
+    await put(limited, 'c').expect(429);
+  });
+});

@@ -1,0 +1,62 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { findOnPath } from './processes.ts';
+import { runByOwnLoader, unpackOnce } from './unpacked-programs.ts';
+
+/** A PgBouncer on this machine. */
+export interface PgbouncerInstallation {
+  readonly program: string;
+  readonly version: string;
+}
+
+/** The first release that knows prepared statements in transaction mode. Debian 12 has an older one. */
+const OLDEST = [1, 21] as const;
+const RELEASE = 'trixie';
+const PROGRAM = 'usr/sbin/pgbouncer';
+
+/** The program, and the libraries that it loads. */
+const WANTED =
+  /^(pgbouncer|zlib1g|lib(c6|gcc-s1|cares2|event-2\.1-7t64|pam0g|audit1|cap-ng0|ssl3t64|zstd1|systemd0|cap2))$/;
+
+/** PgBouncer as the system has it installed, or as `unpackPgbouncer` left it in `cacheFolder`; null without one that is new enough. */
+export function findPgbouncer(cacheFolder: string): PgbouncerInstallation | null {
+  const installed = [findOnPath('pgbouncer'), `/${PROGRAM}`, join(rootIn(cacheFolder), PROGRAM)];
+  for (const program of installed) {
+    if (program === null || !existsSync(program)) continue;
+    const version = versionOf(program);
+    if (version !== null && isNewEnough(version)) return { program, version };
+  }
+  return null;
+}
+
+/** Unpacks Debian's package and its libraries into `cacheFolder`. @throws {Error} that says why it cannot be had */
+export async function unpackPgbouncer(cacheFolder: string): Promise<void> {
+  const isWanted = (name: string): boolean => WANTED.test(name);
+  const packages = { name: 'pgbouncer', release: RELEASE, isWanted };
+  await unpackOnce(rootIn(cacheFolder), packages, (unpacked) => {
+    runByOwnLoader(unpacked, join(unpacked, PROGRAM));
+  });
+}
+
+function rootIn(cacheFolder: string): string {
+  return join(cacheFolder, `pgbouncer-${RELEASE}`);
+}
+
+/** Null when it does not run. */
+function versionOf(program: string): string | null {
+  try {
+    return (
+      /PgBouncer (\d+\.\d+\.\d+)/.exec(execFileSync(program, ['--version'], { encoding: 'utf8' }))?.[1] ??
+      null
+    );
+  } catch (error) {
+    if (error instanceof Error) return null;
+    throw error;
+  }
+}
+
+function isNewEnough(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1]);
+}
