@@ -42,7 +42,8 @@ export interface ChangeLimits {
 export const CHANGE_LIMITS = Symbol('CHANGE_LIMITS');
 
 const PAGE_SIZE = 1_000;
-/** Between two looks while somebody waits: what a watcher waits longer than the writer, and ten statements a second. */
+/** Pause between two looks while somebody waits: at most ten statements a second, and a watcher learns of a
+ *  change that much later. */
 const LOOK_INTERVAL_MS = 100;
 /** A database that does not answer for this long is an outage to watchers, so that no response says that nothing has changed. */
 const LOOK_LIMIT_MS = 5 * SECOND_MS;
@@ -268,7 +269,8 @@ export class ChangeFeedService {
     await this.lookOnce();
   }
 
-  /** A log that begins where everything is settled: when all have ended who could have drawn an identifier before its end. */
+  /** A log that begins where everything is settled: every transaction that could have drawn an identifier
+   *  before its end has ended. */
   private async openLog(): Promise<ChangeLog> {
     const upTo = await this.repository.findEnd();
     const horizon = (): Promise<Look> =>

@@ -56,14 +56,14 @@ To keep a copy: ask without \`after\`, then read the settings, then ask again an
     }),
     ProblemResponse(400, 'A query parameter is not valid; `errors` tells which.', {
       after: {
-        summary: 'Not a token of this list',
+        summary: 'Not a cursor of this list',
         detail: '`after` is not one of this list.',
         errors: { after: ['is not valid'] },
         instance: '/platform/v1/changes',
       },
     }),
     SettingProblemResponse(
-      'The token is too old, or what it tells of is undone: the settings were restored from a backup, or a failover lost changes.',
+      'The cursor is too old, or the changes before it are undone: the settings were restored from a backup, or a failover lost changes.',
       'changes-expired',
     ),
   );
@@ -113,7 +113,7 @@ export class ChangesController {
 
   private positionOf(list: string, token: string): Position {
     const [upTo, issued, ...open] = this.cursors.decode(list, token, 'after') as TokenContent;
-    // Release 1.0.0 gave the time alone; it takes a list for a token that never expires.
+    // 1.0.0 gave the time alone; it takes a list for a cursor that never expires.
     const [issuedAt, ...marked] = typeof issued === 'number' ? [issued] : issued;
     const ageSeconds = this.clock.now().getTime() / SECOND_MS - issuedAt;
     if (ageSeconds > this.limits.tokenLifetimeSeconds) throw new SettingError('changes-expired');

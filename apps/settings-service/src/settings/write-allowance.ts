@@ -4,7 +4,8 @@ import type { Clock } from '@platform/time';
 import type { Counter } from 'prom-client';
 import { SettingError } from './setting-problems.filter';
 
-/** What an entry of the history takes besides its value: the row and its entries in seven indexes. */
+/** What an entry of the history takes besides its value: the row and its entries in eight indexes, the
+ *  primary key included. */
 const ENTRY_BYTES = 1_024;
 /** Callers that are remembered; one that is forgotten begins with a full account. */
 const MAX_CALLERS = 10_000;
