@@ -1,5 +1,6 @@
 import { ScheduleCreatedEvent } from '@platform/contracts';
 import { eventually } from '@platform/testing';
+import { DataSource } from 'typeorm';
 import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -79,6 +80,29 @@ describe('schedules with an Idempotency-Key', () => {
     const events = await service.received(ScheduleCreatedEvent, 1);
     const event = events.find(({ message }) => message.facilityId === 513);
     expect(event?.message).toMatchObject({ name, createdAtUtc: body.createdAtUtc });
+  });
+
+  it('are shown as they are now when the request is repeated', async () => {
+    const body = { ...BODY, facilityId: 514 };
+    const { body: created } = await send('shown', body).expect(201);
+    await service.api.post(`/Schedules/${created.scheduleId}/commands/pause`).set(PARTNER).expect(200);
+    // As a pause of many instances leaves it. The lock keeps the service from taking the next step.
+    const { scheduleId } = created;
+    await service.database.query('BEGIN');
+    try {
+      await service.database.query('SELECT 1 FROM task.schedules WHERE schedule_id = $1 FOR NO KEY UPDATE', [
+        scheduleId,
+      ]);
+      await service.app.get(DataSource).query(
+        `INSERT INTO task.releases (schedule_id, cause, only_copies, changed_at, done_until, remaining)
+         VALUES ($1, 'Pause', false, now(), now(), 7000)`,
+        [scheduleId],
+      );
+      const again = await send('shown', body).expect(201);
+      expect(again.body).toMatchObject({ scheduleId, status: 'Paused', releasing: 7_000 });
+    } finally {
+      await service.database.query('ROLLBACK');
+    }
   });
 
   it('refuse the key for another request', async () => {

@@ -179,8 +179,12 @@ export class SchedulesRepository {
 
   /** The schedule that an earlier attempt at the same request stored, with its digest: recognised by its id after a commit whose
    *  confirmation was lost, or by the caller's idempotency key. */
-  findCreated({ scheduleId, createdBySubject, idempotencyKey }: NewSchedule): Promise<Schedule | null> {
-    return this.schedules
+  async findCreated({
+    scheduleId,
+    createdBySubject,
+    idempotencyKey,
+  }: NewSchedule): Promise<ShownSchedule | null> {
+    const created = await this.schedules
       .createQueryBuilder('schedule')
       .addSelect('schedule.requestDigest')
       .where('schedule.scheduleId = :scheduleId', { scheduleId })
@@ -189,6 +193,7 @@ export class SchedulesRepository {
       )
       .setParameters({ createdBySubject, idempotencyKey })
       .getOne();
+    return created && ((await this.shown([created], this.schedules.manager))[0] ?? null);
   }
 
   /** Schedules of the facilities in scope, oldest first, after the given position. */
