@@ -10,6 +10,7 @@ import type { Identity } from '../identity/identity';
 import { PURGE_BATCH } from '../purge-batch';
 import { canonicalIdentifier } from '../revocations/revocation';
 import { isRevoked, newestRevocation } from '../revocations/revocations.repository';
+import { ROTATION_SEEN_AT } from './recorded-snapshots';
 import type { RefreshState } from './refresh-state';
 
 /** An access token that is exchanged for another. */
@@ -156,6 +157,7 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
   SELECT t.jti, t.family_id AS "familyId", f.subject,
     f.application_key AS "applicationKey", f.persona_limit AS "personaLimit",
     now() AS now, t.issued_at AS "issuedAt", f.auth_time AS "authTime", t.rotated_at AS "rotatedAt",
+    ${ROTATION_SEEN_AT} AS "rotationSeenAt",
     t.successor_jti AS "successorJti", s.issued_at AS "successorIssuedAt", s.expires_at AS "successorExpiresAt",
     s.rotated_at AS "successorRotatedAt",
     coalesce(f.revoked_at, (SELECT revocation_date FROM auth.revocations WHERE domain = 'sid' AND identifier = f.family_id::text))
@@ -187,7 +189,7 @@ const ROTATE: PreparedStatement = {
       "maxAgeSeconds" double precision, ${REVOCABLE_FIELDS}, ${ISSUE_AUDIT_FIELDS})
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), rotated AS (
-    UPDATE auth.refresh_token t SET rotated_at = now(), successor_jti = r."successorJti"
+    UPDATE auth.refresh_token t SET rotated_at = now(), rotated_in = pg_current_xact_id()::text::bigint, successor_jti = r."successorJti"
     FROM request r, auth.refresh_family f
     WHERE t.jti = ANY ($2::uuid[]) AND t.jti = r.jti AND t.rotated_at IS NULL AND f.family_id = t.family_id AND f.revoked_at IS NULL
       AND NOT r.session_revoked
