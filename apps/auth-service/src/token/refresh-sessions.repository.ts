@@ -129,24 +129,30 @@ const ISSUE: PreparedStatement = {
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), opened AS MATERIALIZED (
     SELECT f.*, verdict.position, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id,
-      ${expiresAt('coalesce("authTime", issued_at)')} AS expires_at
+      ${expiresAt('coalesce("authTime", issued_at)')} AS expires_at, known.persona_limit
     FROM verdict, json_to_record(verdict.family) AS f(${FAMILY_FIELDS})
+    LEFT JOIN LATERAL (SELECT persona_limit FROM auth.refresh_family WHERE family_id = f."familyId" LIMIT 1) AS known ON true
     WHERE ${ADMITTED} AND json_typeof(verdict.family) = 'object'
       AND ("authTime" IS NULL OR "authTime" + "maxAgeSeconds" * interval '1 second' > issued_at)
-      -- A session keeps the personas that it began with: one that has more would give them to whoever refreshes an exchanged token.
-      AND NOT coalesce((SELECT known.persona_limit & ~f."personaLimit" <> 0 FROM auth.refresh_family AS known
-        WHERE known.family_id = f."familyId"), false)
   ), family AS (
-    INSERT INTO auth.refresh_family (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
-    SELECT "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit", coalesce("authTime", issued_at) FROM opened
-    ON CONFLICT (family_id) DO NOTHING
+    -- The update changes nothing. It returns the row that another request has made since this statement began.
+    INSERT INTO auth.refresh_family AS made (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
+    SELECT DISTINCT ON ("familyId") "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit",
+      coalesce("authTime", issued_at)
+    FROM opened WHERE persona_limit IS NULL ORDER BY "familyId", position
+    ON CONFLICT (family_id) DO UPDATE SET persona_limit = made.persona_limit
+    RETURNING family_id, persona_limit
+  ), refreshable AS MATERIALIZED (
+    -- A session keeps the personas that it began with: one that has more would give them to whoever refreshes an exchanged token.
+    SELECT opened.* FROM opened LEFT JOIN family ON family.family_id = opened."familyId"
+    WHERE coalesce(opened.persona_limit, family.persona_limit) & ~opened."personaLimit" = 0
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
-    SELECT "tokenId", "familyId", issued_at, expires_at FROM opened
+    SELECT "tokenId", "familyId", issued_at, expires_at FROM refreshable
   ), audited AS (${insertIssueAuditsOf('verdict', ADMITTED)})
   SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", wait_ms AS "waitMs",
     revoked_at AS "revokedAt", expires_at AS "refreshExpiresAt"
-  FROM verdict LEFT JOIN opened USING (position)`,
+  FROM verdict LEFT JOIN refreshable USING (position)`,
 };
 
 // By hand: hot and batched.
