@@ -32,11 +32,12 @@ import { AUTH_SCHEMA, SCHEMAS } from './migrations/schemas';
 import { RevocationsController } from './revocations/revocations.controller';
 import { RevocationQuotasRepository } from './revocations/revocation-quotas.repository';
 import { RevocationQuotas } from './revocations/revocation-quotas.service';
+import { RevocationRights } from './revocations/revocation-rights.service';
 import { RevocationTable } from './revocations/revocation-table.service';
 import { ConfirmRevocationsJob } from './revocations/confirm-revocations.job';
 import { RevocationsRepository } from './revocations/revocations.repository';
 import { RevocationsService } from './revocations/revocations.service';
-import { ServiceSubjects } from './revocations/service-subjects.service';
+import { RevokedUsers } from './revocations/revoked-users.service';
 import { SessionsController } from './sessions/sessions.controller';
 import { SessionsRepository } from './sessions/sessions.repository';
 import { TokenRejectionFilter } from './token/token-rejection.filter';
@@ -90,8 +91,9 @@ const PROVIDERS = [
   CustomersClient,
   RevocationQuotasRepository,
   RevocationQuotas,
+  RevocationRights,
   RevocationsService,
-  ServiceSubjects,
+  RevokedUsers,
 ];
 
 @Module({})

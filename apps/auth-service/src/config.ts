@@ -116,6 +116,10 @@ export const authConfigSchema = z
     REVOCATIONS_PER_MINUTE: z.coerce.number().int().min(1).max(100_000).default(100),
     /** How many of them may be kept at a time for one caller. */
     REVOCATIONS_PER_CALLER: z.coerce.number().int().min(1).max(1_000_000).default(10_000),
+    /** The same for all callers of one application together: who may name technicians without an account may name any number of them. */
+    REVOCATIONS_PER_MINUTE_PER_APPLICATION: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
+    /** How many of them may be kept at a time for all callers of one application together. */
+    REVOCATIONS_PER_APPLICATION: z.coerce.number().int().min(1).max(2_000_000).default(100_000),
     /** How many single tokens of its own, refresh tokens among them, a caller may have revoked at a time. */
     REVOCATIONS_OWN_PER_CALLER: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
     /** User names of the services, separated by commas: only administrators may revoke their tokens. */

@@ -167,7 +167,7 @@ describe('the audit trail', () => {
     await service.post('/auth/token/refresh', { refreshToken });
     const { jti } = claimsOf(refreshToken);
     await service.database.query(
-      `UPDATE auth.refresh_token SET rotated_at = now() - interval '1 minute' WHERE jti = $1`,
+      `UPDATE auth.refresh_token SET rotated_at = now() - interval '1 minute', rotated_in = NULL WHERE jti = $1`,
       [jti],
     );
     const reused = await attempt('/auth/token/refresh', { refreshToken });

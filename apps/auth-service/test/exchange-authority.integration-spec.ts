@@ -1,5 +1,16 @@
 import { administrator } from './admin-fixture';
-import { PASSWORD, bearerOf, claimsOf, expectOutcome, startAuthService } from './auth-fixture';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { eventually } from '@platform/testing';
+import { Client } from 'pg';
+import {
+  PASSWORD,
+  agentOf,
+  bearerOf,
+  claimsOf,
+  expectOutcome,
+  startAuthService,
+  startReplica,
+} from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
 interface Tokens {
@@ -56,6 +67,114 @@ describe('what an exchange leaves out, no refresh gives back', () => {
     expect(claimsOf(exchanged.accessToken)['personas']).toBe(16);
     expect(exchanged.refreshToken).toBeNull();
     await setPersonas(16);
+  });
+
+  describe('when the first two exchanges of one session come at once', () => {
+    const applicationKey = 'refreshes-later';
+    let second: NestFastifyApplication;
+    beforeAll(async () => {
+      second = await startReplica(service.database.url);
+      await administrator(service.database.ownerUrl).json(
+        `applications create ${applicationKey} --personas all --flows all`,
+      );
+      await service.database.query(`
+        CREATE FUNCTION auth.hold_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER hold AFTER INSERT ON auth.refresh_family DEFERRABLE INITIALLY DEFERRED
+          FOR EACH ROW EXECUTE FUNCTION auth.hold_commit()`);
+    });
+    afterAll(async () => {
+      await service.database.query('DROP FUNCTION auth.hold_commit() CASCADE');
+      await second.close();
+    });
+
+    const allowRefresh = (allowed: boolean): Promise<unknown> =>
+      service.database.query('UPDATE auth.application SET allow_refresh = $2 WHERE application_key = $1', [
+        applicationKey,
+        allowed,
+      ]);
+    const exchangeAt = async (replica: NestFastifyApplication, accessToken: string): Promise<Tokens> =>
+      (await bearerOf(agentOf(replica).post('/auth/token/bearer'), accessToken).expect(200)).body;
+
+    /** Access tokens of one session without a refresh token: one for both personas, one for Owner alone. */
+    async function tokensOfOneSession(): Promise<{ wide: string; narrow: string }> {
+      await allowRefresh(false);
+      await setPersonas(18);
+      const sent = service.post('/auth/token/user', { user: 'olga.owner', password: PASSWORD });
+      const { accessToken: wide } = (await sent.set('X-Application-Key', applicationKey).expect(200))
+        .body as Tokens;
+      await setPersonas(16);
+      const { accessToken: narrow } = await exchangeAt(service.app, wide);
+      expect(claimsOf(narrow)).toMatchObject({ personas: 16, sid: claimsOf(wide)['sid'] });
+      await setPersonas(18);
+      await allowRefresh(true);
+      return { wide, narrow };
+    }
+
+    async function expectNoMoreThan(personas: number, exchanged: Tokens): Promise<void> {
+      expect(claimsOf(exchanged.accessToken)['personas']).toBe(personas);
+      if (exchanged.refreshToken === null) return;
+      const refreshed = claimsOf((await refresh(exchanged)).accessToken)['personas'] as number;
+      expect(refreshed & ~personas).toBe(0);
+    }
+
+    const waiting = async (event: string, count: number): Promise<void> =>
+      eventually(async () => {
+        const rows = await service.database.query(
+          'SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1',
+          [event],
+        );
+        expect(rows).toHaveLength(count);
+      });
+
+    it.each(['wide', 'narrow'] as const)(
+      'on two replicas, the %s one first: neither is refreshed to more than it was',
+      async (which) => {
+        const tokens = await tokensOfOneSession();
+        const [early, late] = which === 'wide' ? [tokens.wide, tokens.narrow] : [tokens.narrow, tokens.wide];
+        const holder = new Client({ connectionString: service.database.ownerUrl });
+        await holder.connect();
+        await holder.query('SELECT pg_advisory_lock(4711)');
+        const one = exchangeAt(service.app, early);
+        await waiting('advisory', 1);
+        const other = exchangeAt(second, late);
+        await waiting('transactionid', 1);
+        await holder.end();
+        const [first, last] = [await one, await other];
+        expect(first.refreshToken).toEqual(expect.any(String));
+        await expectNoMoreThan(which === 'wide' ? 18 : 16, first);
+        await expectNoMoreThan(which === 'wide' ? 16 : 18, last);
+      },
+    );
+
+    it('on one replica: neither is refreshed to more than it was', async () => {
+      for (let round = 0; round < 5; round += 1) {
+        const { wide, narrow } = await tokensOfOneSession();
+        const [first, last] = await Promise.all([exchangeAt(second, wide), exchangeAt(second, narrow)]);
+        await expectNoMoreThan(18, first);
+        await expectNoMoreThan(16, last);
+      }
+      await setPersonas(16);
+    });
+  });
+
+  it('the full identity says no more than the token but for what did not fit into it', async () => {
+    const { accessToken } = await signIn('carl.customer');
+    const me = async (): Promise<object> => (await service.get('/auth/me', accessToken).expect(200)).body;
+    await service.database.query(
+      `INSERT INTO person_directory.person_role VALUES (1001, 'CustomerGlobalAdministrator')`,
+    );
+    await service.database.query('INSERT INTO person_directory.person_facility VALUES (1001, 777)');
+    expect(await me()).toMatchObject({ roles: [], facilities: [501, 502] });
+    const { body } = await service.post('/auth/token/user', { user: 'carl.customer', password: PASSWORD });
+    const again = await service.get('/auth/me', (body as Tokens).accessToken);
+    expect(again.body).toMatchObject({ roles: ['CustomerGlobalAdministrator'], facilities: [501, 502, 777] });
+    await service.database.query(`DELETE FROM person_directory.person_role WHERE person_id = 1001`);
+    await service.database.query('DELETE FROM person_directory.person_facility WHERE facility_id = 777');
+    expect((await service.get('/auth/me', (body as Tokens).accessToken)).body).toMatchObject({
+      roles: [],
+      facilities: [501, 502],
+    });
   });
 
   it('a repeated refresh is refused once its user is revoked by a name that was linked after the sign-in', async () => {

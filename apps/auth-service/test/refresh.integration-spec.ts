@@ -107,7 +107,7 @@ describe('refresh', () => {
     const { refreshToken } = await signIn();
     await refresh(refreshToken);
     await service.database.query(
-      `UPDATE auth.refresh_token SET rotated_at = now() - interval '31 seconds' WHERE jti = $1`,
+      `UPDATE auth.refresh_token SET rotated_at = now() - interval '31 seconds', rotated_in = NULL WHERE jti = $1`,
       [claimsOf(refreshToken).jti],
     );
     expect(await refresh(refreshToken)).toEqual(outcome(401, 6));

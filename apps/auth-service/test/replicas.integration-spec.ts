@@ -87,7 +87,7 @@ describe('two processes of the built service on one database', () => {
       const tokens = await signIn();
       const next = await refresh(tokens.refreshToken, first);
       await pair.database.query(
-        `UPDATE auth.refresh_token SET rotated_at = now() - interval '31 seconds' WHERE jti = $1`,
+        `UPDATE auth.refresh_token SET rotated_at = now() - interval '31 seconds', rotated_in = NULL WHERE jti = $1`,
         [claimsOf(tokens.refreshToken).jti],
       );
       expect(await refresh(tokens.refreshToken, second)).toEqual(outcome(401, 6));

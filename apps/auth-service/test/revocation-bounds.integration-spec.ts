@@ -209,6 +209,42 @@ describe('what callers may revoke, on two replicas', () => {
     expect(Math.max(...delays)).toBeLessThan(1_250);
   }, 60_000);
 
+  it('takes all names of a person for one: revoked in turn they delay no sign-in longer, and spoil no fresh token', async () => {
+    await service.database.query(
+      `INSERT INTO internal_legacy.internal_user (user_name, user_name_key, display_name, user_id, person_id)
+       VALUES ('carl.internal', 'carl.internal', 'Carl', 9101, 1001)`,
+    );
+    const names = ['svc-personid/1001', 'internal-legacy/9101'];
+    const { accessToken: rita } = await signIn('rita.resident', 8);
+    const login = { ...BACKEND, persona: 2, userName: 'carl.customer' };
+    const until = (millisecond: number): Promise<void> =>
+      wait((1_000 + millisecond - (Date.now() % 1_000)) % 1_000);
+    let isOver = false;
+    // Each name only every other second, when a sign-in that waits is just about to go on.
+    const attack = (async () => {
+      const sent: Promise<number>[] = [];
+      for (let turn = 0; !isOver; turn += 1, await until(500)) {
+        await until(992);
+        sent.push(put(names[turn % names.length]!, rita).then(({ status }) => status));
+      }
+      return Promise.all(sent);
+    })();
+    const delays: number[] = [];
+    for (let turn = 0; turn < 8; turn += 1) {
+      await until(100);
+      const begun = performance.now();
+      const { status, body } = await service.post('/auth/token/trust-simple', login);
+      expect([status, body.rejectionReason]).toEqual([200, 0]);
+      delays.push(performance.now() - begun);
+      expect(await exchange(body as Tokens)).toBe(0);
+    }
+    isOver = true;
+    expect(new Set(await attack)).toEqual(new Set([200]));
+    expect(Math.max(...delays)).toBeLessThan(1_250);
+    await forgetQuotas();
+    await service.database.query('DELETE FROM internal_legacy.internal_user WHERE user_id = 9101');
+  }, 60_000);
+
   it('leaves the services’ own sign-in alone when administrators repeat it', async () => {
     const login = { ...BACKEND, persona: 1, userName: 'svc.platform' };
     let isOver = false;

@@ -47,8 +47,8 @@ const sessions = (rows: number): readonly string[] => [
    SELECT ${uuid('n')}, 'personid:' || n, n, 'demo-backend', 'user', 31, at, at
    FROM generate_series(1, ${String(rows)}) AS n,
      LATERAL (SELECT now() - (CASE WHEN n % 2 = 0 THEN 400 ELSE 100 END) * interval '1 day' AS at) AS begun`,
-  `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at, rotated_at, successor_jti)
-   SELECT ${uuid('n')}, ${uuid('n')}, at, at + interval '365 days', at + interval '1 day', ${uuid(`n + ${String(rows)}`)}
+  `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at, rotated_at, successor_jti, rotated_in)
+   SELECT ${uuid('n')}, ${uuid('n')}, at, at + interval '365 days', at + interval '1 day', ${uuid(`n + ${String(rows)}`)}, n
    FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '100 days' AS at) AS issued`,
   `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
    SELECT ${uuid(`n + ${String(rows)}`)}, ${uuid('n')}, at, at + interval '365 days'
@@ -57,9 +57,9 @@ const sessions = (rows: number): readonly string[] => [
 
 const records = (rows: number): readonly string[] => [
   // None is older than a token can be.
-  `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
+  `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject, counted_client)
    SELECT CASE WHEN n <= ${String(rows)} * 0.5 THEN 'svc-personid' ELSE 'jti' END, n::text,
-     now() - interval '360 days' + n * (interval '359 days' / ${String(rows)}), 's'
+     now() - interval '360 days' + n * (interval '359 days' / ${String(rows)}), 's', CASE WHEN n % 10 = 0 THEN 'counted' END
    FROM generate_series(1, ${String(rows)}) AS n`,
   `INSERT INTO auth.token_audit (occurred_at, flow, status, reason)
    SELECT now() - interval '300 days' + n * (interval '299 days' / ${String(rows)}), 'user', 200, 0 FROM generate_series(1, ${String(rows)}) AS n`,

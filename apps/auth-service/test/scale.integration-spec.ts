@@ -26,6 +26,7 @@ import { RevocationQuotasRepository } from '../src/revocations/revocation-quotas
 import { RevocationsRepository } from '../src/revocations/revocations.repository';
 import { SessionsRepository } from '../src/sessions/sessions.repository';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
+import { RECORD_SNAPSHOT } from '../src/token/recorded-snapshots';
 import { RefreshSessionsRepository } from '../src/token/refresh-sessions.repository';
 import { TrustSignaturesRepository } from '../src/token/trust-signatures.repository';
 import { migrateWithIdentities } from './auth-fixture';
@@ -202,6 +203,7 @@ const TOKENS: readonly HotStatement<DataSource>[] = [
     prepared: true,
     work: (d) => Promise.all(twenty(jtiOf).map(sessions(d).find)),
   },
+  { name: 'record which transactions have ended', pages: 60, work: (d) => d.query(RECORD_SNAPSHOT) },
   { name: 'rotate', pages: 250, prepared: true, work: (d) => sessions(d).rotate(rotationOf(5)) },
   {
     name: 'rotate twenty',
@@ -285,7 +287,11 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
   {
     name: 'wait for the turn of a revocation',
     pages: 40,
-    work: (d) => revocations(d).awaitTurn({ domain: 'svc-personid', identifier: '5' }),
+    work: (d) =>
+      revocations(d).awaitTurn([
+        { domain: 'svc-personid', identifier: '5' },
+        { domain: 'sub', identifier: 'personid:5' },
+      ]),
   },
   {
     name: 'look for a revocation that ends a sign-in',
@@ -305,14 +311,29 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
     // Half of the table is of one caller: it stops at the limit.
     name: 'count the revocations of a caller',
     pages: 12_000,
-    work: (d) => new RevocationQuotasRepository(d).isFull('s', 10_000, { domain: 'jti', identifier: 'new' }),
+    work: (d) =>
+      new RevocationQuotasRepository(d).isFull(['s'], 10_000, { domain: 'jti', identifier: 'new' }),
   },
   {
-    name: 'list the sessions of a subject',
-    pages: 60,
+    // A tenth of the table is of one application: it stops at the limit.
+    name: 'count the revocations of an application',
+    pages: 12_000,
+    work: (d) =>
+      new RevocationQuotasRepository(d).isFullOfApplication('counted', 10_000, {
+        domain: 'jti',
+        identifier: 'new',
+      }),
+  },
+  {
+    name: 'list the sessions of a person',
+    pages: 80,
     work: async (d) =>
       expect(
-        await new SessionsRepository(d).list({ subject: `personid:${String(ROWS)}` }, 31_536_000 * 2, 100),
+        await new SessionsRepository(d).list(
+          { subjects: ['personid:0', `personid:${String(ROWS)}`], userId: 5 },
+          31_536_000 * 2,
+          100,
+        ),
       ).toHaveLength(1),
   },
   {

@@ -137,6 +137,50 @@ describe('sessions', () => {
     expect((await service.get('/auth/sessions')).status).toBe(401);
   });
 
+  it('stay in the lists of a person whose accounts are linked after the sign-in, who can end them', async () => {
+    const { database } = service;
+    await database.query(
+      `INSERT INTO internal_legacy.internal_user (user_name, user_name_key, display_name, user_id)
+       VALUES ('olga.internal', 'olga.internal', 'Olga', 9100)`,
+    );
+    await database.query(
+      `INSERT INTO service_providers.technician (provider_id, user_name, user_name_key, display_name)
+       VALUES (815, 'olga.tech', 'olga.tech', 'Olga')`,
+    );
+    const before = [
+      await signIn('olga.owner', 16),
+      await signIn('olga.internal', 1),
+      await signIn('olga.tech', 4),
+    ];
+    const subjects = before.map(({ accessToken }) => String(claimsOf(accessToken).sub).split(':')[0]);
+    expect(subjects).toEqual(['personid', 'userid', 'technician']);
+    for (const account of ['internal_legacy.internal_user', 'service_providers.technician'])
+      await database.query(`UPDATE ${account} SET person_id = 1002 WHERE user_name LIKE 'olga.%'`);
+    const after = await signIn('olga.owner', 16);
+    const sids = [after, ...before.toReversed()].map(({ accessToken }) => sidOf(accessToken));
+    const ivy = await signIn('ivy.internal', 1);
+    const listed = async (tokens: Tokens, query = ''): Promise<string[]> => {
+      const all = (await list(tokens, query)).map(({ sid }) => sid);
+      return all.filter((sid) => sids.includes(sid));
+    };
+    expect(await listed(after)).toEqual(sids);
+    for (const name of [
+      'svc-personid&identifier=1002',
+      'internal-legacy&identifier=9100',
+      'sub&identifier=userid:9100',
+    ])
+      expect(await listed(ivy, `?domain=${name}`)).toEqual(sids);
+    for (const { accessToken } of before.slice(1))
+      expect(await end(sidOf(accessToken), after.accessToken)).toBe(204);
+    expect(await listed(after)).toEqual([sids[0], sids[3]]);
+    // Nobody else's.
+    const carl = await signIn('carl.customer');
+    expect(await end(sids[3]!, carl.accessToken)).toBe(404);
+    expect(await listed(carl)).toEqual([]);
+    for (const account of ['internal_legacy.internal_user', 'service_providers.technician'])
+      await database.query(`DELETE FROM ${account} WHERE user_name LIKE 'olga.%'`);
+  });
+
   it.each<[string, (tokens: Tokens) => Promise<unknown>]>([
     ['logout', (tokens) => logOut(tokens)],
     [
@@ -175,7 +219,7 @@ describe('sessions', () => {
     const exchanged = await exchange(first);
     await refresh(first);
     await service.database.query(
-      `UPDATE auth.refresh_token SET rotated_at = rotated_at - interval '31 seconds' WHERE jti = $1`,
+      `UPDATE auth.refresh_token SET rotated_at = rotated_at - interval '31 seconds', rotated_in = NULL WHERE jti = $1`,
       [claimsOf(first.refreshToken).jti],
     );
     expect((await refresh(first)).rejectionReason).toBe(6);

@@ -1,9 +1,18 @@
 import { TokenProvider, signTrustRequest } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
 import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
+import type { Clock } from '@platform/time';
 import { applicationSecretPurpose } from '../src/applications/application';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
-import { BACKEND, PLATFORM_SECRET, SECRET_BOX, claimsOf, startAuthService } from './auth-fixture';
+import {
+  BACKEND,
+  PLATFORM_SECRET,
+  SECRET_BOX,
+  claimsOf,
+  postTo,
+  startAuthService,
+  startReplica,
+} from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
 describe('trust', () => {
@@ -95,6 +104,34 @@ describe('trust', () => {
     await service.database.query(`UPDATE auth.trust_replay SET seen_at = seen_at - interval '500 seconds'`);
     await service.app.get(PurgeExpiredJob).run();
     expect(await service.database.query('SELECT 1 FROM auth.trust_replay')).toEqual([]);
+  });
+
+  it('refuses a used code that was purged, on a replica whose clock is two minutes behind', async () => {
+    const behind: Clock = {
+      now: () => new Date(clock.now().getTime() - 120_000),
+      monotonicMs: () => performance.now(),
+    };
+    for (const [index, environment] of [{}, { TOKEN_RATE_LIMIT_PER_APPLICATION: '1000' }].entries()) {
+      const replica = await startReplica(service.database.url, { clock: behind, environment });
+      try {
+        const send = async (body: object): Promise<[number, number]> => {
+          const sent = await postTo(replica, '/auth/token/trust', body);
+          return [sent.status, sent.body.rejectionReason];
+        };
+        // Used when it was fresh, which is 370 s ago.
+        const body = signed(request({}, -370_000)) as { authenticationCode: string };
+        await service.database.query(
+          `INSERT INTO auth.trust_replay VALUES ('demo-backend', decode($1, 'base64'), now() - interval '370 seconds')`,
+          [body.authenticationCode],
+        );
+        expect(await send(body)).toEqual([401, 1]);
+        await service.app.get(PurgeExpiredJob).run();
+        expect(await send(body)).toEqual([401, 1]);
+        expect(await send(signed(request({}, -200_000 - index)))).toEqual([200, 0]);
+      } finally {
+        await replica.close();
+      }
+    }
   });
 
   it('takes no replay row for a request that is not proven or too old', async () => {

@@ -53,6 +53,14 @@ const writeAllowance = ({ WRITE_BYTES_PER_HOUR }: SettingsServiceConfig): Provid
   useFactory: (clock: Clock, metrics: Metrics) => new WriteAllowance(WRITE_BYTES_PER_HOUR, clock, metrics),
 });
 
+const changeLimits = (config: SettingsServiceConfig): Provider => ({
+  provide: CHANGE_LIMITS,
+  useValue: {
+    maxWatchers: config.CHANGES_MAX_WATCHERS,
+    tokenLifetimeSeconds: config.CHANGES_TOKEN_LIFETIME_SECONDS,
+  },
+});
+
 @Module({})
 export class AppModule {
   static forRoot(config: Readonly<SettingsServiceConfig>): DynamicModule {
@@ -75,15 +83,14 @@ export class AppModule {
       ],
       controllers: CONTROLLERS,
       providers: [
-        ...[SettingsService, SettledPastService, ChangeFeedService],
-        ...[SettingsRepository, BatchedSettingsRepository, PastSettingsRepository, ChangesRepository],
-        {
-          provide: CHANGE_LIMITS,
-          useValue: {
-            maxWatchers: config.CHANGES_MAX_WATCHERS,
-            tokenLifetimeSeconds: config.CHANGES_TOKEN_LIFETIME_SECONDS,
-          },
-        },
+        SettingsService,
+        SettledPastService,
+        ChangeFeedService,
+        SettingsRepository,
+        BatchedSettingsRepository,
+        PastSettingsRepository,
+        ChangesRepository,
+        changeLimits(config),
         { provide: SignedCursor, useFactory: () => SignedCursor.of(config) },
         LARGE_READS,
         writeAllowance(config),

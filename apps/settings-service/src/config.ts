@@ -8,7 +8,10 @@ export const settingsServiceConfigSchema = z.object({
   METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9102),
   ...authServiceConfigShape,
   ...cursorConfigShape,
-  /** History that one caller may write at one replica in an hour, in bytes, 1 KiB for each entry besides its value; 0: any. */
+  /**
+   * Bytes of history that one caller may write at one replica in an hour. An entry counts its value and 1
+   * KiB. 0: no limit.
+   */
   WRITE_BYTES_PER_HOUR: z.coerce
     .number()
     .int()

@@ -54,6 +54,19 @@ describe('the operator’s command line', () => {
       'SELECT subsystem_key, setting_key, subsystem_name, setting_name, value_text FROM settings.setting ORDER BY 1, 2',
     );
 
+  const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+  /** Large values are stored beside their rows. A damaged disk would lose them so. */
+  async function loseLargeValues({ database }: SettingsFixture, table: string): Promise<void> {
+    await database.query('CREATE EXTENSION IF NOT EXISTS pg_surgery');
+    const [toast] = await database.query<{ name: string }>(
+      'SELECT reltoastrelid::regclass::text AS name FROM pg_class WHERE oid = $1::regclass',
+      [table],
+    );
+    const { name } = toast!;
+    await database.query(`SELECT heap_force_kill('${name}'::regclass, ARRAY(SELECT ctid FROM ${name}))`);
+  }
+
   it('moves settings byte for byte, whatever they hold', async () => {
     const values = [
       '1.0',
@@ -239,11 +252,7 @@ describe('the operator’s command line', () => {
     it('goes on beside settings that cannot be read or written, names them, and ends with 1', async () => {
       const random = (seed: number): string =>
         JSON.stringify(
-          Array.from({ length: 600 }, (_, n) =>
-            createHash('sha256')
-              .update(`${String(seed)} ${String(n)}`)
-              .digest('hex'),
-          ).join(''),
+          Array.from({ length: 600 }, (_, n) => sha256(`${String(seed)} ${String(n)}`)).join(''),
         );
       await put(from, 'Billing', 'damaged', random(1));
       await from.database.query(
@@ -251,14 +260,7 @@ describe('the operator’s command line', () => {
            (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id)
          VALUES ('billing', 'not-json', 'Billing', 'Not-JSON', 'write', '{', 1, 1, 'r')`,
       );
-      // The value of the entry is stored beside its row; a damaged disk would lose it so.
-      await from.database.query('CREATE EXTENSION IF NOT EXISTS pg_surgery');
-      const [toast] = await from.database.query<{ name: string }>(
-        `SELECT reltoastrelid::regclass::text AS name FROM pg_class WHERE oid = 'settings.setting_history'::regclass`,
-      );
-      await from.database.query(
-        `SELECT heap_force_kill('${toast!.name}'::regclass, ARRAY(SELECT ctid FROM ${toast!.name}))`,
-      );
+      await loseLargeValues(from, 'settings.setting_history');
       at = await anInstant();
       await eventually(async () => expect((await anInstant()) > at).toBe(true));
       await put(from, 'Billing', 'damaged', random(2));
@@ -316,6 +318,35 @@ describe('the operator’s command line', () => {
       expect([exitCode, complaints]).toEqual([1, ['settings:admin: the output cannot be written (EPIPE)\n']]);
       expect(await rowsOf(from)).toEqual(before);
     });
+  });
+
+  it('exports, compares and imports beside a setting that cannot be read, names it, and ends with 1', async () => {
+    const large = (seed: string): string =>
+      JSON.stringify(Array.from({ length: 600 }, (_, n) => sha256(`${seed} ${String(n)}`)).join(''));
+    await from.database.query(
+      `INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
+       SELECT 'many', 'n' || lpad(n::text, 4, '0'), 'Many', 'N' || lpad(n::text, 4, '0'), n::text FROM generate_series(1, 2500) AS n`,
+    );
+    await put(from, 'Many', 'N1500', large('damaged'));
+    await loseLargeValues(from, 'settings.setting');
+    const damaged = 'settings:admin: "Many" "N1500" is left as it is: missing chunk number 0 for toast value';
+
+    for (const words of [['export'], ['export', '--subsystem', 'many']]) {
+      const exported = await admin(from, [...words, '--quiet']);
+      expect(exported).toMatchObject({ exitCode: 1, complaint: expect.stringContaining(damaged) });
+      expect(exported.complaint.split('\n')).toHaveLength(2);
+      expect(exported.output.trimEnd().split('\n')).toHaveLength(2_499);
+    }
+    const lines = ['1499', '1500', '1501'].map((n) =>
+      JSON.stringify({ subsystemName: 'Many', settingName: `N${n}`, valueText: '7' }),
+    );
+    const compared = await admin(from, ['compare', '--quiet'], lines.join('\n'));
+    expect(compared).toMatchObject({ exitCode: 1, complaint: expect.stringContaining(damaged) });
+    expect(compared.complaint.split('\n')).toHaveLength(2);
+    expect(compared.output).toBe('0 missing, 2 different, 2,497 here only, 0 same\n');
+    const imported = await admin(from, ['import', '--quiet'], lines.join('\n'));
+    expect(imported).toMatchObject({ exitCode: 1, complaint: expect.stringContaining(damaged) });
+    expect(imported.output).toBe('0 created, 2 changed, 0 unchanged\n');
   });
 
   it('exports more than it could hold in pages', async () => {

@@ -1,4 +1,5 @@
-import { testSize } from '@platform/testing';
+import { eventually, testSize } from '@platform/testing';
+import { LargeReads } from '../src/settings/large-reads';
 import { CUSTOMER, PARTNER, settingPath, startSettings } from './settings-fixture';
 import type { SettingsFixture } from './settings-fixture';
 
@@ -172,6 +173,47 @@ describe('paged lists', () => {
     const text = plan.map((row) => row['QUERY PLAN']).join('\n');
     expect(text).toMatch(/Index Scan using setting_pkey/);
     expect(text).not.toMatch(/Sort|Seq Scan/);
+  });
+
+  it('of more than 512 KiB reach others while one Customer has every place', async () => {
+    await service.database.query(
+      `INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
+       SELECT 'large', n::text, 'Large', n::text, '"' || repeat('x', 200000) || '"' FROM generate_series(1, 4) AS n`,
+    );
+    const list = '/platform/v1/subsystems/large/settings';
+    const reads = service.replicas[0]!.get(LargeReads);
+    const ends: (() => void)[] = [];
+    let refused = 0;
+    /** A response of the Customer that is built until the test ends it. */
+    const hold = (): Promise<unknown> => {
+      const build = (bytes: number): Promise<number> =>
+        bytes < 1024 ** 2
+          ? Promise.resolve(bytes)
+          : new Promise((resolve) => ends.push(() => resolve(bytes)));
+      return reads
+        .read('personid:1001', build, (bytes) => bytes < 1024 ** 2)
+        .catch((error: unknown) => {
+          expect(error).toMatchObject({ reason: 'too-many-large-reads' });
+          refused += 1;
+        });
+    };
+    const held = Array.from({ length: 68 }, hold);
+    await eventually(() => expect(ends).toHaveLength(4));
+    await service.api.get(list).set(CUSTOMER).expect(503);
+    const answer = service.api
+      .get(list)
+      .set(PARTNER)
+      .then(({ status }) => status);
+    await eventually(() => expect(refused).toBe(1));
+    // The next turn is that of the caller who has nothing under way.
+    ends[0]!();
+    expect(await answer).toBe(200);
+    for (let ended = 1; ended < 67; ended += 1) {
+      await eventually(() => expect(ends.length).toBeGreaterThan(ended));
+      ends[ended]!();
+    }
+    await Promise.all(held);
+    expect(refused).toBe(1);
   });
 
   it('serve a name with its own casing', async () => {

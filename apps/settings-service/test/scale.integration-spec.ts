@@ -26,6 +26,7 @@ const TRAIL: AuditTrail = {
   idempotencyKey: null,
 };
 
+const READER = 'personid:1';
 const VALUE = '1' as JsonText;
 const write = (key: SettingKey) => ({ key, value: VALUE, trail: TRAIL });
 const repository = (dataSource: DataSource) => new SettingsRepository(dataSource);
@@ -102,68 +103,75 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     pages: 10,
     work: (d) => repository(d).findWriteById(d.manager, keyOf(MIDDLE), String(MIDDLE)),
   },
-  { name: 'list the first page', pages: 130, work: (d) => repository(d).listAll(PAGE, null) },
+  { name: 'list the first page', pages: 130, work: (d) => repository(d).listAll(READER, PAGE, null) },
   {
     name: 'list a deep page',
     pages: 130,
-    work: (d) => repository(d).listAll(PAGE, { subsystemKey: 'many', settingKey: nameOf(ROWS - 200) }),
+    work: (d) =>
+      repository(d).listAll(READER, PAGE, { subsystemKey: 'many', settingKey: nameOf(ROWS - 200) }),
   },
   {
     name: 'list the first page of a subsystem',
     pages: 130,
-    work: (d) => repository(d).listSubsystem('many', PAGE, null),
+    work: (d) => repository(d).listSubsystem(READER, 'many', PAGE, null),
   },
   {
     name: 'list a deep page of a subsystem',
     pages: 130,
-    work: (d) => repository(d).listSubsystem('many', PAGE, nameOf(ROWS - 200)),
+    work: (d) => repository(d).listSubsystem(READER, 'many', PAGE, nameOf(ROWS - 200)),
   },
   {
     name: 'list an unknown subsystem',
     pages: 10,
-    work: (d) => repository(d).listSubsystem('nobody', PAGE, null),
+    work: (d) => repository(d).listSubsystem(READER, 'nobody', PAGE, null),
   },
   {
     name: 'list the history of a setting',
     pages: 130,
-    work: (d) => repository(d).listHistory(keyOf(MIDDLE), PAGE, null),
+    work: (d) => repository(d).listHistory(READER, keyOf(MIDDLE), PAGE, null),
   },
   {
     name: 'list the history of the most written setting',
     pages: 130,
-    work: (d) => repository(d).listHistory(keyOf(1), PAGE, null),
+    work: (d) => repository(d).listHistory(READER, keyOf(1), PAGE, null),
   },
   {
     name: 'list its history far back',
     pages: 130,
-    work: (d) => repository(d).listHistory(keyOf(1), PAGE, String(Math.floor(ROWS * 1.05))),
+    work: (d) => repository(d).listHistory(READER, keyOf(1), PAGE, String(Math.floor(ROWS * 1.05))),
   },
   {
     name: 'read ten settings at once',
     pages: 70,
-    work: (d) => repository(d).findMany(Array.from({ length: 10 }, (_, i) => keyOf(MIDDLE + 997 * i))),
+    work: (d) =>
+      repository(d).findMany(
+        READER,
+        Array.from({ length: 10 }, (_, i) => keyOf(MIDDLE + 997 * i)),
+      ),
   },
-  { name: 'list all history', pages: 130, work: (d) => past(d).listEntries(ANY, PAGE, null) },
+  { name: 'list all history', pages: 130, work: (d) => past(d).listEntries(READER, ANY, PAGE, null) },
   {
     name: 'list all history far back',
     pages: 240,
-    work: (d) => past(d).listEntries(ANY, PAGE, String(MIDDLE)),
+    work: (d) => past(d).listEntries(READER, ANY, PAGE, String(MIDDLE)),
   },
   {
     name: 'list all history before an instant',
     pages: 240,
-    work: (d) => past(d).listEntries({ ...ANY, to: instantOf(MIDDLE) }, PAGE, null),
+    work: (d) => past(d).listEntries(READER, { ...ANY, to: instantOf(MIDDLE) }, PAGE, null),
   },
   {
     name: 'list the changes of a subsystem before an instant',
     pages: 240,
-    work: (d) => past(d).listEntries({ ...ANY, subsystemKey: 'many', to: instantOf(MIDDLE) }, PAGE, null),
+    work: (d) =>
+      past(d).listEntries(READER, { ...ANY, subsystemKey: 'many', to: instantOf(MIDDLE) }, PAGE, null),
   },
   {
     name: 'list the changes of a person in a time',
     pages: 240,
     work: (d) =>
       past(d).listEntries(
+        READER,
         { ...ANY, personId: '1', from: instantOf(MIDDLE - 500), to: instantOf(MIDDLE) },
         PAGE,
         null,
@@ -172,7 +180,7 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
   {
     name: 'list the changes of somebody who made none',
     pages: 10,
-    work: (d) => past(d).listEntries({ ...ANY, userId: '5' }, PAGE, null),
+    work: (d) => past(d).listEntries(READER, { ...ANY, userId: '5' }, PAGE, null),
   },
   {
     name: 'read a setting of the past',
@@ -187,17 +195,17 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
   {
     name: 'list a subsystem of the past',
     pages: 2_000,
-    work: (d) => past(d).listSubsystemAt('many', instantOf(ROWS), PAGE, nameOf(MIDDLE)),
+    work: (d) => past(d).listSubsystemAt(READER, 'many', instantOf(ROWS), PAGE, nameOf(MIDDLE)),
   },
   {
     name: 'list the changes of somebody in a subsystem that others wrote, all of them often',
     pages: 30_000,
-    work: (d) => past(d).listEntries({ ...ANY, subsystemKey: 'many', personId: '2' }, PAGE, null),
+    work: (d) => past(d).listEntries(READER, { ...ANY, subsystemKey: 'many', personId: '2' }, PAGE, null),
   },
   {
     name: 'list a subsystem of the past that had many names no longer',
     pages: 90_000,
-    work: (d) => past(d).listSubsystemAt('gone', instantOf(2 * ROWS), PAGE, null),
+    work: (d) => past(d).listSubsystemAt(READER, 'gone', instantOf(2 * ROWS), PAGE, null),
   },
   {
     name: 'find out who writes',

@@ -10,6 +10,9 @@ import { CallerScope } from './access/caller-scope.service';
 import { httpPoolSize, TASK_CONFIG, type TaskServiceConfig } from './config';
 import { CONSUMER_POOL, ENTITIES, MIGRATIONS, RELAY_POOL, SCHEMA } from './database-layout';
 import { CalendarsController } from './calendars/calendars.controller';
+import { CalendarRolloutJob } from './calendars/calendar-rollout.job';
+import { CalendarRolloutService } from './calendars/calendar-rollout.service';
+import { CalendarRolloutsRepository } from './calendars/calendar-rollouts.repository';
 import { CalendarsRepository } from './calendars/calendars.repository';
 import { BacklogMetrics } from './diagnostics/backlog-metrics.service';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
@@ -17,6 +20,7 @@ import {
   FireRetentionJob,
   InstanceRetentionJob,
   ReleasedRetentionJob,
+  RemovedScheduleRetentionJob,
   TemplateRetentionJob,
 } from './retention.job';
 import { InstancesController } from './instances/instances.controller';
@@ -62,6 +66,7 @@ import { ChangeSlots } from './schedules/change-slots.service';
 import { EndedSchedulesJob } from './schedules/ended-schedules.job';
 import { GeneratingSchedulesRepository } from './schedules/generating-schedules.repository';
 import { OccurrencesController } from './schedules/occurrences.controller';
+import { RemovedSchedulesRepository } from './schedules/removed-schedules.repository';
 import { ScheduleCommandsController } from './schedules/schedule-commands.controller';
 import { ScheduleLifecycleService } from './schedules/schedule-lifecycle.service';
 import { ScheduleLimits } from './schedules/schedule-limits.service';
@@ -71,7 +76,9 @@ import { SchedulesService } from './schedules/schedules.service';
 
 const REPOSITORIES = [
   CalendarsRepository,
+  CalendarRolloutsRepository,
   SchedulesRepository,
+  RemovedSchedulesRepository,
   GeneratingSchedulesRepository,
   InstancesRepository,
   ReleasesRepository,
@@ -90,6 +97,7 @@ const SERVICES = [
   ScheduleLifecycleService,
   ScheduleLimits,
   ChangeSlots,
+  CalendarRolloutService,
   InstancesService,
   TriggersService,
   FiringService,
@@ -131,7 +139,9 @@ const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, Gener
     FireRetentionJob,
     InstanceRetentionJob,
     ReleasedRetentionJob,
+    RemovedScheduleRetentionJob,
     TemplateRetentionJob,
+    CalendarRolloutJob,
     InstanceAlignmentJob,
     EndedSchedulesJob,
     ReconciliationJob,

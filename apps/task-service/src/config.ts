@@ -39,6 +39,8 @@ const shape = z.object({
   SCHEDULES_PER_FACILITY: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
   /** Pending instances that a facility may have. */
   INSTANCES_PER_FACILITY: z.coerce.number().int().min(1).max(100_000_000).default(200_000),
+  /** How many schedules may be created for a facility within an hour. */
+  SCHEDULE_CREATIONS_PER_HOUR: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
   /** How often a schedule may be changed, paused or resumed within an hour. */
   SCHEDULE_CHANGES_PER_HOUR: z.coerce.number().int().min(1).max(100_000).default(60),
   /** Facilities whose trigger follows the default expression fire spread over so long; 0: all at once. */
@@ -47,6 +49,8 @@ const shape = z.object({
   FIRE_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_660).default(30),
   /** How long instances that are completed or cancelled are kept after they were due; 0: for ever. */
   INSTANCE_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
+  /** How long removed schedules are kept of which nothing but released instances is left; 0: for ever. */
+  REMOVED_SCHEDULE_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(90),
   /** How long instances are kept that a change of their schedule cancelled; 0: for ever. */
   RELEASED_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(30),
   /** Of these so many at most of each facility, the latest. */
@@ -60,6 +64,17 @@ export function httpPoolSize(
   config: Pick<TaskServiceConfig, 'DATABASE_POOL_SIZE' | 'DATABASE_POOL_CONSUMERS' | 'DATABASE_POOL_RELAY'>,
 ): number {
   return config.DATABASE_POOL_SIZE - config.DATABASE_POOL_CONSUMERS - config.DATABASE_POOL_RELAY;
+}
+
+/** Connections of HTTP that changes may hold while they wait for locks. */
+export function connectionsForChanges(config: Parameters<typeof httpPoolSize>[0]): number {
+  return Math.max(1, Math.floor(httpPoolSize(config) / 2));
+}
+
+/** Connections of HTTP that batches of new schedules may hold. Reads have what is left. */
+export function connectionsForCreations(config: Parameters<typeof httpPoolSize>[0]): number {
+  const rest = httpPoolSize(config) - connectionsForChanges(config);
+  return Math.max(1, Math.floor((rest * 2) / 3));
 }
 
 export const taskServiceConfigSchema = shape

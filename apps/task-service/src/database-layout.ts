@@ -1,4 +1,5 @@
 import { InboxMessage, inboxMigrations } from '@platform/messaging';
+import { CalendarRollout } from './calendars/calendar-rollout.entity';
 import { Calendar } from './calendars/calendar.entity';
 import { TaskInstance } from './instances/instance.entity';
 import { Release } from './instances/release.entity';
@@ -16,6 +17,8 @@ import { FiresByDate1800000006001 } from './migrations/1800000006001-fires-by-da
 import { FiresInSteps1800000006002 } from './migrations/1800000006002-fires-in-steps';
 import { OutboxPauses1800000007000 } from './migrations/1800000007000-outbox-pauses';
 import { SchedulesByCalendar1800000008000 } from './migrations/1800000008000-schedules-by-calendar';
+import { RemovedSchedulesAndRollouts1800000010000 } from './migrations/1800000010000-removed-schedules-and-rollouts';
+import { RemovedSchedulesIndex1800000010001 } from './migrations/1800000010001-removed-schedules-index';
 import { OutboxMessage } from './outbound/outbox-message.entity';
 import { OutboxPause } from './outbound/outbox-pause.entity';
 import {
@@ -37,6 +40,7 @@ export const RELAY_POOL = 'relay';
 
 export const ENTITIES = [
   Calendar,
+  CalendarRollout,
   Schedule,
   TaskInstance,
   Template,
@@ -68,6 +72,8 @@ export const MIGRATIONS = [
   FiresInSteps1800000006002,
   OutboxPauses1800000007000,
   SchedulesByCalendar1800000008000,
+  RemovedSchedulesAndRollouts1800000010000,
+  RemovedSchedulesIndex1800000010001,
 ];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only
@@ -76,6 +82,8 @@ export function appRoleGrants(quotedRole: string): string[] {
   return [
     `GRANT USAGE ON SCHEMA task TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.outbox, task.outbox_pauses, task.inbox, task.triggers TO ${quotedRole}`,
+    // The relay reads how far it has come.
+    `GRANT SELECT ON SEQUENCE task.outbox_sequence_seq TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE ON task.schedules, task.instances, task.business_unit_changes, task.business_unit_facilities TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE ON task.business_units, task.facility_activity TO ${quotedRole}`,
     `GRANT SELECT, INSERT ON task.fires TO ${quotedRole}`,
@@ -85,7 +93,9 @@ export function appRoleGrants(quotedRole: string): string[] {
     `GRANT EXECUTE ON FUNCTION task.keep_fires(integer) TO ${quotedRole}`,
     `REVOKE ALL ON FUNCTION task.keep_fires_step(integer, integer, boolean) FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION task.keep_fires_step(integer, integer, boolean) TO ${quotedRole}`,
-    `GRANT SELECT, INSERT, UPDATE, DELETE ON task.calendars TO ${quotedRole}`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON task.calendars, task.calendar_rollouts TO ${quotedRole}`,
+    // Removed schedules that nothing refers to any more.
+    `GRANT DELETE ON task.schedules TO ${quotedRole}`,
     // Moves an instance whose instant is released; readers reach both through task.instances.
     `GRANT DELETE ON task.instances TO ${quotedRole}`,
     `GRANT SELECT, INSERT, DELETE ON task.released_instances TO ${quotedRole}`,

@@ -5,10 +5,13 @@ import { TASK_CONFIG, type TaskServiceConfig } from './config';
 import { InstancesRepository } from './instances/instances.repository';
 import { ReleasesRepository } from './instances/releases.repository';
 import { TemplatesRepository } from './instances/templates.repository';
+import { type RemovedPosition, RemovedSchedulesRepository } from './schedules/removed-schedules.repository';
 import { TriggersRepository } from './scheduler/triggers.repository';
 
 /** Each batch looks past those that stay, so it is a big one. */
 const SURPLUS_BATCH = 10_000;
+const REMOVED_PAGE = 1_000;
+const REMOVED_PAGES = 100;
 
 /** Forgets old fires once an hour: by the month, and in batches what is in no month of its own. Events need no such job: a published one is
  *  deleted at once, a parked one waits for its operator. */
@@ -95,6 +98,42 @@ export class ReleasedRetentionJob extends RecurringJob {
       const removed = await this.releases.forgetSurplus(facilityId, kept, SURPLUS_BATCH);
       total += removed;
       if (removed < SURPLUS_BATCH) break;
+    }
+    return total;
+  }
+}
+
+/** Forgets, once an hour, schedules that were removed long ago and to which no instance refers any more, if that is configured. */
+@Injectable()
+export class RemovedScheduleRetentionJob extends RecurringJob {
+  private readonly forgotten;
+  /** Where the last run ended: those that stay are not looked at over and over. */
+  private position: RemovedPosition | null = null;
+
+  constructor(
+    private readonly schedules: RemovedSchedulesRepository,
+    @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'REMOVED_SCHEDULE_RETENTION_DAYS'>,
+    metrics: Metrics,
+  ) {
+    super(HOUR_MS, metrics);
+    this.forgotten = metrics.counter(
+      'task_removed_schedules_forgotten_total',
+      'Removed schedules deleted because nothing referred to them any more',
+    );
+  }
+
+  /** Looks at no more than 100,000 schedules; gives how many it has deleted. */
+  async run(): Promise<number> {
+    const days = this.config.REMOVED_SCHEDULE_RETENTION_DAYS;
+    if (days === 0) return 0;
+    await this.removeInBatches((size) => this.schedules.noteRemoval(size));
+    let total = 0;
+    for (let page = 0; page < REMOVED_PAGES && !this.stopping; page += 1) {
+      const { purged, last } = await this.schedules.purge(days, this.position, REMOVED_PAGE);
+      this.position = last;
+      total += purged;
+      this.forgotten.inc(purged);
+      if (last === null) break;
     }
     return total;
   }

@@ -121,6 +121,35 @@ describe('consumers that are held up', () => {
     lock: 'SELECT 1 FROM task.business_units WHERE business_unit_id = 701 FOR UPDATE',
   });
 
+  it('for several facilities at once leave the others of the queue a connection, and nothing is lost', async () => {
+    const { send } = facility();
+    const locked = [801, 802, 803, 804, 805, 806];
+    for (const facilityId of [...locked, 811]) await post({ ...BODY, facilityId });
+    await service.database.query('BEGIN');
+    await service.database.query('SELECT 1 FROM task.schedules WHERE facility_id = ANY ($1) FOR UPDATE', [
+      locked,
+    ]);
+    const late: string[] = [];
+    for (let round = 0; round < 4; round += 1)
+      for (const facilityId of locked) late.push(await send(facilityId));
+    await eventually(async () => expect(await lockWaiters(service)).toBeGreaterThan(0));
+    const others: string[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const startedAt = performance.now();
+      const other = await send(811);
+      others.push(other);
+      await eventually(async () => expect(await applied(service, [other])).toBe(1), { timeoutMs: 6_000 });
+      // Once the locked ones are known, others do not notice them.
+      if (round > 0) expect(performance.now() - startedAt).toBeLessThan(2_000);
+    }
+    expect(await applied(service, late)).toBe(0);
+    await service.database.query('COMMIT');
+    await eventually(async () => expect(await applied(service, late)).toBe(late.length), {
+      timeoutMs: 40_000,
+    });
+    expect(await metric('messaging_errored_total')).toBeNaN();
+  }, 90_000);
+
   it.each([
     ['facility', facility],
     ['business unit', businessUnit],

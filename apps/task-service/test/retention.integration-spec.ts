@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { QueryRunner } from 'typeorm';
 import { postgresOptions } from '@platform/database';
 import { createTestDatabase } from '@platform/testing';
@@ -7,7 +8,7 @@ import { ENTITIES } from '../src/database-layout';
 import { Trigger } from '../src/scheduler/trigger.entity';
 import { TriggersRepository } from '../src/scheduler/triggers.repository';
 import { loadTaskServiceConfig } from '../src/config';
-import { FireRetentionJob, InstanceRetentionJob } from '../src/retention.job';
+import { FireRetentionJob, InstanceRetentionJob, RemovedScheduleRetentionJob } from '../src/retention.job';
 import { FiresByMonth1800000003000 } from '../src/migrations/1800000003000-fires-by-month';
 import {
   environment,
@@ -21,7 +22,13 @@ import {
 let service: TaskFixture;
 
 beforeAll(async () => {
-  service = await startTaskService({ env: { FIRE_RETENTION_DAYS: '7', INSTANCE_RETENTION_DAYS: '100' } });
+  service = await startTaskService({
+    env: {
+      FIRE_RETENTION_DAYS: '7',
+      INSTANCE_RETENTION_DAYS: '100',
+      REMOVED_SCHEDULE_RETENTION_DAYS: '10',
+    },
+  });
 });
 afterAll(() => service.close());
 
@@ -70,6 +77,98 @@ describe('old instances', () => {
       });
     expect(() => load('90')).toThrow('INSTANCE_RETENTION_DAYS: must be 0 or more');
     expect([load('0'), load('91')].map((config) => config.INSTANCE_RETENTION_DAYS)).toEqual([0, 91]);
+  });
+});
+
+describe('removed schedules', () => {
+  const create = async (key = randomUUID()): Promise<string> => {
+    const schedule = { facilityId: 78, name: 'Inspect', schedule: '0 9 * * 1' };
+    const answer = service.api.post('/Schedules').set(PARTNER).set('idempotency-key', key).send(schedule);
+    return ((await answer.expect(201)).body as { scheduleId: string }).scheduleId;
+  };
+  const remove = (id: string) => service.api.post(`/Schedules/${id}/commands/remove`).set(PARTNER);
+  const removeBefore = async (id: string, age: string): Promise<void> => {
+    await remove(id).expect(200);
+    await service.database.query(
+      'UPDATE task.schedules SET removed_at = removed_at - $2::interval WHERE schedule_id = $1',
+      [id, age],
+    );
+  };
+  const addInstance = (table: string, id: string, status: string) =>
+    service.database.query(
+      `INSERT INTO task.${table} (schedule_id, facility_id, name, due_at, status, completed_at)
+       VALUES ($1, 78, 'Inspect', now() - interval '1 day', $2, CASE WHEN $2 = 'Completed' THEN now() END)`,
+      [id, status],
+    );
+  const left = async (ids: Readonly<Record<string, string>>): Promise<string[]> => {
+    const rows = await service.database.query<{ id: string }>('SELECT schedule_id AS id FROM task.schedules');
+    const there = new Set(rows.map(({ id }) => id));
+    return Object.keys(ids).filter((name) => there.has(ids[name] ?? ''));
+  };
+
+  it('are forgotten after the configured days once nothing refers to them; all others stay', async () => {
+    const job = service.app.get(RemovedScheduleRetentionJob);
+    const key = randomUUID();
+    const ids = {
+      ...{ old: await create(key), young: await create(), active: await create(), paused: await create() },
+      ...{ pending: await create(), completed: await create(), released: await create() },
+      ...{ releasing: await create(), removedByTheOldRelease: await create() },
+    };
+    await addInstance('instances', ids.pending, 'Pending');
+    await addInstance('instances', ids.completed, 'Completed');
+    await addInstance('released_instances', ids.released, 'Cancelled');
+    for (const name of ['old', 'pending', 'completed', 'released', 'releasing'] as const)
+      await removeBefore(ids[name], '11 days');
+    await removeBefore(ids.young, '9 days');
+    await service.database.query(
+      `INSERT INTO task.releases (schedule_id, cause, only_copies, changed_at, done_until, remaining)
+       VALUES ($1, 'Removal', false, now(), now(), 1)`,
+      [ids.releasing],
+    );
+    await service.api.post(`/Schedules/${ids.paused}/commands/pause`).set(PARTNER).expect(200);
+    await service.database.query(`UPDATE task.schedules SET status = 'Removed' WHERE schedule_id = $1`, [
+      ids.removedByTheOldRelease,
+    ]);
+    const purged = await Promise.all([job.run(), job.run()]);
+    expect(purged[0] + purged[1]).toBe(1);
+    expect(await left(ids)).toEqual(Object.keys(ids).filter((name) => name !== 'old'));
+    const noted = 'SELECT 1 FROM task.schedules WHERE schedule_id = $1 AND removed_at IS NOT NULL';
+    expect(await service.database.query(noted, [ids.removedByTheOldRelease])).toHaveLength(1);
+    await service.api.get(`/Schedules/${ids.old}`).set(PARTNER).expect(404);
+    await remove(ids.old).expect(404);
+    expect(await create(key)).not.toBe(ids.old);
+    // What held them goes by its own retention.
+    await service.database.query('DELETE FROM task.instances WHERE facility_id = 78');
+    await service.database.query('DELETE FROM task.releases');
+    expect(await job.run()).toBe(4);
+    expect(await left(ids)).toEqual(['young', 'active', 'paused', 'removedByTheOldRelease']);
+  });
+
+  it('that stay are passed over, page by page, and a locked one holds up nothing', async () => {
+    const job = service.app.get(RemovedScheduleRetentionJob);
+    await service.database.query(
+      `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
+         created_by_persona, request_digest, status, removed_at)
+       SELECT gen_random_uuid(), 79, 'Inspect', '0 9 * * 1', 'UTC', now(), 's', 1, '', 'Removed', now() - interval '20 days'
+       FROM generate_series(1, 2500)`,
+    );
+    await service.database.query(
+      `INSERT INTO task.instances (schedule_id, facility_id, name, due_at)
+       SELECT schedule_id, 79, 'Inspect', now() FROM task.schedules WHERE facility_id = 79 ORDER BY schedule_id LIMIT 1500`,
+    );
+    const holder = new Client({ connectionString: service.database.ownerUrl });
+    await holder.connect();
+    await holder.query('BEGIN');
+    await holder.query(
+      `SELECT 1 FROM task.schedules WHERE schedule_id = (SELECT max(schedule_id::text)::uuid FROM task.schedules WHERE facility_id = 79)
+       FOR KEY SHARE`,
+    );
+    expect(await job.run()).toBe(999);
+    await holder.query('ROLLBACK');
+    await holder.end();
+    expect(await job.run()).toBe(1);
+    await service.database.query('DELETE FROM task.instances WHERE facility_id = 79');
+    expect(await job.run()).toBe(1_500);
   });
 });
 

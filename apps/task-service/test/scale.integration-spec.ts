@@ -37,7 +37,13 @@ const settings = { schema: SCHEMA, applicationName: 'scale', entities: ENTITIES,
 const FILLED_PARTITIONS = Array.from({ length: 15 }, (_, partition) => partition);
 
 const schedules = (d: DataSource) =>
-  new SchedulesRepository(d.getRepository(Schedule), { SCHEDULES_PER_FACILITY: 1_000 });
+  new SchedulesRepository(d.getRepository(Schedule), {
+    SCHEDULES_PER_FACILITY: 1_000,
+    SCHEDULE_CREATIONS_PER_HOUR: 1_000,
+    DATABASE_POOL_SIZE: 20,
+    DATABASE_POOL_CONSUMERS: 5,
+    DATABASE_POOL_RELAY: 5,
+  });
 const generating = (d: DataSource) => new GeneratingSchedulesRepository(d.getRepository(Schedule));
 const releases = (d: DataSource) => new ReleasesRepository(d.getRepository(Release));
 const templates = (d: DataSource) => new TemplatesRepository(d.getRepository(Template));
@@ -68,8 +74,12 @@ async function fireBatch(dataSource: DataSource): Promise<void> {
 
 const relayBatch = (dataSource: DataSource): Promise<unknown> =>
   dataSource.transaction(async (manager) => {
-    const batches = await outbox(dataSource).lockBatches(manager, [3], ['ScheduleCreatedEvent'], 100);
-    const sent = batches.get(3)!;
+    const batches = await outbox(dataSource).lockBatches(manager, {
+      partitions: [3],
+      messageTypes: ['ScheduleCreatedEvent'],
+      limit: 100,
+    });
+    const sent = [...batches.get(3)!.events];
     expect(sent).toHaveLength(100);
     return outbox(dataSource).settle(manager, [3], { sent, refused: [] });
   });
@@ -120,26 +130,44 @@ const RECONCILIATION: HotStatement<DataSource> = {
 const RELAY: readonly HotStatement<DataSource>[] = [
   {
     name: 'find the partitions that wait',
-    pages: 100,
-    work: async (d) => expect(await outbox(d).findWaitingPartitions()).toEqual(FILLED_PARTITIONS),
+    // Three for each of some ten types in 16 partitions.
+    pages: 600,
+    work: async (d) => {
+      const { heads } = await outbox(d).readHeads({
+        partitions: [...FILLED_PARTITIONS, 15],
+        messageTypes: messageTypesOf(['main', 'scheduling']),
+      });
+      const waiting = heads.filter(({ sequence }) => sequence !== null);
+      expect([...new Set(waiting.map(({ partition }) => partition))].sort((a, b) => a - b)).toEqual(
+        FILLED_PARTITIONS,
+      );
+    },
   },
   { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: (d) => outbox(d).readBacklog() },
   { name: 'relay a batch', pages: 500, work: relayBatch },
   {
     name: 'select what goes to the other bus behind a backlog',
-    // Two for each of the 50 to look for a refused one before it.
-    pages: 150,
+    // Two for each of the 50 to look for a refused one before it, and some to lock it.
+    pages: 300,
     work: inTransaction(async (m, d) => {
-      const batches = await outbox(d).lockBatches(m, [3], messageTypesOf(['scheduling']), 100);
-      expect(batches.get(3)).toHaveLength(50);
+      const batches = await outbox(d).lockBatches(m, {
+        partitions: [3],
+        messageTypes: messageTypesOf(['scheduling']),
+        limit: 100,
+      });
+      expect(batches.get(3)?.events).toHaveLength(50);
     }),
   },
   {
     name: 'select nothing for a bus behind a backlog of the other',
     pages: 100,
     work: inTransaction(async (m, d) => {
-      const batches = await outbox(d).lockBatches(m, [4], messageTypesOf(['scheduling']), 100);
-      expect(batches).toEqual(new Map([[4, []]]));
+      const batches = await outbox(d).lockBatches(m, {
+        partitions: [4],
+        messageTypes: messageTypesOf(['scheduling']),
+        limit: 100,
+      });
+      expect(batches).toEqual(new Map([[4, { events: [], read: 0, heldChains: new Set() }]]));
     }),
   },
   {

@@ -36,7 +36,9 @@ A body is JSON in UTF-8, 1,048,576 bytes at most, nested 64 levels at most; anyt
 32,768 bytes are kept on the way to another queue, the small ones first; \`x-headers-dropped\` counts the rest.
 
 Send a \`messageId\`: a repetition then takes effect once, and gets the first answer again. An event without one is known by a hash of
-its content and exchange for 30 days. A request without one is given an id on arrival, so each copy that is sent is carried out.
+its content and exchange for 30 days. An id belongs to one message: another one under it goes to \`<queue>_error\` as \`invalid\`, and
+where it is a request it is answered with a fault. The order of members does not make another message. A request without an id is
+given one on arrival, so each copy that is sent is carried out.
 
 ## Faults
 

@@ -29,6 +29,33 @@ describe('batched', () => {
     expect(batches).toEqual([[1, 2], [3]]);
   });
 
+  it('bounds how many statements are under way, and answers together what waits for them', async () => {
+    const batches: number[][] = [];
+    const ends: (() => void)[] = [];
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    const echo = batched(
+      (numbers: readonly number[]) => {
+        batches.push([...numbers]);
+        return new Promise<readonly number[]>((resolve) => ends.push(() => resolve(numbers)));
+      },
+      { atOnce: 2, maxBatch: 3 },
+    );
+    const answers: Promise<number>[] = [];
+    for (let number = 1; number <= 6; number += 1) {
+      answers.push(echo(number));
+      await turn();
+    }
+    expect(batches).toEqual([[1], [2]]);
+    ends[0]?.();
+    await turn();
+    expect(batches).toEqual([[1], [2], [3, 4, 5]]);
+    ends[1]?.();
+    await turn();
+    expect(batches).toEqual([[1], [2], [3, 4, 5], [6]]);
+    for (const end of ends) end();
+    expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
   const refused = (code: string): Error => Object.assign(new Error('refused'), { code });
 
   it('answers each by itself when PostgreSQL refuses them together: only the bad one fails', async () => {

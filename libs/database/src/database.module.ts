@@ -87,7 +87,10 @@ function registerWeaknesses(guarantees: Guarantees, database: string, metrics: M
   );
 }
 
-/** Readiness: the database answers, over sessions as the service needs them. Startup: every migration that this version knows is applied. */
+/**
+ * Readiness: the database answers, and its sessions have what the service needs. Startup: every migration
+ * that this release knows is applied.
+ */
 function registerDatabaseHealth(
   dataSource: DataSource,
   { schema, suffix, isOwn }: { schema: string; suffix: string; isOwn: boolean },

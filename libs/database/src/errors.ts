@@ -96,7 +96,9 @@ export function isStatementTimeout(error: unknown): boolean {
   return code === '57014' || code === '55P03';
 }
 
-/** True when a statement did not get a lock in time (55P03) or was the victim of a deadlock (40P01): it may be repeated later. */
+/**
+ * True when a statement did not get its lock in time (55P03) or lost a deadlock (40P01). It may be repeated.
+ */
 export function isLockRefusal(error: unknown): boolean {
   const code = codeOf(error);
   return code === '55P03' || code === '40P01';
@@ -121,8 +123,10 @@ export function isStatementFailure(error: unknown): boolean {
   return /^[0-9A-Z]{5}$/.test(code) && code !== '57014' && !isConnectionError(error);
 }
 
-/** True when a statement failed by what a row holds: its storage is damaged (class XX), or a value is not what it should be (class 22, a
- *  CHECK, a limit of PostgreSQL). Other rows may be fine. */
+/**
+ * True when the contents of a row made a statement fail: damaged storage (class XX), a value that cannot be
+ * converted (class 22), a violated CHECK, a limit of PostgreSQL (class 54). Other rows may be fine.
+ */
 export function isRowFailure(error: unknown): boolean {
   const code = codeOf(error) ?? '';
   return /^(22|54|XX)[0-9A-Z]{3}$/.test(code) || code === '23514';

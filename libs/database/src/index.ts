@@ -11,6 +11,7 @@ export {
   DatabaseUnavailableError,
   databaseAdvice,
   isConnectionError,
+  isLockRefusal,
   isRowFailure,
   isSerializationFailure,
   isStatementTimeout,

@@ -3,7 +3,9 @@ import { CommandError } from '@platform/service-defaults';
 import { fullJitterDelayMs, sleep, SYSTEM_CLOCK } from '@platform/time';
 import { isLockRefusal } from './errors';
 
-/** How long one statement of a migration may wait for a lock. Everybody who comes after it waits as long as it does. */
+/**
+ * How long one statement of a migration may wait for a lock. Every statement queued behind it waits as long.
+ */
 export const STATEMENT_LOCK_TIMEOUT_MS = 1_000;
 
 /** The longest wait for its turn, and again for each migration and for the grants. */
@@ -11,13 +13,16 @@ export interface LockWaiting {
   readonly limitMs: number;
 }
 
-/** Every pause but the last one lasts a second at least: requests that queued behind the lock finish in it. */
+/** Pauses last at least a second, except the last one, so that requests queued behind the lock can finish. */
 const MIN_PAUSE_MS = 1_000;
 const PAUSE = { baseMs: 1_000, maxMs: 10_000 };
 
-/** Runs `attempt`, whose statements wait at most `STATEMENT_LOCK_TIMEOUT_MS` for a lock, and repeats it while one of them is refused its lock.
- *  @param attempt must leave no transaction open when it fails, and bear repetition
- *  @throws {CommandError} when `limitMs` is over */
+/**
+ * Runs `attempt` and repeats it while one of its statements is refused its lock. Each statement waits at most
+ * `STATEMENT_LOCK_TIMEOUT_MS`.
+ * @param attempt must leave no transaction open when it fails, and must bear repetition
+ * @throws {CommandError} when `limitMs` is over
+ */
 export async function withLockRetry<T>(
   name: string,
   attempt: () => Promise<T>,

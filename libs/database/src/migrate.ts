@@ -23,7 +23,9 @@ export interface MigrationOptions {
   appRoleSettings?: RoleSettings;
   /** The database as `appRole`: a role may change its own settings where the migrating one may not. */
   appUrl?: string;
-  /** The longest wait for its turn, and again for each migration and for the grants; 600,000 ms unless given. */
+  /**
+   * Limits the wait for its turn, and the waits of each migration and of the grants; 600,000 ms unless given.
+   */
   lockLimitMs?: number;
 }
 
@@ -37,7 +39,10 @@ const TURN_POLL_MS = 500;
 /** How long a migration waits for its database to come up. */
 const DATABASE_LIMIT_MS = 60_000;
 
-/** The variable that says how long a migration waits for its turn, and again for the locks of each migration and of the grants. */
+/**
+ * The variable that limits how long a migration waits for its turn, and for the locks of each migration and
+ * of the grants.
+ */
 export const lockLimitShape = {
   MIGRATION_LOCK_LIMIT_SECONDS: z.coerce
     .number()
@@ -92,10 +97,13 @@ export async function migrateFromEnvironment(
   return applied;
 }
 
-/** Applies pending migrations, each in its own transaction unless it says otherwise, the grants, and the settings of the application's role. Any
- *  number of processes may call it at once: an advisory lock lets one of them work (TypeORM takes none), the others then find nothing to do.
- *  @returns names of the migrations applied by this call
- *  @throws {CommandError} when a lock cannot be had in time */
+/**
+ * Applies pending migrations, grants, and the settings of the application's role. Each migration has its own
+ * transaction unless it says otherwise. Any number of processes may call it at once: TypeORM takes no lock,
+ * so an advisory lock lets one work; the others then find nothing to do.
+ * @returns names of the migrations applied by this call
+ * @throws {CommandError} when a lock is not granted in time
+ */
 export async function runMigrations(
   settings: MigrationSettings,
   options: MigrationOptions = {},
@@ -122,9 +130,11 @@ export async function runMigrations(
   }
 }
 
-/** Waits until no other process migrates this schema. It polls. A waiting statement would hold a snapshot, and a concurrent index build of the
- *  other process would wait for that snapshot. A session lock: it is gone with the connection, whatever
- *  becomes of this process. */
+/**
+ * Waits until no other process migrates this schema. It polls, because a waiting statement would hold a
+ * snapshot, and a concurrent index build of the other process would wait for that snapshot. The lock belongs
+ * to the session: it goes with the connection, whatever becomes of this process.
+ */
 async function takeTurn(client: Client, schema: string, { limitMs }: LockWaiting): Promise<void> {
   const startedMs = SYSTEM_CLOCK.monotonicMs();
   for (let isFirst = true; ; isFirst = false) {
@@ -184,7 +194,10 @@ async function grant(
   }
 }
 
-/** Sets what sessions of the application's role begin with. Where the migrating role may not, that role does it for itself. */
+/**
+ * Sets the defaults of sessions of the application's role. Where the migrating role may not, the
+ * application's role does it itself.
+ */
 async function setRoleSettings(
   client: Client,
   { appRole, appUrl, appRoleSettings }: MigrationOptions,

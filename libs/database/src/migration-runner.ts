@@ -4,12 +4,15 @@ import { STATEMENT_LOCK_TIMEOUT_MS, withLockRetry } from './lock-retry';
 import type { LockWaiting } from './lock-retry';
 import type { PostgresOptions } from './postgres-options';
 
-/** Applies pending migrations, one after the other. Each runs in a transaction, unless its class says `transaction = false`: then it must be
- *  resumable, as `createIndexConcurrently` is. Each statement except index builds and drops waits for a lock one second at most;
- *  those wait up to ten minutes, and nobody queues behind them. A statement that does not get its lock gives up everything that its
- *  transaction holds; the migration is then tried again.
- *  @returns the names of the migrations that it applied
- *  @throws {CommandError} when a migration does not get its locks in time; those before it stay applied */
+/**
+ * Applies pending migrations, one after the other. Each runs in a transaction unless its class says
+ * `transaction = false`; such a migration must be resumable, as `createIndexConcurrently` is. A statement
+ * waits at most one second for a lock. Index builds and drops may wait ten minutes, because nobody queues
+ * behind them. A statement that does not get its lock rolls its transaction back, and the migration is tried
+ * again.
+ * @returns the names of the migrations that it applied
+ * @throws {CommandError} when a migration does not get its locks in time; those before it stay applied
+ */
 export async function applyPending(options: PostgresOptions, waiting: LockWaiting): Promise<string[]> {
   const dataSource = await new DataSource(options).initialize();
   const runner = dataSource.createQueryRunner();

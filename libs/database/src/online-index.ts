@@ -14,12 +14,17 @@ interface OnlineIndex {
   readonly isUnique?: boolean;
 }
 
-/** Building and dropping wait for transactions that are open, a dump for example. Requests do not queue behind such a wait, so it may last. */
+/**
+ * Building and dropping an index wait for open transactions, such as a dump. Requests do not queue behind
+ * that wait, so it may last.
+ */
 const PATIENT_LOCK_TIMEOUT_MS = 600_000;
 const PROGRESS_MS = 10_000;
 
-/** Makes an index while others read and write the table. Only for migrations with `transaction = false`. One that is there stays; one that an
- *  interrupted build left behind, INVALID, is dropped and built again. */
+/**
+ * Makes an index while others read and write the table. Only for migrations with `transaction = false`. An
+ * existing index stays. An INVALID one, which an interrupted build leaves, is dropped and built again.
+ */
 export async function createIndexConcurrently(runner: QueryRunner, index: OnlineIndex): Promise<void> {
   const { schema, name, table, definition, isUnique = false } = index;
   const state = await indexState(runner, schema, name);
@@ -30,7 +35,10 @@ export async function createIndexConcurrently(runner: QueryRunner, index: Online
   await patiently(runner, `CREATE ${kind} CONCURRENTLY ${quoteIdentifier(name)} ON ${target} ${definition}`);
 }
 
-/** Drops an index, if it is there, while others read and write its table. Only for migrations with `transaction = false`. */
+/**
+ * Drops an index, if it is there, while others read and write its table. Only for migrations with
+ * `transaction = false`.
+ */
 export async function dropIndexConcurrently(
   runner: QueryRunner,
   schema: string,

@@ -110,8 +110,10 @@ async function releaseAfter(client: PoolClient, results: readonly Promise<QueryR
   client.release(settled.some((result) => result.status === 'rejected' && isConnectionError(result.reason)));
 }
 
-/** TypeORM begins a transaction without a level, or sends the level as a second statement. Here the first one names it: the session may lack
- *  what we asked for when we connected, because a pooler does not pass it on. */
+/**
+ * TypeORM begins a transaction without a level, or sends the level as a second statement. Here BEGIN names
+ * it: behind a pooler the session may lack the default that we asked for when we connected.
+ */
 function nameIsolation(client: PoolClient, isolation: Isolation): void {
   const { prototype } = client.constructor as { prototype: { query: (...query: unknown[]) => unknown } };
   const begin = `START TRANSACTION ISOLATION LEVEL ${isolation}`;

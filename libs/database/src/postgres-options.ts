@@ -81,8 +81,10 @@ export function postgresOptions(settings: PostgresSettings): PostgresOptions {
 /** What the sessions of a service's role begin with, in PostgreSQL's words. */
 export type RoleSettings = Readonly<Record<string, string>>;
 
-/** What every session of the service has to begin with. A service asks for it when it connects; behind a pooler, which does not pass that on,
- *  it has to be the role's. */
+/**
+ * The defaults that every session of the service needs. The service asks for them when it connects. A pooler
+ * does not pass that on, so behind one they must be settings of the role.
+ */
 export function sessionSettings({
   schema,
   statementTimeoutMs = STATEMENT_TIMEOUT_MS,

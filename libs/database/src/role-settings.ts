@@ -7,9 +7,11 @@ interface Found {
   settings: string[];
 }
 
-/** Statements that give `role` the settings that it lacks, in this database only. A pooler in transaction mode passes on nothing of what a client asks for
- *  when it connects; these come with every connection. A time limit or
- *  search path that the operator chose stays. */
+/**
+ * Statements that give `role` the settings that it lacks, in this database only. A pooler in transaction mode
+ * passes on nothing that a client asks for when it connects, but settings of the role apply to every
+ * connection. A time limit or search path that the operator chose stays.
+ */
 export async function missingRoleSettings(
   client: Client,
   role: string,

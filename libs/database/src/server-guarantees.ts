@@ -68,9 +68,12 @@ const READ_SESSION = `
          current_setting('statement_timeout') AS "statementTimeout",
          current_setting('idle_in_transaction_session_timeout') AS "idleInTransactionTimeout"`;
 
-/** Tests that a session begins with what the service asks for when it connects. Behind a pooler, which does not pass that on, single statements
- *  would run at another isolation, and nothing would end those that hang.
- *  @throws {Error} naming what is missing and what helps */
+/**
+ * Tests that sessions have the defaults that the service asks for when it connects. Behind a pooler that does
+ * not pass them on, single statements would run at another isolation level, and nothing would end those that
+ * hang.
+ * @throws {Error} naming what is missing and what helps
+ */
 export async function assertSession(dataSource: DataSource): Promise<void> {
   const { defaultIsolation } = PoolDriver.of(dataSource);
   const [session] = await dataSource.query<Session[]>(READ_SESSION);

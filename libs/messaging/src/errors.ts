@@ -73,7 +73,15 @@ export class RequestFaultedError extends Error {
 
 /** A handler's verdict that a message must never be carried out, however often it comes: it goes to the error queue at once. */
 export class UnacceptableMessageError extends Error {
-  override readonly name = 'UnacceptableMessageError';
+  override readonly name: string = 'UnacceptableMessageError';
+}
+
+/** The id of the message belongs to another one that was applied before. Ids are for one message each: nobody can say what this one is. */
+export class ReusedMessageIdError extends UnacceptableMessageError {
+  override readonly name: string = 'ReusedMessageIdError';
+  constructor(messageName: string) {
+    super(`the messageId of this ${messageName} belongs to another message, which was applied before`);
+  }
 }
 
 /** A message for the same rows, such as those of one facility, is held up, and this one had to wait for it: it is to come again later. */
@@ -81,9 +89,10 @@ export class BusyKeyError extends Error {
   override readonly name = 'BusyKeyError';
   constructor(
     readonly queue: string,
-    readonly key: string,
+    readonly key: string | null,
+    options?: ErrorOptions,
   ) {
-    super(`${queue}: a message of ${key} is held up`);
+    super(`${queue}: a message of ${key ?? 'no key'} is held up`, options);
   }
 }
 

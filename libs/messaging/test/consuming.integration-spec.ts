@@ -155,6 +155,36 @@ describe('consuming', () => {
     expect(metrics).toContain(`messaging_errored_total{queue="${QUEUE}",reason="failed"} 0`);
   });
 
+  it('refuses another message under an id that was applied before, and knows the same one in another spelling', async () => {
+    const messageId = randomUUID();
+    const event = completedEvent({ facilityId: 503 });
+    await neighbour.publish(TaskInstanceCompletedEvent, event, { messageId });
+    await noted(['completed 503']);
+    const sendRaw = (message: object) =>
+      main.management.publish(COMPLETED_EXCHANGE, {
+        body: JSON.stringify(message),
+        properties: { content_type: 'application/json', message_id: messageId },
+      });
+    await sendRaw(Object.fromEntries(Object.entries(event).reverse()));
+    await sendRaw({ ...event, facilityId: 504 });
+    const [refused] = await eventually(async () => {
+      const messages = await main.management.get(`${QUEUE}_error`, 10);
+      expect(messages).toHaveLength(1);
+      return messages;
+    });
+    expect(JSON.parse(refused?.body ?? '')).toMatchObject({ facilityId: 504 });
+    expect(refused?.headers).toMatchObject({
+      'x-error-reason': 'invalid',
+      'MT-Fault-Message': expect.stringContaining('belongs to another message'),
+    });
+    expect(await effects(database)).toEqual(['completed 503']);
+    // A row of release 1.0.0 does not say what its message was.
+    await database.query('UPDATE messaging.inbox SET content_hash = NULL');
+    await sendRaw({ ...event, facilityId: 505 });
+    await neighbour.publish(BusinessUnitChangeV1, businessUnitChange({ businessUnitId: 2 }));
+    await noted(['completed 503', 'Activated 2']);
+  });
+
   it('undoes what a failing handler wrote, and its inbox row', async () => {
     await neighbour.publish(TaskInstanceCompletedEvent, completedEvent({ facilityId: 666 }));
     await eventually(async () => expect(await main.management.get(`${QUEUE}_error`, 1)).toHaveLength(1));

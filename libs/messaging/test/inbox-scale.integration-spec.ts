@@ -13,7 +13,7 @@ const settings = {
 };
 const migrate = (url: string): Promise<unknown> => runMigrations({ ...settings, url, poolSize: 1 });
 
-const ENTRY = { queue: 'q', messageName: 'm' };
+const ENTRY = { queue: 'q', messageName: 'm', contentHash: 'h' };
 const apply = (dataSource: DataSource, messageId: string): Promise<unknown> =>
   new InboxRepository(dataSource).apply({ ...ENTRY, messageId }, 'READ COMMITTED', () =>
     Promise.resolve('answer'),

@@ -117,6 +117,17 @@ describe('a poisoned message', () => {
     expect(parked.headers).toHaveProperty('x-headers-dropped');
   });
 
+  it('breaks no connection although its headers hold a table that exhausts the stack of who decodes it', async () => {
+    sendDeepHeaders(connection, channel, { queue: EVENTS, body: '{"businessUnitId":"1"}', depth: 8_000 });
+    send(EVENTS, JSON.stringify(businessUnitChange({ businessUnitId: 801 })));
+    const parked = await take(`${EVENTS}_error`, 5_000);
+    expect(parked.body).toBe('{"businessUnitId":"1"}');
+    expect(parked.headers).toMatchObject({ 'x-error-reason': 'invalid', 'x-headers-dropped': 1 });
+    // A connection that breaks gives its deliveries back, which counts.
+    expect(parked.headers).not.toHaveProperty('x-delivery-count');
+    await eventually(async () => expect(await effects(database)).toEqual(['unit 801']));
+  });
+
   it.each([
     ['invalid', `${EVENTS}_error`, EVENTS, '{"bad":true}', {}],
     ['of an unknown type', `${EVENTS}_skipped`, EVENTS, '{}', { type: 'Unknown' }],
@@ -196,4 +207,44 @@ describe('a poisoned message', () => {
 
 function nestedTable(depth: number): object {
   return depth === 0 ? {} : { n: nestedTable(depth - 1) };
+}
+
+/** Publishes a message whose header table is nested so deep that the client's own encoder would exhaust the stack. */
+function sendDeepHeaders(
+  { connection }: ChannelModel,
+  channel: Channel,
+  { queue, body, depth }: { queue: string; body: string; depth: number },
+): void {
+  const { ch } = channel as unknown as { ch: number };
+  const frame = (type: number, payload: Buffer): Buffer => {
+    const head = Buffer.from([type, 0, ch, 0, 0, 0, 0]);
+    head.writeUInt32BE(payload.length, 3);
+    return Buffer.concat([head, payload, Buffer.from([0xce])]);
+  };
+  const short = (text: string): Buffer => Buffer.from([text.length, ...Buffer.from(text)]);
+  const table = Buffer.alloc(7 * depth);
+  for (let level = 0; level < depth; level += 1) {
+    table.write('\u0001nF', 7 * level, 'latin1');
+    table.writeUInt32BE(7 * (depth - level - 1), 7 * level + 3);
+  }
+  const properties = Buffer.alloc(14);
+  properties.writeUInt16BE(60, 0);
+  properties.writeBigInt64BE(BigInt(Buffer.byteLength(body)), 4);
+  properties.writeUInt16BE(0xa000, 12);
+  const tableLength = Buffer.alloc(4);
+  tableLength.writeUInt32BE(table.length);
+  const publish = Buffer.concat([
+    Buffer.from([0, 60, 0, 40, 0, 0]),
+    short(''),
+    short(queue),
+    Buffer.from([0]),
+  ]);
+  const { stream } = connection as unknown as { stream: NodeJS.WritableStream };
+  stream.write(
+    Buffer.concat([
+      frame(1, publish),
+      frame(2, Buffer.concat([properties, short(JSON_TYPE), tableLength, table])),
+      frame(3, Buffer.from(body)),
+    ]),
+  );
 }

@@ -132,6 +132,25 @@ describe('requests', () => {
     );
   });
 
+  it('are refused, not answered, under an id that another request had', async () => {
+    const replies = `suite.replies.${randomUUID()}`;
+    await foreign.listen(replies);
+    const properties = { contentType: 'application/json', messageId: randomUUID(), replyTo: replies };
+    await foreign.publish({ facilityId: 507 }, properties);
+    const first = await foreign.answer();
+    await foreign.publish({ facilityId: 508 }, properties);
+    const second = await foreign.answer();
+    expect(JSON.stringify(first.envelope)).toContain('UnscheduleRecurringTaskInstanceGenerationSucceeded');
+    expect(JSON.stringify(second.envelope)).toContain('Fault');
+    expect(JSON.stringify(second.envelope)).toContain('belongs to another message');
+    await foreign.publish({ facilityId: 507 }, properties);
+    expect((await foreign.answer()).envelope['message']).toEqual(first.envelope['message']);
+    expect(await effects(database)).toEqual(['unscheduled 507']);
+    await eventually(async () =>
+      expect(await broker.management.get('suite.unschedule_error', 1)).toHaveLength(1),
+    );
+  });
+
   it('fail fast when nobody takes them', async () => {
     const requested = neighbour.request(ScheduleRequest, { facilityId: 501 }, { timeoutMs: 20_000 });
     await expect(requested).rejects.toThrow(MessageReturnedError);

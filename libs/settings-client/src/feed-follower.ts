@@ -27,13 +27,14 @@ const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 10_000;
 /** After responses that came too early. Shorter, because they may come with a position that is further on. */
 const MAX_EARLY_PAUSE_MS = 2_000;
-/** A longer Retry-After is taken for this one, so that a mistaken header does not blind the watch for hours. */
+/** The longest Retry-After that counts, so that a mistaken header does not blind the watch for hours. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
 /**
- * Follows the feed of changes until its signal aborts. After a failure it asks without waiting, so that memory is confirmed soon. Such a
- * response does not prove that the service lets it wait: only a wait that succeeds resets the pauses, and it alone ends an interruption
- * in which a wait was refused or two of them failed. So a replica without room is asked less and less often, in one state.
+ * Follows the feed of changes until its signal aborts. After a failure it asks without waiting, so that
+ * memory is confirmed soon. Such a response does not prove that the service lets it wait. Only a successful
+ * wait resets the pauses, and only it ends an interruption in which one wait was refused or two failed. So it
+ * asks a full replica less and less often, and reports one state.
  */
 export class FeedFollower {
   private after: string | null = null;

@@ -24,8 +24,9 @@ export interface SettingsProviderOptions extends Pick<
 }
 
 /**
- * Settings as flags of OpenFeature's server SDK. Values come from a watch: memory, current within a second. A flag is the same for everybody:
- * the evaluation context changes nothing and there are no variants, so the reason is STATIC, or STALE for the last known value while the service is away.
+ * Settings as flags of OpenFeature's server SDK. Values come from a watch: they are in memory and current
+ * within a second. The evaluation context changes nothing and there are no variants. So the reason is STATIC,
+ * or STALE for the last known value while the service is away.
  */
 export class SettingsProvider implements Provider {
   readonly metadata = { name: 'platform-settings' } as const;

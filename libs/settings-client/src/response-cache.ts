@@ -27,7 +27,9 @@ export interface CacheKey extends SettingChange {
   readonly representation: 'setting' | 'value';
 }
 
-/** Asks the service. `known` is the response to revalidate, null when there is none; resolves with `known` itself on 304. */
+/**
+ * Asks the service. `known` is the response to revalidate, or null; on 304 it resolves with `known` itself.
+ */
 export type AskService = (known: ServiceResponse | null) => Promise<ServiceResponse>;
 
 /** What the service said of a setting: a response, or that it does not exist. */
@@ -40,7 +42,10 @@ interface Entry {
   readonly failedAtMs: number;
 }
 
-/** After a failure the old response stands in for this long without asking, so that an outage does not slow every read down. */
+/**
+ * How long an old response is served without asking after a failure, so that an outage does not slow down
+ * every read.
+ */
 const PAUSE_AFTER_FAILURE_MS = 5_000;
 
 /** A request under way; callers of one response share it. */
@@ -65,8 +70,11 @@ export class ResponseCache {
     this.options = { ...options, ttlMs, staleIfErrorMs, maxEntries };
   }
 
-  /** The response for `key`, from the cache while it is fresh. That a setting does not exist is kept too, other errors never.
-   *  @throws {SettingNotFoundError} */
+  /**
+   * The response for `key`, from the cache while it is fresh. It also remembers that a setting does not
+   * exist, but no other error.
+   * @throws {SettingNotFoundError}
+   */
   get(key: CacheKey, ask: AskService): Promise<ServiceResponse> {
     const id = identifierOf(key);
     const entry = this.entries.get(id);
@@ -101,7 +109,7 @@ export class ResponseCache {
   ): Promise<ServiceResponse> {
     const id = identifierOf(key);
     const isCurrent = (): boolean => this.flights.get(id) === flight;
-    // Counted from the question: the response may be long on its way, and so may the last of the attempts that fail.
+    // Counted from the request: a response, or the last failing attempt, may take long.
     const checkedAtMs = this.time.now();
     const mayStandIn = entry !== null && this.mayStandIn(entry);
     try {

@@ -57,7 +57,10 @@ export interface ListOptions extends CallOptions {
 
 /** For many writes at once. */
 export interface WriteManyOptions extends CallOptions {
-  /** Names this call, so that a repetition of it, also by another process, happens once. Random per call unless given. */
+  /**
+   * Names this call, so that a repetition of it, also by another process, happens once. A repetition has the
+   * same values and conditions; the service refuses others (422). Random per call unless given.
+   */
   readonly idempotencyKey?: string;
 }
 
@@ -239,8 +242,10 @@ export class SettingsClient {
     }
   }
 
-  /** Keeps settings in memory, current by the feed of changes. It runs until its signal aborts or it is closed.
-   *  @throws {TypeError} for an option that cannot be used */
+  /**
+   * Keeps settings in memory, current by the feed of changes, until its signal aborts or it is closed.
+   * @throws {TypeError} for an option that cannot be used
+   */
   watch(options: WatchOptions = {}): SettingsWatch {
     const { subsystemName } = options;
     const service: WatchedService = {

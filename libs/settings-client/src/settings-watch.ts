@@ -29,7 +29,7 @@ export interface WatchedValue<T = JsonValue> {
 
 /** For reads. */
 export interface ReadOptions {
-  /** Ends the read, which then rejects with the signal's reason; others that wait for the same setting go on. */
+  /** Ends this read, which rejects with the signal's reason. Other reads of the same setting go on. */
   readonly signal?: AbortSignal;
 }
 
@@ -53,12 +53,14 @@ interface Entry {
 const RELOADS_AT_ONCE = 4;
 
 /**
- * Settings in memory, kept current by the feed of changes. The first read of a setting asks the service, further ones do not, until the
- * feed tells that it changed; then it is read again at once. While the service is away, the last known values are served for `maxAgeMs`.
+ * Settings in memory, kept current by the feed of changes. Only the first read of a setting asks the service.
+ * A change is read at once. While the service is away, the last known values are served for `maxAgeMs`.
  */
 export class SettingsWatch {
-  /** Resolves when the watch has begun. Rejects when it is ended before, or with what the server said when that is no reason to wait: 401,
-   *  403, 404, or something else than changes. The watch then goes on trying until it is closed; `onState` tells when it has begun. */
+  /**
+   * Resolves when the watch has begun. Rejects when it is ended before, or with a response that no wait will
+   * change: 401, 403, 404, or no list. It still tries until it is closed; `onState` reports when it begins.
+   */
   readonly ready: Promise<void>;
   /** Resolves when the watch has ended and nothing of it is under way. */
   readonly ended: Promise<void>;
@@ -132,8 +134,11 @@ export class SettingsWatch {
     return entry.value as DeepReadonly<T> | null | undefined;
   }
 
-  /** The setting's value, from memory where it is current there, else from the service; the last known one for `maxAgeMs` when the service
-   *  is away. @throws {SettingNotFoundError} */
+  /**
+   * The setting's value: from memory while it is current, else from the service, else the last known one for
+   * `maxAgeMs`.
+   * @throws {SettingNotFoundError}
+   */
   async getValue<T = JsonValue>(
     subsystemName: string,
     settingName: string,
@@ -207,7 +212,7 @@ export class SettingsWatch {
     }
   }
 
-  /** The outcome of `flight`; undefined as soon as the service turns out to be away while there is a last known value. */
+  /** The outcome of `flight`; undefined as soon as the service is away and there is a last known value. */
   private async unlessAway(
     entry: Entry,
     flight: Promise<JsonValue | null>,

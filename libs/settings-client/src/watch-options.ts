@@ -3,8 +3,10 @@ import type { WatchedChange } from './platform-setting';
 
 /** How a watch behaves. */
 export interface WatchOptions {
-  /** Watch this subsystem only; others are read from the service each time. Without it all are watched, which needs the persona
-   *  InternalPartner: Customers and Owners name a subsystem. */
+  /**
+   * Watch this subsystem only; others are read from the service each time. Without it all are watched, which
+   * needs the persona InternalPartner. Customers and Owners name a subsystem.
+   */
   readonly subsystemName?: string;
   /** Ends the watch. */
   readonly signal?: AbortSignal;
@@ -14,9 +16,15 @@ export interface WatchOptions {
   readonly maxAgeMs?: number;
   /** Settings kept; the one that was read first goes first. Default 10,000. */
   readonly maxEntries?: number;
-  /** Called for each change, also of settings that were never read. Reading the setting in it gives the new value. It must not throw. */
+  /**
+   * Called for each change, also of settings that were never read. A read in it gives the new value. It must
+   * not throw.
+   */
   readonly onChange?: (change: WatchedChange) => void;
-  /** Called with null when the watch has begun or goes on, and with the error when it is interrupted. It must not throw. */
+  /**
+   * Called with null when the watch begins or resumes, and with the error when it is interrupted. It must not
+   * throw.
+   */
   readonly onState?: (interruption: unknown) => void;
 }
 

@@ -43,6 +43,14 @@ export class IdentitiesService {
     return ABSENT;
   }
 
+  /** Every subject that tokens of the caller's may name, the one of new tokens first. Only the token's own where the stores know nobody. */
+  async subjectsOf(caller: Caller): Promise<[string, ...string[]]> {
+    const resolution = await this.resolveCaller(caller);
+    if (resolution.outcome !== 'resolved') return [caller.subject];
+    const { subject, subjects } = resolution.identity;
+    return [subject, ...new Set([...subjects, caller.subject].filter((each) => each !== subject))];
+  }
+
   /** Whom a subject names, as the stores know them now. */
   async resolveSubject(subject: Exclude<Subject, { kind: 'technician-name' }>): Promise<Resolution> {
     switch (subject.kind) {
@@ -106,6 +114,7 @@ export class IdentitiesService {
     if (subject.kind !== 'technician-name') return ABSENT;
     const identity: Identity = {
       ...{ identityType: 'service-provider', subject: formatSubject(subject), userNameKeys: [] },
+      subjects: [formatSubject(subject)],
       ...{ personId: null, userId: null, providerId, name, personas: Persona.ServiceProvider },
       ...{ roles: [], facilities: [], groups: [] },
     };

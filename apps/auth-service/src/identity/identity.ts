@@ -30,6 +30,8 @@ export interface Identity extends HeldAuthority {
   identityType: IdentityType;
   /** The `sub` claim; see `formatSubject`. */
   subject: string;
+  /** Every subject that its tokens may name: `subject`, and those that its accounts have had before they were linked. */
+  subjects: string[];
   /** Of every account, folded. None: a technician without an account. */
   userNameKeys: string[];
   personId: number | null;

@@ -72,9 +72,9 @@ export class MeController {
     if (resolution.outcome !== 'resolved')
       throw problems.unauthorized('The identity behind this token is no longer known.');
     const { subject, identityType, personId, userId, name } = resolution.identity;
-    // A token may grant fewer personas than its user holds; it never speaks for more than it grants.
+    // A token may say less than its user holds; it never speaks for more than it says. Claims that did not fit into it are given in full.
     const personas = resolution.identity.personas & caller.personas;
-    const authority = withinApplication(authorityOf(resolution.identity, personas), administrators);
+    const authority = withinApplication(authorityOf(resolution.identity, personas, caller), administrators);
     return { subject, identityType, personId, userId, name, personas, ...authority };
   }
 

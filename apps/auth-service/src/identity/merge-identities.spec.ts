@@ -71,6 +71,7 @@ describe('mergeIdentities', () => {
       identity: {
         identityType: 'svc-personid',
         subject: 'personid:1',
+        subjects: ['personid:1', 'userid:9', 'technician:815:7'],
         personId: 1,
         userId: 9,
         providerId: 815,

@@ -1,6 +1,6 @@
 import { combinePersonas } from '@platform/personas';
 import { uniteAuthority } from './authority';
-import type { Identity, IdentityRecord, Resolution } from './identity';
+import type { Identity, IdentityRecord, Resolution, Subject } from './identity';
 import { formatSubject } from './identity';
 
 /** Identifiers the caller insists on; a record or a merged identity that says otherwise is not the one meant. */
@@ -77,8 +77,10 @@ function isOnePerson(linked: readonly IdentityRecord[]): boolean {
 function unite(records: readonly IdentityRecord[]): Identity {
   const personId = first(records, 'personId');
   const userId = first(records, 'userId');
+  const name = nameIdentity(records, personId, userId);
   return {
-    ...nameIdentity(records, personId, userId),
+    ...name,
+    subjects: distinct([name.subject, ...records.flatMap(subjectsOf)]),
     userNameKeys: distinct(records.map((record) => record.userNameKey)),
     personId,
     userId,
@@ -105,6 +107,16 @@ function nameIdentity(
     identityType: 'service-provider',
     subject: formatSubject({ kind: 'technician', providerId: providerId!, technicianId }),
   };
+}
+
+/** The subjects that an account has had or would have without its links. */
+function subjectsOf({ store, accountId, personId, userId, providerId }: IdentityRecord): string[] {
+  const subjects: Subject[] = [];
+  if (personId !== null) subjects.push({ kind: 'person', personId });
+  if (userId !== null) subjects.push({ kind: 'user', userId });
+  if (store === 'service-providers' && providerId !== null)
+    subjects.push({ kind: 'technician', providerId, technicianId: accountId });
+  return subjects.map(formatSubject);
 }
 
 function first<Member extends keyof IdentityRecord>(

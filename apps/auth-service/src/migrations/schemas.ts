@@ -14,6 +14,7 @@ import { SigningKeyEntity } from '../keys/signing-key.entity';
 import { OpenIdSignIn, SignOnCode } from '../openid/sign-in.entity';
 import { RateLimitBucket } from '../rate-limits/rate-limit.entity';
 import { RevocationEntity, RevocationQuota } from '../revocations/revocation.entity';
+import { RecordedSnapshot } from '../token/recorded-snapshot.entity';
 import { RefreshFamily, RefreshToken } from '../token/refresh-session.entity';
 import { TrustReplay } from '../token/trust-replay.entity';
 import { WindowsTicket } from '../windows/windows-tickets.repository';
@@ -36,6 +37,7 @@ import {
   ConfirmRevocations1796530000000,
   IndexUnconfirmed1796530000100,
 } from './1796530000000-confirm-revocations';
+import { IndexCountedClients1796540000100, LateCommits1796540000000 } from './1796540000000-late-commits';
 import {
   BoundRevocations1796510000000,
   IndexRevocations1796510000100,
@@ -79,6 +81,7 @@ export const AUTH_SCHEMA = schema(
       OpenIdSignIn,
       PasswordLockout,
       RateLimitBucket,
+      RecordedSnapshot,
       RefreshFamily,
       RefreshToken,
       RevocationEntity,
@@ -99,6 +102,8 @@ export const AUTH_SCHEMA = schema(
       IndexRevocations1796510000100,
       ConfirmRevocations1796530000000,
       IndexUnconfirmed1796530000100,
+      LateCommits1796540000000,
+      IndexCountedClients1796540000100,
     ],
   },
   (role) => [
@@ -118,8 +123,8 @@ export const AUTH_SCHEMA = schema(
     `REVOKE ALL ON FUNCTION auth.purge_audit(integer), auth.audit_administration() FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION auth.purge_audit(integer) TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
-    // Quotas of revocations, counts of refusals, and whose token an identifier names.
-    `GRANT INSERT, UPDATE, DELETE ON auth.revocation_quota, auth.refusal_count TO ${role}`,
+    // Quotas of revocations, counts of refusals, recorded snapshots, and whose token an identifier names.
+    `GRANT INSERT, UPDATE, DELETE ON auth.revocation_quota, auth.refusal_count, auth.recorded_snapshot TO ${role}`,
     `REVOKE ALL ON FUNCTION auth.find_issued_token(uuid) FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION auth.find_issued_token(uuid) TO ${role}`,
   ],

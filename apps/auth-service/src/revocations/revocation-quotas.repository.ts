@@ -20,17 +20,28 @@ const TAKE = `
   SELECT EXISTS (SELECT 1 FROM taken) AS taken,
     (SELECT extract(epoch FROM window_ends_at - now()) FROM auth.revocation_quota WHERE subject = $1)::float8 AS "waitSeconds"`;
 
-// Only the specification's domains can hold revocations that count. It stops at the limit. The order has the caller's index read whatever the
-// statistics say.
+// Only the specification's domains can hold revocations that count for a caller. It stops at the limit. The order has the caller's index read
+// whatever the statistics say.
 const isFull = (which: 'own' | 'NOT own'): string => `
   SELECT count(*) >= $2::int AND NOT EXISTS (
-    SELECT 1 FROM auth.revocation WHERE domain = $3 AND identifier = $4 AND revoked_by_subject = $1 AND ${which}
+    SELECT 1 FROM auth.revocation WHERE domain = $3 AND identifier = $4 AND revoked_by_subject = ANY ($1::text[]) AND ${which}
   ) AS "isFull"
   FROM (
-    SELECT 1 FROM auth.revocation WHERE revoked_by_subject = $1 AND ${which} ORDER BY revocation_date LIMIT $2::int
+    SELECT 1 FROM unnest($1::text[]) AS named (subject) CROSS JOIN LATERAL (
+      SELECT 1 FROM auth.revocation WHERE revoked_by_subject = named.subject AND ${which} ORDER BY revocation_date LIMIT $2::int
+    ) AS kept LIMIT $2::int
   ) AS live`;
 const IS_FULL_OF_OTHERS = isFull('NOT own');
 const IS_FULL_OF_OWN = isFull('own');
+
+// Technicians without an account may revoke their own subject too, which is in the other partition.
+const IS_FULL_OF_APPLICATION = `
+  SELECT count(*) >= $2::int AND NOT EXISTS (
+    SELECT 1 FROM auth.revocations WHERE domain = $3 AND identifier = $4 AND counted_client = $1
+  ) AS "isFull"
+  FROM (
+    SELECT 1 FROM auth.revocations WHERE counted_client = $1 ORDER BY revocation_date LIMIT $2::int
+  ) AS live`;
 
 /** Windows that are over. */
 export const PURGE_REVOCATION_QUOTAS = purgeBatch(
@@ -44,32 +55,37 @@ export const PURGE_REVOCATION_QUOTAS = purgeBatch(
 export class RevocationQuotasRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Takes one of the caller's revocations of this minute. Null: taken; else the seconds until the minute is over. */
-  async take(subject: string, perMinute: number): Promise<number | null> {
+  /** Takes one of a holder's revocations of this minute. Null: taken; else the seconds until the minute is over. */
+  async take(holder: string, perMinute: number): Promise<number | null> {
     const [row] = await this.dataSource.query<{ taken: boolean; waitSeconds: number | null }[]>(TAKE, [
-      subject,
+      holder,
       perMinute,
     ]);
     return row!.taken ? null : (row!.waitSeconds ?? 0);
   }
 
-  /** True when as many revocations of the caller's are kept as may be, and `key` is none of them. */
-  isFull(subject: string, limit: number, key: RevocationKey): Promise<boolean> {
-    return this.ask(IS_FULL_OF_OTHERS, subject, limit, key);
+  /** True when as many revocations of the caller's are kept as may be, and `key` is none of them. @param subjects the caller's names */
+  isFull(subjects: readonly string[], limit: number, key: RevocationKey): Promise<boolean> {
+    return this.ask(IS_FULL_OF_OTHERS, subjects, limit, key);
   }
 
   /** The same of those that are about the caller's own tokens. */
-  isFullOfOwn(subject: string, limit: number, key: RevocationKey): Promise<boolean> {
-    return this.ask(IS_FULL_OF_OWN, subject, limit, key);
+  isFullOfOwn(subjects: readonly string[], limit: number, key: RevocationKey): Promise<boolean> {
+    return this.ask(IS_FULL_OF_OWN, subjects, limit, key);
+  }
+
+  /** The same of all that count for one application. */
+  isFullOfApplication(application: string, limit: number, key: RevocationKey): Promise<boolean> {
+    return this.ask(IS_FULL_OF_APPLICATION, application, limit, key);
   }
 
   private async ask(
     statement: string,
-    subject: string,
+    holder: string | readonly string[],
     limit: number,
     { domain, identifier }: RevocationKey,
   ): Promise<boolean> {
-    const parameters = [subject, limit, domain, identifier];
+    const parameters = [holder, limit, domain, identifier];
     const [row] = await this.dataSource.query<{ isFull: boolean }[]>(statement, parameters);
     return row!.isFull;
   }

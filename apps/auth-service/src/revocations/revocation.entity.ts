@@ -35,15 +35,20 @@ export class RevocationEntity {
   @Column({ name: 'interrupts_at', type: 'timestamptz', precision: 3, nullable: true })
   interruptsAt!: Date | null;
 
+  /** The application whose quota it counts against, empty for none; null: it counts against none. */
+  @Column({ name: 'counted_client', type: 'text', collation: 'C', nullable: true })
+  countedClient!: string | null;
+
   /** Seen committed while its date was young enough for every validator to read it. Release 1.0.0 leaves it true. */
   @Column({ type: 'boolean', default: true })
   confirmed!: boolean;
 }
 
-/** How many revocations of others a caller has set in its present minute. The table is UNLOGGED. */
+/** How many revocations of others a caller, or all callers of an application, have set in the present minute. The table is UNLOGGED. */
 @Entity({ schema: 'auth', name: 'revocation_quota' })
 @Index('revocation_quota_window_ends_at', ['windowEndsAt'])
 export class RevocationQuota {
+  /** `caller:…` or `application:…`. */
   @PrimaryColumn({ type: 'text', collation: 'C' })
   subject!: string;
 

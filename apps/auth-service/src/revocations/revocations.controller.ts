@@ -51,6 +51,7 @@ import {
 import { RevocationsRepository } from './revocations.repository';
 import type { RevocationPosition, RevocationRow } from './revocations.repository';
 import { RevocationForbidden, RevocationQuotaExceeded } from './revocation-refusal';
+import type { RevocationQuota } from './revocation-refusal';
 import { RevocationsService } from './revocations.service';
 
 const LIST = 'revocations';
@@ -64,7 +65,11 @@ const QUOTA_DETAILS = {
   live: "You have the maximum number of stored revocations of other people's tokens. Wait until one expires.",
   'own-live':
     'As many revocations of your own tokens are kept as may be; one has to expire first. You can end sessions.',
-} as const;
+  'application-per-minute':
+    'The users of this application have revoked as many tokens of others in this minute as they may.',
+  'application-live':
+    'As many revocations by users of this application are kept as may be. One has to expire first.',
+} as const satisfies Record<RevocationQuota, string>;
 const instance = '/auth/revocations/svc-personid/1003';
 
 function RevocationPath(): MethodDecorator {
@@ -123,6 +128,11 @@ function PutRefusals(): MethodDecorator {
       {
         minute: { summary: 'Too many a minute', detail: QUOTA_DETAILS['per-minute'], instance },
         live: { summary: 'Too many at a time', detail: QUOTA_DETAILS.live, instance },
+        application: {
+          summary: 'Too many a minute of one application',
+          detail: QUOTA_DETAILS['application-per-minute'],
+          instance,
+        },
       },
       RESPONSE_HEADERS.retryAfter,
     ),
@@ -225,7 +235,8 @@ export class RevocationsController {
     summary: 'Revoke now',
     description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two seconds; from the next second on, signing in
 again works at once. Every token issued before the response is covered. A caller who is no internal administrator may set 100 revocations of
-others a minute. At most 10,000 of them are kept; one more is refused (429) until one expires. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits
+others a minute. At most 10,000 of them are kept; one more is refused (429) until one expires. All users of one application together have ten
+times that. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits
 everybody but internal administrators to themselves.`,
   })
   @RevocationPath()

@@ -28,6 +28,8 @@ export interface NewRevocation extends RevocationKey {
   because?: 'request' | 'reuse';
   /** The caller revokes tokens of its own. Else the row counts against the caller's quota. */
   own?: boolean;
+  /** The application whose quota it counts against, empty for none; null: it counts against none. */
+  countedClient?: string | null;
   /** Ends sign-ins of the user that are under way, because it may be about what they rest on. */
   interrupts?: boolean;
   /** When the one token that it covers expires, if that is known. Else the row is kept for 366 days, or for sessions for a day. */
@@ -112,9 +114,9 @@ const PUT = `
     FROM named WHERE $11::text = 'request' OR EXISTS (SELECT 1 FROM ended)
   )
   INSERT INTO auth.revocations AS r
-    (domain, identifier, revocation_date, revoked_by_subject, revoked_by_client, expires_at, own, interrupts_at, confirmed)
+    (domain, identifier, revocation_date, revoked_by_subject, revoked_by_client, expires_at, own, interrupts_at, confirmed, counted_client)
   SELECT domain, identifier, date_trunc('milliseconds', now()), $3, $4, expires_at, $8::boolean,
-    CASE WHEN $9::boolean THEN date_trunc('milliseconds', now()) END, false
+    CASE WHEN $9::boolean THEN date_trunc('milliseconds', now()) END, false, $12
   FROM named
   ON CONFLICT (domain, identifier) DO UPDATE SET
     revocation_date = greatest(r.revocation_date, excluded.revocation_date),
@@ -123,7 +125,8 @@ const PUT = `
     expires_at = excluded.expires_at,
     own = excluded.own,
     interrupts_at = greatest(r.interrupts_at, excluded.interrupts_at),
-    confirmed = false`;
+    confirmed = false,
+    counted_client = excluded.counted_client`;
 
 // Run after the commit of PUT. It finds nothing to do while the second of the revocation lasts.
 const RENEW_LATE = `
@@ -152,9 +155,13 @@ const DELAY = `
     WHEN at.ms < 500 AND r.revocation_date >= date_trunc('second', now()) THEN 0
     WHEN at.ms < 500 THEN 500 - at.ms
     ELSE 1500 - at.ms END::float8 AS "delayMs"
-  FROM auth.revocations r, LATERAL (SELECT extract(milliseconds FROM now()) % 1000 AS ms) AS at
-  WHERE r.domain = $1 AND r.identifier = $2
-    AND r.revocation_date >= date_trunc('second', now()) - interval '1 second'`;
+  FROM (
+    SELECT max(known.revocation_date) AS revocation_date
+    FROM unnest($1::text[], $2::text[]) AS named (domain, identifier) CROSS JOIN LATERAL (
+      SELECT revocation_date FROM auth.revocations WHERE domain = named.domain AND identifier = named.identifier LIMIT 1
+    ) AS known
+  ) AS r, LATERAL (SELECT extract(milliseconds FROM now()) % 1000 AS ms) AS at
+  WHERE r.revocation_date >= date_trunc('second', now()) - interval '1 second'`;
 
 // Hand-written SQL: one SELECT, four look-ups by the primary key.
 const INTERRUPTED = `
@@ -210,6 +217,7 @@ export class RevocationsRepository {
   async put(revocation: NewRevocation): Promise<void> {
     const { domain, identifier, subject, clientId, interrupts = false } = revocation;
     const { address = null, traceId = null, because = 'request', own = false, expiresAt = null } = revocation;
+    const { countedClient = null } = revocation;
     const uuid = isUuid(identifier) ? identifier : null;
     await this.dataSource.query(PUT, [
       domain,
@@ -223,6 +231,7 @@ export class RevocationsRepository {
       interrupts,
       expiresAt,
       because,
+      countedClient,
     ]);
     if (isDated(domain)) await this.renewLate(domain, identifier, interrupts);
   }
@@ -243,9 +252,11 @@ export class RevocationsRepository {
     );
   }
 
-  /** Waits as long as a repeated revocation has to wait so that sign-ins can pass between it and the one before. At most a second. */
-  async awaitTurn({ domain, identifier }: RevocationKey): Promise<void> {
-    const [row] = await this.dataSource.query<{ delayMs: number }[]>(DELAY, [domain, identifier]);
+  /** Waits as long as a repeated revocation has to wait so that sign-ins can pass between it and the one before. At most a second.
+   *  @param names every name of whom it is about: they take turns as one */
+  async awaitTurn(names: readonly RevocationKey[]): Promise<void> {
+    const parameters = [names.map(({ domain }) => domain), names.map(({ identifier }) => identifier)];
+    const [row] = await this.dataSource.query<{ delayMs: number }[]>(DELAY, parameters);
     if (row !== undefined && row.delayMs > 0) await wait(row.delayMs);
   }
 

@@ -1,17 +1,16 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import { Metrics } from '@platform/service-defaults';
 import { HOUR_MS } from '@platform/time';
-import { AUTH_CONFIG } from '../config';
-import type { AuthConfig } from '../config';
-import { SessionsRepository } from '../sessions/sessions.repository';
 import type { Entitlement, RevocationKey } from './revocation';
-import { canonicalIdentifier, entitlementOf, isDated } from './revocation';
+import { canonicalIdentifier, isDated } from './revocation';
+import { isNamedOnly } from './revocation-holders';
 import { RevocationQuotas } from './revocation-quotas.service';
-import { RevocationForbidden, RevocationQuotaExceeded } from './revocation-refusal';
+import { REVOCATION_QUOTAS, RevocationForbidden, RevocationQuotaExceeded } from './revocation-refusal';
+import { RevocationRights } from './revocation-rights.service';
 import { RevocationsRepository } from './revocations.repository';
 import type { IssuedToken } from './revocations.repository';
-import { ServiceSubjects } from './service-subjects.service';
+import { RevokedUsers } from './revoked-users.service';
 
 /** Where a request to revoke comes from. */
 interface RevocationOrigin {
@@ -28,15 +27,13 @@ export class RevocationsService {
   constructor(
     private readonly repository: RevocationsRepository,
     private readonly quotas: RevocationQuotas,
-    private readonly sessions: SessionsRepository,
-    private readonly services: ServiceSubjects,
-    @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    private readonly rights: RevocationRights,
+    private readonly users: RevokedUsers,
     metrics: Metrics,
   ) {
     this.revocations = metrics.counter('auth_revocations_total', 'Revocations set', ['domain']);
     this.refusals = metrics.counter('auth_revocations_refused_total', 'Revocations refused', ['reason']);
-    for (const reason of ['not-own', 'service', 'per-minute', 'live', 'own-live'])
-      this.refusals.inc({ reason }, 0);
+    for (const reason of ['not-own', 'service', ...REVOCATION_QUOTAS]) this.refusals.inc({ reason }, 0);
   }
 
   /** Revokes now. When this resolves, the revocation covers every token that was issued before.
@@ -58,38 +55,36 @@ export class RevocationsService {
 
   private async set(key: RevocationKey, caller: Caller, origin: RevocationOrigin): Promise<void> {
     const token = key.domain === 'jti' ? await this.repository.findIssued(key.identifier) : null;
-    const entitlement = await this.entitlement(key, caller, token);
+    const entitlement = await this.rights.find(key, caller, token);
     if (entitlement === null) throw new RevocationForbidden('not-own');
-    if (entitlement === 'by-policy') await this.quotas.take(key, caller.subject);
-    if (entitlement === 'own' && key.domain === 'jti') await this.quotas.checkOwn(key, caller.subject);
+    const countedClient = await this.count(key, caller, entitlement);
     // After the quota, because it asks the identity stores.
-    const isService = await this.services.include(key, token?.subject ?? null);
+    const { isService, names } = await this.users.find(key, token?.subject ?? null);
     if (isService && entitlement === 'by-policy') throw new RevocationForbidden('service');
     // A revocation by its user or an administrator ends sign-ins under way: they may rest on what it revokes. One by anybody else does not. Nor
     // does one of an application or of a service: too many would lose their sign-in.
     const interrupts = entitlement !== 'by-policy' && !isService && key.domain !== 'client_id';
-    if (isDated(key.domain) && !interrupts) await this.repository.awaitTurn(key);
+    if (isDated(key.domain) && !interrupts) await this.repository.awaitTurn(names);
     await this.repository.put({
       ...key,
       ...origin,
       subject: caller.subject,
       clientId: caller.clientId,
       own: entitlement === 'own',
+      countedClient,
       interrupts,
       expiresAt: expiryOf(key, caller, token),
     });
   }
 
-  private async entitlement(
-    key: RevocationKey,
-    caller: Caller,
-    token: IssuedToken | null,
-  ): Promise<Entitlement | null> {
-    const policy = this.config.REVOCATION_WRITE_POLICY;
-    const byToken = entitlementOf(policy, caller, key, token?.subject === caller.subject);
-    if (key.domain !== 'sid' || byToken !== null) return byToken;
-    const isOwner = await this.sessions.isOf(key.identifier, caller.subject);
-    return entitlementOf(policy, caller, key, isOwner);
+  /** The application that the revocation counts for; null: it counts for none. Of whom an application has only named, own revocations count
+   *  too, because there may be any number of them. Sessions can always be ended. @throws {RevocationQuotaExceeded} */
+  private async count(key: RevocationKey, caller: Caller, entitlement: Entitlement): Promise<string | null> {
+    const isOwn = entitlement === 'own';
+    if (entitlement === 'by-policy' || (isOwn && key.domain !== 'sid' && isNamedOnly(caller.subject)))
+      return this.quotas.take(key, caller);
+    if (isOwn && key.domain === 'jti') await this.quotas.checkOwn(key, caller);
+    return null;
   }
 }
 

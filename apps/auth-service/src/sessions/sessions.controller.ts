@@ -16,6 +16,9 @@ import type { FastifyRequest } from 'fastify';
 import { TokenAuditService } from '../audit/token-audit.service';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
+import { IdentitiesService } from '../identity/identities.service';
+import { parseSubject } from '../identity/identity';
+import type { Resolution } from '../identity/identity';
 import { canonicalIdentifier, isUuid } from '../revocations/revocation';
 import type { RevocationKey } from '../revocations/revocation';
 import { RevocationForbidden } from '../revocations/revocation-refusal';
@@ -28,7 +31,7 @@ import {
   SessionPageDto,
   ownerInQuery,
 } from './sessions.dto';
-import type { SessionOwner, SessionPosition, SessionRow } from './sessions.repository';
+import type { SessionOwner, SessionOwnerNames, SessionPosition, SessionRow } from './sessions.repository';
 import { SessionsRepository } from './sessions.repository';
 
 const NOT_YOURS = 'Only internal administrators may list the sessions of others.';
@@ -44,6 +47,7 @@ export class SessionsController {
     private readonly sessions: SessionsRepository,
     private readonly revocations: RevocationsService,
     private readonly audit: TokenAuditService,
+    private readonly identities: IdentitiesService,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {
     this.cursors = SignedCursor.of(config);
@@ -96,15 +100,34 @@ export class SessionsController {
   })
   @Header('Cache-Control', 'no-store')
   async list(@Query() query: SessionListQueryDto, @CurrentCaller() caller: Caller): Promise<SessionPageDto> {
-    const owner = ownerFor(caller, query);
+    const asked = ownerFor(caller, query);
     const { pageKey, pageSize } = query;
-    const list = `sessions of ${JSON.stringify(owner)}`;
+    const list = `sessions of ${JSON.stringify(asked ?? { subject: caller.subject })}`;
     const after = pageKey === undefined ? undefined : position(this.cursors.decode(list, pageKey));
+    const owner = asked === null ? await this.namesOfCaller(caller) : await this.namesOf(asked);
     const rows = await this.sessions.list(owner, this.config.REFRESH_MAX_AGE, pageSize + 1, after);
     const page = rows.slice(0, pageSize);
     const last = rows.length > pageSize ? page.at(-1) : undefined;
     const nextPageKey = last === undefined ? null : this.cursors.encode(list, [last.position, last.sid]);
     return { sessions: page.map((row) => sessionBody(row, caller)), nextPageKey };
+  }
+
+  private async namesOfCaller(caller: Caller): Promise<SessionOwnerNames> {
+    return { subjects: await this.identities.subjectsOf(caller), userId: null };
+  }
+
+  /** The owner by every name that the stores know: sessions from before an account was linked name it as it was then. */
+  private async namesOf(name: SessionOwner): Promise<SessionOwnerNames> {
+    if ('userId' in name) {
+      const { userId } = name;
+      const resolution = await this.identities.resolveSubject({ kind: 'user', userId });
+      return { subjects: subjectsIn(resolution), userId };
+    }
+    const subject = parseSubject(name.subject);
+    if (subject === null || subject.kind === 'technician-name')
+      return { subjects: [name.subject], userId: null };
+    const resolution = await this.identities.resolveSubject(subject);
+    return { subjects: [...new Set([name.subject, ...subjectsIn(resolution)])], userId: null };
   }
 
   @Delete('sessions/:sid')
@@ -152,13 +175,17 @@ function BodyNotJson(path: string): MethodDecorator {
   return ProblemResponse(400, 'A body was sent that is not valid JSON.', { body });
 }
 
-/** @throws {ProblemException} 400 for half an owner, 403 when the caller may not ask for others */
-function ownerFor(caller: Caller, query: SessionListQueryDto): SessionOwner {
+function subjectsIn(resolution: Resolution): readonly string[] {
+  return resolution.outcome === 'resolved' ? resolution.identity.subjects : [];
+}
+
+/** Null: the caller. @throws {ProblemException} 400 for half an owner, 403 when the caller may not ask for others */
+function ownerFor(caller: Caller, query: SessionListQueryDto): SessionOwner | null {
   const asked = ownerInQuery(query);
   if (asked === undefined)
     throw problems.badRequest('The request is not valid.', { identifier: [BAD_OWNER] });
   if (asked !== null && !isInternalAdministrator(caller)) throw problems.forbidden(NOT_YOURS);
-  return asked ?? { subject: caller.subject };
+  return asked;
 }
 
 function position([at, sid]: unknown[]): SessionPosition {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, In } from 'typeorm';
 import { formatSubject } from '../identity/identity';
 import { isRevocationIdentifier } from '../revocations/revocation';
 import { newestRevocation } from '../revocations/revocations.repository';
@@ -8,6 +8,12 @@ import { RefreshFamily } from '../token/refresh-session.entity';
 
 /** Whose sessions: a subject's, or an internal user's, whatever subject their tokens name. */
 export type SessionOwner = { subject: string } | { userId: number };
+
+/** Whose sessions, by all names: those of any of these subjects, and those of an internal user. */
+export interface SessionOwnerNames {
+  subjects: readonly string[];
+  userId: number | null;
+}
 
 /** The domains of revocations by whose owner sessions can be listed. */
 export const OWNER_DOMAINS = ['svc-personid', 'internal-legacy', 'sub'] as const;
@@ -40,7 +46,7 @@ export type SessionPosition = Pick<SessionRow, 'position' | 'sid'>;
 
 // By hand: what a session can still do is in its tokens and the revocations, looked up session by session. It lives while one unused token of it
 // does.
-const list = (owner: string): string => `
+const sessionsOf = (owner: string): string => `
   SELECT f.family_id AS sid, f.subject, f.flow, f.application_key AS "applicationKey", f.created_at AS "createdAt",
     unused.issued_at AS "lastUsedAt", least(unused.expires_at, ends_at) AS "expiresAt", f.created_at::text AS position
   FROM auth.refresh_family f
@@ -51,16 +57,29 @@ const list = (owner: string): string => `
     WHERE t.family_id = f.family_id AND rotated_at IS NULL
       AND (revoked.at IS NULL OR date_trunc('second', issued_at) > date_trunc('second', revoked.at))
   ) AS unused
-  WHERE ${owner} = $1 AND f.revoked_at IS NULL AND unused.expires_at > now() AND ends_at > now()
+  WHERE ${owner} AND f.revoked_at IS NULL AND unused.expires_at > now() AND ends_at > now()
     AND (f.created_at, f.family_id) < ($3::timestamptz, $4::uuid)
   ORDER BY f.created_at DESC, f.family_id DESC LIMIT $5`;
 
-const OF_SUBJECT = list('f.subject');
-const OF_USER = list('f.user_id');
+// Each name has its own index scan, which stops at the limit.
+const LIST = `
+  SELECT * FROM (
+    SELECT named.* FROM unnest($1::text[]) AS asked (subject)
+    CROSS JOIN LATERAL (${sessionsOf('f.subject = asked.subject')}) AS named
+    UNION SELECT numbered.* FROM (${sessionsOf('f.user_id = $6::bigint')}) AS numbered
+  ) AS session
+  ORDER BY "createdAt" DESC, sid DESC LIMIT $5`;
 
 const IS_KNOWN = `
   SELECT EXISTS (SELECT 1 FROM auth.refresh_family WHERE family_id = $1::uuid)
     OR EXISTS (SELECT 1 FROM auth.revocations WHERE domain = 'sid' AND identifier = $1::text) AS "isKnown"`;
+
+function namesOf(owner: SessionOwner | SessionOwnerNames): SessionOwnerNames {
+  if ('subjects' in owner) return owner;
+  return 'subject' in owner
+    ? { subjects: [owner.subject], userId: null }
+    : { subjects: [], userId: owner.userId };
+}
 
 const BEFORE_ALL: SessionPosition = { position: 'infinity', sid: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
@@ -72,13 +91,13 @@ export class SessionsRepository {
   /** The sessions that can still be refreshed, newest first.
    *  @param maxAgeSeconds from a sign-in to the end of its session at the latest */
   list(
-    owner: SessionOwner,
+    owner: SessionOwner | SessionOwnerNames,
     maxAgeSeconds: number,
     limit: number,
     { position, sid }: SessionPosition = BEFORE_ALL,
   ): Promise<SessionRow[]> {
-    const [statement, id] = 'subject' in owner ? [OF_SUBJECT, owner.subject] : [OF_USER, owner.userId];
-    return this.dataSource.query(statement, [id, maxAgeSeconds, position, sid, limit]);
+    const { subjects, userId } = namesOf(owner);
+    return this.dataSource.query(LIST, [subjects, maxAgeSeconds, position, sid, limit, userId]);
   }
 
   /** True for a session that has, or had until lately, refresh tokens, and for one that was ended lately. */
@@ -87,8 +106,8 @@ export class SessionsRepository {
     return row!.isKnown;
   }
 
-  /** True for a session of this subject, also one that has ended. */
-  isOf(sid: string, subject: string): Promise<boolean> {
-    return this.dataSource.getRepository(RefreshFamily).existsBy({ familyId: sid, subject });
+  /** True for a session of one of these subjects, also one that has ended. */
+  isOf(sid: string, subjects: readonly string[]): Promise<boolean> {
+    return this.dataSource.getRepository(RefreshFamily).existsBy({ familyId: sid, subject: In(subjects) });
   }
 }

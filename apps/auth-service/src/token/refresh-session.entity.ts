@@ -70,6 +70,10 @@ export class RefreshToken {
   @Column({ type: 'timestamptz', name: 'rotated_at', nullable: true })
   rotatedAt!: Date | null;
 
+  /** The transaction that rotated it: `rotatedAt` is when it began, not when it was committed. */
+  @Column({ type: 'bigint', name: 'rotated_in', nullable: true })
+  rotatedIn!: string | null;
+
   @Column({ type: 'uuid', name: 'successor_jti', nullable: true })
   successorJti!: string | null;
 }

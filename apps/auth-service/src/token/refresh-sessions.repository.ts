@@ -10,6 +10,7 @@ import type { Identity } from '../identity/identity';
 import { PURGE_BATCH } from '../purge-batch';
 import { canonicalIdentifier } from '../revocations/revocation';
 import { isRevoked, newestRevocation } from '../revocations/revocations.repository';
+import { ROTATION_SEEN_AT } from './recorded-snapshots';
 import type { RefreshState } from './refresh-state';
 
 /** An access token that is exchanged for another. */
@@ -128,24 +129,30 @@ const ISSUE: PreparedStatement = {
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), opened AS MATERIALIZED (
     SELECT f.*, verdict.position, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id,
-      ${expiresAt('coalesce("authTime", issued_at)')} AS expires_at
+      ${expiresAt('coalesce("authTime", issued_at)')} AS expires_at, known.persona_limit
     FROM verdict, json_to_record(verdict.family) AS f(${FAMILY_FIELDS})
+    LEFT JOIN LATERAL (SELECT persona_limit FROM auth.refresh_family WHERE family_id = f."familyId" LIMIT 1) AS known ON true
     WHERE ${ADMITTED} AND json_typeof(verdict.family) = 'object'
       AND ("authTime" IS NULL OR "authTime" + "maxAgeSeconds" * interval '1 second' > issued_at)
-      -- A session keeps the personas that it began with: one that has more would give them to whoever refreshes an exchanged token.
-      AND NOT coalesce((SELECT known.persona_limit & ~f."personaLimit" <> 0 FROM auth.refresh_family AS known
-        WHERE known.family_id = f."familyId"), false)
   ), family AS (
-    INSERT INTO auth.refresh_family (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
-    SELECT "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit", coalesce("authTime", issued_at) FROM opened
-    ON CONFLICT (family_id) DO NOTHING
+    -- The update changes nothing. It returns the row that another request has made since this statement began.
+    INSERT INTO auth.refresh_family AS made (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
+    SELECT DISTINCT ON ("familyId") "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit",
+      coalesce("authTime", issued_at)
+    FROM opened WHERE persona_limit IS NULL ORDER BY "familyId", position
+    ON CONFLICT (family_id) DO UPDATE SET persona_limit = made.persona_limit
+    RETURNING family_id, persona_limit
+  ), refreshable AS MATERIALIZED (
+    -- A session keeps the personas that it began with: one that has more would give them to whoever refreshes an exchanged token.
+    SELECT opened.* FROM opened LEFT JOIN family ON family.family_id = opened."familyId"
+    WHERE coalesce(opened.persona_limit, family.persona_limit) & ~opened."personaLimit" = 0
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
-    SELECT "tokenId", "familyId", issued_at, expires_at FROM opened
+    SELECT "tokenId", "familyId", issued_at, expires_at FROM refreshable
   ), audited AS (${insertIssueAuditsOf('verdict', ADMITTED)})
   SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", wait_ms AS "waitMs",
     revoked_at AS "revokedAt", expires_at AS "refreshExpiresAt"
-  FROM verdict LEFT JOIN opened USING (position)`,
+  FROM verdict LEFT JOIN refreshable USING (position)`,
 };
 
 // By hand: hot and batched.
@@ -156,6 +163,7 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
   SELECT t.jti, t.family_id AS "familyId", f.subject,
     f.application_key AS "applicationKey", f.persona_limit AS "personaLimit",
     now() AS now, t.issued_at AS "issuedAt", f.auth_time AS "authTime", t.rotated_at AS "rotatedAt",
+    ${ROTATION_SEEN_AT} AS "rotationSeenAt",
     t.successor_jti AS "successorJti", s.issued_at AS "successorIssuedAt", s.expires_at AS "successorExpiresAt",
     s.rotated_at AS "successorRotatedAt",
     coalesce(f.revoked_at, (SELECT revocation_date FROM auth.revocations WHERE domain = 'sid' AND identifier = f.family_id::text))
@@ -187,7 +195,7 @@ const ROTATE: PreparedStatement = {
       "maxAgeSeconds" double precision, ${REVOCABLE_FIELDS}, ${ISSUE_AUDIT_FIELDS})
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), rotated AS (
-    UPDATE auth.refresh_token t SET rotated_at = now(), successor_jti = r."successorJti"
+    UPDATE auth.refresh_token t SET rotated_at = now(), rotated_in = pg_current_xact_id()::text::bigint, successor_jti = r."successorJti"
     FROM request r, auth.refresh_family f
     WHERE t.jti = ANY ($2::uuid[]) AND t.jti = r.jti AND t.rotated_at IS NULL AND f.family_id = t.family_id AND f.revoked_at IS NULL
       AND NOT r.session_revoked

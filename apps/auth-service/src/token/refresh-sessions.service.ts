@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
+import { DatabaseUnavailableError } from '@platform/database';
 import { Metrics } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { currentAttempt } from '../audit/token-attempt';
@@ -66,6 +67,7 @@ export class RefreshSessionsService {
     const decision = decideRefresh(session, this.policy);
     if (decision.action === 'reject') throw rejected(decision.reason);
     if (decision.action === 'reused') throw rejected(TokenRejectionReason.TokenRevoked, 'reused');
+    if (decision.action === 'undecided') throw undecided();
   }
 
   /** Refuses a token that a revocation of its user covers, by whatever identifiers the stores know the user by now: a link may have come
@@ -85,6 +87,8 @@ export class RefreshSessionsService {
         return decision.action;
       case 'reject':
         throw rejected(decision.reason);
+      case 'undecided':
+        throw undecided();
       case 'reused':
         await this.endReused(session);
         this.reuses.inc();
@@ -162,6 +166,12 @@ function repeatSuccessor(session: RefreshSession): Renewal | null {
     issuedAt: new Date(epochSecond(session.now) * SECOND_MS),
     refreshToken: { jti: successorJti, issuedAt: successorIssuedAt, expiresAt: successorExpiresAt },
   };
+}
+
+function undecided(): DatabaseUnavailableError {
+  return new DatabaseUnavailableError(
+    'nobody knows yet when the refresh token was rotated for others to see',
+  );
 }
 
 function rejected(reason: keyof typeof PUBLIC_DETAIL, privateDetail?: string): TokenRejected {

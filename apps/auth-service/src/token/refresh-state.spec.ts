@@ -9,8 +9,10 @@ function secondsAgo(seconds: number): Date {
   return new Date(NOW.getTime() - seconds * 1_000);
 }
 
+/** A rotation whose commit was in time, unless `rotationSeenAt` says otherwise. */
 function state(overrides: Partial<RefreshState> = {}): RefreshState {
   return {
+    rotationSeenAt: overrides.rotatedAt ?? null,
     now: NOW,
     issuedAt: secondsAgo(100),
     authTime: secondsAgo(500),
@@ -43,6 +45,28 @@ describe('decideRefresh', () => {
   it.each([null, secondsAgo(5)])('sees reuse after the window (successor used: %p)', (successorRotatedAt) => {
     expect(decideRefresh(state({ rotatedAt: secondsAgo(30.001), successorRotatedAt }), POLICY)).toEqual({
       action: 'reused',
+    });
+  });
+
+  describe('once the rotation is older than the window', () => {
+    const rotatedAt = secondsAgo(90);
+
+    it.each([0, 30])('repeats the successor when others could see it %i s ago', (age) => {
+      const late = state({ rotatedAt, rotationSeenAt: secondsAgo(age) });
+      expect(decideRefresh(late, POLICY)).toEqual({ action: 'repeat-successor' });
+      expect(decideRefresh({ ...late, successorRotatedAt: NOW }, POLICY)).toEqual(
+        rejected(TokenRejectionReason.RefreshTokenIsNotValid),
+      );
+    });
+
+    it('sees reuse when others could see it longer ago than that', () => {
+      const late = state({ rotatedAt, rotationSeenAt: secondsAgo(30.001) });
+      expect(decideRefresh(late, POLICY)).toEqual({ action: 'reused' });
+    });
+
+    it('decides nothing while nobody can tell', () => {
+      const unknown = state({ rotatedAt, rotationSeenAt: null });
+      expect(decideRefresh(unknown, POLICY)).toEqual({ action: 'undecided' });
     });
   });
 

@@ -3,7 +3,7 @@ import { epochSecond } from './token-claims';
 import { TokenRejectionReason } from '../rejections/token-rejection';
 
 /** How long a rotated refresh token may be presented again by a caller that did not get the response. */
-const REFRESH_GRACE_SECONDS = 30;
+export const REFRESH_GRACE_SECONDS = 30;
 
 /** A refresh token as its row, its family and the revocations tell it, at one instant of the database's clock. */
 export interface RefreshState {
@@ -11,6 +11,8 @@ export interface RefreshState {
   issuedAt: Date;
   authTime: Date;
   rotatedAt: Date | null;
+  /** From when on others could see the rotation; later than `rotatedAt` where its commit was late. Null: not rotated, or nobody can tell yet. */
+  rotationSeenAt: Date | null;
   successorRotatedAt: Date | null;
   familyRevokedAt: Date | null;
   /** The newest revocation of the person, user, subject or application behind the token. */
@@ -23,11 +25,13 @@ export interface RefreshPolicy {
   idleSeconds: number | null;
 }
 
-/** What to do with a genuine, unexpired refresh token. `reused` means: revoke the family, then reject as revoked. */
+/** What to do with a genuine, unexpired refresh token. `reused` means: revoke the family, then reject as revoked. `undecided`: nobody knows yet
+ *  when the rotation became visible, so the client has to ask again. */
 export type RefreshDecision =
   | { action: 'rotate' }
   | { action: 'repeat-successor' }
   | { action: 'reused' }
+  | { action: 'undecided' }
   | {
       action: 'reject';
       reason:
@@ -49,7 +53,12 @@ export function decideRefresh(state: RefreshState, policy: RefreshPolicy): Refre
 }
 
 function decideRepeat(state: RefreshState, rotatedAt: Date): RefreshDecision {
-  if (secondsBetween(rotatedAt, state.now) > REFRESH_GRACE_SECONDS) return { action: 'reused' };
+  const isOver = (since: Date): boolean => secondsBetween(since, state.now) > REFRESH_GRACE_SECONDS;
+  if (isOver(rotatedAt)) {
+    // No client got a response before the rotation was visible.
+    if (state.rotationSeenAt === null) return { action: 'undecided' };
+    if (isOver(state.rotationSeenAt)) return { action: 'reused' };
+  }
   // Two holders inside the window look like one impatient caller until the successor is used as well.
   if (state.successorRotatedAt !== null)
     return { action: 'reject', reason: TokenRejectionReason.RefreshTokenIsNotValid };

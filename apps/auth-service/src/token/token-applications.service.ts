@@ -12,7 +12,7 @@ import { RateLimitsService } from '../rate-limits/rate-limits.service';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 import type { TokenFlow } from '../rejections/token-rejection';
 import { TrustSignaturesRepository } from './trust-signatures.repository';
-import type { TrustSignature } from './trust-signatures.repository';
+import type { SignatureUse, TrustSignature } from './trust-signatures.repository';
 
 /** The applications that ask for tokens: which one a request names, whether it really comes from there, and whether it may use the flow. */
 @Injectable()
@@ -81,17 +81,18 @@ export class TokenApplicationsService {
     const signedAt = new Date(request.requestTimestampUtc);
     if (!isFreshTimestamp(signedAt, this.clock.now())) throw proofFailed('stale timestamp');
     const { applicationKey } = application;
-    if (!(await this.useUp({ applicationKey, code, signedAt }))) throw proofFailed('replayed');
+    const use = await this.useUp({ applicationKey, code, signedAt });
+    if (use !== 'first') throw proofFailed(use === 'stale' ? 'stale timestamp' : 'replayed');
     return permitted(application, 'trust');
   }
 
   /** Counts a signed request and uses up its signature: a request refused for its rate can be sent again as it is, and a replayed one costs
-   *  the application nothing. False when the signature was used before. */
-  private async useUp(signature: TrustSignature): Promise<boolean> {
+   *  the application nothing. */
+  private async useUp(signature: TrustSignature): Promise<SignatureUse> {
     const use = await this.limits?.admitApplicationBy(signature.applicationKey, (bucket, limit) =>
       this.signatures.takeAndRecord(bucket, limit, signature),
     );
-    return use ? use === 'first' : this.signatures.record(signature);
+    return use ?? this.signatures.record(signature);
   }
 }
 

@@ -26,6 +26,7 @@ import { TrustFlow } from './flows/trust.flow';
 import { WindowsFlow } from './flows/windows.flow';
 import { PresentedRefreshTokens } from './presented-refresh-tokens.service';
 import { PurgeExpiredJob } from './purge-expired.job';
+import { RecordSnapshotsJob } from './record-snapshots.job';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
 import { TokenApplicationsService } from './token-applications.service';
@@ -65,6 +66,7 @@ export class TokenModule {
         RateLimitsRepository,
         RATE_LIMITS,
         PurgeExpiredJob,
+        RecordSnapshotsJob,
         SignInsRepository,
         SingleSignOn,
         SignOnCodesRepository,

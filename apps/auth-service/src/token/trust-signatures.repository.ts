@@ -7,16 +7,29 @@ import { purgeBatch } from '../purge-batch';
 import type { RateLimit } from '../rate-limits/rate-limit';
 import { WAIT_SECONDS, takeFromBucket } from '../rate-limits/rate-limits.repository';
 
+/** How long a signature counts as used. One is refused by its timestamp once that is older than 300 s; a minute more covers clocks that differ. */
+const KEPT = `interval '360 seconds'`;
+
+/** SQL: whether the row of a signature dated `signedAt` would surely be there. A replica whose clock is behind takes older ones for fresh. The
+ *  ten seconds are for a statement that takes as long as it may. */
+const isKept = (signedAt: string): string => `${signedAt} >= now() - ${KEPT} + interval '10 seconds'`;
+
 // By hand: hot, batched, and one atomic statement decides for all replicas. In the order of the codes, so that replicas do not wait for each
 // other crosswise.
 const RECORD: PreparedStatement = {
   name: 'record-authentication-codes',
   text: `
-  INSERT INTO auth.trust_replay (application_key, authentication_code, seen_at)
-  SELECT application_key, code, greatest(now(), signed_at)
-  FROM unnest($1::text[], $2::bytea[], $3::timestamptz[]) AS used (application_key, code, signed_at)
-  ORDER BY application_key, code
-  ON CONFLICT DO NOTHING RETURNING application_key AS "applicationKey", authentication_code AS code`,
+  WITH used AS MATERIALIZED (
+    SELECT *, ${isKept('signed_at')} AS is_kept
+    FROM unnest($1::text[], $2::bytea[], $3::timestamptz[]) AS used (application_key, code, signed_at)
+  ), recorded AS (
+    INSERT INTO auth.trust_replay (application_key, authentication_code, seen_at)
+    SELECT application_key, code, greatest(now(), signed_at) FROM used WHERE is_kept
+    ORDER BY application_key, code
+    ON CONFLICT DO NOTHING RETURNING application_key, authentication_code
+  )
+  SELECT application_key AS "applicationKey", authentication_code AS code, 'first' AS use FROM recorded
+  UNION ALL SELECT application_key, code, 'stale' FROM used WHERE NOT is_kept`,
 };
 
 // By hand: atomic over two tables. A known code takes nothing, an empty bucket records nothing. Of copies that come at the same moment one is
@@ -26,22 +39,17 @@ const TAKE_AND_RECORD: PreparedStatement = {
   text: `
   WITH known AS (
     SELECT 1 FROM auth.trust_replay WHERE application_key = $4 AND authentication_code = $5
-  ), taken AS (${takeFromBucket('NOT EXISTS (SELECT 1 FROM known)')}
+  ), taken AS (${takeFromBucket(`${isKept('$6::timestamptz')} AND NOT EXISTS (SELECT 1 FROM known)`)}
   ), recorded AS (
     INSERT INTO auth.trust_replay (application_key, authentication_code, seen_at)
     SELECT $4::text, $5::bytea, greatest(now(), $6::timestamptz) FROM taken
     ON CONFLICT DO NOTHING RETURNING 1
   )
-  SELECT EXISTS (SELECT 1 FROM recorded) AS recorded,
+  SELECT EXISTS (SELECT 1 FROM recorded) AS recorded, NOT ${isKept('$6::timestamptz')} AS "isStale",
     EXISTS (SELECT 1 FROM known) OR EXISTS (SELECT 1 FROM taken) AS "isDecided", ${WAIT_SECONDS}`,
 };
 
-/** A signature is refused by its timestamp once that is older than 300 s; a minute more covers clocks that differ. */
-export const PURGE_TRUST_SIGNATURES = purgeBatch(
-  'trust_replay',
-  `seen_at < now() - interval '360 seconds'`,
-  'seen_at',
-);
+export const PURGE_TRUST_SIGNATURES = purgeBatch('trust_replay', `seen_at < now() - ${KEPT}`, 'seen_at');
 
 /** The authentication code of a signed trust request, and the application that signed it. */
 export interface TrustSignature {
@@ -51,39 +59,60 @@ export interface TrustSignature {
   signedAt: Date;
 }
 
+/** What using up a signature comes to. `stale`: by the database's clock it is older than used ones are kept. */
+export type SignatureUse = 'first' | 'replayed' | 'stale';
+
 /** The signatures that trust requests have used up, on whichever replica. */
 @Injectable()
 export class TrustSignaturesRepository {
-  /** Notes that a signature was used. False when it was used before. Concurrent calls share a statement. */
-  readonly record: (signature: TrustSignature) => Promise<boolean>;
+  /** Notes that a signature was used. Concurrent calls share a statement. */
+  readonly record: (signature: TrustSignature) => Promise<SignatureUse>;
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {
     this.record = batched((signatures) => this.recordAll(signatures));
   }
 
-  private async recordAll(signatures: readonly TrustSignature[]): Promise<boolean[]> {
-    const rows = await queryPrepared<Omit<TrustSignature, 'signedAt'>>(this.dataSource, RECORD, [
-      signatures.map(({ applicationKey }) => applicationKey),
-      signatures.map(({ code }) => code),
-      signatures.map(({ signedAt }) => signedAt),
-    ]);
-    const recorded = new Set(rows.map(keyOf));
-    // Of copies in one statement the first was recorded.
-    return signatures.map((signature) => recorded.delete(keyOf(signature)));
+  private async recordAll(signatures: readonly TrustSignature[]): Promise<SignatureUse[]> {
+    const rows = await queryPrepared<Omit<TrustSignature, 'signedAt'> & { use: SignatureUse }>(
+      this.dataSource,
+      RECORD,
+      [
+        signatures.map(({ applicationKey }) => applicationKey),
+        signatures.map(({ code }) => code),
+        signatures.map(({ signedAt }) => signedAt),
+      ],
+    );
+    const uses = new Map(rows.map((row) => [keyOf(row), row.use]));
+    return signatures.map((signature) => {
+      const key = keyOf(signature);
+      const use = uses.get(key) ?? 'replayed';
+      // Of copies in one statement the first was recorded.
+      if (use === 'first') uses.delete(key);
+      return use;
+    });
   }
 
   /** Takes one request from a bucket and records the signature it came with: both or neither.
-   *  @returns `first` use, `replayed`, or the seconds until there is something to take again */
+   *  @returns the use, or the seconds until there is something to take again */
   async takeAndRecord(
     bucket: string,
     { costSeconds, toleranceSeconds }: RateLimit,
     { applicationKey, code, signedAt }: TrustSignature,
-  ): Promise<'first' | 'replayed' | number> {
-    const [row] = await queryPrepared<{ recorded: boolean; isDecided: boolean; waitSeconds: number | null }>(
-      this.dataSource,
-      TAKE_AND_RECORD,
-      [bucket, costSeconds, toleranceSeconds, applicationKey, code, signedAt],
-    );
+  ): Promise<SignatureUse | number> {
+    const [row] = await queryPrepared<{
+      recorded: boolean;
+      isStale: boolean;
+      isDecided: boolean;
+      waitSeconds: number | null;
+    }>(this.dataSource, TAKE_AND_RECORD, [
+      bucket,
+      costSeconds,
+      toleranceSeconds,
+      applicationKey,
+      code,
+      signedAt,
+    ]);
+    if (row?.isStale === true) return 'stale';
     if (row?.recorded === true) return 'first';
     return row?.isDecided === true ? 'replayed' : (row?.waitSeconds ?? 0);
   }

@@ -54,8 +54,7 @@ export async function runAdmin(
   let help = Promise.resolve();
   let isIncomplete = false;
   const execute = async (command: AdminCommand): Promise<void> => {
-    const summary = await carryOut(command, { env, input, output, complain, ask });
-    isIncomplete = summary !== null && isLeftOver(command, summary);
+    isIncomplete = await carryOut(command, { env, input, output, complain, ask });
   };
   try {
     const words = args.length === 0 ? ['--help'] : args;
@@ -75,9 +74,9 @@ export async function runAdmin(
   return isIncomplete ? 1 : 0;
 }
 
-/** Whether a comparison found a difference, or settings could not be restored. */
-function isLeftOver({ action }: AdminCommand, { missing, different, extra, failed }: Summary): boolean {
-  return failed > 0 || (action === 'compare' && missing + different + extra > 0);
+/** Whether a comparison found a difference. */
+function isDifferent({ action }: AdminCommand, { missing, different, extra }: Summary): boolean {
+  return action === 'compare' && missing + different + extra > 0;
 }
 
 /** Help ends in an error too; that it could not be written counts more. */
@@ -103,13 +102,15 @@ async function askAtTerminal(question: string): Promise<boolean> {
   }
 }
 
+/** @returns whether a comparison found a difference, or a setting could not be read or written */
 async function carryOut(
   command: AdminCommand,
   { env, input, output, complain, ask }: Surroundings,
-): Promise<Summary | null> {
+): Promise<boolean> {
   const { action, file, subsystems } = command;
   const write = textWriter(output);
-  // Lines come one after the other: the last one is written when all are, and the first that cannot be written counts.
+  // Lines are written one after the other. `written` settles when all are, and rejects with the first
+  // failure.
   let written = Promise.resolve();
   const writeLine = (text: string): void => {
     const line = write(text);
@@ -118,15 +119,12 @@ async function carryOut(
     for (const each of [line, written]) each.catch(() => undefined);
   };
   const transfer = await TransferService.connect(loadSettingsAdminConfig(env).DATABASE_URL);
-  const observer = observerOf(command, writeLine, complain);
+  const failures = new Set<string>();
+  const observer = observerOf(command, writeLine, complain, failures);
   try {
     if (action === 'export') {
-      const lines = Readable.from(transfer.exportLines(subsystems, observer));
-      // Standard output stays open.
-      await (file === null
-        ? pipeline(lines, output, { end: false })
-        : pipeline(lines, createWriteStream(file)));
-      return null;
+      await writeLines(Readable.from(transfer.exportLines(subsystems, observer)), file, output);
+      return failures.size > 0;
     }
     const writeAfter = (text: string): Promise<void> => written.then(() => write(text));
     const trail = command.isDryRun ? null : trailOf(command);
@@ -138,10 +136,15 @@ async function carryOut(
     }[action]();
     await written;
     await write(`${summaryText(command, summary)}\n`);
-    return summary;
+    return failures.size > 0 || isDifferent(command, summary);
   } finally {
     await transfer.close();
   }
+}
+
+/** Into the file, or else to the standard output, which stays open. */
+function writeLines(lines: Readable, file: string | null, output: Writable): Promise<void> {
+  return file === null ? pipeline(lines, output, { end: false }) : pipeline(lines, createWriteStream(file));
 }
 
 /** One request id for all that a run writes. */
@@ -153,11 +156,15 @@ function trailOf({ author }: AdminCommand): AuditTrail {
   };
 }
 
-/** Differences go where the summary goes, progress to the side: standard output may be a file of settings. */
+/**
+ * Differences go where the summary goes, progress and failures to the side: standard output may be a file of
+ * settings. @param failures collects the names of settings that cannot be read or written
+ */
 function observerOf(
   { isQuiet }: AdminCommand,
   write: (text: string) => void,
   complain: (text: string) => void,
+  failures: Set<string>,
 ): TransferObserver {
   return {
     differs: (difference, subsystemName, settingName) => {
@@ -166,7 +173,9 @@ function observerOf(
     },
     failed: (error, subsystemName, settingName) => {
       const names = `${JSON.stringify(subsystemName)} ${JSON.stringify(settingName)}`;
-      complain(`settings:admin: ${names} is left as it is: ${explain(error)}\n`);
+      // A command may meet it twice: when it plans, and when it acts.
+      if (!failures.has(names)) complain(`settings:admin: ${names} is left as it is: ${explain(error)}\n`);
+      failures.add(names);
     },
     progressed: (done) => {
       if (!isQuiet && done % PROGRESS_EVERY === 0) complain(`${done.toLocaleString('en')} settings\n`);

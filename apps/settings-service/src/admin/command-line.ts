@@ -35,7 +35,9 @@ const EPILOGUE = `
 A file has a line of JSON for each setting: subsystemName, settingName, and valueText, the exact text of the value.
 Every action explains itself: settings:admin import --help
 
-Exit codes: 0 done, 1 failed or different, 2 the command was not understood.
+A setting that cannot be read or written is named and left out; the others go on.
+
+Exit codes: 0 done, 1 failed or different, or a setting was left out, 2 the command was not understood.
 Reads DATABASE_URL.`;
 
 const DESCRIPTIONS = {
@@ -46,8 +48,7 @@ const DESCRIPTIONS = {
     'Say which settings of a file are missing here (+) or have another value (~), and which are here only (-).',
   restore:
     'Make a subsystem what it was at an instant, of any size, a thousand settings in one transaction, with a history entry each: what \
-differs now is written again (~), what was not there is deleted (-). It shows what it will do and asks first. A setting that cannot be \
-read or written is named and left as it is; the others go on. Interrupted, run it again: it goes on.',
+differs now is written again (~), what was not there is deleted (-). It shows what it will do and asks first. Interrupted, run it again: it goes on.',
 } as const;
 
 /** The whole command line. @param run carries out what was understood

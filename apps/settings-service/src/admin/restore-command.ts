@@ -28,15 +28,7 @@ export async function restore(
     throw new CommandError(
       `there was no setting of ${JSON.stringify(subsystem)} at ${at.toISOString()}: look at name and instant, or pass --allow-empty to delete all that it has now`,
     );
-  const told = new Set<string>();
-  const once: TransferObserver = {
-    ...observer,
-    failed: (error, subsystemName, settingName) => {
-      if (!told.has(settingName)) observer.failed(error, subsystemName, settingName);
-      told.add(settingName);
-    },
-  };
-  const planned = await transfer.restore(subsystem, at, null, once);
+  const planned = await transfer.restore(subsystem, at, null, observer);
   if (trail === null) return planned;
   await write(`${summaryText({ ...command, isDryRun: true }, planned)}\n`);
   if (planned.different + planned.extra === 0) return planned;
@@ -45,5 +37,5 @@ export async function restore(
       throw new CommandError('nothing was changed: pass --yes, because there is no terminal to ask at');
     if (!(await ask('Restore? [y/N] '))) throw new CommandError('nothing was changed');
   }
-  return transfer.restore(subsystem, at, trail, { ...once, differs: () => undefined });
+  return transfer.restore(subsystem, at, trail, { ...observer, differs: () => undefined });
 }

@@ -6,11 +6,12 @@ import { DataSource } from 'typeorm';
 import { DEFAULT_ISOLATION, ENTITIES, SCHEMA } from '../database-layout';
 import { BatchedSettingsRepository } from '../settings/batched-settings.repository';
 import { COMPARED, PastSettingsRepository } from '../settings/past-settings.repository';
-import type { ComparedPart, PastName, SubsystemRestoration } from '../settings/past-settings.repository';
+import type { ComparedPart, PastName, SubsystemRestoration } from '../settings/restoration';
 import { settingKeyText } from '../settings/setting-key';
 import type { SettingKey } from '../settings/setting-key';
-import type { ListedSetting } from '../settings/setting.entity';
+import type { CurrentSetting, ListPosition, ListedSetting } from '../settings/setting.entity';
 import { START } from '../settings/settings-page';
+import type { Page } from '../settings/settings-page';
 import { SettingsRepository } from '../settings/settings.repository';
 import { SettledPastService } from '../settings/settled-past.service';
 import type { AuditTrail } from '../settings/write-request';
@@ -32,6 +33,8 @@ export interface TransferObserver {
   progressed(done: number): void;
 }
 
+/** Whose pages these are: nobody else reads in this process. */
+const OPERATOR = 'settings:admin';
 const PAGE = 1_000;
 /** Settings that are compared, and written in one transaction. */
 const BATCH = 100;
@@ -73,10 +76,10 @@ export class TransferService {
     return this.dataSource.destroy();
   }
 
-  /** The lines of all settings, or of these subsystems', in the order of names. */
+  /** The lines of all settings, or of these subsystems', in the order of names; without those that cannot be read. */
   async *exportLines(subsystems: readonly string[], observer: TransferObserver): AsyncGenerator<string> {
     let done = 0;
-    for await (const setting of this.list(subsystems)) {
+    for await (const setting of this.list(subsystems, observer)) {
       yield lineOf(setting);
       observer.progressed((done += 1));
     }
@@ -124,7 +127,10 @@ export class TransferService {
     });
     const compared = subsystems.length > 0 ? subsystems : [...named.values()];
     if (compared.length === 0) return summary;
-    for await (const { subsystemKey, settingKey, subsystemName, settingName } of this.list(compared)) {
+    for await (const { subsystemKey, settingKey, subsystemName, settingName } of this.list(
+      compared,
+      observer,
+    )) {
       if (inFile.has(`${subsystemKey}\u0000${settingKey}`)) continue;
       summary.extra += 1;
       observer.differs('extra', subsystemName, settingName);
@@ -133,8 +139,8 @@ export class TransferService {
   }
 
   /**
-   * Makes a subsystem what it was at `at`, a part in one transaction; run again, it goes on where it was interrupted. A setting that
-   * cannot be read or written is left as it is.
+   * Makes a subsystem what it was at `at`, part by part, each in one transaction. Run again after an
+   * interruption, it goes on. A setting that cannot be read or written is left as it is.
    * @param trail null: only says what would change
    */
   async restore(
@@ -205,14 +211,16 @@ export class TransferService {
     }
   }
 
+  /** What differs from what is here. A setting that cannot be read here is tried by itself and left out. */
   private async changedOf(
     settings: readonly MovedSetting[],
     summary: Summary,
     observer: TransferObserver,
   ): Promise<MovedSetting[]> {
-    const here = await this.batch.findAll(settings.map(({ key }) => key));
+    const here = await this.findHere(settings, summary, observer);
     return settings.filter(({ key, value }, index) => {
-      const found = here[index] ?? null;
+      const found = here[index];
+      if (found === undefined) return false;
       const difference = found === null ? 'missing' : found.valueText === value ? 'same' : 'different';
       summary[difference] += 1;
       if (difference !== 'same') observer.differs(difference, key.subsystem.name, key.setting.name);
@@ -220,16 +228,65 @@ export class TransferService {
     });
   }
 
-  private async *list(subsystems: readonly string[]): AsyncGenerator<ListedSetting> {
-    if (subsystems.length === 0) {
-      yield* pages((after: ListedSetting | null) => this.settings.listAll(PAGE, after));
-      return;
+  /** The settings here, null where there is none, undefined for one that cannot be read. */
+  private async findHere(
+    settings: readonly MovedSetting[],
+    summary: Summary,
+    observer: TransferObserver,
+  ): Promise<(CurrentSetting | null | undefined)[]> {
+    try {
+      return await this.batch.findAll(settings.map(({ key }) => key));
+    } catch (error) {
+      if (!isRowFailure(error)) throw error;
+      const [{ key }] = settings as readonly [MovedSetting];
+      if (settings.length === 1) {
+        summary.failed += 1;
+        observer.failed(error, key.subsystem.name, key.setting.name);
+        return [undefined];
+      }
+      const half = Math.ceil(settings.length / 2);
+      const first = await this.findHere(settings.slice(0, half), summary, observer);
+      return [...first, ...(await this.findHere(settings.slice(half), summary, observer))];
     }
+  }
+
+  /** All settings, or those of the subsystems. */
+  private async *list(
+    subsystems: readonly string[],
+    observer: TransferObserver,
+  ): AsyncGenerator<ListedSetting> {
+    if (subsystems.length === 0) yield* this.listIn(null, observer);
     const keys = new Set(subsystems.map(keyOf));
-    for (const key of [...keys].sort())
-      yield* pages((after: ListedSetting | null) =>
-        this.settings.listSubsystem(key, PAGE, after?.settingKey ?? null),
-      );
+    for (const key of [...keys].sort()) yield* this.listIn(key, observer);
+  }
+
+  /** A page that fails by one of its rows is read in halves, down to the setting that is to blame. */
+  private async *listIn(
+    subsystemKey: string | null,
+    observer: TransferObserver,
+  ): AsyncGenerator<ListedSetting> {
+    let size = PAGE;
+    for (let after: ListPosition | null = null; ;) {
+      try {
+        const page: Page<ListedSetting> =
+          subsystemKey === null
+            ? await this.settings.listAll(OPERATOR, size, after)
+            : await this.settings.listSubsystem(OPERATOR, subsystemKey, size, after?.settingKey ?? null);
+        yield* page.rows;
+        if (page.next === null) return;
+        after = page.next;
+        size = Math.min(2 * size, PAGE);
+      } catch (error) {
+        if (!isRowFailure(error)) throw error;
+        size = Math.floor(size / 2);
+        if (size > 0) continue;
+        const unread = await this.settings.findNextNames(subsystemKey, after);
+        if (unread === null) throw error;
+        observer.failed(error, unread.subsystemName, unread.settingName);
+        after = unread;
+        size = 1;
+      }
+    }
   }
 }
 
@@ -239,19 +296,6 @@ function emptySummary(): Summary {
 
 function keyOf(subsystemName: string): string {
   return parseSettingName(subsystemName)?.key ?? subsystemName;
-}
-
-type FindPage = (
-  after: ListedSetting | null,
-) => Promise<{ readonly rows: readonly ListedSetting[]; readonly next: ListedSetting | null }>;
-
-async function* pages(find: FindPage): AsyncGenerator<ListedSetting> {
-  for (let after: ListedSetting | null = null; ;) {
-    const { rows, next } = await find(after);
-    yield* rows;
-    if (next === null) return;
-    after = next;
-  }
 }
 
 /** The settings of the lines, a hundred at a time. @throws {SettingLineError} also for a setting that an earlier line has */

@@ -99,7 +99,8 @@ export class ChangeFeedService {
 
   /**
    * The next changes; empty after `waitMs` without one, or when the service stops.
-   * @throws {SettingError} `too-many-watchers`, `changes-expired` for a position in a history that went back since
+   * @throws {SettingError} `too-many-watchers`, `changes-expired` for a position in a history that went back
+   *   since
    * @throws {DatabaseUnavailableError} or the driver's error: what happened meanwhile is not known
    */
   async read(request: ChangesRequest): Promise<ChangePage> {
@@ -135,7 +136,10 @@ export class ChangeFeedService {
     return this.log!;
   }
 
-  /** Whether what the reader has seen is still there, as far as the log reaches: a failover or a restore may have taken it back. */
+  /**
+   * Whether the history still holds the changes that the reader has seen last. A failover or a restore may
+   * have removed them.
+   */
   private async hasSeenThis({ upTo, marks = [] }: Position): Promise<boolean> {
     const log = this.log!;
     if (upTo > log.position.upTo) return false;

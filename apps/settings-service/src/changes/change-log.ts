@@ -19,7 +19,10 @@ export interface Position {
   readonly marks?: readonly Mark[];
 }
 
-/** A change that somebody has seen. After a failover or a restore its identifier may belong to another one. */
+/**
+ * A change that somebody has seen. After a failover or a restore, its identifier may belong to another
+ * change.
+ */
 export interface Mark {
   readonly id: number;
   readonly fingerprint: string;
@@ -98,12 +101,12 @@ export class ChangeLog {
     return this.end;
   }
 
-  /** What the next look asks for: what follows, what fills gaps, and whether what was seen last is still there. */
+  /** What the next look asks for: newer changes, those that fill gaps, and those that were seen last. */
   get question(): Position {
     return { upTo: this.end.upTo, open: [...this.end.open, ...this.marksAt(this.end).map(({ id }) => id)] };
   }
 
-  /** Whether the history that the look saw goes on where the log ends. A failover or a restore may have taken it back. */
+  /** Whether the history still holds what the log saw last. A failover or a restore may have removed it. */
   continues({ found }: Look): boolean {
     return this.marksAt(this.end).every((mark) =>
       isMarked(
@@ -113,7 +116,7 @@ export class ChangeLog {
     );
   }
 
-  /** The change with this identifier; undefined if there is none, null when it is further back than the log. */
+  /** The change with this identifier; undefined if there is none, null if it is older than the log. */
   find(id: number): Change | undefined | null {
     if (id <= this.floor) return null;
     const entry = this.entries[this.indexAfter(id - 1)];

@@ -27,7 +27,10 @@ import { CHANGE_LIMITS, ChangeFeedService } from './change-feed.service';
 import type { ChangeLimits } from './change-feed.service';
 import { CHANGES, ChangesDto, ChangesQuery, WAIT_SECONDS } from './changes.dto';
 
-/** The highest identifier, when the token was given out and marks, and open identifiers; identifiers as distances from the highest. */
+/**
+ * The highest identifier; when the token was issued, with marks; the open identifiers. Identifiers are
+ * distances from the highest one.
+ */
 type TokenContent = [
   upTo: number,
   issued: number | [issuedAt: number, ...marks: [distance: number, fingerprint: string][]],

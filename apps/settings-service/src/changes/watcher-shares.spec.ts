@@ -35,6 +35,32 @@ describe('WatcherShares', () => {
     expect(shares.size).toBe(6);
   });
 
+  describe('of a caller who comes by applications that nobody else uses', () => {
+    const LIMIT = 320;
+    const SHARE = LIMIT / 16;
+    const people = (count: number) =>
+      Array.from({ length: count }, (_, n) => holder(`person ${String(n)}`, 'portal'));
+    const hog = (count: number) =>
+      Array.from({ length: count }, (_, n) => holder('hog', `x${String(n % 4)}`));
+    const placesOf = (shares: WatcherShares<Holder>, caller: string) =>
+      [...shares].filter((each) => each.caller === caller).length;
+
+    it('take a sixteenth at most from others, who have one each', () => {
+      const shares = new WatcherShares<Holder>(LIMIT);
+      for (const each of [...people(LIMIT), ...hog(LIMIT)]) shares.add(each);
+      expect(placesOf(shares, 'hog')).toBe(SHARE);
+      expect(shares.size).toBe(LIMIT);
+    });
+
+    it('go to others down to a sixteenth', () => {
+      const shares = new WatcherShares<Holder>(LIMIT);
+      for (const each of hog(LIMIT)) shares.add(each);
+      const refused = people(LIMIT).filter((each) => shares.add(each) === undefined);
+      expect(placesOf(shares, 'hog')).toBe(SHARE);
+      expect(refused).toHaveLength(SHARE);
+    });
+  });
+
   it('has room again when somebody has gone', () => {
     const shares = new WatcherShares<Holder>(1);
     const first = holder('x');

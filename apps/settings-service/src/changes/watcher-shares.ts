@@ -4,18 +4,32 @@ export interface Holder {
   readonly application: string;
 }
 
+/** The part of all places that one caller keeps when others come; at least so many. */
+const CALLER_PART = 1 / 16;
+const CALLER_MIN = 16;
+
 /**
- * Those who wait, at most `limit`, shared out fairly. While there is room, anybody may have any number of places. When there is none, a
- * newcomer takes a place of the application that has most, if its own has fewer, or else of the caller of its own application that has
- * most. So nobody can keep others out, and a lone caller may still use everything.
+ * Those who wait, at most `limit`, shared out fairly. While there is room, anybody may have any number of
+ * places. When there is none, a newcomer takes a place of
+ *
+ * 1. the caller who has most, if that one has more than a sixteenth of all, by whatever applications;
+ * 2. the application that has most, if the newcomer's has fewer and the newcomer has no sixteenth itself;
+ * 3. the caller of its own application who has most.
+ *
+ * So neither one caller nor one application can keep others out, and a lone caller may still use everything.
  */
 export class WatcherShares<Watcher extends Holder> implements Iterable<Watcher> {
   private readonly all = new Set<Watcher>();
-  /** By application, then by caller. Sets keep the order in which they came. */
+  /** Sets keep the order in which they came. */
+  private readonly callers = new Map<string, Set<Watcher>>();
+  /** By application, then by caller. */
   private readonly applications = new Map<string, Map<string, Set<Watcher>>>();
   private readonly applicationSizes = new Map<string, number>();
+  private readonly callerShare: number;
 
-  constructor(private readonly limit: number) {}
+  constructor(private readonly limit: number) {
+    this.callerShare = Math.max(CALLER_MIN, Math.floor(limit * CALLER_PART));
+  }
 
   get size(): number {
     return this.all.size;
@@ -25,7 +39,10 @@ export class WatcherShares<Watcher extends Holder> implements Iterable<Watcher> 
     return this.all.values();
   }
 
-  /** Gives the watcher a place. @returns who has lost theirs to it, null if nobody; undefined when there is no place for the watcher */
+  /**
+   * Gives the watcher a place.
+   * @returns the watcher that lost its place, null if none did; undefined when there is no place
+   */
   add(watcher: Watcher): Watcher | null | undefined {
     if (this.all.size < this.limit) {
       this.insert(watcher);
@@ -42,9 +59,11 @@ export class WatcherShares<Watcher extends Holder> implements Iterable<Watcher> 
     if (!this.all.delete(watcher)) return;
     const { application, caller } = watcher;
     const callers = this.applications.get(application)!;
-    const own = callers.get(caller)!;
-    own.delete(watcher);
-    if (own.size === 0) callers.delete(caller);
+    for (const byCaller of [callers, this.callers]) {
+      const own = byCaller.get(caller)!;
+      own.delete(watcher);
+      if (own.size === 0) byCaller.delete(caller);
+    }
     if (callers.size === 0) this.applications.delete(application);
     const size = this.applicationSizes.get(application)! - 1;
     if (size === 0) this.applicationSizes.delete(application);
@@ -56,25 +75,41 @@ export class WatcherShares<Watcher extends Holder> implements Iterable<Watcher> 
     let callers = this.applications.get(application);
     if (callers === undefined)
       this.applications.set(application, (callers = new Map<string, Set<Watcher>>()));
-    let own = callers.get(caller);
-    if (own === undefined) callers.set(caller, (own = new Set<Watcher>()));
-    own.add(watcher);
+    for (const byCaller of [callers, this.callers]) {
+      let own = byCaller.get(caller);
+      if (own === undefined) byCaller.set(caller, (own = new Set<Watcher>()));
+      own.add(watcher);
+    }
     this.all.add(watcher);
     this.applicationSizes.set(application, (this.applicationSizes.get(application) ?? 0) + 1);
   }
 
   /** The oldest watcher of whoever has more than the newcomer would have then. */
   private displacedBy({ application, caller }: Holder): Watcher | undefined {
+    const ownPlaces = this.callers.get(caller)?.size ?? 0;
+    const busiest = largestOf(this.callers, (own) => own.size)?.[1];
+    if (busiest !== undefined && busiest.size > Math.max(this.callerShare, ownPlaces + 1))
+      return oldestOf(busiest);
+
     const largest = largestOf(this.applicationSizes, (size) => size);
     const ownSize = this.applicationSizes.get(application) ?? 0;
-    const isOther = largest !== undefined && largest[1] > ownSize + 1;
-    const callers = this.applications.get(isOther ? largest[0] : application);
-    const most = callers && largestOf(callers, (own) => own.size);
-    if (most === undefined) return undefined;
-    const ownCount = isOther ? 0 : (callers?.get(caller)?.size ?? 0);
-    if (!isOther && most[1].size <= ownCount + 1) return undefined;
-    return most[1].values().next().value;
+    if (largest !== undefined && largest[1] > ownSize + 1 && ownPlaces < this.callerShare)
+      return this.oldestOfBusiest(largest[0]);
+
+    const rivals = this.applications.get(application);
+    const rival = rivals && largestOf(rivals, (own) => own.size)?.[1];
+    const ownRivals = rivals?.get(caller)?.size ?? 0;
+    return rival !== undefined && rival.size > ownRivals + 1 ? oldestOf(rival) : undefined;
   }
+
+  private oldestOfBusiest(application: string): Watcher | undefined {
+    const busiest = largestOf(this.applications.get(application)!, (own) => own.size)?.[1];
+    return busiest && oldestOf(busiest);
+  }
+}
+
+function oldestOf<Watcher>(watchers: ReadonlySet<Watcher>): Watcher | undefined {
+  return watchers.values().next().value;
 }
 
 function largestOf<Value>(

@@ -1,9 +1,10 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * The instant of a transaction's history entries: one for all of them, so that no instant shows half of what was written together.
- * It is noted when the first entry is inserted, which is after the rows are locked, and never lies before an instant that was committed
- * earlier: where the clock was set back, changes keep the last instant until the clock has caught up.
+ * The instant of a transaction's history entries. All of them have one, so no instant shows half of what was
+ * written together. It is noted when the first entry is inserted, after the rows are locked. It is never
+ * before an instant that was committed earlier: after the clock was set back, changes keep the last instant
+ * until the clock has caught up.
  */
 const TRANSACTION_INSTANT = `
   CREATE FUNCTION settings.transaction_instant() RETURNS timestamptz LANGUAGE plpgsql AS $$
@@ -19,8 +20,8 @@ const TRANSACTION_INSTANT = `
   END $$`;
 
 /**
- * Revisions begin with the millisecond. A failover or a restore that loses commits takes the sequence back, but not the time, so that an
- * ETag that was given out never comes again for another value. The last 20 bits are the sequence's.
+ * Revisions begin with the millisecond. A failover or a restore that loses commits sets the sequence back,
+ * but not the time. So no ETag is issued twice for different values. The last 20 bits are the sequence's.
  */
 const NEXT_REVISION = `
   CREATE FUNCTION settings.next_revision() RETURNS bigint LANGUAGE sql VOLATILE AS $$

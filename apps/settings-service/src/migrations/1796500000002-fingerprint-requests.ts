@@ -1,8 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * What the request of an Idempotency-Key asked for, hashed: operation, settings, values and conditions. Null without a key, and in
- * entries of release 1.0.0, which go on being written while both releases run. A column without a default rewrites no row.
+ * A hash of what the request with an Idempotency-Key asked for: operation, settings, values and conditions.
+ * It is null without a key, and in entries of release 1.0.0, which writes on while both releases run. A
+ * column without a default rewrites no row.
  */
 export class FingerprintRequests1796500000002 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -46,8 +46,9 @@ const FIND_SETTINGS: PreparedStatement = {
       WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1) AS s`,
 };
 
-// One statement for the settings and their history entries. The rows are locked in the order of their keys, so that no two replicas lock
-// them crosswise. ORDER BY needs all of them, so entries draw identifiers and note their instant when every row is locked.
+// One statement for the settings and their history entries. It locks the rows in the order of their keys, so
+// that two replicas never deadlock. ORDER BY needs all rows, so entries draw identifiers and note their
+// instant after every row is locked.
 const writeStatement = (name: string, free: string): PreparedStatement => ({
   name,
   text: `

@@ -56,10 +56,11 @@ export class BulkController {
   @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
   async read(
     @JsonBody(validatedBy(ReadSettingsDto.schema)) request: z.output<typeof ReadSettingsDto.schema>,
+    @CurrentCaller() { subject }: Caller,
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const keys = distinctKeys(request.settings.map(keyOf));
-    sendRead(reply, keys, await this.settings.findMany(keys));
+    sendRead(reply, keys, await this.settings.findMany(subject, keys));
   }
 
   @Post('write')

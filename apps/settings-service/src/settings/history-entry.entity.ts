@@ -70,7 +70,9 @@ export class HistoryEntry {
   @Column({ name: 'idempotency_digest', type: 'bytea', nullable: true })
   idempotencyDigest!: Buffer | null;
 
-  /** Of what the request with the key asked for; null without a key, and in entries that release 1.0.0 wrote. */
+  /**
+   * A hash of what the request with the key asked for; null without a key, and in entries of release 1.0.0.
+   */
   @Column({ name: 'idempotency_fingerprint', type: 'bytea', nullable: true })
   idempotencyFingerprint!: Buffer | null;
 

@@ -25,14 +25,14 @@ describe('LargeReads', () => {
   it('reads once what is small', async () => {
     const asked: number[] = [];
     const read = (bytes: number) => Promise.resolve(asked.push(bytes));
-    await new LargeReads().read(read, () => false);
+    await new LargeReads().read('a', read, () => false);
     expect(asked).toEqual([SMALL]);
   });
 
   it('reads large ones a few at once, the others in turn', async () => {
     const reads = new LargeReads({ atOnce: 2, waiting: 10, waitMs: 60_000 });
     const { read, ends, most } = pending();
-    const all = [1, 2, 3, 4, 5].map(() => reads.read(read, isCut));
+    const all = [1, 2, 3, 4, 5].map(() => reads.read('a', read, isCut));
     for (let n = 0; n < 5; n += 1) {
       await turns();
       ends[n]!();
@@ -45,8 +45,56 @@ describe('LargeReads', () => {
     const reads = new LargeReads({ atOnce: 1, waiting: 10, waitMs: 60_000 });
     const failing = (bytes: number) =>
       bytes === SMALL ? Promise.resolve(bytes) : Promise.reject(new Error('lost'));
-    await expect(reads.read(failing, isCut)).rejects.toThrow('lost');
-    await expect(reads.read((bytes) => Promise.resolve(bytes), isCut)).resolves.toBe(8 * 1024 * 1024);
+    await expect(reads.read('a', failing, isCut)).rejects.toThrow('lost');
+    await expect(reads.read('a', (bytes) => Promise.resolve(bytes), isCut)).resolves.toBe(8 * 1024 * 1024);
+  });
+
+  describe('of a caller who asks without end', () => {
+    const LARGE = 8 * 1024 * 1024;
+
+    it('take turns with those of others, whoever came first', async () => {
+      const reads = new LargeReads({ atOnce: 2, waiting: 10, waitMs: 60_000 });
+      const { read, ends } = pending();
+      const order: string[] = [];
+      const ask = (caller: string) => reads.read(caller, read, isCut).then(() => order.push(caller));
+      const all = [...Array.from({ length: 6 }, () => ask('hog')), ask('x'), ask('y')];
+      for (let n = 0; n < all.length; n += 1) {
+        await turns();
+        ends[n]!();
+      }
+      await Promise.all(all);
+      expect(order).toEqual(['hog', 'hog', 'x', 'hog', 'y', 'hog', 'hog', 'hog']);
+    });
+
+    it('keep nobody else from waiting: its last one is refused', async () => {
+      const reads = new LargeReads({ atOnce: 1, waiting: 2, waitMs: 60_000 });
+      const { read, ends } = pending();
+      const outcomes: string[] = [];
+      const ask = (caller: string, name: string) =>
+        reads.read(caller, read, isCut).then(
+          (bytes) => expect([name, bytes]).toEqual([name, LARGE]),
+          () => void outcomes.push(`${name} refused`),
+        );
+      const all = [];
+      for (const [caller, name] of [
+        ['hog', 'first'],
+        ['hog', 'second'],
+        ['hog', 'third'],
+        ['hog', 'fourth'],
+        ['x', 'x'],
+        ['y', 'y'],
+      ] as const) {
+        all.push(ask(caller, name));
+        await turns();
+      }
+      expect(outcomes).toEqual(['fourth refused', 'third refused', 'y refused']);
+      for (let n = 0; n < 3; n += 1) {
+        ends[n]!();
+        await turns();
+      }
+      await Promise.all(all);
+      expect(outcomes).toHaveLength(3);
+    });
   });
 
   it.each([
@@ -55,12 +103,12 @@ describe('LargeReads', () => {
   ])('refuses one %s', async (_case, limits) => {
     const reads = new LargeReads(limits);
     const { read, ends } = pending();
-    const first = reads.read(read, isCut);
+    const first = reads.read('a', read, isCut);
     await turns();
-    await expect(reads.read(read, isCut)).rejects.toMatchObject({ reason: 'too-many-large-reads' });
+    await expect(reads.read('a', read, isCut)).rejects.toMatchObject({ reason: 'too-many-large-reads' });
     ends[0]!();
     await expect(first).resolves.toBe(8 * 1024 * 1024);
-    const again = reads.read(read, isCut);
+    const again = reads.read('a', read, isCut);
     await turns();
     ends[1]!();
     await expect(again).resolves.toBe(8 * 1024 * 1024);

@@ -3,33 +3,51 @@ import { SECOND_MS } from '@platform/time';
 import type { Counter } from 'prom-client';
 import { SettingError } from './setting-problems.filter';
 
-/** Values that one response holds at most, in bytes, one value always goes through: 1,000 of the largest would be 256 MB. */
+/**
+ * Bytes of values in one response; a single larger value still goes through. 1,000 of the largest values
+ * would be 256 MB.
+ */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 /** What a read takes without waiting for its turn: nearly every one. */
 const SMALL_PAGE_BYTES = 512 * 1024;
 
 const LIMITS = { atOnce: 4, waiting: 64, waitMs: 5 * SECOND_MS };
 
+interface Waiting {
+  readonly caller: string;
+  readonly start: () => void;
+  readonly refuse: () => void;
+}
+
 /**
- * The memory that large responses of one replica take while they are read and built. Every response is first read with few bytes; where it
- * would hold more it takes its turn, four at once.
+ * Bounds the memory that large responses of one replica take while they are read and built. Every response is
+ * read with a small limit first. A larger one waits for its turn; four are built at once.
+ *
+ * The next turn goes to the caller with the fewest responses being built. When all waiting places are taken,
+ * a newcomer takes one from the caller who holds the most. So nobody can keep others out.
  */
 export class LargeReads {
   private running = 0;
-  private readonly waiting: (() => void)[] = [];
+  private readonly runningBy = new Map<string, number>();
+  private readonly waiting: Waiting[] = [];
   private refusals: Counter | null = null;
 
   constructor(private readonly limits = LIMITS) {}
 
   /**
    * Reads a page, at most `MAX_PAGE_BYTES` of values.
+   * @param caller whose response it is
    * @param read reads at most so many bytes
    * @param isCut whether more bytes would have brought more
    * @throws {SettingError} `too-many-large-reads`
    */
-  async read<Page>(read: (bytes: number) => Promise<Page>, isCut: (page: Page) => boolean): Promise<Page> {
+  async read<Page>(
+    caller: string,
+    read: (bytes: number) => Promise<Page>,
+    isCut: (page: Page) => boolean,
+  ): Promise<Page> {
     const page = await read(SMALL_PAGE_BYTES);
-    return isCut(page) ? this.inTurn(() => read(MAX_PAGE_BYTES)) : page;
+    return isCut(page) ? this.inTurn(caller, () => read(MAX_PAGE_BYTES)) : page;
   }
 
   reportTo(metrics: Metrics): void {
@@ -48,36 +66,76 @@ export class LargeReads {
     );
   }
 
-  private async inTurn<Page>(read: () => Promise<Page>): Promise<Page> {
-    if (this.running >= this.limits.atOnce) await this.turn();
-    else this.running += 1;
+  private async inTurn<Page>(caller: string, read: () => Promise<Page>): Promise<Page> {
+    if (this.running >= this.limits.atOnce) await this.turn(caller);
+    else this.begin(caller);
     try {
       return await read();
     } finally {
-      // The next one takes over this one's place.
-      const next = this.waiting.shift();
-      if (next === undefined) this.running -= 1;
-      else next();
+      this.end(caller);
     }
   }
 
-  private turn(): Promise<void> {
+  private begin(caller: string): void {
+    this.running += 1;
+    this.runningBy.set(caller, this.runningOf(caller) + 1);
+  }
+
+  private end(caller: string): void {
+    this.running -= 1;
+    const left = this.runningOf(caller) - 1;
+    if (left === 0) this.runningBy.delete(caller);
+    else this.runningBy.set(caller, left);
+    this.next()?.start();
+  }
+
+  private runningOf(caller: string): number {
+    return this.runningBy.get(caller) ?? 0;
+  }
+
+  /** Of the callers who have fewest under way, the one who has waited longest. */
+  private next(): Waiting | undefined {
+    const fewest = Math.min(...this.waiting.map(({ caller }) => this.runningOf(caller)));
+    return this.waiting.find(({ caller }) => this.runningOf(caller) === fewest);
+  }
+
+  private turn(caller: string): Promise<void> {
     return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        clearTimeout(timer);
+        this.waiting.splice(this.waiting.indexOf(waiting), 1);
+      };
       const refuse = (): void => {
         this.refusals?.inc();
         reject(new SettingError('too-many-large-reads'));
       };
-      if (this.waiting.length >= this.limits.waiting) return refuse();
-      const start = (): void => {
-        clearTimeout(timer);
-        resolve();
+      const waiting: Waiting = {
+        caller,
+        start: () => {
+          leave();
+          this.begin(caller);
+          resolve();
+        },
+        refuse: () => {
+          leave();
+          refuse();
+        },
       };
-      const timer = setTimeout(() => {
-        this.waiting.splice(this.waiting.indexOf(start), 1);
-        refuse();
-      }, this.limits.waitMs);
-      this.waiting.push(start);
+      if (!this.makeRoom(caller)) return refuse();
+      const timer = setTimeout(waiting.refuse, this.limits.waitMs);
+      this.waiting.push(waiting);
     });
+  }
+
+  /** @returns whether the caller may wait; the last one of whoever has most may have lost its place to it */
+  private makeRoom(caller: string): boolean {
+    if (this.waiting.length < this.limits.waiting) return true;
+    const counts = new Map<string, number>();
+    for (const each of this.waiting) counts.set(each.caller, (counts.get(each.caller) ?? 0) + 1);
+    const most = Math.max(0, ...counts.values());
+    if (most <= (counts.get(caller) ?? 0) + 1) return false;
+    this.waiting.findLast((each) => counts.get(each.caller) === most)?.refuse();
+    return true;
   }
 }
 

@@ -13,6 +13,13 @@ import {
 import type { Page } from './settings-page';
 import type { SettingKey } from './setting-key';
 import type { CurrentSetting, ListedSetting } from './setting.entity';
+import type {
+  ComparedPart,
+  DifferentSetting,
+  PastName,
+  RestoredSetting,
+  SubsystemRestoration,
+} from './restoration';
 import { AUDIT_COLUMNS, auditColumns } from './write-request';
 import type { AuditTrail } from './write-request';
 
@@ -24,37 +31,6 @@ export interface HistoryFilter {
   readonly from: Date | undefined;
   /** Inclusive. */
   readonly to: Date | undefined;
-}
-
-/** What a restored subsystem has anew, or no longer. */
-export interface RestoredSetting {
-  readonly settingName: string;
-  readonly operation: 'write' | 'delete';
-}
-
-/** Which subsystem goes back to which instant. */
-export interface SubsystemRestoration {
-  readonly subsystemKey: string;
-  readonly at: Date;
-  /** For the history; null: it only says what would change. */
-  readonly trail: AuditTrail | null;
-}
-
-/** A setting that differs from what it was. */
-export interface DifferentSetting extends RestoredSetting {
-  readonly settingKey: string;
-  /** Of the value that it had. */
-  readonly bytes: number;
-}
-
-/** A name that a subsystem has, or had. */
-export type PastName = Pick<ListedSetting, 'settingKey' | 'settingName'>;
-
-/** What a part of a subsystem differs in; `last` leads to the next part, null after the last one. */
-export interface ComparedPart {
-  readonly different: readonly DifferentSetting[];
-  readonly compared: number;
-  readonly last: string | null;
 }
 
 interface ComparedSetting {
@@ -95,7 +71,10 @@ const SCANNED_ENTRIES = 10_000;
 const SCAN_COLUMNS = { subsystem: 'subsystem_key', person: 'person_id', user: 'user_id' } as const;
 type ScanColumn = keyof typeof SCAN_COLUMNS;
 
-/** The last of the entries that one page looks through, of those that one of the filters finds; nothing where it looks through all. */
+/**
+ * Finds where a page with several filters stops: the last entry that it scans of those that one filter finds.
+ * No row: it scans them all.
+ */
 const scanEnd = (column: ScanColumn): string => `
   SELECT history_id AS "historyId"
     FROM settings.setting_history
@@ -105,7 +84,10 @@ const scanEnd = (column: ScanColumn): string => `
        ((SELECT occurred_at FROM settings.setting_history WHERE history_id = $4), $4))
    ORDER BY occurred_at DESC, history_id DESC OFFSET ${String(SCANNED_ENTRIES - 1)} LIMIT 1`;
 
-/** The page of the entries down to `scanEnd`. OFFSET 0: they are looked through by this filter's index, whatever the others find. */
+/**
+ * The page down to `scanEnd`. OFFSET 0 makes PostgreSQL scan by the index of this filter, whatever the other
+ * filters match.
+ */
 const listScanned = (column: ScanColumn, parameter: string): string =>
   pageStatement({
     table: `(SELECT * FROM settings.setting_history WHERE ${SCAN_COLUMNS[column]} = ${parameter} AND ${IN_TIME}
@@ -130,12 +112,14 @@ const FIND_WRITERS = `
       AND writer.granted AND writer.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     LEFT JOIN pg_stat_activity AS activity ON activity.pid = writer.pid`;
 
-// Per setting the order of instants is that of identifiers: each transaction notes its instant once it holds the setting's row.
+// The instants of one setting have the order of its identifiers: a transaction notes its instant after it has
+// locked the row.
 const newestBefore = (key: string, instant: string): string => `
   SELECT * FROM settings.setting_history
    WHERE ${key} AND occurred_at < ${instant} ORDER BY occurred_at DESC, history_id DESC LIMIT 1`;
 
-// (SELECT $2) hides the value from the planner. Otherwise it expects a setting with many writes to turn up soon, and scans all entries.
+// (SELECT $2) hides the value from the planner. Otherwise it expects to find a setting with many writes soon,
+// and scans all entries.
 const FIND_BEFORE = `
   SELECT subsystem_name AS "subsystemName", setting_name AS "settingName", value_text AS "valueText", revision
     FROM (${newestBefore('subsystem_key = $1 AND setting_key = (SELECT $2)', '$3')}) AS newest
@@ -199,7 +183,8 @@ const LOCK_SETTINGS = `
   SELECT count(*) FROM (SELECT FROM settings.setting
     WHERE subsystem_key = $1 AND setting_key = ANY ($2) ORDER BY setting_key FOR UPDATE) AS locked`;
 
-// The values never leave the database. ORDER BY comes after all writes: the instant is noted when no row is left to be locked.
+// The values never leave the database. ORDER BY comes after all writes, so the instant is noted after the
+// last row is locked.
 const RESTORE_SETTINGS = `
   WITH target AS MATERIALIZED (
     SELECT k.setting_key, past.subsystem_name, past.setting_name, past.value_text
@@ -220,21 +205,25 @@ const RESTORE_SETTINGS = `
   SELECT change.*, $4, $5, $6, $7, $8, $9, $10 FROM (SELECT * FROM deleted UNION ALL SELECT * FROM written) AS change
    ORDER BY setting_key`;
 
-/** Names that are compared, and settings that are restored, in one statement: a part of the time that a statement may take. */
+/** Settings that one statement compares, and restores: it takes a part of the statement limit. */
 export const COMPARED = 1_000;
 /** Bytes of values that one statement restores, and one value more. */
 const RESTORED_BYTES = 8 * 1024 * 1024;
 
-/** Settings as they were, and who changed them. Instants count in whole milliseconds, as they are shown: what happened within one counts. */
+/**
+ * Settings as they were, and who changed them. Instants are shown in whole milliseconds, and what happened
+ * within one counts.
+ */
 @Injectable()
 export class PastSettingsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /**
-   * History entries of all settings that `filter` lets through, newest first, older than the entry `before`. A page of a list with several
-   * filters may end early, even without an entry, where many entries had to be looked through.
+   * History entries of all settings that match `filter`, newest first, older than the entry `before`. With
+   * several filters a page may end early, even without an entry, after it has scanned many entries.
    */
   async listEntries(
+    caller: string,
     filter: HistoryFilter,
     pageSize: number,
     before: string | null,
@@ -245,10 +234,10 @@ export class PastSettingsRepository {
     const filters = Object.entries({ subsystem: subsystemKey, person: personId, user: userId });
     const given = filters.filter(([, value]) => value !== null) as [ScanColumn, string][];
     if (given.length < 2)
-      return readPage<NamedEntry>(this.dataSource, LIST_ENTRIES, range, [userId, ...times]);
+      return readPage<NamedEntry>(this.dataSource, caller, LIST_ENTRIES, range, [userId, ...times]);
     const { column, end } = await this.findScan(given, times);
     const others = [userId, ...times, end?.historyId ?? null];
-    const page = await readPage<NamedEntry>(this.dataSource, SCANS[column].page, range, others);
+    const page = await readPage<NamedEntry>(this.dataSource, caller, SCANS[column].page, range, others);
     return { rows: page.rows, next: page.next ?? end };
   }
 
@@ -267,9 +256,12 @@ export class PastSettingsRepository {
     return rows[0] ?? null;
   }
 
-  /** The settings of a subsystem as they were at `at`, after `afterSettingKey` or from the start. A page may end early, even without a
-   *  setting, where many names had to be looked at that had no value then. */
+  /**
+   * The settings of a subsystem as they were at `at`, after `afterSettingKey` or from the start. A page may
+   * end early, even without a setting, after many names that had no value then.
+   */
   async listSubsystemAt(
+    caller: string,
     subsystemKey: string,
     at: Date,
     pageSize: number,
@@ -278,6 +270,7 @@ export class PastSettingsRepository {
     const after = afterSettingKey ?? START;
     const page = await readPage<ListedSetting>(
       this.dataSource,
+      caller,
       LIST_SUBSYSTEM_BEFORE,
       [subsystemKey, after, pageSize],
       [endOf(at)],
@@ -331,8 +324,9 @@ export class PastSettingsRepository {
   }
 
   /**
-   * Makes these settings of a subsystem what they were at `at`, with a history entry for each. `manager` has a transaction at REPEATABLE
-   * READ in which they were compared: what was compared is what is replaced. All rows are locked before the first is written.
+   * Makes these settings of a subsystem what they were at `at`, with a history entry for each. `manager` runs
+   * the REPEATABLE READ transaction that compared them, so exactly what was compared is replaced. All rows
+   * are locked before the first is written.
    */
   async restoreAll(
     manager: EntityManager,
@@ -350,7 +344,10 @@ export class PastSettingsRepository {
       await manager.query(RESTORE_SETTINGS, [subsystemKey, endOf(at), keys, ...columns]);
   }
 
-  /** The filter by which one page looks through the history, and where it ends; null where it looks through all that the filter finds. */
+  /**
+   * The filter by whose index one page is scanned, and where it stops; null where it scans all that the
+   * filter finds.
+   */
   private async findScan(
     given: readonly [ScanColumn, string][],
     times: readonly unknown[],

@@ -57,7 +57,11 @@ export class PastController {
     headers: READ_HEADERS,
   })
   @ReadResponses()
-  async list(@Query() query: HistoryQuery, @Res() reply: FastifyReply): Promise<void> {
+  async list(
+    @Query() query: HistoryQuery,
+    @CurrentCaller() { subject }: Caller,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
     const { pageKey, pageSize, subsystem, ...filter } = query;
     const list = `history ${JSON.stringify([subsystem?.key, filter])}`;
     const before = pageKey === undefined ? null : String(this.cursors.decode(list, pageKey)[0]);
@@ -65,7 +69,7 @@ export class PastController {
     // Whoever follows the pages sees every entry. The first page has waited for them.
     if (before === null) await this.settled.waitForList(to);
     const wanted = { subsystemKey: subsystem?.key, personId, userId, from, to };
-    const { rows, next } = await this.past.listEntries(wanted, pageSize, before);
+    const { rows, next } = await this.past.listEntries(subject, wanted, pageSize, before);
     sendPage(reply, historyPageJson(rows, next && this.cursors.encode(list, [next.historyId])));
   }
 

@@ -65,7 +65,8 @@ export function readingOf(request: FastifyRequest): SettingRead {
 }
 
 /**
- * The past needs what the history needs, and changes of all settings what the list of all needs, although the route lets more callers in.
+ * Reading the past needs the persona of the history, and reading the changes of all settings that of the list
+ * of all. Their routes are open to more personas, because other parameters need less.
  * @throws {ProblemException} 403
  */
 export function requireInternalPartner(request: FastifyRequest): void {

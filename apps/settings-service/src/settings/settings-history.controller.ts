@@ -51,11 +51,12 @@ export class SettingsHistoryController {
   async list(
     @KeyOfSetting() key: SettingKey,
     @Query() query: PageQuery,
+    @CurrentCaller() { subject }: Caller,
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const list = `history of ${JSON.stringify([key.subsystem.key, key.setting.key])}`;
     const before = query.pageKey === undefined ? null : String(this.cursors.decode(list, query.pageKey)[0]);
-    const { rows, next } = await this.settings.listHistory(key, query.pageSize, before);
+    const { rows, next } = await this.settings.listHistory(subject, key, query.pageSize, before);
     const nextPageKey = next && this.cursors.encode(list, [next.historyId]);
     sendPage(reply, historyPageJson(rows, nextPageKey));
   }

@@ -35,9 +35,15 @@ export const pageStatement = (list: {
    WHERE position <= $3 AND (position = 1 OR bytes_before + octet_length(value_text) <= $4)
    ORDER BY ${list.order}`;
 
-/** Runs a `pageStatement`. @param range $1 to $3. @param others $5 and on */
+/**
+ * Runs a `pageStatement`.
+ * @param caller who gets the page
+ * @param range $1 to $3
+ * @param others $5 and on
+ */
 export async function readPage<Row>(
   dataSource: { query<Result>(sql: string, parameters: unknown[]): Promise<Result> },
+  caller: string,
   sql: string,
   range: readonly unknown[],
   others: readonly unknown[] = [],
@@ -49,5 +55,6 @@ export async function readPage<Row>(
     const hasMore = last !== undefined && Number(last.candidates) > rows.length;
     return { rows, next: hasMore ? last : null };
   };
-  return largeReadsOf(dataSource).read(read, ({ rows, next }) => next !== null && rows.length < pageSize);
+  const isCut = ({ rows, next }: Page<Row>): boolean => next !== null && rows.length < pageSize;
+  return largeReadsOf(dataSource).read(caller, read, isCut);
 }

@@ -102,10 +102,14 @@ export class SettingsController {
   @ApiOperation({ operationId: 'listAllSettings', summary: 'List all settings of all subsystems' })
   @SettingsPage()
   @RequirePersona(Persona.InternalPartner)
-  async listAll(@Query() query: PageQuery, @Res() reply: FastifyReply): Promise<void> {
+  async listAll(
+    @Query() query: PageQuery,
+    @CurrentCaller() { subject }: Caller,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
     const after = query.pageKey === undefined ? null : this.cursors.decode(LIST_OF_ALL, query.pageKey);
     const position = after && { subsystemKey: String(after[0]), settingKey: String(after[1]) };
-    const { rows, next } = await this.settings.listAll(query.pageSize, position);
+    const { rows, next } = await this.settings.listAll(subject, query.pageSize, position);
     const nextPageKey = next && this.cursors.encode(LIST_OF_ALL, [next.subsystemKey, next.settingKey]);
     sendPage(reply, settingsPageJson(rows, nextPageKey));
   }
@@ -123,16 +127,18 @@ export class SettingsController {
   async listSubsystem(
     @Subsystem() subsystem: SettingName,
     @Query() { pageKey, pageSize, at }: PageAtQuery,
+    @CurrentCaller() { subject }: Caller,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
     if (at !== undefined) requireInternalPartner(request);
     const list = `settings of ${subsystem.key}${at === undefined ? '' : `\u0000${at.toISOString()}`}`;
     const after = pageKey === undefined ? null : String(this.cursors.decode(list, pageKey)[0]);
+    if (at !== undefined) await this.settled.wait(at);
     const { rows, next } =
       at === undefined
-        ? await this.settings.listSubsystem(subsystem.key, pageSize, after)
-        : await this.listPast(subsystem.key, at, pageSize, after);
+        ? await this.settings.listSubsystem(subject, subsystem.key, pageSize, after)
+        : await this.past.listSubsystemAt(subject, subsystem.key, at, pageSize, after);
     const nextPageKey = next && this.cursors.encode(list, [next.settingKey]);
     sendPage(reply, settingsPageJson(rows, nextPageKey));
   }
@@ -218,16 +224,6 @@ export class SettingsController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     sendWritten(reply, await this.service.delete(writeRequest(key, headers, caller)));
-  }
-
-  private async listPast(
-    subsystemKey: string,
-    at: Date,
-    pageSize: number,
-    after: string | null,
-  ): ReturnType<PastSettingsRepository['listSubsystemAt']> {
-    await this.settled.wait(at);
-    return this.past.listSubsystemAt(subsystemKey, at, pageSize, after);
   }
 
   private async findPast(key: SettingKey, at: Date): Promise<CurrentSetting | null> {

@@ -68,7 +68,14 @@ const SETTINGS = {
 };
 const LIST_ALL = pageStatement({ ...SETTINGS, range: '(subsystem_key, setting_key) > ($1, $2)' });
 const LIST_SUBSYSTEM = pageStatement({ ...SETTINGS, range: 'subsystem_key = $1 AND setting_key > $2' });
-// (SELECT $2) hides the value from the planner. Otherwise it expects a setting with many writes to turn up soon, and scans all entries.
+const FIND_NEXT_NAMES = `
+  SELECT subsystem_key AS "subsystemKey", setting_key AS "settingKey",
+         subsystem_name AS "subsystemName", setting_name AS "settingName"
+    FROM settings.setting
+   WHERE (subsystem_key, setting_key) > ($1, $2) AND ($3::text IS NULL OR subsystem_key = $3)
+   ORDER BY subsystem_key, setting_key LIMIT 1`;
+// (SELECT $2) hides the value from the planner. Otherwise it expects to find a setting with many writes soon,
+// and scans all entries.
 const LIST_HISTORY = pageStatement({
   table: 'settings.setting_history',
   columns: LISTED_ENTRY_COLUMNS,
@@ -76,14 +83,16 @@ const LIST_HISTORY = pageStatement({
   order: 'history_id DESC',
 });
 
-/** Settings and their history. What is hot is in `BatchedSettingsRepository`. */
+/**
+ * Settings and their history; `caller` is who gets a list. The hot paths are in `BatchedSettingsRepository`.
+ */
 @Injectable()
 export class SettingsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /** Settings of all subsystems after `after`, or from the start. */
-  listAll(pageSize: number, after: ListPosition | null): Promise<Page<ListedSetting>> {
-    return readPage(this.dataSource, LIST_ALL, [
+  listAll(caller: string, pageSize: number, after: ListPosition | null): Promise<Page<ListedSetting>> {
+    return readPage(this.dataSource, caller, LIST_ALL, [
       after?.subsystemKey ?? START,
       after?.settingKey ?? START,
       pageSize,
@@ -92,22 +101,44 @@ export class SettingsRepository {
 
   /** Settings of one subsystem after `afterSettingKey`, or from the start; empty for a subsystem nobody wrote to. */
   listSubsystem(
+    caller: string,
     subsystemKey: string,
     pageSize: number,
     afterSettingKey: string | null,
   ): Promise<Page<ListedSetting>> {
-    return readPage(this.dataSource, LIST_SUBSYSTEM, [subsystemKey, afterSettingKey ?? START, pageSize]);
+    const range = [subsystemKey, afterSettingKey ?? START, pageSize];
+    return readPage(this.dataSource, caller, LIST_SUBSYSTEM, range);
+  }
+
+  /** The names of the first setting after `after`, of one subsystem or of all. No value is read. */
+  async findNextNames(
+    subsystemKey: string | null,
+    after: ListPosition | null,
+  ): Promise<Omit<ListedSetting, 'valueText'> | null> {
+    const rows = await this.dataSource.query<Omit<ListedSetting, 'valueText'>[]>(FIND_NEXT_NAMES, [
+      after?.subsystemKey ?? subsystemKey ?? START,
+      after?.settingKey ?? START,
+      subsystemKey,
+    ]);
+    return rows[0] ?? null;
   }
 
   /** Entries of one setting older than `before`, newest first; also after the setting was deleted. */
-  listHistory(key: SettingKey, pageSize: number, before: string | null): Promise<Page<ListedEntry>> {
-    return readPage(this.dataSource, LIST_HISTORY, [key.subsystem.key, key.setting.key, pageSize], [before]);
+  listHistory(
+    caller: string,
+    key: SettingKey,
+    pageSize: number,
+    before: string | null,
+  ): Promise<Page<ListedEntry>> {
+    const range = [key.subsystem.key, key.setting.key, pageSize];
+    return readPage(this.dataSource, caller, LIST_HISTORY, range, [before]);
   }
 
   /** These settings as they are at one moment, in their order. */
-  async findMany(keys: readonly SettingKey[]): Promise<FoundSetting[]> {
+  async findMany(caller: string, keys: readonly SettingKey[]): Promise<FoundSetting[]> {
     const columns = [keys.map(({ subsystem }) => subsystem.key), keys.map(({ setting }) => setting.key)];
     const rows = await largeReadsOf(this.dataSource).read(
+      caller,
       (bytes) => this.dataSource.query<FoundRow[]>(FIND_MANY, [...columns, bytes]),
       (found) => found.some(({ valueText }) => valueText === null),
     );

@@ -10,7 +10,7 @@ import { BatchedSettingsRepository } from './batched-settings.repository';
 import { isWriteOf } from './history-entry.entity';
 import type { EarlierWrite, RecordedWrite } from './history-entry.entity';
 import { PastSettingsRepository } from './past-settings.repository';
-import type { DifferentSetting, RestoredSetting, SubsystemRestoration } from './past-settings.repository';
+import type { DifferentSetting, RestoredSetting, SubsystemRestoration } from './restoration';
 import { settingKeyText } from './setting-key';
 import type { SettingKey } from './setting-key';
 import { SettingError } from './setting-problems.filter';
@@ -28,19 +28,20 @@ type Write = BulkWrite & WriteRequest;
 const LIMITS = { maxAttempts: 10, deadlineMs: 5_000 };
 const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
 /**
- * What one request restores at most. More settings would hold up the feed of changes, which waits for identifiers that are drawn and
- * not committed. More names or bytes would take too long in one transaction.
+ * What one request restores at most. More settings would hold up the feed of changes, which waits for
+ * identifiers that are drawn and not committed. More names or bytes would take too long in one transaction.
  */
 const MAX_RESTORED = { settings: 10_000, names: 200_000, bytes: 256 * 1024 * 1024 };
 
 /**
- * Writes of settings, each request all or nothing. An unconditional PUT shares one statement with others; every other write is a
- * REPEATABLE READ transaction of its own. Either is repeated as a whole when PostgreSQL refuses to serialise it.
+ * Writes of settings, each request all or nothing. An unconditional PUT shares one statement with others.
+ * Every other write is a REPEATABLE READ transaction of its own. Either is repeated as a whole when
+ * PostgreSQL refuses to serialise it.
  *
- * A request that repeats an Idempotency-Key gets what the first one did. It must ask for the same as the first one.
+ * A request that repeats an Idempotency-Key gets the result of the first one. It must ask for the same.
  *
- * All throw a ContentionError when time runs out, and a SettingError: `precondition-failed`, `setting-not-found`,
- * `idempotency-key-reused`, `too-much-written`, and as they say.
+ * All throw a ContentionError when time runs out, and a SettingError: `precondition-failed`,
+ * `setting-not-found`, `idempotency-key-reused`, `too-much-written`, and those that the method names.
  */
 @Injectable()
 export class SettingsService {
@@ -128,7 +129,10 @@ export class SettingsService {
     return inTransaction(this.dataSource, 'REPEATABLE READ', work, { ...LIMITS, clock: this.clock });
   }
 
-  /** Reserves an entry of the history for each value, null for a deletion. @throws {SettingError} `too-much-written` */
+  /**
+   * Reserves a history entry for each value; null is a deletion.
+   * @throws {SettingError} `too-much-written`
+   */
   private reserve({ author }: AuditTrail, values: readonly (JsonText | null)[]): Reservation {
     const reservation = this.allowance.reservationOf(author.subject);
     const bytes = values.reduce((sum, value) => sum + Buffer.byteLength(value ?? ''), 0);
@@ -215,8 +219,9 @@ export class SettingsService {
   }
 
   /**
-   * Locks what is there first, in the order of keys, so that no two requests wait for each other. A setting that does not exist counts
-   * as having no revision. RFC 9110, 13.2.1: conditions do not count where the response without them would be an error.
+   * Locks the settings that exist first, in the order of keys, so that no two requests deadlock. A setting
+   * that does not exist has no revision. RFC 9110, 13.2.1: conditions do not count where the response without
+   * them would be an error.
    */
   private async write(manager: EntityManager, writes: readonly Write[]): Promise<RecordedWrite[]> {
     const keys = writes.map(({ key }) => key);
@@ -241,7 +246,7 @@ export class SettingsService {
   }
 }
 
-/** Whether an earlier request asked for this write. Of a request to release 1.0.0 only its outcome is known. */
+/** Whether an earlier request asked for this write. Release 1.0.0 stored only the result of a request. */
 function isWrittenAs({ key, value, trail }: Write, earlier: EarlierWrite | null): boolean {
   if (earlier === null || !isWriteOf(earlier, key)) return false;
   if (earlier.idempotencyFingerprint !== null)

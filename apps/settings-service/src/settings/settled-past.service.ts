@@ -11,9 +11,10 @@ const WAIT_LIMIT_MS = 5 * SECOND_MS;
 const LOOK_INTERVAL_MS = 25;
 
 /**
- * Tells when the past is settled: every transaction that can have noted an instant up to then has ended, at whichever replica. A
- * transaction locks the history before it notes its instant, and releases it once others see what it wrote. So a writer that was not
- * there at a look notes an instant after that look.
+ * Tells when the past up to an instant is settled: every transaction, at any replica, that can have noted an
+ * instant up to then has ended. A transaction locks the history table before it notes its instant, and
+ * releases it after others see what it wrote. So a writer that a look does not find notes an instant after
+ * that look.
  */
 @Injectable()
 export class SettledPastService {
@@ -39,8 +40,9 @@ export class SettledPastService {
   }
 
   /**
-   * Waits until nothing can change any more in what was at `at`, its whole millisecond included.
-   * @throws {SettingError} `instant-in-future`, `instant-not-settled` when a write that may belong to it takes too long
+   * Waits until nothing can change any more at `at`, its whole millisecond included.
+   * @throws {SettingError} `instant-in-future`; `instant-not-settled` when a write that may belong to it
+   *   takes too long
    */
   async wait(at: Date): Promise<void> {
     await this.waitUntil(at.getTime() + 1);

@@ -27,8 +27,8 @@ export interface Reservation {
 }
 
 /**
- * How much history one caller may write at this replica. The history is kept for ever, so whoever writes without end would fill the
- * disk. An account holds what may be written in an hour, and is filled again over an hour.
+ * Bounds the history that one caller writes at this replica. History is kept for ever, so a caller who never
+ * stops would fill the disk. An account holds what may be written in an hour, and refills over an hour.
  */
 export class WriteAllowance {
   /** Those who wrote last come last. */
@@ -83,7 +83,7 @@ export class WriteAllowance {
     };
     const filled = ((nowMs - countedAtMs) / HOUR_MS) * this.bytesPerHour;
     const account = { bytes: Math.min(this.bytesPerHour, bytes + filled), countedAtMs: nowMs };
-    // To the end: the account that is forgotten is the one that was used least recently, never that of a busy writer.
+    // Moved to the end, so that the account used least recently is forgotten, never that of a busy writer.
     this.accounts.delete(caller);
     this.accounts.set(caller, account);
     const [oldest] = this.accounts.keys();

@@ -72,8 +72,8 @@ export function auditTrail(headers: Omit<WriteHeaders, 'conditions'>, caller: Au
 }
 
 /**
- * The trail of a request with the fingerprint of what it asks for. A request that repeats an Idempotency-Key must have the same one:
- * the same operation on the same settings, with the same values, under the same conditions.
+ * The trail of a request with the fingerprint of what it asks for. A request that repeats an Idempotency-Key
+ * must have the same fingerprint: same operation, settings, values and conditions.
  */
 export function fingerprinted(
   trail: AuditTrail,

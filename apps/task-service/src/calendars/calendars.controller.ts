@@ -29,7 +29,6 @@ import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
 import { InvalidFieldResponse, TaskError, TaskProblemResponse } from '../problems/task-problem.filter';
 import { ChangeSlots } from '../schedules/change-slots.service';
-import { generationRequested } from '../scheduler/due-fire';
 import {
   CALENDAR_ID,
   CalendarDto,
@@ -42,6 +41,7 @@ import {
   calendarBody,
   sentCalendar,
 } from './calendar.dto';
+import { CalendarRolloutService } from './calendar-rollout.service';
 import { CalendarsRepository } from './calendars.repository';
 
 const PATH = `/Calendars/${CALENDAR_ID}`;
@@ -81,6 +81,7 @@ const WriteConditions = (): MethodDecorator =>
 export class CalendarsController {
   constructor(
     private readonly calendars: CalendarsRepository,
+    private readonly rollout: CalendarRolloutService,
     private readonly outbound: OutboundProxy,
     private readonly pages: KeysetPages,
     private readonly slots: ChangeSlots,
@@ -90,7 +91,8 @@ export class CalendarsController {
   @ApiOperation({
     operationId: 'putCalendar',
     summary: 'Create or replace a calendar',
-    description: 'The instances still to come of the schedules that use it follow within moments.',
+    description:
+      'The instances still to come of the schedules that use it follow within moments; where thousands of facilities use it, in steps.',
   })
   @WriteConditions()
   @ApiBody({
@@ -115,12 +117,7 @@ export class CalendarsController {
     const conditions = conditionsOf(headers);
     const write = async (manager: EntityManager) => {
       const stored = await this.calendars.put(manager, { calendarId: id, ...request }, conditions);
-      const facilities = await this.calendars.facilitiesToRegenerate(manager, id);
-      const firedAt = stored.changedAt;
-      await this.outbound.store(
-        manager,
-        facilities.map((facilityId) => generationRequested(facilityId, { firedAt })),
-      );
+      await this.rollout.begin(manager, id, stored.changedAt);
       return stored;
     };
     const calendar = await this.slots.run(id, caller, () => this.outbound.transaction(write));

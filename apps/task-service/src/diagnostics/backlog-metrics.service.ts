@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
 import { ReleasesRepository } from '../instances/releases.repository';
 import type { ReleaseBacklog } from '../instances/releases.repository';
-import { OutboxRepository } from '../outbound/outbox.repository';
 import type { OutboxBacklog } from '../outbound/outbox.repository';
+import { RelayPass } from '../outbound/relay-pass.service';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import type { TriggerBacklog } from '../scheduler/triggers.repository';
 import { GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
@@ -28,13 +28,13 @@ const RELEASE_GAUGES = [
 @Injectable()
 export class BacklogMetrics {
   constructor(
-    outboxRepository: OutboxRepository,
+    relayPass: RelayPass,
     triggersRepository: TriggersRepository,
     schedulesRepository: GeneratingSchedulesRepository,
     releasesRepository: ReleasesRepository,
     metrics: Metrics,
   ) {
-    const outbox = oneAtATime(() => outboxRepository.readBacklog());
+    const outbox = oneAtATime(() => relayPass.readBacklog());
     const triggers = oneAtATime(() => triggersRepository.readBacklog());
     for (const [name, help, field] of OUTBOX_GAUGES)
       metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await outbox())[field] }]);

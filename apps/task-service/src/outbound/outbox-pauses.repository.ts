@@ -4,8 +4,9 @@ import { Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { RELAY_POOL } from '../database-layout';
 import { PARTITION_COUNT } from './outbound-event';
-import type { StoredMessage } from './outbox-message.entity';
+import { type Batch, type ReadEvent, withoutHeld } from './held-events';
 import { OutboxPause } from './outbox-pause.entity';
+import { EVENT_COLUMNS, HAS_REFUSED_BEFORE, LOCKED_OF_BATCH, SELECT_LOCKED } from './outbox.repository';
 import type { RefusedType } from './publish-batch';
 
 /** A type that this replica is to probe now. */
@@ -26,6 +27,8 @@ export type NextProbe = Pick<
 
 /** Longer than a probe takes. A replica that ended in between leaves the type to another one after this. */
 const PROBE_LEASE_MS = 10_000;
+/** Events that a probe can pass over because somebody else has locked them. */
+const HELD_RESERVE = 100;
 
 // By hand: passes pause types in one order, so that none waits for another crosswise.
 const PAUSE = `
@@ -46,22 +49,19 @@ const CLAIM = `
   RETURNING pause.message_type AS "messageType", reason, refusals, probe_size AS "probeSize"`;
 
 // By hand: the oldest of each partition by its index, however long the backlog. An event whose facility waits for one of its own is left
-// out, as in a pass.
+// out, as in a pass, and so is one that somebody else has locked.
 const SELECT_PROBE = `
-  SELECT event.* FROM generate_series(0, $1 - 1) AS number CROSS JOIN LATERAL (
-    SELECT partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId", message_type AS "messageType",
-      conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts
-    FROM task.outbox AS event
-    WHERE partition = number AND parked_at IS NULL AND message_type = $2 AND NOT coalesce((
-      SELECT true FROM task.outbox AS refused
-      WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
-        AND refused.message_type = event.message_type AND refused.sequence <= event.sequence
-        AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.next_attempt_at > now()
-      LIMIT 1), false)
-    ORDER BY sequence
-    LIMIT $3) AS event
-  ORDER BY event.sequence
-  LIMIT $3`;
+  WITH batch AS MATERIALIZED (
+    SELECT event.* FROM generate_series(0, $1 - 1) AS number CROSS JOIN LATERAL (
+      SELECT ctid AS place, ${EVENT_COLUMNS}
+      FROM task.outbox AS event
+      WHERE partition = number AND parked_at IS NULL AND message_type = $2 AND NOT coalesce(${HAS_REFUSED_BEFORE}, false)
+      ORDER BY sequence
+      LIMIT $3) AS event
+    ORDER BY event.sequence
+    LIMIT $3
+  ), ${LOCKED_OF_BATCH}
+  ${SELECT_LOCKED}`;
 
 const CONTINUE = `
   UPDATE task.outbox_pauses
@@ -95,9 +95,16 @@ export class OutboxPausesRepository {
     return rows;
   }
 
-  /** The oldest events of the type that may be published, in order. */
-  findProbe({ messageType, probeSize }: ClaimedType): Promise<StoredMessage[]> {
-    return this.pauses.query(SELECT_PROBE, [PARTITION_COUNT, messageType, probeSize]);
+  /** The oldest events of the type that may be published, in order, at most `probeSize`. Their locks end with the statement. */
+  async findProbe({ messageType, probeSize }: ClaimedType): Promise<Batch> {
+    // More than that, because some may be held.
+    const read = await this.pauses.query<ReadEvent[]>(SELECT_PROBE, [
+      PARTITION_COUNT,
+      messageType,
+      probeSize + HELD_RESERVE,
+    ]);
+    const batch = withoutHeld(read);
+    return { ...batch, events: batch.events.slice(0, probeSize) };
   }
 
   async continuePause(manager: EntityManager, next: NextProbe): Promise<void> {

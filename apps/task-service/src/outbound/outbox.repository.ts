@@ -5,8 +5,10 @@ import { Any, IsNull, Not, Raw, Repository } from 'typeorm';
 import type { EntityManager, FindOptionsWhere } from 'typeorm';
 import { RELAY_POOL } from '../database-layout';
 import { OutboxMessage } from './outbox-message.entity';
-import type { NewOutboxMessage, StoredMessage } from './outbox-message.entity';
+import { type Batch, type ReadEvent, withoutHeld } from './held-events';
+import type { NewOutboxMessage } from './outbox-message.entity';
 import { PARTITION_COUNT } from './outbound-event';
+import type { OutboxFloor, OutboxHead } from './outbox-floors';
 import type { BatchOutcome } from './publish-batch';
 
 /** Which of the parked events an operator means; null stands for all. */
@@ -18,6 +20,18 @@ export interface ParkedChoice {
 /** Which events, parked or waiting. */
 interface EventChoice extends ParkedChoice {
   readonly isParked: boolean;
+}
+
+/** Which events a pass reads. */
+export interface BatchChoice {
+  readonly partitions: readonly number[];
+  readonly messageTypes: readonly string[];
+  /** Most events of each partition. */
+  readonly limit: number;
+  /** Chains that are left out; none unless given. */
+  readonly heldChains?: readonly string[];
+  /** Where to begin; at the beginning unless given. */
+  readonly floors?: readonly OutboxFloor[];
 }
 
 /** Told after each batch how many are done. */
@@ -47,6 +61,8 @@ const RELAY_LOCK_CLASS = 0x7461_736b;
 /** The server ends a pass that stands still for longer, and with it its locks. No pass that works does: at its limit it starts no
  *  publish, and one takes no longer than its confirm. */
 const FROZEN_PASS_LIMIT_MS = 10_000;
+/** A pass locks its events as it reads them. Anything else that it waits for is released within milliseconds, or the pass ends. */
+const LOCK_WAIT_MS = 2_000;
 const COUNT_LIMIT = 10_000;
 const CHANGE_BATCH = 1_000;
 /** Whatever a row says: one more attempt must not overflow the column, or the whole partition would fail. */
@@ -64,10 +80,34 @@ const STORE = {
   ORDER BY position`,
 };
 
+/** What the relay reads of an event. */
+export const EVENT_COLUMNS = `partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId",
+  message_type AS "messageType", conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts`;
+
+/** Whether an event of the same facility and type, itself included, waits for its next attempt. */
+export const HAS_REFUSED_BEFORE = `(
+  SELECT true FROM task.outbox AS refused
+  WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
+    AND refused.message_type = event.message_type AND refused.sequence <= event.sequence
+    AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.next_attempt_at > now()
+  LIMIT 1)`;
+
+/** Locks the events of \`batch\` that nobody else has locked. By their places: no look into an index for each. */
+export const LOCKED_OF_BATCH = `locked AS MATERIALIZED (
+  SELECT partition, sequence FROM task.outbox
+  WHERE ctid = ANY (ARRAY(SELECT place FROM batch)) AND parked_at IS NULL
+  FOR UPDATE SKIP LOCKED)`;
+
+export const SELECT_LOCKED = `
+  SELECT partition, sequence, "facilityId", "messageId", "messageType", "conversationId", "sentAt", "traceHeaders", message, attempts,
+    locked.sequence IS NOT NULL AS "isMine"
+  FROM batch LEFT JOIN locked USING (partition, sequence)
+  ORDER BY sequence`;
+
 // The commit of a pass need not wait for the disk: what a crash of the server undoes is that an event was settled.
 const LOCK = `
   SELECT array_agg(partition) AS partitions, set_config('task.partitions', coalesce(array_agg(partition), '{}')::text, true),
-    set_config('synchronous_commit', 'off', true),
+    set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '${String(LOCK_WAIT_MS)}', true),
     set_config('idle_in_transaction_session_timeout', '${String(FROZEN_PASS_LIMIT_MS)}', true)
   FROM unnest($2::int[]) AS wanted (partition) WHERE pg_try_advisory_xact_lock($1, partition)`;
 
@@ -75,25 +115,28 @@ const LOCK = `
 // other queues, between which the broker keeps no order anyway. Each type is read from its head on: however long the backlog of one is, of
 // a bus that is away perhaps, no more than a batch of each is touched. A sub-query with a limit is looked up for each event; NOT EXISTS may
 // become a join of every event with everything refused, and the planner takes IS NULL for rare. A type that waits as a whole is left out.
+// The batch is locked before it is published. Otherwise the pass would publish an event that somebody else has locked, wait for that lock
+// with all its partitions, and publish everything again.
 const SELECT_BATCH = `
-  SELECT batch.* FROM unnest(current_setting('task.partitions')::smallint[]) AS locked (partition) CROSS JOIN LATERAL (
-    SELECT event.* FROM (
-      SELECT message_type FROM unnest($1::text[]) AS open (message_type)
-      WHERE message_type <> ALL (ARRAY(SELECT message_type FROM task.outbox_pauses))) AS wanted CROSS JOIN LATERAL (
-      SELECT partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId", message_type AS "messageType",
-        conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts
-      FROM task.outbox AS event
-      WHERE partition = locked.partition AND parked_at IS NULL AND message_type = wanted.message_type AND NOT coalesce((
-        SELECT true FROM task.outbox AS refused
-        WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
-          AND refused.message_type = event.message_type AND refused.sequence <= event.sequence
-          AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.next_attempt_at > now()
-        LIMIT 1), false)
-      ORDER BY sequence
-      LIMIT $2) AS event
-    ORDER BY event.sequence
-    LIMIT $2) AS batch
-  ORDER BY batch.sequence`;
+  WITH batch AS MATERIALIZED (
+    SELECT batch.* FROM unnest(current_setting('task.partitions')::smallint[]) AS mine (partition) CROSS JOIN LATERAL (
+      SELECT event.* FROM (
+        SELECT message_type, coalesce((
+          SELECT floor.sequence FROM unnest($4::smallint[], $5::text[], $6::bigint[]) AS floor (partition, message_type, sequence)
+          WHERE floor.partition = mine.partition AND floor.message_type = open.message_type), 0) AS floor
+        FROM unnest($1::text[]) AS open (message_type)
+        WHERE message_type <> ALL (ARRAY(SELECT message_type FROM task.outbox_pauses))) AS wanted CROSS JOIN LATERAL (
+        SELECT ctid AS place, ${EVENT_COLUMNS}
+        FROM task.outbox AS event
+        WHERE partition = mine.partition AND parked_at IS NULL AND message_type = wanted.message_type
+          AND sequence > wanted.floor AND (cardinality($3::text[]) = 0 OR facility_id || ' ' || message_type <> ALL ($3::text[]))
+          AND NOT coalesce(${HAS_REFUSED_BEFORE}, false)
+        ORDER BY sequence
+        LIMIT $2) AS event
+      ORDER BY event.sequence
+      LIMIT $2) AS batch
+  ), ${LOCKED_OF_BATCH}
+  ${SELECT_LOCKED}`;
 
 // By index whatever the statistics say: joined with its positions, a table that was small when it was analysed is read as a whole.
 // A sequence number is given once: the partitions are named for the index.
@@ -107,11 +150,19 @@ const MARK_REFUSED = `
   FROM unnest($2::bigint[], $3::float8[], $4::text[], $5::boolean[]) AS refused (sequence, delay_ms, error, counts)
   WHERE event.partition = ANY ($1::smallint[]) AND event.sequence = refused.sequence`;
 
-// One index probe per partition, however long the backlog is.
-const SELECT_WAITING = `
-  SELECT number AS partition FROM generate_series(0, $1 - 1) AS number
-  WHERE EXISTS (SELECT 1 FROM task.outbox AS event
-    WHERE event.partition = number AND event.parked_at IS NULL AND event.next_attempt_at <= now())`;
+// One probe of an index for each type in each partition, however long the backlog is. Types of a later release are left to it.
+const WANTED = `
+  SELECT partition, message_type, coalesce(floor.sequence, 0) AS floor
+  FROM unnest($1::smallint[]) AS partition CROSS JOIN unnest($2::text[]) AS message_type
+  LEFT JOIN unnest($3::smallint[], $4::text[], $5::bigint[]) AS floor (partition, message_type, sequence)
+    USING (partition, message_type)`;
+const SELECT_HEADS = `
+  SELECT partition, message_type AS "messageType", pg_sequence_last_value('task.outbox_sequence_seq') AS last, (
+    SELECT sequence FROM task.outbox AS event
+    WHERE event.partition = wanted.partition AND event.message_type = wanted.message_type AND parked_at IS NULL
+      AND sequence > wanted.floor
+    ORDER BY sequence LIMIT 1) AS sequence
+  FROM (${WANTED}) AS wanted`;
 
 // Counting a long backlog exactly is not worth reading it all, and the oldest event is at the head of a partition.
 const SELECT_BACKLOG = `
@@ -121,6 +172,24 @@ const SELECT_BACKLOG = `
       SELECT (SELECT created_at FROM task.outbox AS event WHERE event.partition = number AND parked_at IS NULL
         ORDER BY sequence LIMIT 1) AS created_at
       FROM generate_series(0, $2 - 1) AS number) AS heads), 0) AS "oldestAgeSeconds"`;
+
+// The same behind floors, of the types that this release publishes.
+const SELECT_BACKLOG_BEHIND = `
+  WITH wanted AS MATERIALIZED (${WANTED})
+  SELECT (SELECT count(*)::int FROM (
+      SELECT 1 FROM wanted CROSS JOIN LATERAL (
+        SELECT 1 FROM task.outbox AS event
+        WHERE event.partition = wanted.partition AND event.message_type = wanted.message_type AND parked_at IS NULL
+          AND sequence > wanted.floor
+        LIMIT $6) AS event
+      LIMIT $6) AS counted) AS waiting,
+    (SELECT count(*)::int FROM task.outbox WHERE parked_at IS NOT NULL) AS parked,
+    coalesce((SELECT extract(epoch FROM now() - min(created_at))::float8 FROM (
+      SELECT (SELECT created_at FROM task.outbox AS event
+        WHERE event.partition = wanted.partition AND event.message_type = wanted.message_type AND parked_at IS NULL
+          AND sequence > wanted.floor
+        ORDER BY sequence LIMIT 1) AS created_at
+      FROM wanted) AS heads), 0) AS "oldestAgeSeconds"`;
 
 // By hand: aggregates. Reads everything: for operators.
 const SELECT_STATUS = `
@@ -153,23 +222,26 @@ export class OutboxRepository {
   }
 
   /** Locks those of the partitions that no other replica has, so that one at a time publishes each and keeps its order, and gives the oldest
-   *  events of each that may be published now, in order. A lock ends with the transaction or the connection: a dead replica holds nothing,
-   *  and the server ends a frozen one. By hand: advisory locks.
-   *  @param limit most events of each partition */
+   *  events of each that may be published now, in order. They are locked, too: from the first event of a facility and type on that somebody
+   *  else has locked, those of the two are left out. A lock ends with the transaction or the connection: a dead replica holds nothing, and
+   *  the server ends a frozen one. By hand: advisory locks, SKIP LOCKED. */
   async lockBatches(
     manager: EntityManager,
-    partitions: readonly number[],
-    messageTypes: readonly string[],
-    limit: number,
-  ): Promise<Map<number, StoredMessage[]>> {
+    { partitions, messageTypes, limit, heldChains = [], floors = [] }: BatchChoice,
+  ): Promise<Map<number, Batch>> {
     // Two statements in one packet: one that began before the locks would see again what the last holder has published.
     const [[lock], events] = await Promise.all([
       manager.query<{ partitions: number[] | null }[]>(LOCK, [RELAY_LOCK_CLASS, partitions]),
-      manager.query<StoredMessage[]>(SELECT_BATCH, [messageTypes, limit]),
+      manager.query<ReadEvent[]>(SELECT_BATCH, [messageTypes, limit, heldChains, ...floorColumns(floors)]),
     ]);
-    const batches = new Map((lock?.partitions ?? []).map((partition) => [partition, [] as StoredMessage[]]));
-    for (const event of events) batches.get(event.partition)?.push(event);
-    return batches;
+    const read = new Map((lock?.partitions ?? []).map((partition) => [partition, [] as ReadEvent[]]));
+    for (const event of events) read.get(event.partition)?.push(event);
+    return new Map([...read].map(([partition, found]) => [partition, withoutHeld(found)]));
+  }
+
+  /** Has the transaction fail rather than wait for a lock that somebody else keeps. By hand: a setting. */
+  async limitLockWait(manager: EntityManager): Promise<void> {
+    await manager.query(`SELECT set_config('lock_timeout', $1, true)`, [String(LOCK_WAIT_MS)]);
   }
 
   /** Removes what the broker confirmed and notes what it refused. By hand: in batches. */
@@ -191,15 +263,34 @@ export class OutboxRepository {
     }
   }
 
-  /** Partitions with an event that is due now, of a paused type too: the pass leaves those out. */
-  async findWaitingPartitions(): Promise<number[]> {
-    const rows: { partition: number }[] = await this.messages.query(SELECT_WAITING, [PARTITION_COUNT]);
-    return rows.map(({ partition }) => partition);
+  /** The oldest event of each type in each partition, of paused types and held events too, and the last sequence number that was given. */
+  async readHeads({
+    partitions,
+    messageTypes,
+    floors = [],
+  }: Pick<BatchChoice, 'partitions' | 'messageTypes' | 'floors'>): Promise<{
+    heads: OutboxHead[];
+    last: string;
+  }> {
+    const values = [partitions, messageTypes, ...floorColumns(floors)];
+    const rows: (OutboxHead & { last: string | null })[] = await this.messages.query(SELECT_HEADS, values);
+    return { heads: rows, last: rows[0]?.last ?? '0' };
   }
 
   async readBacklog(): Promise<OutboxBacklog> {
     const rows: OutboxBacklog[] = await this.messages.query(SELECT_BACKLOG, [COUNT_LIMIT, PARTITION_COUNT]);
-    return rows[0] ?? { waiting: 0, parked: 0, oldestAgeSeconds: 0 };
+    return rows[0] ?? NO_BACKLOG;
+  }
+
+  /** The backlog of the types, read from the floors on. */
+  async readBacklogBehind({
+    partitions,
+    messageTypes,
+    floors = [],
+  }: Pick<BatchChoice, 'partitions' | 'messageTypes' | 'floors'>): Promise<OutboxBacklog> {
+    const values = [partitions, messageTypes, ...floorColumns(floors), COUNT_LIMIT];
+    const rows: OutboxBacklog[] = await this.messages.query(SELECT_BACKLOG_BEHIND, values);
+    return rows[0] ?? NO_BACKLOG;
   }
 
   /** What waits and what is parked, by message type, oldest first. */
@@ -259,6 +350,16 @@ export class OutboxRepository {
       progress(changed.length);
     }
   }
+}
+
+const NO_BACKLOG: OutboxBacklog = { waiting: 0, parked: 0, oldestAgeSeconds: 0 };
+
+function floorColumns(floors: readonly OutboxFloor[]): [number[], string[], string[]] {
+  return [
+    floors.map(({ partition }) => partition),
+    floors.map(({ messageType }) => messageType),
+    floors.map(({ sequence }) => sequence),
+  ];
 }
 
 // What waits is the relay's business, whatever id an operator names, unless it is to be skipped.

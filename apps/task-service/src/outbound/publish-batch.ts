@@ -12,7 +12,7 @@ const LONGEST_DELAY_MS = 5 * MINUTE_MS;
 /** An outage is nobody's refusal: it costs no event an attempt, and the backlog should drain soon after it. */
 const LONGEST_PAUSE_MS = 15 * SECOND_MS;
 
-const BUSES: readonly Bus[] = ['main', 'scheduling'];
+export const BUSES: readonly Bus[] = ['main', 'scheduling'];
 
 /** Wait before the next probe of a type that was refused `refusals` times in a row: 1 s · 2^(refusals − 1), at most 5 min. A type that is
  *  only unconfirmed is probed every 15 s at the latest, because its queue may return at any moment. */

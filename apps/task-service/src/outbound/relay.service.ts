@@ -6,7 +6,6 @@ import { SECOND_MS, exponentialRetryDelayMs } from '@platform/time';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { PARTITION_COUNT } from './outbound-event';
-import { OutboxRepository } from './outbox.repository';
 import { RelayPass } from './relay-pass.service';
 import { TypeProbe } from './type-probe.service';
 
@@ -77,7 +76,6 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
 
   constructor(
     @Inject(TASK_CONFIG) { DATABASE_POOL_RELAY }: Pick<TaskServiceConfig, 'DATABASE_POOL_RELAY'>,
-    private readonly outbox: OutboxRepository,
     private readonly relayPass: RelayPass,
     private readonly typeProbe: TypeProbe,
     shutdown: ShutdownRegistry,
@@ -158,7 +156,7 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   private sweep(): void {
     this.later(SWEEP_INTERVAL_MS, () => this.sweep());
     this.probe();
-    this.outbox.findWaitingPartitions().then(
+    this.relayPass.findWaitingPartitions().then(
       (partitions) => {
         for (const partition of partitions) this.wake(partition);
       },

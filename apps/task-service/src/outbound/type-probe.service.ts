@@ -8,6 +8,7 @@ import { RELAY_POOL } from '../database-layout';
 import { EventPublisher } from './event-publisher.service';
 import { OutboxPausesRepository } from './outbox-pauses.repository';
 import type { ClaimedType } from './outbox-pauses.repository';
+import type { StoredMessage } from './outbox-message.entity';
 import { OutboxRepository } from './outbox.repository';
 import { emptyOutcome, probeDelayMs, publishOne } from './publish-batch';
 import type { BatchOutcome } from './publish-batch';
@@ -62,7 +63,9 @@ export class TypeProbe {
 
   private async probe(type: ClaimedType): Promise<ProbeResult> {
     try {
-      const outcome = await this.publishOldest(type);
+      const { events, read } = await this.pauses.findProbe(type);
+      if (events.length === 0 && read > 0) return await this.waitForLocks(type);
+      const outcome = await this.publishOldest(events);
       const result = await this.settle(type, outcome);
       this.events.report(outcome);
       return result;
@@ -73,13 +76,19 @@ export class TypeProbe {
   }
 
   /** One after the other, so that one event at most is refused. */
-  private async publishOldest(type: ClaimedType): Promise<BatchOutcome> {
+  private async publishOldest(events: readonly StoredMessage[]): Promise<BatchOutcome> {
     const outcome = emptyOutcome();
     const publishing = this.events.begin({ isAlone: true });
-    for (const event of await this.pauses.findProbe(type)) {
+    for (const event of events) {
       if (publishing.isTimeUp() || !(await publishOne(event, publishing, outcome))) break;
     }
     return outcome;
+  }
+
+  /** Another transaction has locked everything that could be probed with. */
+  private async waitForLocks({ messageType }: ClaimedType): Promise<ProbeResult> {
+    await this.pauses.postpone(this.dataSource.manager, messageType, FAILED_PROBE_DELAY_MS);
+    return { delayMs: FAILED_PROBE_DELAY_MS };
   }
 
   private settle(type: ClaimedType, outcome: BatchOutcome): Promise<ProbeResult> {
@@ -87,6 +96,7 @@ export class TypeProbe {
     const { sent, refused } = outcome;
     const partitions = [...new Set([...sent, ...refused].map(({ partition }) => partition))];
     return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
+      await this.outbox.limitLockWait(manager);
       await this.outbox.settle(manager, partitions, outcome);
       if (outcome.outages.size > 0) {
         this.events.pausesAfter(outcome);

@@ -55,6 +55,11 @@ const TASK_PROBLEMS = {
     type: 'urn:platform:problem:schedule-changed-too-often',
     detail: 'The schedule has reached its limit of changes per hour.',
   },
+  'schedules-created-too-often': {
+    status: 429,
+    type: 'urn:platform:problem:schedules-created-too-often',
+    detail: 'The facility has got as many schedules as it may get within an hour.',
+  },
   'too-many-changes-at-once': {
     status: 429,
     type: 'urn:platform:problem:too-many-changes-at-once',

@@ -137,7 +137,7 @@ export class GenerationBudget {
   }
 
   /** As many such schedules as a facility may have keep to the limit: nothing has to be counted. */
-  private isSmall(recurrence: Recurrence, now: Date): boolean {
+  isSmall(recurrence: Recurrence, now: Date): boolean {
     const { INSTANCES_PER_FACILITY, SCHEDULES_PER_FACILITY, GENERATION_HORIZON_DAYS } = this.config;
     const until = new Date(now.getTime() + GENERATION_HORIZON_DAYS * DAY_MS);
     return countDue(recurrence, now, until) <= Math.floor(INSTANCES_PER_FACILITY / SCHEDULES_PER_FACILITY);

@@ -169,7 +169,7 @@ export class ScheduleCommandsController {
     operationId: 'removeSchedule',
     summary: 'Remove a schedule for good',
     description:
-      'It stops at once. Pending instances still to come are cancelled, thousands of them in steps (`releasing`); overdue ones stay. May be repeated.',
+      'It stops at once. Pending instances still to come are cancelled, thousands of them in steps (`releasing`); overdue ones stay. May be repeated. A removed schedule can be read for 90 days (a setting of the service), and as long as it has instances; then it is not found.',
   })
   @CommandResponses('remove', 'Removed')
   async remove(

@@ -89,7 +89,8 @@ export class ScheduleLifecycleService {
       if (status === undefined) throw new TaskError('schedule-removed');
       if (status === before || status === 'Ended') return schedule;
       if (command === 'resume') await this.limits.requireResumable(manager, schedule, locked.now);
-      return this.change(manager, locked, { command, change: { status }, changedBy: actorOf(caller) });
+      const change = command === 'remove' ? { status, removedAt: locked.now } : { status };
+      return this.change(manager, locked, { command, change, changedBy: actorOf(caller) });
     });
   }
 

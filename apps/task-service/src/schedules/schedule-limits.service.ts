@@ -1,7 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
-import { Metrics } from '@platform/service-defaults';
+import { CLOCK, Metrics } from '@platform/service-defaults';
 import { HOUR_MS, SECOND_MS } from '@platform/time';
+import type { Clock } from '@platform/time';
 import type { EntityManager } from 'typeorm';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { TaskError } from '../problems/task-problem.filter';
@@ -23,10 +24,18 @@ type LimitConfig = Pick<
   'SCHEDULES_PER_FACILITY' | 'SCHEDULE_MIN_INTERVAL_MINUTES' | 'SCHEDULE_CHANGES_PER_HOUR'
 >;
 
+interface CreationTurn {
+  readonly facilityId: number;
+  readonly calendarId: string | null;
+  readonly recurrence: Recurrence;
+  readonly now: Date;
+}
+
 /** What schedules may not go beyond. */
 @Injectable()
 export class ScheduleLimits {
   private readonly refusedChanges;
+  private readonly refusedCreations;
 
   constructor(
     private readonly schedules: SchedulesRepository,
@@ -34,7 +43,12 @@ export class ScheduleLimits {
     @Inject(TASK_CONFIG) private readonly config: LimitConfig,
     metrics: Metrics,
     private readonly slots: ChangeSlots,
+    @Inject(CLOCK) private readonly clock: Clock,
   ) {
+    this.refusedCreations = metrics.counter(
+      'task_schedule_creation_refusals_total',
+      'Schedules refused because SCHEDULE_CREATIONS_PER_HOUR had been created for their facility within the hour',
+    );
     this.refusedChanges = metrics.counter(
       'task_schedule_change_refusals_total',
       'Changes of schedules refused because there were SCHEDULE_CHANGES_PER_HOUR before',
@@ -45,6 +59,30 @@ export class ScheduleLimits {
    *  @throws {TaskError} too-many-changes-at-once, changes-busy */
   inTurn<T>(scheduleId: string, caller: Caller, change: () => Promise<T>): Promise<T> {
     return this.slots.run(scheduleId, caller, change);
+  }
+
+  /** Runs a creation as soon as not too many others run. One that may wait for a lock, or has to count what its facility has, takes a
+   *  turn among the changes; the others are stored in batches.
+   *  @throws {TaskError} too-many-changes-at-once, changes-busy */
+  inTurnToCreate<T>(
+    { facilityId, calendarId, recurrence, now }: CreationTurn,
+    caller: Caller,
+    create: () => Promise<T>,
+  ): Promise<T> {
+    const isQuick = calendarId === null && this.budget.isSmall(recurrence, now);
+    if (isQuick) return this.slots.runInBatch(facilityId, create);
+    return this.slots.run(`facility ${String(facilityId)}`, caller, create);
+  }
+
+  /** Why a facility got no further schedule. */
+  async refusalOfNew(facilityId: number): Promise<TaskError> {
+    const nextAt = await this.schedules.nextCreationAt(facilityId);
+    if (nextAt === null) return new TaskError('schedule-limit-reached');
+    this.refusedCreations.inc();
+    const waitMs = nextAt.getTime() - this.clock.now().getTime();
+    return new TaskError('schedules-created-too-often', {
+      retryAfterSeconds: Math.max(1, Math.ceil(waitMs / SECOND_MS)),
+    });
   }
 
   /** Judges what a new schedule says by itself.

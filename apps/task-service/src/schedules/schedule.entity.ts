@@ -17,6 +17,7 @@ export type StoredStatus = Exclude<ScheduleStatus, 'Ended'>;
 @Index('schedules_ending', ['endDate'], {
   where: `end_date IS NOT NULL AND ended_at IS NULL AND status = 'Active'`,
 })
+@Index('schedules_removed', ['removedAt', 'scheduleId'], { where: `status = 'Removed'` })
 @Index('schedules_idempotency', ['createdBySubject', 'idempotencyKey'], {
   unique: true,
   where: 'idempotency_key IS NOT NULL',
@@ -72,6 +73,10 @@ export class Schedule {
   /** When generation noted that its `endDate` had passed; null: it goes on. */
   @Column({ name: 'ended_at', ...INSTANT, nullable: true })
   readonly endedAt!: Date | null;
+
+  /** Null also for what release 1.0.0 has removed, until the purge notes it. */
+  @Column({ name: 'removed_at', ...INSTANT, nullable: true, select: false })
+  readonly removedAt!: Date | null;
 
   /** Why it cannot be evaluated and so generates nothing; null when it can. */
   @Column({ type: 'text', nullable: true })

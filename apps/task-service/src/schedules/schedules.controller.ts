@@ -1,4 +1,15 @@
-import { Body, Controller, Get, Headers, Inject, Param, Post, Query, Res } from '@nestjs/common';
+import {
+  applyDecorators,
+  Body,
+  Controller,
+  Get,
+  Headers,
+  Inject,
+  Param,
+  Post,
+  Query,
+  Res,
+} from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import {
@@ -61,6 +72,21 @@ const LOCATION = {
   },
 } as const;
 
+const CreationRefusals = (): MethodDecorator =>
+  applyDecorators(
+    TaskProblemResponse(
+      'The key was used before, or something is beyond its limits.',
+      '/Schedules',
+      ...REFUSALS,
+    ),
+    TaskProblemResponse(
+      'The facility has got as many schedules as it may get within an hour, or too many are being created at once. `Retry-After` tells when to ask again.',
+      '/Schedules',
+      'schedules-created-too-often',
+      'too-many-changes-at-once',
+    ),
+  );
+
 @Controller('Schedules')
 @ApiTags('Schedules')
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
@@ -90,11 +116,7 @@ export class SchedulesController {
   })
   @InvalidFieldResponse('/Schedules', 'schedule', 'must have five fields separated by single spaces')
   @ForbiddenResponse('/Schedules')
-  @TaskProblemResponse(
-    'The key was used before, or something is beyond its limits.',
-    '/Schedules',
-    ...REFUSALS,
-  )
+  @CreationRefusals()
   async create(
     @Body() request: CreateScheduleDto,
     @Headers('idempotency-key') idempotencyKey: string | undefined,

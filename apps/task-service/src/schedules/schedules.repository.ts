@@ -4,7 +4,7 @@ import { batched, queryPrepared } from '@platform/database';
 import { In, IsNull, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
-import { TASK_CONFIG } from '../config';
+import { connectionsForCreations, TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
 import { Release } from '../instances/release.entity';
@@ -14,7 +14,7 @@ import type { ScheduleStatus } from './schedule.entity';
 /** What the database decides when a schedule is stored, and what changes by itself later. */
 type StoredMembers =
   | ('status' | 'createdAt' | 'generatedUntil' | 'revision' | 'calendarRevision' | 'templateId')
-  | ('endedAt' | 'error' | 'changesSince' | 'changeCount');
+  | ('endedAt' | 'removedAt' | 'error' | 'changesSince' | 'changeCount');
 
 export interface NewSchedule extends Omit<Schedule, StoredMembers> {
   /** The first instant at which it may be due. */
@@ -39,8 +39,12 @@ export type ScheduleChange = Partial<
     | 'calendarId'
     | 'template'
     | 'status'
+    | 'removedAt'
   >
 >;
+
+type CreationConfig = Parameters<typeof connectionsForCreations>[0] &
+  Pick<TaskServiceConfig, 'SCHEDULES_PER_FACILITY' | 'SCHEDULE_CREATIONS_PER_HOUR'>;
 
 /** How often a schedule was changed in the hour that is counted. */
 export type ChangeCount = Pick<Schedule, 'changesSince' | 'changeCount'>;
@@ -95,6 +99,9 @@ const INSERT = {
     WHERE (SELECT count(*) FROM (
       SELECT 1 FROM (SELECT status, ended_at FROM task.schedules WHERE facility_id = request."facilityId" OFFSET 0) AS mine
       WHERE status = 'Active' AND ended_at IS NULL LIMIT $2) AS active) < $2
+      AND (SELECT count(*) FROM (
+        SELECT 1 FROM task.schedules WHERE facility_id = request."facilityId" AND created_at > now() - interval '1 hour'
+        LIMIT $3) AS recent) < $3
     ORDER BY "createdBySubject", "idempotencyKey"
     ON CONFLICT DO NOTHING
     RETURNING *
@@ -110,6 +117,13 @@ const INSERT = {
     created_by_name AS "createdByName", created_by_persona AS "createdByPersona"
   FROM created`,
 };
+
+// By hand: of those of the last hour, the one that has to be an hour old before there is room for another. Reads no more of them.
+const NEXT_CREATION = `
+  SELECT created_at + interval '1 hour' AS at FROM task.schedules
+  WHERE facility_id = $1 AND created_at > now() - interval '1 hour'
+  ORDER BY created_at DESC, schedule_id DESC
+  OFFSET $2 - 1 LIMIT 1`;
 
 /** Before every schedule. */
 const START = ['-infinity', '00000000-0000-0000-0000-000000000000'];
@@ -146,16 +160,33 @@ const PAGE_OF_FACILITIES = pageOf(
  *  those of reconciliation and of releases in their repositories. */
 @Injectable()
 export class SchedulesRepository {
-  /** Stores a schedule and, with its instant of creation, its event: one statement that is a transaction by itself, for all that arrive in one turn of the event
-   *  loop. Null, and nothing is stored, when the id or the caller's idempotency key is there already, or the
-   *  facility has as many active schedules as it may have. */
-  readonly insert: (creation: ScheduleCreation) => Promise<Schedule | null>;
+  /** One statement, which is a transaction by itself, for all that arrive in one turn of the event loop. */
+  private readonly insertInBatch: (creation: ScheduleCreation) => Promise<Schedule | null>;
 
   constructor(
     @InjectRepository(Schedule) private readonly schedules: Repository<Schedule>,
-    @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'SCHEDULES_PER_FACILITY'>,
+    @Inject(TASK_CONFIG) private readonly config: CreationConfig,
   ) {
-    this.insert = batched((creations) => this.insertAll(creations));
+    const atOnce = connectionsForCreations(config);
+    this.insertInBatch = batched((creations) => this.insertAll(creations), { atOnce });
+  }
+
+  /** Stores a schedule with its event, together with others of the same moment. One with a calendar is stored by itself: whoever has locked
+   *  the calendar holds up nobody else's.
+   *  @returns null, and nothing is stored, when the id or the caller's idempotency key is there already, or the facility has as many
+   *    active schedules as it may have, or got as many within the hour as it may get */
+  async insert(creation: ScheduleCreation): Promise<Schedule | null> {
+    if (creation.schedule.calendarId === null) return this.insertInBatch(creation);
+    return (await this.insertAll([creation]))[0] ?? null;
+  }
+
+  /** When the next schedule of the facility may be created; null if one may be created now. */
+  async nextCreationAt(facilityId: number): Promise<Date | null> {
+    const rows = await this.schedules.query<{ at: Date | null }[]>(NEXT_CREATION, [
+      facilityId,
+      this.config.SCHEDULE_CREATIONS_PER_HOUR,
+    ]);
+    return rows[0]?.at ?? null;
   }
 
   find(scheduleId: string): Promise<Schedule | null> {
@@ -221,6 +252,7 @@ export class SchedulesRepository {
     const rows = await queryPrepared<Schedule>(dataSource, INSERT, [
       JSON.stringify(requests),
       this.config.SCHEDULES_PER_FACILITY,
+      this.config.SCHEDULE_CREATIONS_PER_HOUR,
     ]);
     const created = new Map(rows.map((row) => [row.scheduleId, row]));
     return creations.map(({ schedule }) => created.get(schedule.scheduleId) ?? null);

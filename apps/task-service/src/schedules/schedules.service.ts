@@ -27,32 +27,39 @@ export class SchedulesService {
   /** Stores a schedule and its ScheduleCreatedEvent in one transaction. Source: task messaging spec, operations.
    *  @param idempotencyKey the caller's own; a repetition with the same request gives the schedule of the first
    *  @throws {TaskError} facility-not-permitted, idempotency-key-reused, schedule-limit-reached, instance-limit-reached,
-   *    calendar-unknown, schedule-ended, instant-out-of-range, schedule-ends-before-start, schedule-too-frequent */
+   *    schedules-created-too-often, too-many-changes-at-once, changes-busy, calendar-unknown, schedule-ended, instant-out-of-range, schedule-ends-before-start, schedule-too-frequent */
   async create(request: CreateScheduleDto, caller: Caller, idempotencyKey: string | null): Promise<Schedule> {
     await this.scope.require(caller, request.facilityId);
     // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
-    const text = { ...request, endDate: request.endDate ?? null };
+    const text = { ...request, endDate: request.endDate ?? null, calendarId: request.calendarId ?? null };
     const recurrence = this.limits.recurrenceOfNew(text, caller);
     const { startsAt } = recurrence;
     const schedule = newSchedule({ scheduleId: randomUUID(), startsAt }, request, caller, idempotencyKey);
     const now = this.clock.now();
-    try {
-      await this.limits.requireNew(request.facilityId, recurrence, now);
-    } catch (error) {
-      return this.earlierOr(schedule, error);
-    }
+    const turn = { facilityId: request.facilityId, calendarId: text.calendarId, recurrence, now };
+    return this.limits.inTurnToCreate(turn, caller, async () => {
+      try {
+        await this.limits.requireNew(request.facilityId, recurrence, now);
+      } catch (error) {
+        return this.earlierOr(schedule, () => error);
+      }
+      return this.storeOrFind(schedule, now);
+    });
+  }
+
+  private storeOrFind(schedule: NewSchedule, now: Date): Promise<Schedule> {
     const event = this.outbound.prepare(scheduleCreated(schedule, now));
     return this.outbound.statement([event], async () => {
       const created = await this.store({ schedule, event });
       // Who holds the id or the key has committed: the insert waited for that.
-      return created ?? this.earlierOr(schedule, new TaskError('schedule-limit-reached'));
+      return created ?? this.earlierOr(schedule, () => this.limits.refusalOfNew(schedule.facilityId));
     });
   }
 
-  /** What an earlier attempt at the same request stored. @throws `refusal` if there was none */
-  private async earlierOr(schedule: NewSchedule, refusal: unknown): Promise<Schedule> {
+  /** What an earlier attempt at the same request stored. @throws what `refusal` gives if there was none */
+  private async earlierOr(schedule: NewSchedule, refusal: () => unknown): Promise<Schedule> {
     const earlier = await this.schedules.findCreated(schedule);
-    if (!earlier) throw refusal;
+    if (!earlier) throw await refusal();
     if (earlier.requestDigest !== schedule.requestDigest) throw new TaskError('idempotency-key-reused');
     return earlier;
   }

@@ -10,6 +10,7 @@ import { hostAddress } from '../envelope/address';
 import { type EnvelopeOptions, hostInfo } from '../envelope/create-envelope';
 import { messageTraceHeaders } from '../envelope/message-trace';
 import { BusUnavailableError } from '../errors';
+import { guardHeaders } from './header-guard';
 
 export interface BusConnectionOptions {
   readonly bus: Bus;
@@ -144,6 +145,7 @@ export class BusConnection {
 
   private onConnected(): void {
     writeTogether(this.amqp.managedConnection.connection);
+    guardHeaders(this.amqp.managedConnection.connection);
     this.blockedReason = null;
     this.isReportedDown = false;
     this.options.logger.log(`bus ${this.options.bus} is connected`);

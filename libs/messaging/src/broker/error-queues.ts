@@ -17,6 +17,7 @@ import {
 import { tryReadEnvelope } from '../envelope/read-envelope';
 import { BusUnavailableError } from '../errors';
 import { confirmedWithin, PublishChannel } from './confirm-publisher';
+import { guardHeaders } from './header-guard';
 
 const CONNECT_TIMEOUT_MS = 5 * SECOND_MS;
 const CONFIRM_TIMEOUT_MS = 5 * SECOND_MS;
@@ -79,6 +80,8 @@ export class ErrorQueues {
       });
       // Without a listener a broken connection would end the process; the command under way fails by itself.
       connection.on('error', () => undefined);
+      // What the broker itself put aside has its sender's headers, whatever they are.
+      guardHeaders(connection);
       return new ErrorQueues(bus, connection);
     } catch (error) {
       // The code only: a text might hold the address with its password.

@@ -9,7 +9,19 @@ import type { ReceivedRequest } from './response-sender';
 /** What a delivery's handler learns besides the message. */
 export function contextOf({ delivery, envelope, conversationId }: ReceivedRequest): DeliveryContext {
   const { messageId, correlationId } = envelope;
-  return { messageId: messageId ?? contentId(delivery), correlationId, conversationId };
+  const digest = createHash('sha256').update(canonicalJson(envelope.message)).digest('base64url');
+  // 132 bits: a row of the inbox stays short.
+  const contentHash = digest.slice(0, 22);
+  return { messageId: messageId ?? contentId(delivery), contentHash, correlationId, conversationId };
+}
+
+/** JSON with the members of each object in one order: a sender may write them anew in another. The depth of a body is bounded. */
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_name, member: unknown) =>
+    typeof member === 'object' && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
 }
 
 /** Identity of an event whose sender gave it none: the same fact at the same address. */

@@ -7,6 +7,8 @@ export interface DeliveryContext {
   /** Identity of the message. For one without: of a request an id that was given to it on arrival, of an event a hash of its content
    *  and address. */
   readonly messageId: string;
+  /** Hash of the message as it was sent. The order of members does not count. */
+  readonly contentHash: string;
   readonly correlationId: string | null;
   /** Pass it on to every message that this one causes. */
   readonly conversationId: string;

@@ -96,6 +96,39 @@ describe('the connections that handlers share', () => {
     jest.useRealTimers();
   });
 
+  it('are not all taken by keys that are locked: those share one connection of their queue', async () => {
+    const connections = new ConnectionShares(() => 5);
+    const waits: [string, number | null][] = [];
+    const running = new Map<string, { end: () => void; lock: () => void }>();
+    const start = (name: string, key: string): Promise<void> =>
+      connections.run({ queue: 'generation', isRequest: false, key, canReturn: true }, (lockWaitMs) => {
+        waits.push([name, lockWaitMs]);
+        const refused = Object.assign(new Error('canceling statement due to lock timeout'), {
+          code: '55P03',
+        });
+        return new Promise<void>((end, reject) => running.set(name, { end, lock: () => reject(refused) }));
+      });
+    for (const key of ['1', '2', '3']) {
+      const attempt = start(`a${key}`, key);
+      running.get(`a${key}`)?.lock();
+      await expect(attempt).rejects.toThrow(BusyKeyError);
+    }
+    const again = start('b1', '1');
+    await expect(start('b2', '2')).rejects.toThrow(BusyKeyError);
+    await expect(start('b3', '3')).rejects.toThrow(BusyKeyError);
+    const others = [start('b4', '4'), start('b5', '5')];
+    expect(waits.map(([name]) => name)).toEqual(['a1', 'a2', 'a3', 'b1', 'b4', 'b5']);
+    // The first one waited longer: nobody knew yet that keys are locked.
+    expect(waits[0]?.[1]).toBeGreaterThan(waits[1]?.[1] ?? Infinity);
+    for (const name of ['b1', 'b4', 'b5']) running.get(name)?.end();
+    await Promise.all([again, ...others]);
+    // A key that succeeds is free again.
+    const freed = [start('c1', '1'), start('c2', '2')];
+    expect(waits.map(([name]) => name).slice(-2)).toEqual(['c1', 'c2']);
+    for (const name of ['c1', 'c2']) running.get(name)?.end();
+    await Promise.all(freed);
+  });
+
   it('serve everything in the end, first come first served, with any number of them', async () => {
     for (const max of [1, 2, 3, 8]) {
       const { connections, start, names, end } = shares(max);

@@ -1,4 +1,5 @@
-import { type Clock, SECOND_MS, SYSTEM_CLOCK } from '@platform/time';
+import { isLockRefusal } from '@platform/database';
+import { type Clock, MINUTE_MS, SECOND_MS, SYSTEM_CLOCK } from '@platform/time';
 import { BusyKeyError } from '../errors';
 
 /** Who wants a connection. */
@@ -21,17 +22,29 @@ interface Turn {
 /** A message that takes longer than this is taken for held up. */
 const PATIENCE_MS = SECOND_MS;
 const CHECK_MS = 250;
+/** How long a message waits for a row lock before it is put off. */
+const LOCK_WAIT_MS = 2 * SECOND_MS;
+/** The same at a queue that has met locked keys: somebody may have locked many. */
+const SHORT_LOCK_WAIT_MS = 250;
+/** How long a key is taken for locked after one of its messages waited in vain. */
+const SUSPICION_MS = MINUTE_MS;
+/** The oldest beyond them are forgotten: their next message finds out again. */
+const MAX_SUSPECTS = 10_000;
 
 /** Divides the connections that all handlers share, so that none who is held up holds up the rest. Whoever waited for a connection of the
  *  pool itself would fail after a while, as in an outage; here a delivery waits until it may take one:
  *  - of messages with one key at one queue, one at a time; while that is held up, one more waits here and the others are put off, because
  *    a queue delivers no more than a few at a time, and they would take the place of messages with other keys;
+ *  - a message that waits in vain for a row lock is put off, and until one of its key succeeds its key is suspect: the suspect keys of a
+ *    queue share one connection, so that several locked ones leave the others to messages with other keys;
  *  - a quarter, at least one, is for requests alone;
  *  - a queue leaves at least one of those that it may use to the others. */
 export class ConnectionShares {
   /** With the time when each started. */
   private readonly running = new Map<Claimant, number>();
   private readonly turns: Turn[] = [];
+  /** Keys that were found locked, by queue and key, oldest first; with the time until which they are suspect. */
+  private readonly suspects = new Map<string, { readonly queue: string; readonly untilMs: number }>();
   private timer: NodeJS.Timeout | undefined;
 
   /** @param max connections of the pool; read each time, because the pool exists later than this */
@@ -45,16 +58,58 @@ export class ConnectionShares {
     return this.turns.length;
   }
 
-  /** @throws {BusyKeyError} when a message with its key is held up, and another waits already */
-  async run<T>(claimant: Claimant, work: () => Promise<T>): Promise<T> {
+  /** @param work may wait for row locks as long as it is told; null: as long as it takes
+   *  @throws {BusyKeyError} when a message with its key is held up and another waits already, when it did not get a row lock in time, and
+   *    when its key is suspect and another suspect one is tried just now */
+  async run<T>(claimant: Claimant, work: (lockWaitMs: number | null) => Promise<T>): Promise<T> {
+    const { queue, key, canReturn = false } = claimant;
+    if (this.isBehindSuspect(claimant)) throw new BusyKeyError(queue, key);
     if (this.mayStart(claimant)) this.begin(claimant);
     else await this.turnOf(claimant);
     try {
-      return await work();
+      const result = await work(canReturn ? this.lockWaitMs(queue) : null);
+      this.suspects.delete(nameOf(claimant));
+      return result;
+    } catch (error) {
+      if (!canReturn || !isLockRefusal(error)) throw error;
+      this.suspect(claimant);
+      throw new BusyKeyError(queue, key, { cause: error });
     } finally {
       this.running.delete(claimant);
       this.startNext();
     }
+  }
+
+  private lockWaitMs(queue: string): number {
+    const nowMs = this.clock.monotonicMs();
+    const hasSuspects = [...this.suspects.values()].some(
+      (other) => other.queue === queue && other.untilMs > nowMs,
+    );
+    return hasSuspects ? SHORT_LOCK_WAIT_MS : LOCK_WAIT_MS;
+  }
+
+  private suspect(claimant: Claimant): void {
+    if (claimant.key === null) return;
+    const name = nameOf(claimant);
+    this.suspects.delete(name);
+    this.suspects.set(name, { queue: claimant.queue, untilMs: this.clock.monotonicMs() + SUSPICION_MS });
+    const [oldest] = this.suspects.keys();
+    if (this.suspects.size > MAX_SUSPECTS && oldest !== undefined) this.suspects.delete(oldest);
+  }
+
+  private isSuspect(claimant: Claimant): boolean {
+    const name = nameOf(claimant);
+    const untilMs = this.suspects.get(name)?.untilMs;
+    if (untilMs === undefined) return false;
+    if (untilMs > this.clock.monotonicMs()) return true;
+    this.suspects.delete(name);
+    return false;
+  }
+
+  /** Whether its key is suspect and another message with a suspect key runs at the queue. */
+  private isBehindSuspect(claimant: Claimant): boolean {
+    if (!claimant.canReturn || !this.isSuspect(claimant)) return false;
+    return [...this.running.keys()].some((other) => other.queue === claimant.queue && this.isSuspect(other));
   }
 
   private begin(claimant: Claimant): void {
@@ -72,6 +127,11 @@ export class ConnectionShares {
   private startNext(): void {
     for (let index = 0; index < this.turns.length;) {
       const turn = this.turns[index];
+      if (turn !== undefined && this.isBehindSuspect(turn.claimant)) {
+        this.turns.splice(index, 1);
+        turn.putOff(new BusyKeyError(turn.claimant.queue, turn.claimant.key));
+        continue;
+      }
       if (turn === undefined || !this.mayStart(turn.claimant)) {
         index += 1;
         continue;
@@ -88,7 +148,7 @@ export class ConnectionShares {
     for (const turn of [...this.turns]) {
       const { queue, key, canReturn = false } = turn.claimant;
       if (key === null || !canReturn || !this.isHeldUp(turn.claimant)) continue;
-      const name = JSON.stringify([queue, key]);
+      const name = nameOf(turn.claimant);
       if (kept.has(name)) {
         this.turns.splice(this.turns.indexOf(turn), 1);
         turn.putOff(new BusyKeyError(queue, key));
@@ -119,6 +179,10 @@ export class ConnectionShares {
     if (!isRequest && others >= usable) return false;
     return ofQueue.length < Math.max(1, usable - 1);
   }
+}
+
+function nameOf({ queue, key }: Claimant): string {
+  return JSON.stringify([queue, key]);
 }
 
 function reservedForRequests(max: number): number {

@@ -130,7 +130,8 @@ function inboxHandler(
     contract,
     isRequest: request !== null,
     process: async (message, context) => {
-      const key = { queue: options.queue, messageId: context.messageId, messageName: contract.name };
+      const { messageId, contentHash } = context;
+      const key = { queue: options.queue, messageId, messageName: contract.name, contentHash };
       const work = async (transaction: EntityManager): Promise<string | null> => {
         const outcome = await invoke(message, { ...context, transaction });
         return request === null ? null : JSON.stringify(outcome);

@@ -17,6 +17,10 @@ export class InboxMessage {
   @Column('timestamptz', { name: 'applied_at', default: () => 'now()' })
   appliedAt!: Date;
 
+  /** Hash of the message: what comes later under the same id must be the same. Null where release 1.0.0 wrote the row. */
+  @Column('text', { name: 'content_hash', nullable: true })
+  contentHash!: string | null;
+
   /** The outcome as JSON if the message is a request: a repetition gets it again. */
   @Column('text', { name: 'answer', nullable: true })
   response!: string | null;
@@ -47,6 +51,17 @@ export function inboxMigrations(schema: string): (new () => MigrationInterface)[
 
       async down(runner: QueryRunner): Promise<void> {
         await runner.query(`DROP TABLE ${table}`);
+      }
+    },
+    class InboxContentHash1800000009000 implements MigrationInterface {
+      readonly name = 'InboxContentHash1800000009000';
+
+      async up(runner: QueryRunner): Promise<void> {
+        await runner.query(`ALTER TABLE ${table} ADD content_hash text`);
+      }
+
+      async down(runner: QueryRunner): Promise<void> {
+        await runner.query(`ALTER TABLE ${table} DROP content_hash`);
       }
     },
   ];

@@ -1,0 +1,22 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { Metrics, RecurringJob } from '@platform/service-defaults';
+import { SECOND_MS } from '@platform/time';
+import type { DataSource } from 'typeorm';
+import { RECORD_SNAPSHOT } from './recorded-snapshots';
+
+/** Records every second which transactions have ended. A client whose refresh was committed late is known by it: it never got a response, so
+ *  its retry is no reuse. */
+@Injectable()
+export class RecordSnapshotsJob extends RecurringJob {
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    metrics: Metrics,
+  ) {
+    super(SECOND_MS, metrics);
+  }
+
+  async run(): Promise<void> {
+    await this.dataSource.query(RECORD_SNAPSHOT);
+  }
+}

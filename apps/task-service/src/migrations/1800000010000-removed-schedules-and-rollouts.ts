@@ -1,0 +1,23 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** When a schedule was removed, and how far a change of a calendar has come. Release 1.0.0 knows neither: it removes schedules without the
+ *  instant, which the purge then notes, and stores all requests of a changed calendar at once. */
+export class RemovedSchedulesAndRollouts1800000010000 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE task.schedules ADD removed_at timestamptz(3)');
+    await runner.query(`
+      CREATE TABLE task.calendar_rollouts (
+        calendar_id uuid NOT NULL,
+        after_facility_id bigint NOT NULL,
+        changed_at timestamptz(3) NOT NULL,
+        stepped_at timestamptz(3) NOT NULL DEFAULT now(),
+        CONSTRAINT calendar_rollouts_pkey PRIMARY KEY (calendar_id),
+        CONSTRAINT calendar_rollouts_calendar_id_fkey FOREIGN KEY (calendar_id) REFERENCES task.calendars ON DELETE CASCADE
+      )`);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TABLE task.calendar_rollouts');
+    await runner.query('ALTER TABLE task.schedules DROP removed_at');
+  }
+}

@@ -1,0 +1,73 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { Schedule } from './schedule.entity';
+
+/** Of a removed schedule: where the next page begins. */
+export type RemovedPosition = Pick<Schedule, 'scheduleId'> & { readonly removedAt: Date };
+
+/** A page that was looked at. */
+export interface RemovedPage {
+  readonly purged: number;
+  /** Null when no other page follows. */
+  readonly last: RemovedPosition | null;
+}
+
+// By hand: bounded. Their age counts from the moment at which they are found.
+const NOTE_REMOVAL = `
+  WITH noted AS (
+    UPDATE task.schedules SET removed_at = now() WHERE schedule_id = ANY (ARRAY(
+      SELECT schedule_id FROM task.schedules WHERE status = 'Removed' AND removed_at IS NULL
+      LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED))
+    RETURNING 1)
+  SELECT count(*)::int AS count FROM noted`;
+
+// By hand: bounded, one or two probes of an index for each. What refers to a schedule are its instances, released ones too, which have a
+// retention of their own, and a release that is under way.
+const PURGE = `
+  WITH page AS MATERIALIZED (
+    SELECT schedule_id, removed_at FROM task.schedules
+    WHERE status = 'Removed' AND removed_at < now() - $1 * interval '1 day' AND (removed_at, schedule_id) > ($2::timestamptz, $3::uuid)
+    ORDER BY removed_at, schedule_id
+    LIMIT $4
+  ), unused AS MATERIALIZED (
+    SELECT schedule.schedule_id FROM page JOIN task.schedules AS schedule USING (schedule_id)
+    WHERE (SELECT true FROM task.instances AS instance WHERE instance.schedule_id = page.schedule_id LIMIT 1) IS NULL
+      AND (SELECT true FROM task.releases AS release WHERE release.schedule_id = page.schedule_id LIMIT 1) IS NULL
+    FOR UPDATE OF schedule SKIP LOCKED
+  ), purged AS (
+    DELETE FROM task.schedules WHERE schedule_id = ANY (ARRAY(SELECT schedule_id FROM unused))
+    RETURNING 1
+  )
+  SELECT schedule_id AS "scheduleId", removed_at AS "removedAt", (SELECT count(*)::int FROM page) AS read,
+    (SELECT count(*)::int FROM purged) AS purged
+  FROM page ORDER BY removed_at DESC, schedule_id DESC LIMIT 1`;
+
+/** Removed schedules that nothing refers to any more. */
+@Injectable()
+export class RemovedSchedulesRepository {
+  constructor(@InjectRepository(Schedule) private readonly schedules: Repository<Schedule>) {}
+
+  /** Notes the removal of at most `limit` schedules that release 1.0.0 has removed; gives of how many. */
+  async noteRemoval(limit: number): Promise<number> {
+    const rows = await this.schedules.query<{ count: number }[]>(NOTE_REMOVAL, [limit]);
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Looks at no more than `limit` schedules that were removed more than `days` ago, and deletes those that nothing refers to. */
+  async purge(days: number, after: RemovedPosition | null, limit: number): Promise<RemovedPage> {
+    const { removedAt, scheduleId } = after ?? START;
+    const rows = await this.schedules.query<(RemovedPosition & { read: number; purged: number })[]>(PURGE, [
+      days,
+      removedAt,
+      scheduleId,
+      limit,
+    ]);
+    const [page] = rows;
+    if (page === undefined) return { purged: 0, last: null };
+    return { purged: page.purged, last: page.read < limit ? null : page };
+  }
+}
+
+/** Before every schedule. */
+const START = { removedAt: '-infinity', scheduleId: '00000000-0000-0000-0000-000000000000' };

@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { eventually } from '@platform/testing';
+import { CalendarRolloutJob } from '../src/calendars/calendar-rollout.job';
+import { PARTNER, startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+const FACILITIES = 100_000;
+
+describe('a calendar that many facilities follow', () => {
+  let service: TaskFixture;
+  let calendarId: string;
+  const put = (excludedDates: string[]) =>
+    service.api.put(`/Calendars/${calendarId}`).set(PARTNER).send({ name: 'Holidays', excludedDates });
+  const requested = async (): Promise<number> => {
+    const rows = await service.database.query<{ count: number }>(
+      `SELECT count(DISTINCT facility_id)::int AS count FROM task.outbox WHERE message_type = 'ITaskInstanceGenerationRequested'`,
+    );
+    return rows[0]?.count ?? 0;
+  };
+  const rollouts = () => service.database.query('SELECT 1 FROM task.calendar_rollouts');
+
+  beforeAll(async () => {
+    service = await startTaskService({ replicas: 2 });
+    calendarId = randomUUID();
+    await put([]).expect(200);
+    // The requests stay where they can be counted.
+    await service.database.query(
+      `INSERT INTO task.outbox_pauses (message_type, reason, last_error, next_probe_at)
+       VALUES ('ITaskInstanceGenerationRequested', 'unconfirmed', 'test', now() + interval '1 hour')`,
+    );
+    await service.database.query(
+      `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
+         created_by_persona, request_digest, calendar_id, calendar_revision)
+       SELECT gen_random_uuid(), n, 'Round', '0 9 * * *', 'UTC', now(), 's', 1, '', $1, 1 FROM generate_series(1, $2::int) AS n`,
+      [calendarId, FACILITIES],
+    );
+    await service.database.query(`
+      CREATE FUNCTION task.refuse_large() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM set_config('test.stored', (coalesce(nullif(current_setting('test.stored', true), ''), '0')::int
+          + (SELECT count(*) FROM stored))::text, true);
+        IF current_setting('test.stored')::int > 1000 THEN RAISE 'too many events in one transaction'; END IF;
+        RETURN NULL; END $$`);
+    await service.database.query(`
+      CREATE TRIGGER refuse_large AFTER INSERT ON task.outbox REFERENCING NEW TABLE AS stored
+        FOR EACH STATEMENT EXECUTE FUNCTION task.refuse_large()`);
+  }, 120_000);
+  afterAll(() => service.close());
+
+  it('has all of them generate anew, in transactions that stay small, on whichever replica', async () => {
+    const startedAt = performance.now();
+    await put(['2030-12-25']).expect(200);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    await eventually(
+      async () => {
+        expect(await rollouts()).toEqual([]);
+        expect(await requested()).toBe(FACILITIES);
+      },
+      { timeoutMs: 100_000, intervalMs: 500 },
+    );
+  }, 120_000);
+
+  it('begins again with the next change, and goes with the calendar', async () => {
+    await service.database.query('TRUNCATE task.outbox');
+    await service.database.query('UPDATE task.schedules SET calendar_revision = 2 WHERE facility_id > 2500');
+    await put(['2030-12-26']).expect(200);
+    await put([]).expect(200);
+    for (const app of service.apps) await app.get(CalendarRolloutJob).run();
+    await eventually(
+      async () => {
+        expect(await rollouts()).toEqual([]);
+        expect(await requested()).toBe(FACILITIES);
+      },
+      { timeoutMs: 100_000, intervalMs: 500 },
+    );
+    await service.database.query('UPDATE task.schedules SET calendar_id = NULL');
+    await service.database.query(
+      `INSERT INTO task.calendar_rollouts (calendar_id, after_facility_id, changed_at) VALUES ($1, 0, now())`,
+      [calendarId],
+    );
+    await service.api.delete(`/Calendars/${calendarId}`).set(PARTNER).expect(204);
+    expect(await rollouts()).toEqual([]);
+  }, 120_000);
+});

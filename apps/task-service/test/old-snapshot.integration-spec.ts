@@ -1,0 +1,116 @@
+import { postgresOptions } from '@platform/database';
+import { createTestDatabase } from '@platform/testing';
+import type { TestDatabase } from '@platform/testing';
+import { Client } from 'pg';
+import { DataSource } from 'typeorm';
+import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
+import { messageTypesOf } from '../src/outbound/outbound-event';
+import { OutboxFloors } from '../src/outbound/outbox-floors';
+import { OutboxMessage } from '../src/outbound/outbox-message.entity';
+import { OutboxRepository } from '../src/outbound/outbox.repository';
+import type { BatchChoice } from '../src/outbound/outbox.repository';
+import { migrate } from './task-fixture';
+
+/** docs/performance.md has the figures for 1,000,000. */
+const DEAD_ROWS = Number(process.env['TEST_DEAD_ROWS'] ?? 100_000);
+const TYPES = messageTypesOf(['main', 'scheduling']);
+const PARTITIONS = Array.from({ length: 16 }, (_, partition) => partition);
+const settings = { schema: SCHEMA, applicationName: 'snapshot', entities: ENTITIES, migrations: MIGRATIONS };
+
+describe('published events whose rows cannot be vacuumed because of an old snapshot', () => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+  let holder: Client;
+  let outbox: OutboxRepository;
+
+  const store = (count: number) =>
+    database.query(
+      `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+       SELECT n % 16, n, gen_random_uuid(), $2, now(), '{}', json_build_object('name', repeat('x', 300))
+       FROM generate_series(1, $1::int) AS n`,
+      [count, 'ScheduleCreatedEvent'],
+    );
+  /** Pages of the outbox and its indexes that the work reads. */
+  const pagesOf = async (work: () => Promise<unknown>): Promise<number> => {
+    const read = async (): Promise<number> => {
+      await dataSource.query('SELECT pg_stat_force_next_flush()');
+      await dataSource.query('SELECT 1');
+      const [row] = await database.query<{ pages: string }>(
+        `SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read AS pages
+         FROM pg_statio_user_tables WHERE relid = 'task.outbox'::regclass`,
+      );
+      return Number(row?.pages);
+    };
+    const before = await read();
+    const startedAt = performance.now();
+    await work();
+    const tookMs = performance.now() - startedAt;
+    const pages = (await read()) - before;
+    if (process.env['TEST_DEAD_ROWS'] !== undefined)
+      process.stderr.write(`${pages.toLocaleString('en-US')} pages, ${tookMs.toFixed(1)} ms\n`);
+    return pages;
+  };
+  const pass = (choice: Partial<BatchChoice> = {}) =>
+    dataSource.transaction((manager) =>
+      outbox.lockBatches(manager, { partitions: [3], messageTypes: TYPES, limit: 50, ...choice }),
+    );
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ migrate });
+    const options = postgresOptions({ ...settings, url: database.url, poolSize: 1, statementTimeoutMs: 0 });
+    dataSource = await new DataSource(options).initialize();
+    outbox = new OutboxRepository(dataSource.getRepository(OutboxMessage));
+    holder = new Client({ connectionString: database.ownerUrl });
+    await holder.connect();
+    await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+    await holder.query('SELECT 1 FROM task.outbox');
+    for (let part = 0; part < 10; part += 1) {
+      await store(DEAD_ROWS / 10);
+      await database.query('DELETE FROM task.outbox');
+    }
+  }, 300_000);
+  afterAll(async () => {
+    await holder.end();
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  it('do not slow down a pass, which begins behind them', async () => {
+    const floors = new OutboxFloors();
+    let nowMs = 0;
+    const look = async (): Promise<void> => {
+      const isFull = floors.isFullDue(nowMs);
+      const { heads, last } = await outbox.readHeads({
+        partitions: PARTITIONS,
+        messageTypes: TYPES,
+        floors: isFull ? [] : floors.of(PARTITIONS),
+      });
+      // As slow as it is with many more of them.
+      floors.note(heads, last, { isFull, startedAtMs: nowMs, endedAtMs: nowMs + 500 });
+      nowMs += 16_000;
+    };
+    expect(await pagesOf(() => pass())).toBeGreaterThan(DEAD_ROWS / 100);
+    expect(await pagesOf(look)).toBeGreaterThan(DEAD_ROWS / 10);
+    await look();
+    expect(await pagesOf(() => pass({ floors: floors.of([3]) }))).toBeLessThan(200);
+    await store(1_600);
+    let found = 0;
+    const busy = async (): Promise<void> => {
+      found = (await pass({ floors: floors.of([3]) })).get(3)?.events.length ?? 0;
+    };
+    expect(await pagesOf(busy)).toBeLessThan(600);
+    expect(found).toBe(50);
+    const behind = { partitions: PARTITIONS, messageTypes: TYPES, floors: floors.of(PARTITIONS) };
+    const count = async (): Promise<void> => {
+      expect(await outbox.readBacklogBehind(behind)).toMatchObject({ waiting: 1_600, parked: 0 });
+    };
+    expect(await pagesOf(count)).toBeLessThan(4_000);
+    expect((await outbox.readBacklogBehind(behind)).oldestAgeSeconds).toBeGreaterThan(0);
+    expect(await outbox.readBacklog()).toMatchObject({ waiting: 1_600, parked: 0 });
+    // Looks between those from the beginning are short, too.
+    nowMs -= 16_000 - 1;
+    expect(floors.isFullDue(nowMs)).toBe(false);
+    expect(await pagesOf(look)).toBeLessThan(2_000);
+    expect((await pass({ floors: floors.of([3]) })).get(3)?.events).toHaveLength(50);
+  }, 120_000);
+});
