@@ -4,8 +4,9 @@ import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
 import type { RevocationKey } from './revocation';
 
-// By hand: the conflicting row is locked and judged as it is then, so that one statement decides for all replicas, by the database's clock.
-// A window that ends more than a minute ahead was opened before the clock was set back.
+// Hand-written SQL: the conflicting row is locked and judged as it is then, so that one statement decides for
+// all replicas, by the database's clock. A window that ends more than a minute ahead was opened before the
+// clock was set back.
 const TAKE = `
   WITH taken AS (
     INSERT INTO auth.revocation_quota AS quota (subject, window_ends_at, used)

@@ -64,11 +64,11 @@ const QUOTA_DETAILS = {
   'per-minute': "You have reached the limit of revocations of other people's tokens in a minute.",
   live: "You have the maximum number of stored revocations of other people's tokens. Wait until one expires.",
   'own-live':
-    'As many revocations of your own tokens are kept as may be; one has to expire first. You can end sessions.',
+    'You have the maximum number of stored revocations of your own tokens. Wait until one expires, or end sessions.',
   'application-per-minute':
-    'The users of this application have revoked as many tokens of others in this minute as they may.',
+    "The users of this application have reached their limit of revocations of other people's tokens in a minute.",
   'application-live':
-    'As many revocations by users of this application are kept as may be. One has to expire first.',
+    'The users of this application have the maximum number of stored revocations. Wait until one expires.',
 } as const satisfies Record<RevocationQuota, string>;
 const instance = '/auth/revocations/svc-personid/1003';
 
@@ -233,11 +233,11 @@ export class RevocationsController {
   @ApiOperation({
     operationId: 'putRevocation',
     summary: 'Revoke now',
-    description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two seconds; from the next second on, signing in
-again works at once. Every token issued before the response is covered. A caller who is no internal administrator may set 100 revocations of
-others a minute. At most 10,000 of them are kept; one more is refused (429) until one expires. All users of one application together have ten
-times that. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits
-everybody but internal administrators to themselves.`,
+    description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two
+seconds. Signing in again works from the next second on. Every token issued before the response is covered. A caller who is no
+internal administrator may set 100 revocations of others a minute. At most 10,000 of them are kept; one more is refused (429) until
+one expires. All users of one application together have ten times that. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits everybody
+but internal administrators to themselves.`,
   })
   @RevocationPath()
   @ApiOkResponse({ description: 'Revoked. No body.' })

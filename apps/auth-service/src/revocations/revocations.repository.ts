@@ -83,7 +83,8 @@ const FIND: PreparedStatement = {
 const PRESENT: PreparedStatement = { name: 'revocation-clock', text: 'SELECT now() AS present' };
 
 const LIST = `SELECT ${COLUMNS} FROM auth.revocations WHERE revocation_date > $1 AND domain = ANY ($3) ${ORDER} $2`;
-// By hand: the position is compared as a row. With minDate beside it PostgreSQL would begin there and pass over every earlier page.
+// Hand-written SQL: the position is compared as a row. With minDate beside it PostgreSQL would begin there
+// and pass over every earlier page.
 const LIST_FROM = `
   SELECT ${COLUMNS} FROM auth.revocations
   WHERE (revocation_date, domain, identifier) > ($2, $3, $4) AND domain = ANY ($5) ${ORDER} $1`;
@@ -91,9 +92,10 @@ const LIST_FROM = `
 /** How long a session's revocation is kept: no access token of it lives longer than a day, and its refresh tokens end with its family. */
 const SESSION_KEPT = `interval '25 hours'`;
 
-// By hand: atomic over the registry, its audit trail and the sessions. A session ends with the revocation of any of its refresh tokens.
-// Dates are whole milliseconds, rounded down, so that none lies in the future of the clock that made it. greatest(): a transaction that began
-// earlier but ends later must not set the date back.
+// Hand-written SQL: atomic over the registry, its audit trail and the sessions. A session ends with the
+// revocation of any of its refresh tokens. Dates are whole milliseconds, rounded down, so that none lies in
+// the future of the clock that made it. greatest(): a transaction that began earlier but ends later must not
+// set the date back.
 const PUT = `
   WITH session AS (
     SELECT family_id FROM auth.refresh_token WHERE $1 = 'jti' AND jti = $5::uuid

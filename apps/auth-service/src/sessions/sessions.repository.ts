@@ -44,8 +44,8 @@ export interface SessionRow {
 /** Where a page of the list ended. */
 export type SessionPosition = Pick<SessionRow, 'position' | 'sid'>;
 
-// By hand: what a session can still do is in its tokens and the revocations, looked up session by session. It lives while one unused token of it
-// does.
+// Hand-written SQL: what a session can still do is in its tokens and the revocations, looked up session by
+// session. It lives while one unused token of it does.
 const sessionsOf = (owner: string): string => `
   SELECT f.family_id AS sid, f.subject, f.flow, f.application_key AS "applicationKey", f.created_at AS "createdAt",
     unused.issued_at AS "lastUsedAt", least(unused.expires_at, ends_at) AS "expiresAt", f.created_at::text AS position

@@ -118,7 +118,7 @@ const FAMILY_FIELDS = `"familyId" uuid, "tokenId" uuid, subject text, "applicati
 const expiresAt = (authTime: string): string =>
   `least(issued_at + "lifetimeSeconds" * interval '1 second', ${authTime} + "maxAgeSeconds" * interval '1 second')`;
 
-// By hand: hot, batched, and atomic over three tables.
+// Hand-written SQL: hot, batched, and atomic over three tables.
 const ISSUE: PreparedStatement = {
   name: 'begin-issues',
   text: `
@@ -155,8 +155,8 @@ const ISSUE: PreparedStatement = {
   FROM verdict LEFT JOIN refreshable USING (position)`,
 };
 
-// By hand: hot and batched.
-// LIMIT 1 has each row looked up by itself: a plan that was made while the tables were small joins them from end to end.
+// Hand-written SQL: hot and batched. LIMIT 1 has each row looked up by itself: a plan that was made while the
+// tables were small joins them from end to end.
 const FIND_REFRESH_SESSIONS: PreparedStatement = {
   name: 'find-refresh-sessions',
   text: `
@@ -181,10 +181,10 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
   ) AS a ON true`,
 };
 
-// By hand: hot, batched, and atomic over three tables.
-// One UPDATE decides which of several concurrent requests rotates. The others find rotated_at set, even if they waited for the row, and change
-// nothing; of two in one statement, the row takes the successor of one.
-// The rows are found by $2: a plan that was made for a small table joins the request with all of a large one.
+// Hand-written SQL: hot, batched, and atomic over three tables. One UPDATE decides which of several
+// concurrent requests rotates. The others find rotated_at set, even if they waited for the row, and change
+// nothing; of two in one statement, the row takes the successor of one. The rows are found by $2: a plan that
+// was made for a small table joins the request with all of a large one.
 const ROTATE: PreparedStatement = {
   name: 'rotate-refresh-tokens',
   text: `

@@ -14,8 +14,8 @@ const KEPT = `interval '360 seconds'`;
  *  ten seconds are for a statement that takes as long as it may. */
 const isKept = (signedAt: string): string => `${signedAt} >= now() - ${KEPT} + interval '10 seconds'`;
 
-// By hand: hot, batched, and one atomic statement decides for all replicas. In the order of the codes, so that replicas do not wait for each
-// other crosswise.
+// Hand-written SQL: hot, batched, and one atomic statement decides for all replicas. In the order of the
+// codes, so that replicas do not wait for each other crosswise.
 const RECORD: PreparedStatement = {
   name: 'record-authentication-codes',
   text: `
@@ -32,8 +32,9 @@ const RECORD: PreparedStatement = {
   UNION ALL SELECT application_key, code, 'stale' FROM used WHERE NOT is_kept`,
 };
 
-// By hand: atomic over two tables. A known code takes nothing, an empty bucket records nothing. Of copies that come at the same moment one is
-// recorded, and each of the others may have taken a request: who sends them has the application's signature.
+// Hand-written SQL: atomic over two tables. A known code takes nothing, an empty bucket records nothing. Of
+// copies that come at the same moment one is recorded, and each of the others may have taken a request: who
+// sends them has the application's signature.
 const TAKE_AND_RECORD: PreparedStatement = {
   name: 'take-and-record-code',
   text: `

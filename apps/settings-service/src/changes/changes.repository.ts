@@ -15,8 +15,9 @@ interface HorizonRow {
 const COLUMNS = `history_id AS id, subsystem_key AS "subsystemKey", subsystem_name AS "subsystemName",
     setting_name AS "settingName", operation, revision, occurred_at AS "occurredAt"`;
 
-// By hand: changes and horizon must come from one snapshot. Whoever writes to the history holds a lock on it until its transaction has
-// ended, and this lock tells it from other transactions of the cluster. A 32-bit transaction id is counted back from the next one.
+// Hand-written SQL: changes and horizon must come from one snapshot. Whoever writes to the history holds a
+// lock on it until its transaction has ended, and this lock tells it from other transactions of the cluster.
+// A 32-bit transaction id is counted back from the next one.
 const LOOK: PreparedStatement = {
   name: 'look-for-changes',
   text: `
@@ -39,7 +40,7 @@ const LOOK: PreparedStatement = {
    ORDER BY change.id`,
 };
 
-// By hand: two ranges of the primary key, each by the index.
+// Hand-written SQL: two ranges of the primary key, each by the index.
 const FIND_AFTER = `
   SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id = ANY ($2::bigint[])
   UNION ALL

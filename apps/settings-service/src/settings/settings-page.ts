@@ -16,8 +16,9 @@ export const LISTED_ENTRY_COLUMNS = `history_id AS "historyId", operation, value
     user_id AS "userId", person_name AS "personName", persona, occurred_at AS "occurredAt", request_id AS "requestId"`;
 
 /**
- * Keyset paging: each page is one range of an index, as cheap at the end of the list as at its start. By hand: a page is limited in
- * bytes too. `bytes_before` asks for sizes only, which does not read the values themselves. $3 is the page size, $4 the limit in bytes.
+ * Keyset paging: each page is one range of an index, as cheap at the end of the list as at its start.
+ * Hand-written SQL: a page is limited in bytes too. `bytes_before` asks for sizes only, which does not read
+ * the values themselves. $3 is the page size, $4 the limit in bytes.
  */
 export const pageStatement = (list: {
   table: string;

@@ -7,7 +7,7 @@ import { CalendarRollout } from './calendar-rollout.entity';
 /** How far a change of a calendar has come. */
 export type RolloutPosition = Pick<CalendarRollout, 'calendarId' | 'afterFacilityId' | 'changedAt'>;
 
-// By hand: locked, and passing over those that another replica is at.
+// Hand-written SQL: locked, and passing over those that another replica is at.
 const LOCK_NEXT = `
   SELECT calendar_id AS "calendarId", after_facility_id::float8 AS "afterFacilityId", changed_at AS "changedAt"
   FROM task.calendar_rollouts
@@ -21,7 +21,8 @@ const PUT = `
   ON CONFLICT (calendar_id) DO UPDATE
   SET after_facility_id = excluded.after_facility_id, changed_at = excluded.changed_at, stepped_at = excluded.stepped_at`;
 
-// By hand: by the index of a calendar's schedules, from the position on. A facility whose instances follow the dates already is left out.
+// Hand-written SQL: by the index of a calendar's schedules, from the position on. A facility whose instances
+// follow the dates already is left out.
 const FACILITIES = `
   SELECT DISTINCT facility_id::float8 AS "facilityId" FROM task.schedules
   WHERE calendar_id = $1 AND facility_id > $2 AND status = 'Active'
@@ -54,7 +55,8 @@ export class CalendarRolloutsRepository {
     return rows.map(({ facilityId }) => facilityId);
   }
 
-  /** Notes how far a change has come, in the place of an earlier one. By hand: whichever is there. */
+  /** Notes how far a change has come, in the place of an earlier one. Hand-written SQL: whichever is
+   *  there. */
   async put(
     manager: EntityManager,
     { calendarId, afterFacilityId, changedAt }: RolloutPosition,

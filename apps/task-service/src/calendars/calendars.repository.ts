@@ -7,15 +7,16 @@ import { TaskError } from '../problems/task-problem.filter';
 import { Schedule } from '../schedules/schedule.entity';
 import { Calendar, calendarRevision } from './calendar.entity';
 
-// By hand: tells whether somebody else was faster.
+// Hand-written SQL: tells whether somebody else was faster.
 const INSERT = `
   INSERT INTO task.calendars AS calendar (calendar_id, name, excluded_dates) VALUES ($1, $2, $3)
   ON CONFLICT (calendar_id) DO NOTHING
   RETURNING calendar_id AS "calendarId", name, excluded_dates AS "excludedDates", revision::float8 AS revision,
     changed_at AS "changedAt"`;
 
-// By hand: by what is stored. Only other dates are another revision. Of two changes in one millisecond, or after the server's clock went
-// back, the later one still has the later date: the ETag is made of it.
+// Hand-written SQL: by what is stored. Only other dates are another revision. Of two changes in one
+// millisecond, or after the server's clock went back, the later one still has the later date: the ETag is
+// made of it.
 const REPLACE = `
   WITH replaced AS (
     UPDATE task.calendars SET name = $2, excluded_dates = $3,
@@ -31,7 +32,7 @@ const REPLACE = `
 /** A calendar that is neither created nor found was created and deleted in between; nobody does that over and over. */
 const MAX_LOOKS = 5;
 
-/** Every statement on `task.calendars`. */
+/** Calendars. Generation reads their dates in statements of its own. */
 @Injectable()
 export class CalendarsRepository {
   constructor(@InjectRepository(Calendar) private readonly calendars: Repository<Calendar>) {}

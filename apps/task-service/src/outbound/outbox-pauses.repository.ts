@@ -30,7 +30,7 @@ const PROBE_LEASE_MS = 10_000;
 /** Events that a probe can pass over because somebody else has locked them. */
 const HELD_RESERVE = 100;
 
-// By hand: passes pause types in one order, so that none waits for another crosswise.
+// Hand-written SQL: passes pause types in one order, so that none waits for another crosswise.
 const PAUSE = `
   INSERT INTO task.outbox_pauses (message_type, reason, last_error, next_probe_at)
   SELECT message_type, reason, error, clock_timestamp() + $4 * interval '1 millisecond'
@@ -38,7 +38,7 @@ const PAUSE = `
   ORDER BY message_type
   ON CONFLICT DO NOTHING`;
 
-// By hand: SKIP LOCKED, so that one replica probes a type.
+// Hand-written SQL: SKIP LOCKED, so that one replica probes a type.
 const CLAIM = `
   WITH due AS MATERIALIZED (
     SELECT message_type FROM task.outbox_pauses
@@ -48,8 +48,8 @@ const CLAIM = `
   FROM due WHERE pause.message_type = due.message_type
   RETURNING pause.message_type AS "messageType", reason, refusals, probe_size AS "probeSize"`;
 
-// By hand: the oldest of each partition by its index, however long the backlog. An event whose facility waits for one of its own is left
-// out, as in a pass, and so is one that somebody else has locked.
+// Hand-written SQL: the oldest of each partition by its index, however long the backlog. An event whose
+// facility waits for one of its own is left out, as in a pass, and so is one that somebody else has locked.
 const SELECT_PROBE = `
   WITH batch AS MATERIALIZED (
     SELECT event.* FROM generate_series(0, $1 - 1) AS number CROSS JOIN LATERAL (

@@ -104,7 +104,8 @@ export const SELECT_LOCKED = `
   FROM batch LEFT JOIN locked USING (partition, sequence)
   ORDER BY sequence`;
 
-// The commit of a pass need not wait for the disk: what a crash of the server undoes is that an event was settled.
+// The commit of a pass need not wait for the disk. After a crash of the server, events that were settled may
+// be published again.
 const LOCK = `
   SELECT array_agg(partition) AS partitions, set_config('task.partitions', coalesce(array_agg(partition), '{}')::text, true),
     set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '${String(LOCK_WAIT_MS)}', true),
@@ -191,7 +192,7 @@ const SELECT_BACKLOG_BEHIND = `
         ORDER BY sequence LIMIT 1) AS created_at
       FROM wanted) AS heads), 0) AS "oldestAgeSeconds"`;
 
-// By hand: aggregates. Reads everything: for operators.
+// Hand-written SQL: aggregates. Reads everything: for operators.
 const SELECT_STATUS = `
   SELECT message_type AS "messageType", parked_at IS NOT NULL AS "isParked", count(*)::int AS messages,
     min(coalesce(parked_at, created_at)) AS since, min(last_error) AS "lastError"
@@ -221,15 +222,17 @@ export class OutboxRepository {
     ]);
   }
 
-  /** Locks those of the partitions that no other replica has, so that one at a time publishes each and keeps its order, and gives the oldest
-   *  events of each that may be published now, in order. They are locked, too: from the first event of a facility and type on that somebody
-   *  else has locked, those of the two are left out. A lock ends with the transaction or the connection: a dead replica holds nothing, and
-   *  the server ends a frozen one. By hand: advisory locks, SKIP LOCKED. */
+  /** Locks those of the partitions that no other replica has, so that one at a time publishes each and keeps
+   *  its order, and gives the oldest events of each that may be published now, in order. They are locked,
+   *  too: from the first event of a facility and type on that somebody else has locked, those of the two are
+   *  left out. A lock ends with the transaction or the connection: a dead replica holds nothing, and the
+   *  server ends a frozen one. Hand-written SQL: advisory locks, SKIP LOCKED. */
   async lockBatches(
     manager: EntityManager,
     { partitions, messageTypes, limit, heldChains = [], floors = [] }: BatchChoice,
   ): Promise<Map<number, Batch>> {
-    // Two statements in one packet: one that began before the locks would see again what the last holder has published.
+    // Two statements in one packet. A single statement would begin before it has the locks, and would still
+    // see the events that the last holder has published.
     const [[lock], events] = await Promise.all([
       manager.query<{ partitions: number[] | null }[]>(LOCK, [RELAY_LOCK_CLASS, partitions]),
       manager.query<ReadEvent[]>(SELECT_BATCH, [messageTypes, limit, heldChains, ...floorColumns(floors)]),
@@ -239,12 +242,13 @@ export class OutboxRepository {
     return new Map([...read].map(([partition, found]) => [partition, withoutHeld(found)]));
   }
 
-  /** Has the transaction fail rather than wait for a lock that somebody else keeps. By hand: a setting. */
+  /** Has the transaction fail rather than wait for a lock that somebody else keeps. Hand-written SQL: a
+   *  setting. */
   async limitLockWait(manager: EntityManager): Promise<void> {
     await manager.query(`SELECT set_config('lock_timeout', $1, true)`, [String(LOCK_WAIT_MS)]);
   }
 
-  /** Removes what the broker confirmed and notes what it refused. By hand: in batches. */
+  /** Removes what the broker confirmed and notes what it refused. Hand-written SQL: in batches. */
   async settle(
     manager: EntityManager,
     partitions: readonly number[],

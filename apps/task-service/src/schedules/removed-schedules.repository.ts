@@ -13,7 +13,7 @@ export interface RemovedPage {
   readonly last: RemovedPosition | null;
 }
 
-// By hand: bounded. Their age counts from the moment at which they are found.
+// Hand-written SQL: bounded. Their age counts from the moment at which they are found.
 const NOTE_REMOVAL = `
   WITH noted AS (
     UPDATE task.schedules SET removed_at = now() WHERE schedule_id = ANY (ARRAY(
@@ -22,8 +22,8 @@ const NOTE_REMOVAL = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM noted`;
 
-// By hand: bounded, one or two probes of an index for each. What refers to a schedule are its instances, released ones too, which have a
-// retention of their own, and a release that is under way.
+// Hand-written SQL: bounded, one or two probes of an index for each. What refers to a schedule are its
+// instances, released ones too, which have a retention of their own, and a release that is under way.
 const PURGE = `
   WITH page AS MATERIALIZED (
     SELECT schedule_id, removed_at FROM task.schedules

@@ -75,11 +75,12 @@ export interface ScheduleListing {
   readonly limit: number;
 }
 
-// By hand: one statement for two tables, and hot. Nothing before its creation or its start is ever generated; the millisecond makes the start
-// itself count. The event tells the instant that the schedule has, which the database decides. In the order of the idempotency keys, so
-// that two replicas that store the same ones do not wait for each other crosswise. Those that are stored at the same moment do not count
-// each other: the limit of a facility may be passed by a few. OFFSET 0 keeps the state out of the choice of an index: a plan made while the
-// table was small would read the Active ones of all facilities.
+// Hand-written SQL: one statement for two tables, and hot. Nothing before its creation or its start is ever
+// generated; the millisecond makes the start itself count. The event tells the instant that the schedule has,
+// which the database decides. In the order of the idempotency keys, so that two replicas that store the same
+// ones do not wait for each other crosswise. Those that are stored at the same moment do not count each
+// other: the limit of a facility may be passed by a few. OFFSET 0 keeps the state out of the choice of an
+// index: a plan made while the table was small would read the Active ones of all facilities.
 const INSERT = {
   name: 'insert-schedules',
   text: `
@@ -118,7 +119,8 @@ const INSERT = {
   FROM created`,
 };
 
-// By hand: of those of the last hour, the one that has to be an hour old before there is room for another. Reads no more of them.
+// Hand-written SQL: of those of the last hour, the one that has to be an hour old before there is room for
+// another. Reads no more of them.
 const NEXT_CREATION = `
   SELECT created_at + interval '1 hour' AS at FROM task.schedules
   WHERE facility_id = $1 AND created_at > now() - interval '1 hour'

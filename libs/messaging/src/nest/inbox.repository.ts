@@ -10,14 +10,14 @@ export type InboxKey = Pick<InboxMessage, 'queue' | 'messageId' | 'messageName' 
 /** Rows that one statement deletes at most, so that it ends long before the server's time limit, however long the backlog. */
 const PURGE_BATCH = 10_000;
 
-/** By hand: concurrent deliveries of one message wait for each other at the row; hot, once per message. The same round trip sets how long
- *  the transaction waits for any lock. */
+/** Hand-written SQL: concurrent deliveries of one message wait for each other at the row; hot, once per
+ *  message. The same round trip sets how long the transaction waits for any lock. */
 const INSERT = `
   INSERT INTO inbox (queue, message_id, message_name, content_hash)
   SELECT $1, $2, $3, $4 FROM set_config('lock_timeout', coalesce($5, current_setting('lock_timeout')), true)
   ON CONFLICT DO NOTHING RETURNING 1`;
 
-/** By hand: bounded by LIMIT, which DELETE does not have. */
+/** Hand-written SQL: bounded by LIMIT, which DELETE does not have. */
 const PURGE = `
   WITH purged AS (
     DELETE FROM inbox WHERE ctid = ANY (ARRAY(
