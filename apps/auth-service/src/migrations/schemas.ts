@@ -36,6 +36,7 @@ import {
   ConfirmRevocations1796530000000,
   IndexUnconfirmed1796530000100,
 } from './1796530000000-confirm-revocations';
+import { BoundSignIns1796560000000, IndexSignIns1796560000100 } from './1796560000000-bound-sign-ins';
 import {
   BoundRevocations1796510000000,
   IndexRevocations1796510000100,
@@ -99,6 +100,8 @@ export const AUTH_SCHEMA = schema(
       IndexRevocations1796510000100,
       ConfirmRevocations1796530000000,
       IndexUnconfirmed1796530000100,
+      BoundSignIns1796560000000,
+      IndexSignIns1796560000100,
     ],
   },
   (role) => [
