@@ -105,9 +105,7 @@ function assertNodeVersion(): void {
   const major = Number.parseInt(process.versions.node, 10);
   if (major >= NODE_MAJOR) return;
   const needs = `${basename(__filename)} needs Node ${String(NODE_MAJOR)} or later, and this is ${process.version}`;
-  process.stderr.write(
-    `${needs}: run it in the service's image, or by an npm script of the workspace.\n`,
-  );
+  process.stderr.write(`${needs}: run it in the service's image, or by an npm script of the workspace.\n`);
   process.exit(1);
 }
 
