@@ -28,6 +28,12 @@ declare module 'oidc-provider' {
     save(): Promise<string>;
   }
 
+  /** As much of Koa's context as changing a response takes. */
+  export interface DiscoveryContext {
+    path: string;
+    body: unknown;
+  }
+
   export class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>);
     readonly Client: { find(clientId: string): Promise<object | undefined> };
@@ -36,6 +42,7 @@ declare module 'oidc-provider' {
     proxy: boolean;
     readonly Grant: new (properties: { clientId: string; accountId: string }) => Grant;
     on(event: 'server_error', listener: (context: unknown, error: Error) => void): this;
+    use(middleware: (context: DiscoveryContext, next: () => Promise<void>) => Promise<void>): this;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
     interactionFinished(

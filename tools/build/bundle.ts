@@ -10,6 +10,7 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { build, type BuildOptions, type BuildResult, type Plugin } from 'esbuild';
+import { NODE_MAJOR } from './node-version.ts';
 import { bundlesOf, type ProjectFile, readJson, swcPlugin } from './swc-plugin.ts';
 import {
   LICENCES_FILE,
@@ -28,7 +29,7 @@ const COMMON: BuildOptions = {
   absWorkingDir: WORKSPACE,
   bundle: true,
   platform: 'node',
-  target: 'node24',
+  target: `node${String(NODE_MAJOR)}`,
   format: 'cjs',
   logLevel: 'warning',
 };

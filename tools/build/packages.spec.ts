@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -88,6 +88,26 @@ describe('a project with bundled packages', () => {
   it('leaves a package that is not installed to fail where it is asked for', async () => {
     const program = "try { require('not-installed'); } catch (error) { console.log(error.code); }";
     expect(await run({ main: program })).toEqual(['MODULE_NOT_FOUND']);
+  });
+
+  it('says in one line which Node it needs, where it meets an older one', async () => {
+    await bundle({ admin: "import 'user'; console.log('runs');" });
+    // What an older Node lacks; a real one fails at its first use.
+    const old = join(folder, 'old-node.cjs');
+    writeFileSync(
+      old,
+      `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.19.5' } });
+       Object.defineProperty(process, 'version', { value: 'v20.19.5' });
+       delete require('node:module').getCompileCacheDir;`,
+    );
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ['--require', old, join(folder, 'out', 'admin.js')],
+      { encoding: 'utf8' },
+    );
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(/^admin\.js needs Node 24 or later, and this is v20\.19\.5: .+\n$/);
+    expect(start('admin')).toBe('runs');
   });
 
   it('shows lines of the source in stack traces', async () => {

@@ -7,6 +7,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { getCompileCacheDir, SourceMap, type SourceMapPayload } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
 import { constants, Script } from 'node:vm';
+import { NODE_MAJOR } from './node-version.ts';
 
 /** What Node makes of a CommonJS file, and the packages for the program's own code. */
 type Loaded = (
@@ -98,6 +99,17 @@ function mapStackTraces(): void {
     [String(error), ...sites.map((site) => `    at ${lineOf(site)}`)].join('\n');
 }
 
+/** Ends the program under a Node that is too old for it, before it fails at something that this Node does
+ *  not have. */
+function assertNodeVersion(): void {
+  const major = Number.parseInt(process.versions.node, 10);
+  if (major >= NODE_MAJOR) return;
+  const needs = `${basename(__filename)} needs Node ${String(NODE_MAJOR)} or later, and this is ${process.version}`;
+  process.stderr.write(`${needs}: run it in the service's image, or by an npm script of the workspace.\n`);
+  process.exit(1);
+}
+
+assertNodeVersion();
 mapStackTraces();
 const packages = { exports: {} };
 load(PACKAGES)(packages.exports, require, packages, PACKAGES, __dirname);

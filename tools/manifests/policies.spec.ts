@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { bytesOf } from './kubernetes-object.ts';
+import { bytesOf, title } from './kubernetes-object.ts';
 import { policyProblems } from './policies.ts';
 import { EVERYTHING, renderAll } from './renderings.ts';
 import { missingSecretKeys } from './secrets.ts';
@@ -24,6 +24,22 @@ describe('the policies', () => {
   it('refuses a quantity that it cannot read', () => {
     expect(bytesOf('1.5Gi')).toBe(1.5 * 2 ** 30);
     expect(() => bytesOf('512 MB')).toThrow(RangeError);
+  });
+});
+
+describe('the rate limits of token requests', () => {
+  const production = RENDERINGS.find(({ folder }) => folder === 'k8s/overlays/production')?.objects ?? [];
+  const CONFIG = 'ConfigMap/auth-service-config';
+  const configured = production.find((object) => title(object).startsWith(CONFIG));
+
+  it.each(['TOKEN_RATE_LIMIT_PER_ADDRESS', 'TOKEN_RATE_LIMIT_PER_APPLICATION', 'TRUSTED_PROXIES'])(
+    'are set in production: %s',
+    (name) => expect(configured?.data).toMatchObject({ [name]: expect.stringMatching(/^[1-9]/) }),
+  );
+
+  it('count clients, not the proxy before them', () => {
+    const spoilt = withFault(production, CONFIG, 'data.TRUSTED_PROXIES', undefined);
+    expect(policyProblems(spoilt)).toContainEqual(expect.stringContaining('needs TRUSTED_PROXIES'));
   });
 });
 

@@ -183,6 +183,10 @@ function contradictions(pod: PodSpec, container: Container, settings: Settings):
     [port('metrics') === METRICS_PORT, 'the port metrics is not METRICS_PORT'],
     [settings.HOST === '0.0.0.0', 'HOST must be 0.0.0.0: probes come from outside the pod'],
     [
+      settings.TOKEN_RATE_LIMIT_PER_ADDRESS === undefined || settings.TRUSTED_PROXIES !== undefined,
+      'TOKEN_RATE_LIMIT_PER_ADDRESS needs TRUSTED_PROXIES, or it counts all clients behind a proxy as one',
+    ],
+    [
       heapBytes(container) + hashBytes <= 0.8 * limit,
       'heap and password hashes must leave 20 % of the memory limit',
     ],

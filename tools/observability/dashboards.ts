@@ -96,10 +96,19 @@ const AUTH_PANELS: Panel[] = [
     ['sum(increase(auth_refresh_reuses_total[15m]))', 'refresh tokens used again, 15 min'],
     ['sum(increase(auth_password_lockouts_total[15m]))', 'accounts locked, 15 min'],
     ['sum by (by) (increase(auth_token_rate_limited_total[15m]))', 'limited by {{by}}, 15 min'],
+    [
+      'sum by (reason) (increase(auth_sign_ins_refused_total[15m]))',
+      'sign-ons not begun, {{reason}}, 15 min',
+    ],
   ),
   panel('Password hashes', 'ops', ['sum(rate(auth_password_hashes_total[5m]))', 'argon2id']),
   panel('Revocations set', 'ops', ['sum by (domain) (rate(auth_revocations_total[5m]))', '{{domain}}']),
-  panel('Revocations known', 'short', ['max by (job) (revocation_feed_entries)', '{{job}}']),
+  panel(
+    'Revocations known',
+    'short',
+    ['max by (job) (revocation_feed_entries)', '{{job}}'],
+    ['max by (job) (revocation_feed_overflow_entries)', '{{job}} only roughly'],
+  ),
   panel('Age of the signing key', 's', [
     'time() - max by (algorithm) (auth_signing_key_activated_timestamp_seconds)',
     '{{algorithm}}',
@@ -143,7 +152,12 @@ const TASK_PANELS: Panel[] = [
     ['sum by (queue, reason) (rate(messaging_errored_total[5m]))', '{{queue}} {{reason}}'],
     ['sum by (queue) (rate(messaging_duplicates_total[5m]))', '{{queue}} duplicates'],
     ['sum by (queue) (rate(messaging_expired_total[5m]))', '{{queue}} expired'],
+    ['sum by (queue) (rate(messaging_put_off_total[5m]))', '{{queue}} put off'],
   ),
+  panel('Changes refused for want of a turn', 'ops', [
+    'sum by (bound) (rate(task_change_slot_refusals_total[5m]))',
+    '{{bound}}',
+  ]),
   panel('Deliveries waiting for a connection', 'short', [
     'max by (instance) (messaging_deliveries_waiting)',
     '{{instance}}',

@@ -155,6 +155,10 @@ export const authConfigSchema = z
       .default('openid'),
     /** The application of sign-ins that send no X-Application-Key; without one they get no refresh token. */
     OPENID_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
+    /** Sign-ins that may wait for their users at a time, in all; each does so for ten minutes at most. */
+    OPENID_WAITING_SIGN_INS: z.coerce.number().int().min(1).max(10_000_000).default(100_000),
+    /** The same for one address (IPv6: one /48 network). */
+    OPENID_WAITING_SIGN_INS_PER_ADDRESS: z.coerce.number().int().min(1).max(10_000_000).default(2_000),
     /** Longest wait for one answer of the provider; a sign-in asks it up to three times. */
     OPENID_TIMEOUT_MS: z.coerce.number().int().min(10).max(30_000).default(3_000),
     /** Allows http for issuer and redirect URI, with a cookie that works there. For development; refused in production. */

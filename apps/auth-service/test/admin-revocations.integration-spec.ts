@@ -75,6 +75,19 @@ describe('administering revocations', () => {
     expect(body.rejectionReason).toBe(6);
   });
 
+  it('refuses an application that does not exist, unless it is meant', async () => {
+    const refusal = await admin.refusal('revocations set client_id demo-backned');
+    expect(refusal).toContain('no application "demo-backned"');
+    expect(refusal).toContain('--force');
+    expect(
+      await service.database.query(`SELECT 1 FROM auth.revocations WHERE identifier = 'demo-backned'`),
+    ).toEqual([]);
+    expect(await admin.json('revocations set client_id removed-app --force')).toMatchObject({
+      domain: 'client_id',
+      identifier: 'removed-app',
+    });
+  });
+
   it('lists what was set after a date', async () => {
     const set = await admin.json('revocations set svc-personid 4711');
     await admin.json('revocations set internal-legacy 4712');

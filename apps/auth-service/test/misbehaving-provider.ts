@@ -95,6 +95,7 @@ export class MisbehavingProvider {
       subject_types_supported: ['public'],
       id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none'],
       token_endpoint_auth_methods_supported: ['client_secret_post'],
+      claims_supported: ['iss', 'sub', 'auth_time'],
       authorization_response_iss_parameter_supported: true,
     };
   }
@@ -117,6 +118,7 @@ export class MisbehavingProvider {
       aud: 'auth-service',
       iat: now,
       exp: now + 300,
+      auth_time: now,
       nonce: this.nonce,
       ...claims,
     };

@@ -59,6 +59,7 @@ describe('single sign-on with oidc-provider', () => {
       response_type: 'code',
       response_mode: 'form_post',
       scope: 'openid',
+      max_age: '31536000',
       state: secret,
       nonce: secret,
       code_challenge: secret,
@@ -174,9 +175,47 @@ describe('single sign-on with oidc-provider', () => {
     const [mixed, otherFields] = await named();
     const headers = { 'x-application-key': 'demo-backend' };
     expect(outcome(await mixed.complete(second, otherFields, { headers }))).toEqual(NO_SUCH_SIGN_IN);
-    const refused = await agentOf(first).get('/auth/token/sso/initiate').set('x-application-key', 'nobody');
-    expect(refused.status).toBe(401);
-    expect(refused.body).toMatchObject({ wasSuccessful: false, rejectionReason: 8 });
+  });
+
+  it('tells nobody which applications there are, before somebody known has signed in', async () => {
+    const initiate = (application: string): Promise<{ status: number; body: unknown; headers: object }> =>
+      agentOf(first).get('/auth/token/sso/initiate').set('x-application-key', application);
+    for (const application of ['demo-backend', 'nobody', 'n'.repeat(200), '\u00fc']) {
+      const { status, body, headers } = await initiate(application);
+      expect({ status, body, headers: Object.keys(headers).sort() }).toEqual({
+        status: 302,
+        body: {},
+        headers: expect.arrayContaining(['location', 'set-cookie']),
+      });
+    }
+    const begun = async (application: string): Promise<[SignInBrowser, string]> => {
+      const browser = new SignInBrowser();
+      const url = await browser.initiate(first, { 'x-application-key': application });
+      return [browser, url.searchParams.get('state')!];
+    };
+    for (const application of ['demo-backend', 'nobody']) {
+      const [browser, state] = await begun(application);
+      const invented = { state, code: 'invented', iss: provider.issuer };
+      expect(outcome(await browser.complete(second, invented))).toEqual(REFUSED);
+      const stranger = new SignInBrowser();
+      const url = await stranger.initiate(first, { 'x-application-key': application });
+      expect(outcome(await stranger.complete(second, await stranger.signIn(url, 'nora.nobody')))).toEqual(
+        REFUSED,
+      );
+    }
+    const known = new SignInBrowser();
+    const url = await known.initiate(first, { 'x-application-key': 'nobody' });
+    expect(outcome(await known.complete(second, await known.signIn(url, 'carl.customer')))).toEqual({
+      status: 401,
+      reason: 8,
+    });
+  });
+
+  it('refuses an application key that is longer than any', async () => {
+    const refused = await agentOf(first)
+      .get('/auth/token/sso/initiate')
+      .set('x-application-key', 'n'.repeat(201));
+    expect([refused.status, refused.body.rejectionReason]).toEqual([400, 7]);
   });
 
   it('completes at the obsolete address too, which names its successor on every answer', async () => {

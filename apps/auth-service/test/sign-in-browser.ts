@@ -27,6 +27,13 @@ export class SignInBrowser {
     return hiddenFields(await done.response.text());
   }
 
+  /** Whether the provider wants the user to sign in, rather than answering from the session that this
+   *  browser has there. */
+  async isAskedToSignIn(authorizationUrl: URL): Promise<boolean> {
+    const page = await this.follow(authorizationUrl.href);
+    return (await page.response.text()).includes('type="password"');
+  }
+
   /** Posts the provider's form to a replica. */
   async complete(
     replicaUrl: string,

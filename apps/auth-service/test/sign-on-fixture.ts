@@ -20,8 +20,9 @@ export class SignOnFixture {
     private readonly pair: ReplicaPair,
   ) {}
 
-  static async start(): Promise<SignOnFixture> {
-    const provider = await IdentityProviderProcess.start();
+  /** @param ofProvider variables of the identity provider over those it would get */
+  static async start(ofProvider: Readonly<Record<string, string>> = {}): Promise<SignOnFixture> {
+    const provider = await IdentityProviderProcess.start(ofProvider);
     const pair = await ReplicaPair.start(environmentFor(provider));
     await pair.database.query(
       `INSERT INTO auth.external_identity (issuer, subject, person_id, user_id)

@@ -16,6 +16,7 @@ type Destination = ServiceName | 'customers';
 /** One in this many requests has a connection of its own. */
 const CHURN = 10;
 const TIMEOUT_MS = 30_000;
+const TOO_MANY_REQUESTS = 429;
 
 /** Sends ordinary requests, some over connections that are used once. */
 export class Caller {
@@ -30,7 +31,9 @@ export class Caller {
     this.#agent = this.#makeAgent();
   }
 
-  /** @param body JSON text as it is when it is text @throws {Error} without a response, or for a status of 500 and above */
+  /** @param body JSON text as it is when it is text
+   *  @throws {Error} without a response, for a status of 500 and above, and for 429: traffic that a quota refuses
+   *    is less than the run says */
   async send<T = Record<string, unknown>>(
     to: Destination,
     method: 'GET' | 'POST' | 'PUT' | 'DELETE',
@@ -53,7 +56,8 @@ export class Caller {
     const { statusCode: status } = response;
     const text = await response.body.text();
     this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
-    if (status >= 500) throw new Error(`${method} ${path} led to ${status}: ${text.slice(0, 200)}`);
+    if (status >= 500 || status === TOO_MANY_REQUESTS)
+      throw new Error(`${method} ${path} led to ${status}: ${text.slice(0, 200)}`);
     return { status, value: (text === '' ? null : JSON.parse(text)) as T };
   }
 
@@ -120,6 +124,7 @@ const askAuth: Errand = async (caller, random) => {
   await caller.send('auth', 'POST', '/auth/token/bearer');
   await caller.send('auth', 'GET', '/auth/roles/SecurityEditor~~GroupName~~Operations/members');
   await caller.send('auth', 'GET', '/auth/buid/77/facility-access');
+  // As InternalPartner, whose revocations have no quota.
   if (random.chance(0.2)) await caller.send('auth', 'PUT', `/auth/revocations/jti/leak-${random.word(12)}`);
   await caller.send('auth', 'GET', `/auth/revocations?minDate=${new Date(Date.now() - 2_000).toISOString()}`);
 };

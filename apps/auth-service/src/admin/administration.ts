@@ -15,6 +15,7 @@ import { addPasswordCommands } from './password-commands';
 import { addRevocationCommands } from './revocation-commands';
 import { addSessionCommands } from './session-commands';
 import { addSecretCommands } from './secret-commands';
+import { addUserCommands } from './user-commands';
 
 /** Administration writes as the role that owns the tables: the service's own role may not change applications. */
 export const adminConfigSchema = z
@@ -106,6 +107,7 @@ export function administrationProgram({ out }: { out: (text: string) => void }, 
   addSecretCommands(program, run);
   addExternalIdentityCommands(program, run);
   addPasswordCommands(program, run);
+  addUserCommands(program, run);
   return program.addHelpText('after', `\nAll commands:\n${columns(overview(program))}\n${EPILOGUE}`);
 }
 

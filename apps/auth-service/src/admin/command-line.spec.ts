@@ -52,6 +52,7 @@ describe('the administration command line', () => {
       'external-identities add',
       'external-identities remove',
       'passwords import',
+      'users explain',
     ]);
   });
 

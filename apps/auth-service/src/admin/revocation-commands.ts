@@ -1,5 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
+import type { DataSource } from 'typeorm';
+import { ApplicationEntity } from '../applications/application.entity';
 import {
   DEFAULT_MIN_DATE,
   DOMAIN_CHOICE,
@@ -37,6 +39,11 @@ function addList(group: Command, run: RunCommand): void {
     );
 }
 
+interface SetOptions {
+  by: string;
+  force?: boolean;
+}
+
 function addSet(group: Command, run: RunCommand): void {
   group
     .command('set')
@@ -48,7 +55,8 @@ function addSet(group: Command, run: RunCommand): void {
     .argument('<domain>', DOMAIN_CHOICE, parseDomain)
     .argument('<identifier>', 'person id, user id, or the claim’s value')
     .option('--by <name>', 'who revokes, for the record', printableUpTo(255), 'administrator')
-    .action((domain: RevocationDomain, identifier: string, { by: subject }: { by: string }) => {
+    .option('--force', 'even of an application that does not exist, as one whose row was deleted')
+    .action((domain: RevocationDomain, identifier: string, { by: subject, force = false }: SetOptions) => {
       const canonical = canonicalIdentifier(domain, identifier);
       if (!isRevocationIdentifier(domain, canonical))
         throw new InvalidArgumentError(`"${identifier}" cannot be an identifier of ${domain}`);
@@ -56,6 +64,7 @@ function addSet(group: Command, run: RunCommand): void {
         // Every token of this service has a UUID: another word revokes nothing.
         if (domain === 'jti' && !isUuid(canonical))
           throw new RefusedError(`"${identifier}" is no token: its claim jti is a UUID`);
+        if (domain === 'client_id' && !force) await assertApplication(dataSource, canonical);
         const revocations = new RevocationsRepository(dataSource);
         const interrupts = domain !== 'client_id';
         const token = domain === 'jti' ? await revocations.findIssued(canonical) : null;
@@ -74,6 +83,15 @@ function addSet(group: Command, run: RunCommand): void {
         };
       });
     });
+}
+
+/** A misspelt key would be revoked without effect, and the tokens of the one that was meant would work on.
+ *  @throws {RefusedError} */
+async function assertApplication(dataSource: DataSource, applicationKey: string): Promise<void> {
+  if (await dataSource.getRepository(ApplicationEntity).existsBy({ applicationKey })) return;
+  throw new RefusedError(
+    `there is no application "${applicationKey}": pass --force to revoke the tokens of one that was deleted`,
+  );
 }
 
 function parseDomain(text: string): RevocationDomain {

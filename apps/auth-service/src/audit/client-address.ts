@@ -72,6 +72,14 @@ export function addressNetworks(address: string): AddressNetworks {
   return { narrow: `${texts.slice(0, 4).join(':')}::/64`, wide: `${texts.slice(0, 3).join(':')}::/48` };
 }
 
+/** The network that one party can send from: the widest one, because an IPv6 site has 65,536 narrower
+ *  ones. `unknown` without an address. */
+export function sharedNetwork(address: string | null): string {
+  if (address === null) return 'unknown';
+  const { narrow, wide } = addressNetworks(address);
+  return wide ?? narrow;
+}
+
 const IPV4_MAPPED = [0, 0, 0, 0, 0, 0xffff];
 
 /** Prefixes of IPv6 addresses that hold an IPv4 address, and the group at which it begins. Sources: RFC 4291 (mapped), RFC 7915

@@ -41,8 +41,9 @@ export function describeAttempt(request: {
   };
 }
 
-/** Folded as the stores have it, so that all spellings of a name are found together. */
-function auditedUserName(value: unknown): string | null {
+/** A user name as the trail has it: folded as in the stores, so that all spellings of a name are found
+ *  together. */
+export function auditedUserName(value: unknown): string | null {
   const name = auditedText(value, AUDITED_NAME_LENGTH);
   return name && userNameKey(name);
 }

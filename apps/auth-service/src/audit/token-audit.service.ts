@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { tokenFlowOf } from '../rejections/token-endpoints';
-import { addressNetworks, clientAddress } from './client-address';
+import { clientAddress, sharedNetwork } from './client-address';
 import { describeAttempt, withinAttempt } from './token-attempt';
 import type { TokenAttempt } from './token-attempt';
 import { TokenAuditRepository } from './token-audit.repository';
@@ -140,14 +140,8 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
     const nowMs = this.clock.monotonicMs();
     return batch.map(({ row, refusedAtMs }) => ({
       ...row,
-      network: row.address === null ? 'unknown' : sharedNetwork(row.address),
+      network: sharedNetwork(row.address),
       ageMs: nowMs - refusedAtMs,
     }));
   }
-}
-
-/** The network that one party can send from: the widest one, because an IPv6 site has 65,536 narrower ones. */
-function sharedNetwork(address: string): string {
-  const { narrow, wide } = addressNetworks(address);
-  return wide ?? narrow;
 }

@@ -1,5 +1,5 @@
 import { authorizationCodeGrant, buildAuthorizationUrl, calculatePKCECodeChallenge } from 'openid-client';
-import type { Configuration, IDToken } from 'openid-client';
+import type { Configuration, IDToken, ServerMetadata } from 'openid-client';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 import {
   IdentityProviderUnavailableError,
@@ -8,18 +8,21 @@ import {
 } from './provider-metadata.client';
 import type { OpenIdSettings, ProviderMetadata } from './provider-metadata.client';
 
-/** What a sign-in is tied to. The provider sees `state`, `nonce` and a hash of the verifier. */
-export interface SignInSecrets {
+/** What a sign-in is tied to. The provider sees `state`, `nonce`, a hash of the verifier and the age. */
+export interface SignInTerms {
   state: string;
   nonce: string;
   codeVerifier: string;
+  /** How long ago the user may have proved who they are. Null: a replica of release 1.0.0 began the
+   *  sign-in and asked for no age. */
+  maxAgeSeconds: number | null;
 }
 
 /** Whom the provider has signed in. Only issuer and subject together identify anybody. */
 export interface SignedInSubject {
   issuer: string;
   subject: string;
-  /** When they proved who they are, if the provider says so. */
+  /** When they proved who they are. Null: nobody asked; see `SignInTerms.maxAgeSeconds`. */
   authTime: Date | null;
 }
 
@@ -30,8 +33,13 @@ export class IdentityProvider {
     private readonly provider: ProviderMetadata,
   ) {}
 
+  /** How long ago a user may have proved who they are: no longer than a session and its tokens may last. */
+  get maxAgeSeconds(): number {
+    return this.settings.maxAgeSeconds;
+  }
+
   /** Where the user signs in. @throws {IdentityProviderUnavailableError} */
-  async authorizationUrl({ state, nonce, codeVerifier }: SignInSecrets): Promise<string> {
+  async authorizationUrl({ state, nonce, codeVerifier, maxAgeSeconds }: SignInTerms): Promise<string> {
     const configuration = await this.provider.reachable();
     const url = buildAuthorizationUrl(configuration, {
       redirect_uri: this.settings.redirectUri,
@@ -42,6 +50,10 @@ export class IdentityProvider {
       code_challenge: await calculatePKCECodeChallenge(codeVerifier),
       code_challenge_method: 'S256',
     });
+    if (maxAgeSeconds !== null) url.searchParams.set('max_age', String(maxAgeSeconds));
+    // A provider that does not promise auth_time may not know max_age either, and would answer from an old
+    // session.
+    if (!promisesAuthTime(configuration.serverMetadata())) url.searchParams.set('prompt', 'login');
     return url.href;
   }
 
@@ -51,15 +63,14 @@ export class IdentityProvider {
     await this.provider.recent();
   }
 
-  /** Redeems the callback's code and checks the ID token: signature, issuer, audience, lifetime, nonce.
+  /** Redeems the callback's code and checks the ID token: signature, issuer, audience, lifetime, nonce,
+   *  and that the user has proved who they are as lately as was asked. The browser can change what was
+   *  asked on its way to the provider, so `auth_time` has to be there.
    *  @throws {TokenRejected} AuthenticationFailed when the provider or a check refuses
    *  @throws {IdentityProviderUnavailableError} */
-  async identify(
-    callback: Readonly<Record<string, string>>,
-    secrets: SignInSecrets,
-  ): Promise<SignedInSubject> {
+  async identify(callback: Readonly<Record<string, string>>, terms: SignInTerms): Promise<SignedInSubject> {
     const configuration = await this.provider.recent();
-    const claims = await this.redeem(configuration, callback, secrets);
+    const claims = await this.redeem(configuration, callback, terms);
     this.provider.rememberKeys(configuration);
     // No database can look for it.
     if (claims.sub.includes('\u0000')) throw notIdentified('a subject with U+0000');
@@ -75,7 +86,7 @@ export class IdentityProvider {
   private async redeem(
     configuration: Configuration,
     callback: Readonly<Record<string, string>>,
-    { state, nonce, codeVerifier }: SignInSecrets,
+    { state, nonce, codeVerifier, maxAgeSeconds }: SignInTerms,
   ): Promise<IDToken> {
     // The library wants the callback as a URL. It exists in memory only.
     const url = new URL(this.settings.redirectUri);
@@ -86,6 +97,8 @@ export class IdentityProvider {
         expectedNonce: nonce,
         pkceCodeVerifier: codeVerifier,
         idTokenExpected: true,
+        // Demands auth_time. Source: OpenID Connect Core 1.0, 3.1.3.7, point 11.
+        ...(maxAgeSeconds === null ? {} : { maxAge: maxAgeSeconds }),
       });
       return tokens.claims()!;
     } catch (cause) {
@@ -95,6 +108,10 @@ export class IdentityProvider {
       throw notIdentified(privateDetail, cause);
     }
   }
+}
+
+function promisesAuthTime({ claims_supported: claims }: ServerMetadata): boolean {
+  return Array.isArray(claims) && claims.includes('auth_time');
 }
 
 function notIdentified(privateDetail: string, cause?: unknown): TokenRejected {

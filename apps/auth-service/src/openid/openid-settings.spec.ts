@@ -49,6 +49,7 @@ describe('configuration of single sign-on', () => {
       clientSecret: OPENID.OPENID_CLIENT_SECRET,
       redirectUri: OPENID.OPENID_REDIRECT_URI,
       scope: 'openid',
+      maxAgeSeconds: 365 * 24 * 60 * 60,
       timeoutMs: 3_000,
       httpAllowed: false,
     });

@@ -61,6 +61,8 @@ export interface OpenIdSettings {
   clientSecret: string;
   redirectUri: string;
   scope: string;
+  /** How long ago a user may have proved who they are. */
+  maxAgeSeconds: number;
   timeoutMs: number;
   /** Development only: issuer and redirect URI may be http. */
   httpAllowed: boolean;
@@ -82,6 +84,7 @@ export function openIdSettingsOf(config: AuthConfig): OpenIdSettings | null {
     clientSecret,
     redirectUri,
     scope: config.OPENID_SCOPE,
+    maxAgeSeconds: Math.min(config.REFRESH_MAX_AGE, config.BEARER_MAX_AGE),
     timeoutMs: config.OPENID_TIMEOUT_MS,
     httpAllowed: config.OPENID_HTTP_ALLOWED,
   };

@@ -31,6 +31,7 @@ export class SignOnCode {
 /** A sign-in under way at the identity provider. Nothing in it is of use to somebody who reads the table. */
 @Entity({ schema: 'auth', name: 'openid_sign_in' })
 @Index('openid_sign_in_expires_at', ['expiresAt'])
+@Index('openid_sign_in_network', ['network', 'expiresAt'])
 export class OpenIdSignIn {
   @PrimaryColumn({ type: 'bytea', name: 'state_hash' })
   stateHash!: Buffer;
@@ -43,9 +44,14 @@ export class OpenIdSignIn {
   @Column({ type: 'bytea', name: 'sealed_secrets' })
   sealedSecrets!: Buffer;
 
-  /** The application that asked for it by name. */
+  /** The application that was named. It is looked up once somebody has signed in. */
   @Column({ type: 'text', name: 'application_key', collation: 'C', nullable: true })
   applicationKey!: string | null;
+
+  /** Where it was begun: an IPv4 address, the /48 network of an IPv6 address, or `unknown`. Release 1.0.0
+   *  writes none. */
+  @Column({ type: 'text', collation: 'C', nullable: true })
+  network!: string | null;
 
   @Column({ type: 'timestamptz', name: 'expires_at' })
   expiresAt!: Date;

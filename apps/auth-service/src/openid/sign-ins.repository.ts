@@ -5,20 +5,28 @@ import type { DataSource } from 'typeorm';
 import { SecretBox } from '../keys/secret-box';
 import { purgeBatch } from '../purge-batch';
 import type { ApplicationReturn } from './application-return';
-import type { SignInSecrets } from './identity-provider.client';
-import { OpenIdSignIn } from './sign-in.entity';
+import type { SignInTerms } from './identity-provider.client';
+import type { OpenIdSignIn } from './sign-in.entity';
 import { SIGN_IN_LIFETIME_SECONDS } from './sign-in-cookie';
+
+/** Where a sign-in begins. */
+export interface SignInOrigin {
+  /** In the cookie of the browser. */
+  browserSecret: string;
+  /** See `OpenIdSignIn.network`. */
+  network: string;
+}
 
 /** Whom a sign-in is for. */
 export interface SignInPurpose {
-  /** The application that asked for it by name. */
+  /** The application that was named. Only where `returnTo` is set it is known to exist. */
   applicationKey: string | null;
   /** Where it ends; null: here. */
   returnTo: ApplicationReturn | null;
 }
 
 /** A sign-in that its own browser has come back with. */
-export type ResumedSignIn = SignInSecrets & SignInPurpose;
+export type ResumedSignIn = SignInTerms & SignInPurpose;
 
 // Hand-written SQL: one statement, so that of several callbacks with one state, on whichever replicas,
 // exactly one gets the row. The wrong browser takes nothing: knowing somebody's state must not be enough to
@@ -30,6 +38,21 @@ const TAKE = `
   )
   SELECT sealed_secrets AS "sealedSecrets", application_key AS "applicationKey" FROM taken`;
 
+// By hand: it counts and inserts in one round trip. Requests that come at the same instant do not see each
+// other's rows, so a network may exceed its limit $6 by as many as there are connections.
+const STORE = `
+  INSERT INTO auth.openid_sign_in (state_hash, browser_hash, sealed_secrets, application_key, network, expires_at)
+  SELECT $1::bytea, $2::bytea, $3::bytea, $4::text, $5::text, now() + interval '${String(SIGN_IN_LIFETIME_SECONDS)} seconds'
+  WHERE $6 > (
+    SELECT count(*) FROM (
+      SELECT 1 FROM auth.openid_sign_in WHERE network = $5::text AND expires_at > now() LIMIT $6::bigint
+    ) AS waiting)
+  RETURNING 1`;
+
+const COUNT_WAITING = `
+  SELECT count(*)::int AS waiting
+  FROM (SELECT 1 FROM auth.openid_sign_in WHERE expires_at > now() LIMIT $1) AS waiting`;
+
 export const PURGE_SIGN_INS = purgeBatch('openid_sign_in', 'expires_at < now()', 'expires_at');
 
 /** Sign-ins under way: started on one replica, completed on any, once, by the browser that started them. */
@@ -40,24 +63,33 @@ export class SignInsRepository {
     private readonly secretBox: SecretBox,
   ) {}
 
-  /** It expires by the database's clock, which all replicas share. */
+  /** Stores a sign-in unless as many of its network wait as may. It expires by the database's clock, which
+   *  all replicas share.
+   *  @returns whether it was stored */
   async store(
-    secrets: SignInSecrets,
-    browserSecret: string,
+    terms: SignInTerms,
+    { browserSecret, network }: SignInOrigin,
     { applicationKey, returnTo }: SignInPurpose,
-  ): Promise<void> {
-    const { state, nonce, codeVerifier } = secrets;
+    networkLimit: number,
+  ): Promise<boolean> {
+    const { state, nonce, codeVerifier, maxAgeSeconds } = terms;
     const stateHash = sha256(state);
-    const plain = Buffer.from(JSON.stringify([nonce, codeVerifier, returnTo]));
-    const signIns = this.dataSource.createQueryBuilder().insert().into(OpenIdSignIn);
-    const row = {
+    const plain = Buffer.from(JSON.stringify([nonce, codeVerifier, returnTo, maxAgeSeconds]));
+    const stored = await this.dataSource.query<unknown[]>(STORE, [
       stateHash,
-      browserHash: sha256(browserSecret),
-      sealedSecrets: this.secretBox.seal(purposeOf(stateHash), plain),
+      sha256(browserSecret),
+      this.secretBox.seal(purposeOf(stateHash), plain),
       applicationKey,
-      expiresAt: () => `now() + interval '${String(SIGN_IN_LIFETIME_SECONDS)} seconds'`,
-    };
-    await signIns.values(row).updateEntity(false).execute();
+      network,
+      networkLimit,
+    ]);
+    return stored.length > 0;
+  }
+
+  /** How many sign-ins wait, counted up to `limit`. */
+  async countWaiting(limit: number): Promise<number> {
+    const [row] = await this.dataSource.query<{ waiting: number }[]>(COUNT_WAITING, [limit]);
+    return row!.waiting;
   }
 
   /** The sign-in with this state, which is used up by it. Null when it is unknown, expired, used before or another browser's. */
@@ -69,14 +101,20 @@ export class SignInsRepository {
     );
     if (taken === undefined) return null;
     const plain = this.secretBox.open(purposeOf(stateHash), taken.sealedSecrets).toString();
-    // A replica of the version before stores no address.
-    const [nonce, codeVerifier, returnTo = null] = JSON.parse(plain) as [string, string, ApplicationReturn?];
-    return { state, nonce, codeVerifier, applicationKey: taken.applicationKey, returnTo };
+    // Release 1.0.0 stores no age.
+    const [nonce, codeVerifier, returnTo, maxAgeSeconds = null] = JSON.parse(plain) as [
+      string,
+      string,
+      ApplicationReturn | null,
+      number?,
+    ];
+    const { applicationKey } = taken;
+    return { state, nonce, codeVerifier, maxAgeSeconds, applicationKey, returnTo };
   }
 }
 
-export function newSignInSecrets(): SignInSecrets {
-  return { state: randomSecret(), nonce: randomSecret(), codeVerifier: randomSecret() };
+export function newSignInTerms(maxAgeSeconds: number): SignInTerms {
+  return { state: randomSecret(), nonce: randomSecret(), codeVerifier: randomSecret(), maxAgeSeconds };
 }
 
 /** 32 bytes in base64url: what OAuth asks of states, nonces and PKCE verifiers alike, and the secret of a browser. */

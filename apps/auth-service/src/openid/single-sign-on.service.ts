@@ -6,7 +6,8 @@ import type { SignedInSubject } from './identity-provider.client';
 import { IdentityProvider } from './identity-provider.client';
 import { formatSignInCookie, readSignInCookie } from './sign-in-cookie';
 import type { ResumedSignIn, SignInPurpose } from './sign-ins.repository';
-import { SignInsRepository, newSignInSecrets, randomSecret } from './sign-ins.repository';
+import { SignInsRepository, newSignInTerms, randomSecret } from './sign-ins.repository';
+import { WaitingSignIns } from './waiting-sign-ins.service';
 
 /** What the identity provider has the browser post: strings by name, `state` and `code` or `error` among them. */
 export type Callback = Readonly<Record<string, string>> & { readonly state: string };
@@ -23,6 +24,7 @@ export class SingleSignOn {
   constructor(
     @Inject(IdentityProvider) private readonly configuredProvider: IdentityProvider | null,
     private readonly signIns: SignInsRepository,
+    private readonly waiting: WaitingSignIns,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
 
@@ -34,15 +36,17 @@ export class SingleSignOn {
   /** Starts a sign-in. A browser keeps its secret, so that sign-ins in two of its tabs do not spoil each other.
    *  @param cookies the Cookie header
    *  @throws {TokenRejected} InvalidRequest when single sign-on is not configured
+   *  @throws {TokenRateExceeded} or {TooMuchWorkError} when too many wait for their users
    *  @throws {IdentityProviderUnavailableError} */
   async start(cookies: string | undefined, purpose: SignInPurpose): Promise<StartedSignIn> {
     const provider = this.provider();
     const { OPENID_HTTP_ALLOWED: httpAllowed } = this.config;
-    const secrets = newSignInSecrets();
+    await this.waiting.assertRoom();
+    const terms = newSignInTerms(provider.maxAgeSeconds);
     // The provider comes first: nothing is stored for a sign-in that cannot begin.
-    const authorizationUrl = await provider.authorizationUrl(secrets);
+    const authorizationUrl = await provider.authorizationUrl(terms);
     const browserSecret = readSignInCookie(cookies, httpAllowed) ?? randomSecret();
-    await this.signIns.store(secrets, browserSecret, purpose);
+    await this.waiting.store(terms, browserSecret, purpose);
     return { authorizationUrl, cookie: formatSignInCookie(browserSecret, httpAllowed) };
   }
 

@@ -22,11 +22,12 @@ export class TokenRateExceeded extends Error {
 
   /** @param isRepeated true when the same bucket was refused moments ago, so that the audit trail need not hold it again */
   constructor(
-    readonly by: 'address' | 'application',
+    readonly by: 'address' | 'application' | 'waiting sign-ins',
     readonly retryAfterSeconds: number,
     readonly isRepeated: boolean,
   ) {
-    super(`Too many token requests; try again in ${String(retryAfterSeconds)} s.`);
+    const what = by === 'waiting sign-ins' ? 'sign-ins under way' : 'token requests';
+    super(`Too many ${what}; try again in ${String(retryAfterSeconds)} s.`);
   }
 }
 

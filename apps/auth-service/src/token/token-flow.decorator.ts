@@ -24,6 +24,8 @@ interface FlowRoute {
   successor?: string;
   /** What a success is, where it is not tokens. */
   success?: Response;
+  /** When it responds with 429, where that is not a configured rate limit alone. */
+  tooSoon?: string;
   /** Of responses of whatever status. */
   headers?: NonNullable<Response['headers']>;
 }
@@ -50,10 +52,12 @@ export function TokenGet(path: string, route: FlowRoute): MethodDecorator {
   return applyDecorators(Get(path), tokenRoute(route));
 }
 
-function tokenRoute({ flow, outage, successor, success = TOKENS, headers }: FlowRoute): MethodDecorator {
+function tokenRoute(route: FlowRoute): MethodDecorator {
+  const { flow, outage, successor, success = TOKENS, headers } = route;
+  const tooSoon = { ...TOO_SOON, description: route.tooSoon ?? TOO_SOON.description };
   const obsolete = (required: boolean): FlowRoute['headers'] =>
     successor === undefined ? {} : deprecationHeaders(successor, required);
-  const responses = [success, ...rejections(flow), TOO_SOON, unavailable(outage)].map((response) =>
+  const responses = [success, ...rejections(flow), tooSoon, unavailable(outage)].map((response) =>
     ApiResponse({
       ...response,
       // A refusal of what never reached the endpoint has no headers of its own.
@@ -88,7 +92,7 @@ const TOKENS: Response = {
   headers: RESPONSE_HEADERS.noStore,
 };
 
-const TOO_SOON: Response = {
+const TOO_SOON = {
   status: 429,
   description: 'This address or application asks too often. Only where a rate limit is configured.',
   type: TokenResponseDto.Output,
@@ -102,7 +106,7 @@ const TOO_SOON: Response = {
     },
   },
   headers: { ...RESPONSE_HEADERS.retryAfter, ...RESPONSE_HEADERS.noStore },
-};
+} satisfies Response;
 
 /** What callers read, as the code says it. */
 const DETAILS: Record<Rejection, string> = {

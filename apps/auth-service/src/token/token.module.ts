@@ -12,6 +12,7 @@ import { ProviderMetadata, openIdSettingsOf } from '../openid/provider-metadata.
 import { SignInsRepository } from '../openid/sign-ins.repository';
 import { SignOnCodesRepository } from '../openid/sign-on-codes.repository';
 import { SingleSignOn } from '../openid/single-sign-on.service';
+import { WaitingSignIns } from '../openid/waiting-sign-ins.service';
 import { RateLimitsRepository } from '../rate-limits/rate-limits.repository';
 import { RATE_LIMITS } from '../rate-limits/rate-limits.service';
 import { WindowsSignIn, chooseSignIn } from '../windows/windows-sign-in';
@@ -68,6 +69,7 @@ export class TokenModule {
         PurgeExpiredJob,
         RecordSnapshotsJob,
         SignInsRepository,
+        WaitingSignIns,
         SingleSignOn,
         SignOnCodesRepository,
         ApplicationReturns,

@@ -1,5 +1,7 @@
 import { generateKeyPairSync, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { flag } from '@platform/service-defaults';
+import { SECOND_MS, SYSTEM_CLOCK } from '@platform/time';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Provider } from 'oidc-provider';
 import type { Account, Grant, GrantContext } from 'oidc-provider';
@@ -41,6 +43,8 @@ interface ProviderSettings {
   clientId: string;
   clientSecret: string;
   redirectUris: readonly string[];
+  /** Whether the metadata lists `auth_time` among the claims. */
+  authTimeAnnounced: boolean;
 }
 
 /** An OpenID provider with one confidential client, code flow with PKCE only. Keys, sessions and codes live in memory, for which the
@@ -82,7 +86,21 @@ function createProvider(settings: ProviderSettings): Provider {
     loadExistingGrant: grantWhatIsAsked,
   });
   provider.proxy = settings.behindProxy;
+  if (!settings.authTimeAnnounced) concealAuthTime(provider);
   return provider;
+}
+
+/** Leaves `auth_time` out of the metadata, as providers do that support it and do not say so. */
+function concealAuthTime(provider: Provider): void {
+  provider.use(async (context, next) => {
+    await next();
+    if (context.path !== '/.well-known/openid-configuration') return;
+    const metadata = context.body as { claims_supported: string[] };
+    context.body = {
+      ...metadata,
+      claims_supported: metadata.claims_supported.filter((claim) => claim !== 'auth_time'),
+    };
+  });
 }
 
 function signingKey(): Record<string, unknown> {
@@ -132,6 +150,10 @@ export const identityProviderConfig = z.object({
     .transform((list) => list.split(',').map((uri) => uri.trim()))
     .pipe(z.array(z.url()).min(1)),
   USER_PASSWORD: z.string().min(1),
+  /** Whether the metadata lists `auth_time` in `claims_supported`. */
+  AUTH_TIME_ANNOUNCED: flag().default(true),
+  /** Dates each sign-in so many seconds back, to try what relying parties make of an old browser session. */
+  SIGN_IN_AGE_SECONDS: z.coerce.number().int().min(0).default(0),
 });
 export type IdentityProviderConfig = z.output<typeof identityProviderConfig>;
 
@@ -149,10 +171,11 @@ export async function createIdentityProvider(config: IdentityProviderConfig): Pr
     clientId: config.CLIENT_ID,
     clientSecret: config.CLIENT_SECRET,
     redirectUris: config.REDIRECT_URIS,
+    authTimeAnnounced: config.AUTH_TIME_ANNOUNCED,
   });
   provider.on('server_error', (_context, error) => server.log.error({ err: error }, 'oidc-provider failed'));
   await server.register((scope, _options, done) => {
-    addInteractionRoutes(scope, provider, config.USER_PASSWORD);
+    addInteractionRoutes(scope, provider, config);
     done();
   });
   await server.register((scope, _options, done) => {
@@ -168,7 +191,11 @@ export async function createIdentityProvider(config: IdentityProviderConfig): Pr
   };
 }
 
-function addInteractionRoutes(scope: FastifyInstance, provider: Provider, password: string): void {
+function addInteractionRoutes(
+  scope: FastifyInstance,
+  provider: Provider,
+  { USER_PASSWORD: password, SIGN_IN_AGE_SECONDS: ageSeconds }: IdentityProviderConfig,
+): void {
   scope.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string', bodyLimit: 16_384 },
@@ -188,9 +215,9 @@ function addInteractionRoutes(scope: FastifyInstance, provider: Provider, passwo
     if (account === null || !sameText(attempt.password, password)) {
       return sendPage(reply, 401, loginPage(uid, 'User or password is wrong.'));
     }
-    await handOver(request, reply, (raw, response) =>
-      provider.interactionFinished(raw, response, { login: { accountId: account.subject } }),
-    );
+    const now = Math.floor(SYSTEM_CLOCK.now().getTime() / SECOND_MS);
+    const login = { accountId: account.subject, ts: now - ageSeconds };
+    await handOver(request, reply, (raw, response) => provider.interactionFinished(raw, response, { login }));
   });
 }
 

@@ -45,6 +45,24 @@ export const PURGE_PASSWORD_LOCKOUTS = purgeBatch(
   'last_failure_at',
 );
 
+/** The failed logins under one user name, known or not. */
+export interface FailedLogins {
+  userNameKey: string;
+  /** Since the last lock or success. */
+  failures: number;
+  /** Since the last success. */
+  lockouts: number;
+  /** Null: not locked now. */
+  lockedUntil: Date | null;
+  lastFailureAt: Date;
+}
+
+// By hand: the database judges whether a lock is over, as at a login.
+const FIND_FAILURES = `
+  SELECT user_name_key AS "userNameKey", failures, lockouts, last_failure_at AS "lastFailureAt",
+    CASE WHEN locked_until > now() THEN locked_until END AS "lockedUntil"
+  FROM auth.password_lockout WHERE user_name_key = ANY ($1) ORDER BY user_name_key`;
+
 /** What became of a login attempt: it may go on, it may not, it may not and has locked the account, or the account was locked before. */
 export type PasswordAttemptOutcome = 'admitted' | 'refused' | 'locked-now' | 'locked-before';
 
@@ -52,6 +70,11 @@ export type PasswordAttemptOutcome = 'admitted' | 'refused' | 'locked-now' | 'lo
 @Injectable()
 export class PasswordLockoutsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  /** The failed logins under user names that still count. */
+  find(userNameKeys: readonly string[]): Promise<FailedLogins[]> {
+    return this.dataSource.query(FIND_FAILURES, [userNameKeys]);
+  }
 
   /** Settles one login attempt after its password was verified. Judged afterwards, in the database, so that a burst of parallel guesses on
    *  several replicas cannot slip in before the lock: a right password does not help while locked. Unknown user names are counted like known

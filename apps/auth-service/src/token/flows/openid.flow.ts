@@ -14,7 +14,7 @@ import type { Callback } from '../../openid/single-sign-on.service';
 import type { ResumedSignIn } from '../../openid/sign-ins.repository';
 import { TokenApplicationsService } from '../token-applications.service';
 import { APPLICATION_KEY, TokenFlowController, TokenGet, TokenPost } from '../token-flow.decorator';
-import { TokenIssuer } from '../token-issuer.service';
+import { TokenIssuer, notResolved } from '../token-issuer.service';
 import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import type { TokenResponse } from '../token.dto';
 
@@ -37,6 +37,9 @@ export class OpenIdCallbackDto extends createZodDto(
       message: 'either a code or an error is required',
     }),
 ) {}
+
+/** Longer than the key of any application. */
+const MAX_APPLICATION_KEY = 200;
 
 const OUTAGE = 'the database or the identity provider';
 
@@ -85,7 +88,8 @@ const TO_PROVIDER = {
   description: 'To the identity provider.',
   headers: {
     Location: {
-      description: 'Its authorization endpoint, with state, nonce and PKCE challenge.',
+      description:
+        'Its authorization endpoint, with state, nonce, PKCE challenge and the longest age of the sign-in.',
       ...text,
       example: 'https://login.example.org/authorize?response_type=code&…',
     },
@@ -127,8 +131,15 @@ export class OpenIdFlow {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
 
-  /** An application that names itself here need not do so at the callback, which a browser sends without headers of ours. */
-  @TokenGet('sso/initiate', { flow: 'openid', outage: OUTAGE, success: TO_PROVIDER })
+  /** An application that names itself here need not do so at the callback, which a browser sends without
+   *  headers of ours. Unknown ones are refused there. */
+  @TokenGet('sso/initiate', {
+    flow: 'openid',
+    outage: `${OUTAGE}, or too many sign-ins wait for their users`,
+    tooSoon:
+      'Too many sign-ins of this address wait for their users, or, where a rate limit is configured, it asks too often.',
+    success: TO_PROVIDER,
+  })
   @ApiOperation({
     operationId: 'startSingleSignOn',
     summary: 'Start a single sign-on',
@@ -149,9 +160,11 @@ export class OpenIdFlow {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<void> {
     this.signOn.assertConfigured();
+    if (applicationKey !== undefined && applicationKey.length > MAX_APPLICATION_KEY) throw tooLong();
     const target = await this.returns.read(request, query);
-    const application = target ?? (await this.applications.find('openid', applicationKey));
-    const purpose = { applicationKey: application?.applicationKey ?? null, returnTo: target };
+    // The header is not looked up before somebody known has signed in: nobody else learns which applications
+    // there are.
+    const purpose = { applicationKey: target?.applicationKey ?? applicationKey ?? null, returnTo: target };
     const { authorizationUrl, cookie } = await this.signOn.start(cookies, purpose);
     void redirect(reply, 302, authorizationUrl).header('set-cookie', cookie);
   }
@@ -174,17 +187,20 @@ callback, in the browser that began it. Tried from this page it is refused: 400,
     const fields = callback as unknown as Callback;
     const signIn = await this.signOn.resume(fields, request.headers.cookie);
     const target = signIn.returnTo;
-    if (target !== null) await this.returns.resume(request, target);
-    const application = await this.applications.find(
-      target === null ? 'openid' : 'code',
-      this.applicationKey(signIn, applicationKey),
-    );
+    const key = this.applicationKey(signIn, applicationKey);
+    if (target !== null) {
+      await this.returns.resume(request, target);
+      await this.applications.find('code', key);
+    }
     const external = await this.signOn.identify(fields, signIn);
     const resolution = await this.identities.resolveExternal(external.issuer, external.subject);
     if (target !== null) {
       void redirect(reply, 303, await this.returns.complete(target, external, resolution));
       return undefined;
     }
+    // After the user: who is nobody here learns nothing about applications.
+    if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
+    const application = await this.applications.find('openid', key);
     return this.tokens.issue({
       flow: 'openid',
       application,
@@ -222,4 +238,9 @@ callback, in the browser that began it. Tried from this page it is refused: 400,
     }
     return atStart ?? atCallback ?? this.config.OPENID_DEFAULT_APPLICATION;
   }
+}
+
+function tooLong(): TokenRejected {
+  const detail = `X-Application-Key has at most ${String(MAX_APPLICATION_KEY)} characters.`;
+  return new TokenRejected(TokenRejectionReason.InvalidRequest, detail);
 }
