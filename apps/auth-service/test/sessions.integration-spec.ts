@@ -173,6 +173,8 @@ describe('sessions', () => {
     for (const { accessToken } of before.slice(1))
       expect(await end(sidOf(accessToken), after.accessToken)).toBe(204);
     expect(await listed(after)).toEqual([sids[0], sids[3]]);
+    for (const name of ['userid:9100', 'personid:1002'])
+      expect((await service.put(`/auth/revocations/sub/${name}`, after.accessToken)).status).toBe(200);
     // Nobody else's.
     const carl = await signIn('carl.customer');
     expect(await end(sids[3]!, carl.accessToken)).toBe(404);

@@ -31,9 +31,10 @@ export class RevocationRights {
     caller: Caller,
     token: IssuedToken | null,
   ): Promise<boolean> {
-    if (domain !== 'sid' && (token === null || token.subject === null)) return false;
+    const owner = domain === 'sub' ? identifier : (token?.subject ?? null);
+    if (domain !== 'sid' && owner === null) return false;
     const subjects = await this.identities.subjectsOf(caller);
     if (domain === 'sid') return this.sessions.isOf(identifier, subjects);
-    return subjects.some((each) => each === token?.subject);
+    return subjects.some((each) => each === owner);
   }
 }
