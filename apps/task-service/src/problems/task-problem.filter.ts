@@ -58,7 +58,7 @@ const TASK_PROBLEMS = {
   'schedules-created-too-often': {
     status: 429,
     type: 'urn:platform:problem:schedules-created-too-often',
-    detail: 'The facility has got as many schedules as it may get within an hour.',
+    detail: 'The facility has reached its limit of new schedules per hour.',
   },
   'too-many-changes-at-once': {
     status: 429,

@@ -80,7 +80,7 @@ const CreationRefusals = (): MethodDecorator =>
       ...REFUSALS,
     ),
     TaskProblemResponse(
-      'The facility has got as many schedules as it may get within an hour, or too many are being created at once. `Retry-After` tells when to ask again.',
+      'The facility has reached its limit of new schedules per hour, or too many are being created at once. `Retry-After` tells when to ask again.',
       '/Schedules',
       'schedules-created-too-often',
       'too-many-changes-at-once',
