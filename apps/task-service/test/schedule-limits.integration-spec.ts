@@ -247,7 +247,8 @@ describe('limits of schedules', () => {
         facilityId,
       );
       await query(
-        `UPDATE task.schedules SET end_date = $2, generated_until = now() - interval '5 days' WHERE schedule_id = $1`,
+        `UPDATE task.schedules SET end_date = $2, generated_until = date_trunc('day', now(), 'UTC') - interval '108 hours'
+         WHERE schedule_id = $1`,
         ...[id, yesterday.slice(0, 10)],
       );
       await service.app.get(EndedSchedulesJob).run();
