@@ -2,7 +2,10 @@ import { ScheduleCreatedEvent } from '@platform/contracts';
 import { Metrics } from '@platform/service-defaults';
 import { eventually } from '@platform/testing';
 import { Client } from 'pg';
+import { DataSource } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { partitionOf } from '../src/outbound/outbound-event';
+import { OutboxRepository } from '../src/outbound/outbox.repository';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
@@ -106,6 +109,37 @@ describe('events that another transaction has locked', () => {
     await release();
     await eventually(async () => expect(await published(801)).toContain(behind), { timeoutMs: 10_000 });
     await eventually(async () => expect(await waiting()).toHaveLength(1_500));
+  }, 60_000);
+
+  it('end a pass soon when they are locked while it publishes them, and are left out by the next one', async () => {
+    const partition = partitionOf(445);
+    // Of a type that the relay leaves to a later release: nobody else publishes it.
+    await service.database.query(
+      `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
+       VALUES ($1, 445, gen_random_uuid(), 'LaterEvent', now(), '{}', '{}')`,
+      [partition],
+    );
+    const outbox = service.app.get(OutboxRepository);
+    const read = (manager: EntityManager) =>
+      eventually(async () => {
+        const choice = { partitions: [partition], messageTypes: ['LaterEvent'], limit: 10 };
+        const batch = (await outbox.lockBatches(manager, choice)).get(partition);
+        if (batch === undefined) throw new Error('a pass has the partition');
+        return batch;
+      });
+    const dataSource = service.app.get(DataSource);
+    const pass = dataSource.transaction(async (manager) => {
+      const { events } = await read(manager);
+      expect(events).toHaveLength(1);
+      await lock('facility_id = 445');
+      await outbox.settle(manager, [partition], { sent: [...events], refused: [] });
+    });
+    await expect(pass).rejects.toThrow('lock timeout');
+    const next = await dataSource.transaction(read);
+    expect(next).toMatchObject({ events: [], read: 1, heldChains: new Set(['445 LaterEvent']) });
+    await holder.query('ROLLBACK');
+    expect(await dataSource.transaction(read)).toMatchObject({ read: 1, heldChains: new Set() });
+    await service.database.query('DELETE FROM task.outbox WHERE facility_id = 445');
   }, 60_000);
 
   it('do not end the pause of their type', async () => {

@@ -36,6 +36,17 @@ import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 import { TrustSignaturesRepository } from './trust-signatures.repository';
 
+const FLOWS = [
+  RefreshFlow,
+  PasswordFlow,
+  TrustFlow,
+  TrustSimpleFlow,
+  BearerFlow,
+  OpenIdFlow,
+  CodeFlow,
+  WindowsFlow,
+];
+
 @Module({})
 export class TokenModule {
   /** @param imports the modules that know identities and verify access tokens; both depend on configuration */
@@ -43,17 +54,7 @@ export class TokenModule {
     return {
       module: TokenModule,
       imports,
-      controllers: [
-        RefreshFlow,
-        PasswordFlow,
-        TrustFlow,
-        TrustSimpleFlow,
-        BearerFlow,
-        OpenIdFlow,
-        CodeFlow,
-        WindowsFlow,
-        IntrospectionController,
-      ],
+      controllers: [...FLOWS, IntrospectionController],
       providers: [
         TokenIssuer,
         TokenMetrics,

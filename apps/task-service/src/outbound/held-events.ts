@@ -2,8 +2,8 @@ import type { StoredMessage } from './outbox-message.entity';
 
 /** An event as the relay reads it. */
 export interface ReadEvent extends StoredMessage {
-  /** Locked by this transaction; false if another one has it. */
-  readonly isMine: boolean;
+  /** False if another transaction has locked it. */
+  readonly isFree: boolean;
 }
 
 /** The events of a partition that a pass may publish. */
@@ -31,7 +31,7 @@ export function withoutHeld(read: readonly ReadEvent[]): Batch {
   const heldChains = new Set<string>();
   const events = read.filter((event) => {
     const chain = chainOf(event);
-    if (!event.isMine) heldChains.add(chain);
+    if (!event.isFree) heldChains.add(chain);
     return !heldChains.has(chain);
   });
   return { events, read: read.length, heldChains };

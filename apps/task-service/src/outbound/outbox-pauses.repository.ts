@@ -6,7 +6,7 @@ import { RELAY_POOL } from '../database-layout';
 import { PARTITION_COUNT } from './outbound-event';
 import { type Batch, type ReadEvent, withoutHeld } from './held-events';
 import { OutboxPause } from './outbox-pause.entity';
-import { EVENT_COLUMNS, HAS_REFUSED_BEFORE, LOCKED_OF_BATCH, SELECT_LOCKED } from './outbox.repository';
+import { EVENT_COLUMNS, HAS_REFUSED_BEFORE, readUnlocked } from './outbox.repository';
 import type { RefusedType } from './publish-batch';
 
 /** A type that this replica is to probe now. */
@@ -50,18 +50,15 @@ const CLAIM = `
 
 // Hand-written SQL: the oldest of each partition by its index, however long the backlog. An event whose
 // facility waits for one of its own is left out, as in a pass, and so is one that somebody else has locked.
-const SELECT_PROBE = `
-  WITH batch AS MATERIALIZED (
+const SELECT_PROBE = readUnlocked(`
     SELECT event.* FROM generate_series(0, $1 - 1) AS number CROSS JOIN LATERAL (
-      SELECT ctid AS place, ${EVENT_COLUMNS}
+      SELECT ctid AS place, xmax <> 0 AS touched, ${EVENT_COLUMNS}
       FROM task.outbox AS event
       WHERE partition = number AND parked_at IS NULL AND message_type = $2 AND NOT coalesce(${HAS_REFUSED_BEFORE}, false)
       ORDER BY sequence
       LIMIT $3) AS event
     ORDER BY event.sequence
-    LIMIT $3
-  ), ${LOCKED_OF_BATCH}
-  ${SELECT_LOCKED}`;
+    LIMIT $3`);
 
 const CONTINUE = `
   UPDATE task.outbox_pauses
@@ -95,7 +92,7 @@ export class OutboxPausesRepository {
     return rows;
   }
 
-  /** The oldest events of the type that may be published, in order, at most `probeSize`. Their locks end with the statement. */
+  /** The oldest events of the type that may be published, in order, at most `probeSize`. */
   async findProbe({ messageType, probeSize }: ClaimedType): Promise<Batch> {
     // More than that, because some may be held.
     const read = await this.pauses.query<ReadEvent[]>(SELECT_PROBE, [

@@ -61,8 +61,9 @@ const RELAY_LOCK_CLASS = 0x7461_736b;
 /** The server ends a pass that stands still for longer, and with it its locks. No pass that works does: at its limit it starts no
  *  publish, and one takes no longer than its confirm. */
 const FROZEN_PASS_LIMIT_MS = 10_000;
-/** A pass locks its events as it reads them. Anything else that it waits for is released within milliseconds, or the pass ends. */
-const LOCK_WAIT_MS = 2_000;
+/** A pass publishes nothing that was locked when it read. Whoever locks an event later, while it is published, fails the pass after this
+ *  time: its events are published once more, and the next pass leaves the locked one out. */
+const LOCK_WAIT_MS = 250;
 const COUNT_LIMIT = 10_000;
 const CHANGE_BATCH = 1_000;
 /** Whatever a row says: one more attempt must not overflow the column, or the whole partition would fail. */
@@ -92,15 +93,17 @@ export const HAS_REFUSED_BEFORE = `(
     AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.next_attempt_at > now()
   LIMIT 1)`;
 
-/** Locks the events of \`batch\` that nobody else has locked. By their places: no look into an index for each. */
-export const LOCKED_OF_BATCH = `locked AS MATERIALIZED (
-  SELECT partition, sequence FROM task.outbox
-  WHERE ctid = ANY (ARRAY(SELECT place FROM batch)) AND parked_at IS NULL
-  FOR UPDATE SKIP LOCKED)`;
-
-export const SELECT_LOCKED = `
+/** A statement that reads the events of a batch, in order, and says of each whether it can be settled. `xmax` is 0 for a row that nobody has
+ *  locked, which is the rule and costs nothing. Of the others those are locked that nobody has locked now, by their places: no look into
+ *  an index for each. */
+export const readUnlocked = (batch: string): string => `
+  WITH batch AS MATERIALIZED (${batch}), locked AS MATERIALIZED (
+    SELECT partition, sequence FROM task.outbox
+    WHERE ctid = ANY (ARRAY(SELECT place FROM batch WHERE touched)) AND parked_at IS NULL
+    FOR UPDATE SKIP LOCKED
+  )
   SELECT partition, sequence, "facilityId", "messageId", "messageType", "conversationId", "sentAt", "traceHeaders", message, attempts,
-    locked.sequence IS NOT NULL AS "isMine"
+    NOT touched OR locked.sequence IS NOT NULL AS "isFree"
   FROM batch LEFT JOIN locked USING (partition, sequence)
   ORDER BY sequence`;
 
@@ -116,10 +119,9 @@ const LOCK = `
 // other queues, between which the broker keeps no order anyway. Each type is read from its head on: however long the backlog of one is, of
 // a bus that is away perhaps, no more than a batch of each is touched. A sub-query with a limit is looked up for each event; NOT EXISTS may
 // become a join of every event with everything refused, and the planner takes IS NULL for rare. A type that waits as a whole is left out.
-// The batch is locked before it is published. Otherwise the pass would publish an event that somebody else has locked, wait for that lock
-// with all its partitions, and publish everything again.
-const SELECT_BATCH = `
-  WITH batch AS MATERIALIZED (
+// An event that somebody else has locked is not published: the pass would wait for that lock with all its partitions, and publish
+// everything again.
+const SELECT_BATCH = readUnlocked(`
     SELECT batch.* FROM unnest(current_setting('task.partitions')::smallint[]) AS mine (partition) CROSS JOIN LATERAL (
       SELECT event.* FROM (
         SELECT message_type, coalesce((
@@ -127,7 +129,7 @@ const SELECT_BATCH = `
           WHERE floor.partition = mine.partition AND floor.message_type = open.message_type), 0) AS floor
         FROM unnest($1::text[]) AS open (message_type)
         WHERE message_type <> ALL (ARRAY(SELECT message_type FROM task.outbox_pauses))) AS wanted CROSS JOIN LATERAL (
-        SELECT ctid AS place, ${EVENT_COLUMNS}
+        SELECT ctid AS place, xmax <> 0 AS touched, ${EVENT_COLUMNS}
         FROM task.outbox AS event
         WHERE partition = mine.partition AND parked_at IS NULL AND message_type = wanted.message_type
           AND sequence > wanted.floor AND (cardinality($3::text[]) = 0 OR facility_id || ' ' || message_type <> ALL ($3::text[]))
@@ -135,9 +137,7 @@ const SELECT_BATCH = `
         ORDER BY sequence
         LIMIT $2) AS event
       ORDER BY event.sequence
-      LIMIT $2) AS batch
-  ), ${LOCKED_OF_BATCH}
-  ${SELECT_LOCKED}`;
+      LIMIT $2) AS batch`);
 
 // By index whatever the statistics say: joined with its positions, a table that was small when it was analysed is read as a whole.
 // A sequence number is given once: the partitions are named for the index.
@@ -182,7 +182,7 @@ const SELECT_BACKLOG_BEHIND = `
         SELECT 1 FROM task.outbox AS event
         WHERE event.partition = wanted.partition AND event.message_type = wanted.message_type AND parked_at IS NULL
           AND sequence > wanted.floor
-        LIMIT $6) AS event
+        ORDER BY sequence LIMIT $6) AS event
       LIMIT $6) AS counted) AS waiting,
     (SELECT count(*)::int FROM task.outbox WHERE parked_at IS NOT NULL) AS parked,
     coalesce((SELECT extract(epoch FROM now() - min(created_at))::float8 FROM (
@@ -223,9 +223,8 @@ export class OutboxRepository {
   }
 
   /** Locks those of the partitions that no other replica has, so that one at a time publishes each and keeps
-   *  its order, and gives the oldest events of each that may be published now, in order. They are locked,
-   *  too: from the first event of a facility and type on that somebody else has locked, those of the two are
-   *  left out. A lock ends with the transaction or the connection: a dead replica holds nothing, and the
+   *  its order, and gives the oldest events of each that may be published now, in order. From the first
+   *  event of a facility and type on that somebody else has locked, those of the two are left out. A lock ends with the transaction or the connection: a dead replica holds nothing, and the
    *  server ends a frozen one. Hand-written SQL: advisory locks, SKIP LOCKED. */
   async lockBatches(
     manager: EntityManager,

@@ -36,7 +36,7 @@ interface RelayedPartition {
   readonly outcome: BatchOutcome;
 }
 
-/** One pass over some partitions: lock them, read and lock their oldest events, publish these, settle them; in one transaction. Events that
+/** One pass over some partitions: lock them, read their oldest events, publish these, settle them; in one transaction. Events that
  *  another transaction has locked wait, and with them the later ones of their facility and type. */
 @Injectable()
 export class RelayPass {
