@@ -142,6 +142,14 @@ const COUNT_PENDING = `
 const COUNT_PENDING_OF_SCHEDULE = `
   SELECT count(*)::int AS count FROM ONLY task.instances WHERE schedule_id = $1 AND status = 'Pending' AND due_at > $2`;
 
+// Each span by the index that keeps instants unique.
+const COUNT_PENDING_OF_SCHEDULES = `
+  SELECT coalesce(sum(counted.count), 0)::int AS count
+  FROM unnest($1::uuid[], $2::timestamptz[]) AS span (schedule_id, after) CROSS JOIN LATERAL (
+    SELECT count(*) AS count FROM ONLY task.instances AS instance
+    WHERE instance.schedule_id = span.schedule_id AND instance.status = 'Pending'
+      AND instance.due_at > span.after AND instance.due_at <= $3) AS counted`;
+
 // Hand-written SQL: a batch by the index of each status.
 const DELETE_OLD = `
   WITH deleted AS (
@@ -279,6 +287,20 @@ export class InstancesRepository {
   /** Pending instances of a schedule that are due after an instant. */
   async countPendingOfSchedule(manager: EntityManager, scheduleId: string, after: Date): Promise<number> {
     const rows = await manager.query<{ count: number }[]>(COUNT_PENDING_OF_SCHEDULE, [scheduleId, after]);
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Pending instances of several schedules, of each those due after its `after`, up to and including `until`. */
+  async countPendingOfSchedules(
+    manager: EntityManager,
+    spans: readonly { readonly scheduleId: string; readonly after: Date }[],
+    until: Date,
+  ): Promise<number> {
+    const rows = await manager.query<{ count: number }[]>(COUNT_PENDING_OF_SCHEDULES, [
+      spans.map(({ scheduleId }) => scheduleId),
+      spans.map(({ after }) => after),
+      until,
+    ]);
     return rows[0]?.count ?? 0;
   }
 

@@ -17,7 +17,16 @@ import {
 } from '../schedules/generating-schedules.repository';
 import { countDue, type Recurrence, RecurrenceError, recurrenceOf } from '../schedules/recurrence';
 import type { GeneratingSchedule } from '../schedules/schedules.repository';
-import { countPlanned, type GenerationPlans, type GenerationWindow, planShorter } from './generation-plan';
+import {
+  countPlanned,
+  type GenerationPlans,
+  type GenerationWindow,
+  openSchedules,
+  planGeneration,
+  planNothing,
+  shorterWindows,
+  startOf,
+} from './generation-plan';
 
 /** A schedule as it would be. */
 export interface WantedSchedule {
@@ -94,14 +103,35 @@ export class GenerationBudget {
     const limit = this.config.INSTANCES_PER_FACILITY;
     const room = limit - (await this.instances.countPending(manager, facilityId, limit));
     if (count <= room) return wanted;
+    // After a change of a calendar everything to come is computed again; most of it is there already.
+    if (count - (await this.countExisting(manager, schedules, window)) <= room) return wanted;
     runAfterCommit(manager, `limited ${String(facilityId)}`, () => {
       this.limited.inc();
       this.logger.warn(
         `facility ${String(facilityId)} would have more than ${String(limit)} pending instances`,
       );
     });
-    const { plans, isComplete } = planShorter(schedules, window, { room, perRun });
-    return { plans, failed: wanted.failed, isComplete };
+    for (const shorter of shorterWindows(window)) {
+      const open = openSchedules(schedules, shorter);
+      const missing = countPlanned(open, shorter) - (await this.countExisting(manager, open, shorter));
+      if (missing > room) continue;
+      const { plans, isComplete } = planGeneration(open, shorter, perRun);
+      return { plans, failed: wanted.failed, isComplete };
+    }
+    return { ...planNothing(schedules, window), failed: wanted.failed };
+  }
+
+  /** Pending instances that the schedules have already in the span that a run looks at. */
+  private countExisting(
+    manager: EntityManager,
+    schedules: readonly GeneratingSchedule[],
+    window: GenerationWindow,
+  ): Promise<number> {
+    const spans = schedules.map((schedule) => ({
+      scheduleId: schedule.scheduleId,
+      after: startOf(schedule, window),
+    }));
+    return this.instances.countPendingOfSchedules(manager, spans, window.until);
   }
 
   /** Refuses a schedule that would give its facility more than it may have. Those of the same moment do not see each other; generation keeps

@@ -1,4 +1,4 @@
-import { countPlanned, planGeneration, planShorter } from './generation-plan';
+import { countPlanned, openSchedules, planGeneration, planNothing, shorterWindows } from './generation-plan';
 
 type Schedules = Parameters<typeof planGeneration>[0];
 
@@ -122,16 +122,41 @@ describe('occurrences to generate', () => {
     expect(plan([schedule({ endDate: '2025-12-31' })]).plans[0]?.hasEnded).toBe(true);
   });
 
-  it('are planned for a shorter time, all schedules alike, where there is no room for all', () => {
+  it('can be planned for a shorter time: half the window, and half of that, down to a day', () => {
     const until = new Date('2026-01-31T12:00:00Z');
-    const generatedUntil = WINDOW.now;
-    const schedules = [schedule({ generatedUntil }), schedule({ scheduleId: 'b', generatedUntil })];
-    const { plans } = planShorter(schedules, { ...WINDOW, until }, { room: 20, perRun: 1_000 });
-    expect(plans.map(({ dueInstants }) => dueInstants.length)).toEqual([7, 7]);
-    expect(plans.map((each) => each.generatedUntil.toISOString().slice(0, 10))).toEqual([
-      '2026-01-09',
-      '2026-01-09',
+    const ends = shorterWindows({ ...WINDOW, until }).map((each) => each.until.toISOString().slice(0, 13));
+    expect(ends).toEqual([
+      '2026-01-31T12',
+      '2026-01-16T12',
+      '2026-01-09T00',
+      '2026-01-05T06',
+      '2026-01-03T09',
     ]);
-    expect(planShorter(schedules, { ...WINDOW, until }, { room: 0, perRun: 1_000 }).plans).toEqual([]);
+  });
+
+  it('are open for schedules that are not generated so far, and for those whose calendar has changed', () => {
+    const generatedUntil = new Date('2026-02-01T00:00:00Z');
+    const schedules = [
+      schedule(),
+      schedule({ scheduleId: 'b', generatedUntil }),
+      schedule({ scheduleId: 'c', generatedUntil, isCalendarStale: true }),
+    ];
+    expect(openSchedules(schedules, WINDOW).map(({ scheduleId }) => scheduleId)).toEqual(['a', 'c']);
+  });
+
+  it('without room: a changed calendar is followed all the same, and all to come is looked at again later', () => {
+    const generatedUntil = new Date('2026-02-01T00:00:00Z');
+    const stale = schedule({ scheduleId: 'c', generatedUntil, isCalendarStale: true, calendarRevision: 7 });
+    expect(planNothing([schedule(), stale], WINDOW).plans).toEqual([
+      {
+        scheduleId: 'c',
+        calendarRevision: 7,
+        isCalendarStale: true,
+        dueInstants: [],
+        generatedUntil: WINDOW.now,
+        hasEnded: false,
+        skipped: 0,
+      },
+    ]);
   });
 });

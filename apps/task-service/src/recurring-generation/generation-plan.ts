@@ -91,24 +91,44 @@ export function countPlanned(schedules: readonly GeneratingSchedule[], window: G
   return count;
 }
 
-/** Plans for a nearer end, so that there are no more than `room` instances in all, and no more than `perRun` in this run. Nothing where not
- *  even a day's fit. */
-export function planShorter(
+/** The window and nearer ends of it, each half as far as the one before, down to a day. */
+export function shorterWindows(window: GenerationWindow): GenerationWindow[] {
+  const nowMs = window.now.getTime();
+  const windows: GenerationWindow[] = [];
+  for (let spanMs = window.until.getTime() - nowMs; spanMs >= DAY_MS; spanMs /= 2)
+    windows.push({ ...window, until: new Date(Math.round(nowMs + spanMs)) });
+  return windows;
+}
+
+/** The schedules for which a run up to the window's end has something to do. */
+export function openSchedules(
+  schedules: readonly GeneratingSchedule[],
+  { until }: GenerationWindow,
+): GeneratingSchedule[] {
+  return schedules.filter(({ isCalendarStale, generatedUntil }) => isCalendarStale || generatedUntil < until);
+}
+
+/** Generates nothing and notes, for those whose calendar has changed, that it was followed: a later run that
+ *  has room looks again at all they have to come. Without this each run would begin with them anew. */
+export function planNothing(
   schedules: readonly GeneratingSchedule[],
   window: GenerationWindow,
-  { room, perRun }: { room: number; perRun: number },
 ): GenerationPlans {
-  const nowMs = window.now.getTime();
-  for (let spanMs = window.until.getTime() - nowMs; spanMs >= DAY_MS; spanMs /= 2) {
-    const shorter = { ...window, until: new Date(Math.round(nowMs + spanMs)) };
-    const open = schedules.filter(({ generatedUntil }) => generatedUntil < shorter.until);
-    if (countPlanned(open, shorter) <= room) return planGeneration(open, shorter, perRun);
-  }
-  return { plans: [], failed: [], isComplete: true };
+  const stale = schedules.filter(({ isCalendarStale }) => isCalendarStale);
+  const plans = stale.map((schedule): GenerationPlan => ({
+    scheduleId: schedule.scheduleId,
+    calendarRevision: schedule.calendarRevision,
+    isCalendarStale: true,
+    dueInstants: [],
+    generatedUntil: startOf(schedule, window),
+    hasEnded: false,
+    skipped: 0,
+  }));
+  return { plans, failed: [], isComplete: true };
 }
 
 /** Where generation goes on. By another calendar everything to come is looked at again. */
-function startOf(
+export function startOf(
   { isCalendarStale, generatedUntil }: GeneratingSchedule,
   { now, activeSince }: GenerationWindow,
 ): Date {

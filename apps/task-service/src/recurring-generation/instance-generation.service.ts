@@ -54,14 +54,17 @@ export class InstanceGenerationService {
     const { facilityId } = target;
     const window = await this.budget.windowOf(manager, facilityId);
     const found = await this.schedules.lockForGeneration(manager, target, window.until);
-    const isCalendarLeft = found.filter(({ isCalendarStale }) => isCalendarStale).length;
+    const staleCount = found.filter(({ isCalendarStale }) => isCalendarStale).length;
     const schedules = withFewCalendarChanges(found);
     const wanted = planGeneration(schedules, window, INSTANCES_PER_RUN);
-    for (const { scheduleId } of wanted.plans.filter(({ isCalendarStale }) => isCalendarStale))
-      await this.followCalendar(manager, schedules, { scheduleId, now: window.now });
     const perRun = INSTANCES_PER_RUN;
     const planned = await this.budget.cut(manager, { facilityId, schedules, window, wanted, perRun });
-    if (!planned.isComplete || isCalendarLeft > CALENDAR_CHANGES_PER_RUN)
+    const followed = planned.plans.filter(({ isCalendarStale }) => isCalendarStale);
+    for (const { scheduleId } of followed)
+      await this.followCalendar(manager, schedules, { scheduleId, now: window.now });
+    // A run that follows no calendar would be followed by one that does the same.
+    const hasMoreToFollow = followed.length > 0 && staleCount > followed.length;
+    if (!planned.isComplete || hasMoreToFollow)
       await this.outbound.store(manager, [generationRequested(facilityId, { firedAt: window.now })]);
     return this.carryOut(manager, planned);
   }

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { eventually } from '@platform/testing';
+import { PARTNER, startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+const DAY_MS = 86_400_000;
+const INSTANCES_PER_FACILITY = 4_000;
+/** The date so many days from today. */
+const day = (offset: number): string => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10);
+
+describe('a changed calendar in a facility with almost as many pending instances as it may have', () => {
+  let service: TaskFixture;
+  const query = <Row extends object>(sql: string, ...values: unknown[]) =>
+    service.database.query<Row>(sql, values);
+  const put = (id: string, excludedDates: string[]) =>
+    service.api.put(`/Calendars/${id}`).set(PARTNER).send({ name: 'Holidays', excludedDates }).expect(200);
+
+  /** How many schedules do not follow their calendar yet, and have an instance on a date. */
+  const state = async (facilityId: number, date: string) => {
+    const [row] = await query<{ stale: number; onDate: number; pending: number }>(
+      `SELECT (SELECT count(*)::int FROM task.schedules JOIN task.calendars AS calendar USING (calendar_id)
+          WHERE facility_id = $1 AND schedules.calendar_revision IS DISTINCT FROM calendar.revision) AS stale,
+        count(*) FILTER (WHERE (due_at AT TIME ZONE 'UTC')::date = $2::date)::int AS "onDate",
+        count(*)::int AS pending
+       FROM task.instances WHERE facility_id = $1 AND status = 'Pending'`,
+      facilityId,
+      date,
+    );
+    return row;
+  };
+  const requestsTaken = async (): Promise<number> => {
+    const [row] = await query<{ count: number }>(
+      `SELECT count(*)::int AS count FROM task.inbox WHERE queue = 'task-service.task-instance-generation'`,
+    );
+    return row?.count ?? 0;
+  };
+  const nothingWaits = async () => {
+    const [row] = await query<{ count: number }>(
+      `SELECT count(*)::int AS count FROM task.outbox WHERE message_type LIKE '%TaskInstanceGenerationRequested'`,
+    );
+    expect(row?.count).toBe(0);
+  };
+
+  beforeAll(async () => {
+    service = await startTaskService({
+      env: { INSTANCES_PER_FACILITY: String(INSTANCES_PER_FACILITY), SCHEDULES_PER_FACILITY: '200' },
+    });
+  });
+  afterAll(() => service.close());
+
+  it.each([
+    ['three quarters', 45_001, 100],
+    ['nine tenths, of more schedules than a run follows', 45_002, 120],
+  ])(
+    '%s: the dates go and come back, and generation ends',
+    async (_, facilityId, schedules) => {
+      const calendarId = randomUUID();
+      await put(calendarId, []);
+      for (let created = 0; created < schedules; created += 1)
+        await service.api
+          .post('/Schedules')
+          .set(PARTNER)
+          .send({ facilityId, name: 'Round', schedule: '0 9 * * *', calendarId })
+          .expect(201);
+      await service.api.post('/commands/generateTaskInstances').set(PARTNER).send({ facilityId }).expect(202);
+      const all = schedules * 30;
+      await eventually(async () =>
+        expect((await state(facilityId, day(5)))?.pending).toBeGreaterThanOrEqual(all),
+      );
+      const before = await requestsTaken();
+      await put(calendarId, [day(5)]);
+      await eventually(async () =>
+        expect(await state(facilityId, day(5))).toMatchObject({ stale: 0, onDate: 0 }),
+      );
+      await put(calendarId, []);
+      await eventually(async () =>
+        expect(await state(facilityId, day(5))).toMatchObject({ stale: 0, onDate: schedules }),
+      );
+      await eventually(nothingWaits);
+      // Each change takes one run for a hundred schedules, and one request more where the calendar is rolled out.
+      expect((await requestsTaken()) - before).toBeLessThanOrEqual(12);
+    },
+    90_000,
+  );
+});
