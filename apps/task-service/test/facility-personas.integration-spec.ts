@@ -4,7 +4,8 @@ import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 const { Customer, Owner, Resident, ServiceProvider } = Persona;
-const NO_FACILITY = 'facility-not-permitted';
+/** Not the refusal of a persona. */
+const NO_FACILITY = 'The facility is not among those of the caller.';
 
 /** Rita lives in 501 and is a customer in 777. */
 const RITA = { personId: 1003, sub: 'personid:1003', name: 'Rita Resident' };
@@ -56,9 +57,9 @@ describe('a facility that a caller holds for one of several personas', () => {
       .send(scheduleAt(facilityId));
   const isRefused = async (sent: ReturnType<typeof create>): Promise<void> => {
     const { status, body } = await sent;
-    expect({ status, type: (body as { type?: string }).type }).toEqual({
+    expect({ status, detail: (body as { detail?: string }).detail }).toEqual({
       status: 403,
-      type: expect.stringContaining(NO_FACILITY) as string,
+      detail: NO_FACILITY,
     });
   };
 
