@@ -177,19 +177,102 @@ describe('identity and authority', () => {
     expect((await login('gina.global')).claims).toMatchObject({ personas: 10, groups: [] });
   });
 
+  const legacy = (claims: object): string => {
+    const iat = Math.floor(Date.now() / 1_000);
+    const registered = { iss: LEGACY.issuer, aud: LEGACY.audience, sub: 'gina', jti: randomUUID() };
+    const text = [
+      { alg: 'HS256', kid: LEGACY.kid },
+      { ...registered, iat, exp: iat + 600, ...claims },
+    ]
+      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+      .join('.');
+    const key = Buffer.from(LEGACY.secret, 'base64url');
+    return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
+  };
+
+  describe('of several personas, says for which of them each facility is held', () => {
+    const PAIRED = { personas: 10, facilities: [600, 601, 602], facilityPersonas: [10, 2, 8] };
+    const me = async ({ accessToken }: Answer): Promise<unknown> =>
+      (await bearerOf(service.get('/auth/me'), accessToken)).body;
+    /** Gina holds the facility for another persona while the work is done. */
+    async function heldFor<T>(
+      facilityId: number,
+      persona: number | null,
+      work: () => Promise<T>,
+    ): Promise<T> {
+      const set = (value: number | null): Promise<{ persona: number | null }[]> =>
+        service.database.query(
+          'UPDATE person_directory.person_facility SET persona = $2 WHERE person_id = 1005 AND facility_id = $1',
+          [facilityId, value],
+        );
+      const [before] = await service.database.query<{ persona: number | null }>(
+        'SELECT persona FROM person_directory.person_facility WHERE person_id = 1005 AND facility_id = $1',
+        [facilityId],
+      );
+      await set(persona);
+      return work().finally(() => set(before!.persona));
+    }
+
+    it('in tokens of every flow and in the full identity; InternalPartner makes no difference', async () => {
+      const both = await login('gina.global');
+      expect(both.claims).toMatchObject(PAIRED);
+      expect(await me(both)).toMatchObject(PAIRED);
+      const introspected = service.post('/auth/introspect').type('form');
+      const { body } = await introspected
+        .auth(BACKEND.applicationKey, BACKEND.sharedSecret)
+        .send({ token: both.accessToken });
+      expect(body).toMatchObject({ active: true, ...PAIRED });
+      const exchanged = await exchange(both.accessToken);
+      expect(exchanged.claims).toMatchObject(PAIRED);
+      expect((await refresh(exchanged)).claims).toMatchObject(PAIRED);
+      const more = await login('gina.global', '?grantAsInternalPartner=true');
+      expect(more.claims).toMatchObject({ ...PAIRED, personas: 11 });
+    });
+
+    it('and for one persona nothing of it', async () => {
+      for (const persona of [2, 8]) {
+        const one = await trust({ persona, userName: 'gina.global' });
+        expect(one.claims.facilities).toHaveLength(2);
+        expect(one.claims).not.toHaveProperty('facilityPersonas');
+        expect(await me(one)).not.toHaveProperty('facilityPersonas');
+      }
+      expect((await login('rita.resident')).claims).not.toHaveProperty('facilityPersonas');
+    });
+
+    it('never for more than the token that is exchanged, and then without a refresh token', async () => {
+      const both = await login('gina.global');
+      await heldFor(602, null, async () => {
+        const exchanged = await exchange(both.accessToken);
+        expect(exchanged.claims).toMatchObject(PAIRED);
+        expect(exchanged.refreshToken).toBeNull();
+        expect(await me(both)).toMatchObject(PAIRED);
+        expect((await login('gina.global')).claims).toMatchObject({ facilityPersonas: [10, 2, 10] });
+      });
+      await heldFor(601, 8, async () => {
+        const rest = { facilities: [600, 602], facilityPersonas: [10, 8] };
+        const exchanged = await exchange(both.accessToken);
+        expect(exchanged.claims).toMatchObject(rest);
+        expect(exchanged.refreshToken).toBeNull();
+        expect(await me(both)).toMatchObject(rest);
+      });
+    });
+
+    it('also where the token that is exchanged does not', async () => {
+      const silent = legacy({ personId: 1005, personas: 10, facilities: [601, 602] });
+      const paired = { facilities: [601, 602], facilityPersonas: [2, 8] };
+      expect((await exchange(silent)).claims).toMatchObject(paired);
+      const said = legacy({
+        personId: 1005,
+        personas: 10,
+        facilities: [602, 601],
+        facilityPersonas: [10, 8],
+      });
+      const { claims } = await exchange(said);
+      expect(claims).toMatchObject({ facilities: [602], facilityPersonas: [8] });
+    });
+  });
+
   it('adds nothing to a legacy token that it exchanges', async () => {
-    const legacy = (claims: object): string => {
-      const iat = Math.floor(Date.now() / 1_000);
-      const registered = { iss: LEGACY.issuer, aud: LEGACY.audience, sub: 'gina', jti: randomUUID() };
-      const text = [
-        { alg: 'HS256', kid: LEGACY.kid },
-        { ...registered, iat, exp: iat + 600, ...claims },
-      ]
-        .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
-        .join('.');
-      const key = Buffer.from(LEGACY.secret, 'base64url');
-      return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
-    };
     const bare = await exchange(legacy({ personId: 1005, personas: 2 }));
     expect(bare.claims).toMatchObject({ sub: 'personid:1005', personas: 2, roles: [], facilities: [] });
     const roles = ['CustomerGlobalAdministrator', 'Invented'];

@@ -2,7 +2,7 @@ import { createTestDatabase, securityQueries } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import { migrateWithIdentities } from './auth-fixture';
 
-const QUERIES = securityQueries('auth');
+const QUERIES = securityQueries('auth').concat(securityQueries('person_directory'));
 
 describe('the queries of SECURITY.md', () => {
   let database: TestDatabase;
@@ -41,6 +41,17 @@ describe('the queries of SECURITY.md', () => {
     await addToken('demo-backend', '2026-05-01T10:00:03Z', 'refresh');
     await addToken('demo-backend', '2026-05-01T10:01:00Z', 'refresh');
     expect(await database.query(sql)).toHaveLength(1);
+  });
+
+  it('find facilities that a person holds for one of several personas', async () => {
+    const sql = QUERIES.find((query) => query.includes('FROM person_directory.'))!;
+    await database.query('UPDATE person_directory.person SET personas = 10 WHERE person_id = 1003');
+    await database.query(
+      `INSERT INTO person_directory.person_facility (person_id, facility_id, persona)
+       VALUES (1003, 777, 2), (1003, 778, 10), (1002, 777, 16)`,
+    );
+    const found = await database.query<{ person_id: unknown; facility_id: unknown }>(sql);
+    expect(found.map((row) => [Number(row.person_id), Number(row.facility_id)])).toEqual([[1003, 777]]);
   });
 
   async function addApplication(key: string, secret: { from: string; until?: string } | null): Promise<void> {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import { Persona } from '@platform/personas';
+import { Persona, hasAnyPersona } from '@platform/personas';
 import { bearer } from '@platform/testing';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
@@ -41,8 +41,15 @@ const OPERATIONS: Record<string, { who: readonly Persona[]; of?: 501; body?: obj
   generateTaskInstances: { who: [InternalPartner], body: {} },
 };
 
-/** The development identities. */
-const IDENTITIES = {
+interface TestIdentity {
+  personas: number;
+  facilities: number[];
+  facilityPersonas?: number[];
+  roles?: string[];
+}
+
+/** The development identities, and two who hold 501 for one persona and 777 for another. */
+const IDENTITIES: Record<string, TestIdentity> = {
   ivy: { personas: InternalPartner, facilities: [] },
   carl: { personas: Customer, facilities: [501, 502] },
   olga: { personas: Owner, facilities: [501] },
@@ -50,6 +57,16 @@ const IDENTITIES = {
   tess: { personas: ServiceProvider, facilities: [501] },
   gina: { personas: Customer, facilities: [], roles: ['CustomerGlobalAdministrator'] },
   lena: { personas: Customer, facilities: [] },
+  'rita, a customer of 777': {
+    personas: Persona.Resident | Customer,
+    facilities: [501, 777],
+    facilityPersonas: [Persona.Resident, Customer],
+  },
+  'tess, a customer of 777': {
+    personas: ServiceProvider | Customer,
+    facilities: [501, 777],
+    facilityPersonas: [ServiceProvider, Customer],
+  },
 };
 
 const documented = Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
@@ -92,12 +109,17 @@ describe('access', () => {
     const send = (headers: Record<string, string>) =>
       service.api[method as 'get'](url).set(headers).send(body);
     await send({}).expect(401);
-    for (const [name, { personas, facilities, ...claims }] of Object.entries(IDENTITIES)) {
-      const { status } = await send(bearer({ personas, facilities, ...claims }));
-      const isOne = who.includes(personas);
+    const isAccepted = (personas: number): boolean => who.some((each) => hasAnyPersona(personas, each));
+    for (const [name, identity] of Object.entries(IDENTITIES)) {
+      const { personas, facilities, facilityPersonas } = identity;
+      const { status } = await send(bearer({ ...identity }));
       const reaches =
-        of === undefined || personas === InternalPartner || facilities.some((each) => each === of);
-      expect(`${name} ${String(status === 403)}`).toBe(`${name} ${String(!(isOne && reaches))}`);
+        of === undefined ||
+        personas === InternalPartner ||
+        facilities.some((each, index) => each === of && isAccepted(facilityPersonas?.[index] ?? personas));
+      expect(`${name} ${String(status === 403)}`).toBe(
+        `${name} ${String(!(isAccepted(personas) && reaches))}`,
+      );
       expect([401, 500, 503]).not.toContain(status);
     }
   });

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
 import { CallerScope } from '../src/access/caller-scope.service';
+import { MANAGERS } from '../src/access/route-personas';
 import { loadTaskServiceConfig } from '../src/config';
 import { environment } from './task-fixture';
 
@@ -11,6 +12,7 @@ const OVERFLOWING = {
   token: 'token',
   personas: Persona.Customer,
   facilities: [],
+  facilityPersonas: null,
   overflow: ['facilities'],
 } as unknown as Caller;
 
@@ -42,7 +44,7 @@ describe('the facilities of a caller whose token had no room for them', () => {
         RABBITMQ_MAIN_URL: 'amqp://localhost',
         RABBITMQ_SCHEDULING_URL: 'amqp://localhost',
       });
-      expect(await new CallerScope(config).of(OVERFLOWING)).toEqual([501]);
+      expect(await new CallerScope(config).of(OVERFLOWING, MANAGERS)).toEqual([501]);
       expect(asked).toEqual([`${path.replace(/\/$/, '')}/auth/me`]);
     },
   );

@@ -25,6 +25,7 @@ export {
   isInternalAdministrator,
 } from './token/caller';
 export type { Caller } from './token/caller';
+export { facilitiesHeldFor } from './token/held-facilities';
 export { combineKeys, KeyRing, staticKeys, createVerificationKey } from './keys/keys';
 export type { KeyQuery, KeySource, VerificationKey } from './keys/keys';
 export { authServiceKeys } from './keys/jwks';

@@ -12,6 +12,7 @@ export type { AccessRefusal, AccessTokenFailure } from './token/access-token-err
 export { AccessTokenVerifier } from './token/access-token-verifier';
 export { isInternalAdministrator } from './token/caller';
 export type { Caller } from './token/caller';
+export { facilitiesHeldFor } from './token/held-facilities';
 export { combineKeys, staticKeys } from './keys/keys';
 export type { KeyMaterial, KeySource, PublicJwk } from './keys/keys';
 export { authServiceKeys } from './keys/jwks';

@@ -263,6 +263,24 @@ export const HOSTILE_TOKENS: Record<string, [AccessTokenFailure, string]> = {
   ],
   'another identity type': ['invalid-claims', token({ claims: { identityType: 'root' } })],
   'facilities as text': ['invalid-claims', token({ claims: { facilities: '501' } })],
+  ...Object.fromEntries(
+    Object.entries({
+      'as text': '28',
+      'as a number': 2,
+      'as an object': { 501: 2, 502: 8 },
+      null: null,
+      'shorter than the facilities': [2],
+      'longer than the facilities': [2, 8, 8],
+      'with a text': [2, '8'],
+      'with null': [2, null],
+      'with a fraction': [2, 0.5],
+      'with a negative number': [2, -1],
+      'with an unknown bit': [2, 32],
+    }).map(([title, facilityPersonas]) => [
+      `facilityPersonas ${title}`,
+      ['invalid-claims', token({ claims: { facilityPersonas } })],
+    ]),
+  ),
   'the sid of another session under the old signature': [
     'bad-signature',
     `${head}.${encode(JSON.stringify({ ...CLAIMS, sid: OTHER_SESSION }))}.${signature}`,

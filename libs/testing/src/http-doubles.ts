@@ -30,7 +30,7 @@ export interface AuthServiceDouble extends HttpDouble {
   /** Body of GET /auth/revocations from now on. */
   revocations: { domain: string; identifier: string; revocationDate: string }[];
   /** Body of GET /auth/me; null leads to 503. */
-  identity: { facilities: number[] } | null;
+  identity: { facilities: number[]; personas?: number; facilityPersonas?: number[] } | null;
   /** The last `traceparent` that came in, by path. */
   traceparents: Record<string, string>;
 }

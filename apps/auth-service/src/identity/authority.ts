@@ -1,9 +1,15 @@
 import { CUSTOMER_GLOBAL_ADMINISTRATOR } from '@platform/access-tokens';
-import { Persona, hasAnyPersona } from '@platform/personas';
+import { Persona, hasPersona, personaNames } from '@platform/personas';
 import type { PersonaName, Personas } from '@platform/personas';
 
-/** What a token says its bearer may act on: claims `roles`, `facilities` and `groups`. */
-export interface Authority {
+/** What a token says its bearer may act on: claims `roles`, `facilities`, `facilityPersonas` and `groups`. */
+export interface Authority extends Values {
+  /** For each of `facilities`, in the same order: the personas granted for which it is held. Left out where `facilities` alone says it:
+   *  all are held for the one persona granted besides InternalPartner, or there is none. */
+  facilityPersonas?: Personas[];
+}
+
+interface Values {
   roles: string[];
   facilities: number[];
   groups: string[];
@@ -29,7 +35,7 @@ export interface HeldAuthority {
  *  after a persona (`CustomerGlobalAdministrator`) belongs to that one. */
 export function uniteAuthority(
   records: readonly ({ personas: Personas } & {
-    [claim in keyof Authority]: readonly StoredAuthority<Authority[claim][number]>[];
+    [claim in keyof Values]: readonly StoredAuthority<Values[claim][number]>[];
   })[],
 ): HeldAuthority {
   return {
@@ -68,18 +74,46 @@ export function authorityOf(
   personas: Personas,
   limit: AuthorityLimit | null = null,
 ): Authority {
-  const granted = <T>(claim: keyof Authority, all: readonly Held<T>[], presented?: readonly T[]): T[] => {
+  const granted = <T>(claim: keyof Values, all: readonly Held<T>[], presented?: readonly T[]): Held<T>[] => {
     const isLimited = presented !== undefined && limit?.overflow.includes(claim) === false;
     return all
-      .filter((each) => hasAnyPersona(each.personas, personas))
-      .map(({ value }) => value)
-      .filter((value) => !isLimited || presented.includes(value));
+      .map((each) => ({ value: each.value, personas: each.personas & personas }))
+      .filter((each) => each.personas !== Persona.None)
+      .filter(({ value }) => !isLimited || presented.includes(value));
   };
+  const facilities = withinPairs(granted('facilities', identity.facilities, limit?.facilities), limit);
   return {
-    roles: granted('roles', identity.roles, limit?.roles),
-    facilities: granted('facilities', identity.facilities, limit?.facilities),
-    groups: granted('groups', identity.groups, limit?.groups),
+    roles: valuesOf(granted('roles', identity.roles, limit?.roles)),
+    facilities: valuesOf(facilities),
+    ...facilityPersonas(facilities, personas),
+    groups: valuesOf(granted('groups', identity.groups, limit?.groups)),
   };
+}
+
+/** Facilities for no persona for which the presented token does not have them, as far as it says. */
+function withinPairs(facilities: readonly Held<number>[], limit: AuthorityLimit | null): Held<number>[] {
+  const pairs = limit?.facilityPersonas ?? null;
+  if (limit === null || pairs === null || limit.overflow.includes('facilities')) return [...facilities];
+  const presented = new Map(limit.facilities.map((facility, index) => [facility, pairs[index]]));
+  return facilities
+    .map(({ value, personas }) => ({ value, personas: personas & (presented.get(value) ?? Persona.None) }))
+    .filter(({ personas }) => personas !== Persona.None);
+}
+
+/** A token for several personas always says it: receivers could not tell it from one of 1.0.0, which never did. */
+function facilityPersonas(
+  facilities: readonly Held<number>[],
+  granted: Personas,
+): Pick<Authority, 'facilityPersonas'> {
+  const others = granted & ~Persona.InternalPartner;
+  const isOne = personaNames(others).length <= 1;
+  const isPlain = isOne && facilities.every(({ personas }) => hasPersona(personas, others));
+  if (facilities.length === 0 || isPlain) return {};
+  return { facilityPersonas: facilities.map(({ personas }) => personas) };
+}
+
+function valuesOf<T>(all: readonly Held<T>[]): T[] {
+  return all.map(({ value }) => value);
 }
 
 /** The authority that an application may have: without the role that makes administrators of customers, unless it may have those.
@@ -92,5 +126,6 @@ export function withinApplication(authority: Authority, administrators: boolean)
 /** The claims of a token that is exchanged. */
 interface AuthorityLimit extends Readonly<Record<'roles' | 'groups', readonly string[]>> {
   readonly facilities: readonly number[];
+  readonly facilityPersonas: readonly Personas[] | null;
   readonly overflow: readonly string[];
 }

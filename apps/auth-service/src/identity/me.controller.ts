@@ -24,6 +24,10 @@ export class CallerIdentityDto extends createZodDto(
       personas: z.int().meta({ description: 'The persona bits that the token grants.' }),
       roles: z.array(z.string()),
       facilities: z.array(z.int()),
+      facilityPersonas: z.array(z.int()).optional().meta({
+        description:
+          'The persona bits for which each of `facilities` is held, in the same order. Absent where the token grants one persona at most besides InternalPartner and all are held for that one.',
+      }),
       groups: z.array(z.string()).meta({ description: 'Security groups.' }),
     })
     // The id keeps "string or null", which @nestjs/swagger takes for an array in a schema without one.
@@ -42,7 +46,17 @@ const CARL: z.output<typeof CallerIdentityDto.schema> = {
   groups: [],
 };
 
-/** For receivers of a token with `overflow`. Additive to the specification. */
+const RITA: z.output<typeof CallerIdentityDto.schema> = {
+  ...CARL,
+  subject: 'personid:1003',
+  personId: 1003,
+  name: 'Rita Resident',
+  personas: 10,
+  facilities: [501, 777],
+  facilityPersonas: [8, 2],
+};
+
+/** For receivers of a token with `overflow`, or for several personas but without `facilityPersonas`. Additive to the specification. */
 @Controller('auth/me')
 @ApiTags('Identity and keys')
 export class MeController {
@@ -55,12 +69,16 @@ export class MeController {
   @ApiOperation({
     operationId: 'getCallerIdentity',
     summary: 'Get the full identity behind the token',
-    description: 'For receivers of a token whose `overflow` names claims that did not fit into it.',
+    description:
+      'For receivers of a token whose `overflow` names claims that did not fit into it, or which is for several personas and does not say for which it holds its facilities.',
   })
   @ApiOkResponse({
     description: 'The identity.',
     type: CallerIdentityDto.Output,
-    examples: { customer: { summary: 'A customer', value: CARL } },
+    examples: {
+      customer: { summary: 'A customer', value: CARL },
+      both: { summary: 'A customer in one facility who lives in another', value: RITA },
+    },
     headers: RESPONSE_HEADERS.noStore,
   })
   @Header('Cache-Control', 'no-store')

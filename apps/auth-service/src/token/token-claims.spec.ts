@@ -80,6 +80,23 @@ describe('claims of an access token', () => {
     expect(Buffer.from(json).toString('base64url').length).toBeLessThan(6_144 - 100);
   });
 
+  it('lose the personas of the facilities with them', () => {
+    const facilities = many(3_000, (n) => 100_000 + n);
+    const cut = read(fitClaims(claimsFor({ facilities, facilityPersonas: facilities.map(() => 2) }), 100));
+    expect(cut).not.toHaveProperty('facilityPersonas');
+    const some = {
+      facilities: [501, 502],
+      facilityPersonas: [2, 8],
+      groups: many(500, (n) => `Group ${String(n)}`),
+    };
+    expect(read(fitClaims(claimsFor(some), 100))).toMatchObject({
+      facilityPersonas: [2, 8],
+      overflow: ['groups'],
+    });
+    for (const claims of [cut, claimsFor(some)])
+      expect(accessTokenClaims.safeParse(claims).success).toBe(true);
+  });
+
   it('are cut exactly at the limit', () => {
     const claims = claimsFor();
     const length = 100 + 2 + Buffer.from(JSON.stringify(claims)).toString('base64url').length;

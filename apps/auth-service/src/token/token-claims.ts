@@ -83,8 +83,8 @@ export function signAccessToken({ access: key, issuer, audience }: TokenKeys, gr
   return signCompact(key, fitClaims(claims, fixedCharacters));
 }
 
-/** The claims as JSON text that keeps the token within the limit: `groups` are emptied first, then `facilities`, and
- *  `overflow` names what is missing, so that receivers refuse rather than guess.
+/** The claims as JSON text that keeps the token within the limit: `groups` are emptied first, then `facilities`, with
+ *  which `facilityPersonas` goes. `overflow` names what is missing, so that receivers refuse rather than guess.
  *  @param fixedCharacters length of the encoded header and signature */
 export function fitClaims(
   claims: WrittenClaims,
@@ -96,7 +96,9 @@ export function fitClaims(
   if (fits(whole)) return whole;
   const withoutGroups = JSON.stringify({ ...claims, groups: [], overflow: ['groups'] });
   if (fits(withoutGroups)) return withoutGroups;
-  return JSON.stringify({ ...claims, groups: [], facilities: [], overflow: ['groups', 'facilities'] });
+  // Without the facilities there is nothing to pair.
+  const { facilityPersonas: _, ...rest } = claims;
+  return JSON.stringify({ ...rest, groups: [], facilities: [], overflow: ['groups', 'facilities'] });
 }
 
 /** Characters of a compact token with this payload: the parts in base64url and the two dots. */

@@ -220,7 +220,8 @@ export class TokenIssuer {
 
 function isSameAuthority(one: Authority, other: Authority): boolean {
   const claims = ['roles', 'facilities', 'groups'] as const;
-  return claims.every((claim) => one[claim].length === other[claim].length);
+  const isSamePairing = one.facilityPersonas?.join() === other.facilityPersonas?.join();
+  return isSamePairing && claims.every((claim) => one[claim].length === other[claim].length);
 }
 
 function withoutRefresh(application: Application | null): Application | null {

@@ -1,27 +1,40 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { facilitiesHeldFor } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import type { Actor } from '@platform/contracts';
-import { Persona, hasPersona } from '@platform/personas';
+import { Persona, combinePersonas, hasPersona, isPersonas } from '@platform/personas';
+import type { Personas } from '@platform/personas';
 import { tracedFetch } from '@platform/service-defaults';
 import { z } from 'zod';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { TaskError } from '../problems/task-problem.filter';
+import type { RoutePersonas } from './route-personas';
 
 /** The facilities a caller may see and act in: every one, or those listed. */
 export type FacilityScope = 'all' | readonly number[];
 
-const identity = z.object({ facilities: z.array(z.int()) });
+const personas = z.custom<Personas>(isPersonas);
+const identity = z
+  .object({
+    personas: personas.optional(),
+    facilities: z.array(z.int()),
+    facilityPersonas: z.array(personas).optional(),
+  })
+  .refine(
+    ({ facilities, facilityPersonas: pairs }) => pairs === undefined || pairs.length === facilities.length,
+  );
 const IDENTITY_TIMEOUT_MS = 3_000;
 
-/** InternalPartner reaches every facility; everybody else only those of their own claims. Which personas may call at all
- *  is each route's own rule. Source: docs/spec-gaps.md. */
-export function facilityScope({
-  personas,
-  facilities,
-}: Pick<Caller, 'personas' | 'facilities'>): FacilityScope {
-  return hasPersona(personas, Persona.InternalPartner) ? 'all' : facilities;
+/** InternalPartner reaches every facility; everybody else only those of their own claims that they hold for a persona which the route
+ *  accepts. Null: the token does not say. Source: docs/spec-gaps.md. */
+export function facilityScope(caller: ScopeClaims, route: RoutePersonas): FacilityScope | null {
+  const accepted = combinePersonas(...route);
+  if (hasPersona(caller.personas & accepted, Persona.InternalPartner)) return 'all';
+  return facilitiesHeldFor(caller, accepted);
 }
+
+type ScopeClaims = Pick<Caller, 'personas' | 'facilities' | 'facilityPersonas' | 'overflow'>;
 
 /** True when the scope holds the facility. */
 export function isWithinScope(scope: FacilityScope, facilityId: number): boolean {
@@ -46,27 +59,31 @@ export function actorOf({ personId, name, personas }: Pick<Caller, 'personId' | 
 export class CallerScope {
   constructor(@Inject(TASK_CONFIG) private readonly config: TaskServiceConfig) {}
 
-  /** The facilities the caller reaches. A token that had no room for them is completed by auth-service's full identity.
+  /** The facilities the caller reaches on a route that accepts these personas. A token that does not say them, or not for which
+   *  personas, is completed by auth-service's full identity.
    *  @throws {TaskError} identity-unavailable when that cannot be had: nothing is granted on a guess */
-  async of(caller: Caller): Promise<FacilityScope> {
-    const scope = facilityScope(caller);
-    if (scope === 'all' || !caller.overflow.includes('facilities')) return scope;
-    return this.fullFacilities(caller);
+  async of(caller: Caller, route: RoutePersonas): Promise<FacilityScope> {
+    return facilityScope(caller, route) ?? (await this.fullScope(caller, route));
   }
 
   /** @throws {TaskError} facility-not-permitted when the facility is out of the caller's reach */
-  async require(caller: Caller, facilityId: number): Promise<void> {
-    if (!isWithinScope(await this.of(caller), facilityId)) throw new TaskError('facility-not-permitted');
+  async require(caller: Caller, route: RoutePersonas, facilityId: number): Promise<void> {
+    if (!isWithinScope(await this.of(caller, route), facilityId))
+      throw new TaskError('facility-not-permitted');
   }
 
   /** The scope to read a list with. @throws {TaskError} facility-not-permitted when one out of reach was asked for */
-  async forList(caller: Caller, facilityId: number | undefined): Promise<FacilityScope> {
-    const scope = narrowedScope(await this.of(caller), facilityId);
+  async forList(
+    caller: Caller,
+    route: RoutePersonas,
+    facilityId: number | undefined,
+  ): Promise<FacilityScope> {
+    const scope = narrowedScope(await this.of(caller, route), facilityId);
     if (scope === null) throw new TaskError('facility-not-permitted');
     return scope;
   }
 
-  private async fullFacilities(caller: Caller): Promise<readonly number[]> {
+  private async fullScope(caller: Caller, route: RoutePersonas): Promise<FacilityScope> {
     try {
       const response = await tracedFetch(`${this.config.AUTH_SERVICE_URL.replace(/\/$/, '')}/auth/me`, {
         headers: { authorization: `Bearer ${caller.token}` },
@@ -76,7 +93,20 @@ export class CallerScope {
         await response.body?.cancel();
         throw new Error(`auth-service responded with ${String(response.status)}`);
       }
-      return identity.parse(await response.json()).facilities;
+      const full = identity.parse(await response.json());
+      const scope = facilityScope(
+        {
+          personas: caller.personas & (full.personas ?? caller.personas),
+          facilities: full.facilities,
+          facilityPersonas: full.facilityPersonas ?? null,
+          overflow: [],
+        },
+        route,
+      );
+      // 1.0.0 does not know it.
+      if (scope === null)
+        throw new Error('auth-service does not say for which personas the facilities are held');
+      return scope;
     } catch (error) {
       throw new TaskError('identity-unavailable', { cause: error });
     }

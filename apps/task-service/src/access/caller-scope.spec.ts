@@ -1,20 +1,41 @@
 import { Persona } from '@platform/personas';
-import { actorOf, facilityScope, isWithinScope, narrowedScope } from './caller-scope.service';
+import { actorOf, facilityScope, narrowedScope } from './caller-scope.service';
+import { MANAGERS, PERFORMERS } from './route-personas';
+
+const CLAIMS = { facilityPersonas: null, overflow: [] };
 
 describe('the facilities a caller reaches', () => {
   it('are all for an InternalPartner, also one with further personas', () => {
-    expect(facilityScope({ personas: Persona.InternalPartner, facilities: [] })).toBe('all');
-    expect(facilityScope({ personas: Persona.InternalPartner | Persona.Owner, facilities: [7] })).toBe('all');
+    const partner = { ...CLAIMS, personas: Persona.InternalPartner, facilities: [] };
+    expect(facilityScope(partner, MANAGERS)).toBe('all');
+    const owner = { ...CLAIMS, personas: Persona.InternalPartner | Persona.Owner, facilities: [7] };
+    expect(facilityScope(owner, MANAGERS)).toBe('all');
+    expect(facilityScope(owner, [Persona.Owner])).toEqual([7]);
   });
 
-  it.each([Persona.Customer, Persona.Owner, Persona.ServiceProvider, Persona.Resident, Persona.None])(
-    'are those of the claims for personas %p',
-    (personas) => {
-      const scope = facilityScope({ personas, facilities: [501] });
-      expect(isWithinScope(scope, 501)).toBe(true);
-      expect(isWithinScope(scope, 502)).toBe(false);
+  it.each([
+    [Persona.Customer, [501], [501]],
+    [Persona.Owner, [501], [501]],
+    [Persona.ServiceProvider, [], [501]],
+    [Persona.Resident, [], []],
+    [Persona.None, [], []],
+  ])(
+    'are for personas %p those of the claims where the route accepts them',
+    (personas, managed, performed) => {
+      const caller = { ...CLAIMS, personas, facilities: [501] };
+      expect(facilityScope(caller, MANAGERS)).toEqual(managed);
+      expect(facilityScope(caller, PERFORMERS)).toEqual(performed);
     },
   );
+
+  it('are those of the personas that the route accepts, and unknown where the token does not tell them apart', () => {
+    const both = { ...CLAIMS, personas: Persona.Customer | Persona.ServiceProvider, facilities: [501, 777] };
+    const paired = { ...both, facilityPersonas: [Persona.ServiceProvider, Persona.Customer] };
+    expect(facilityScope(paired, MANAGERS)).toEqual([777]);
+    expect(facilityScope(paired, PERFORMERS)).toEqual([501, 777]);
+    expect(facilityScope(both, MANAGERS)).toBeNull();
+    expect(facilityScope(both, PERFORMERS)).toEqual([501, 777]);
+  });
 
   it('narrow to the facility asked for, never beyond the claims', () => {
     expect(narrowedScope([501, 502], undefined)).toEqual([501, 502]);

@@ -2,9 +2,9 @@ import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/com
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { ApiBody, ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
-import { Persona } from '@platform/personas';
 import { validatedBy } from '@platform/service-defaults';
 import { CallerScope } from '../access/caller-scope.service';
+import { MANAGERS, PERFORMERS } from '../access/route-personas';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
 import {
   ForbiddenResponse,
@@ -39,7 +39,7 @@ const NO_INSTANCE = 'There is no such task instance.';
 
 @Controller('Instances')
 @ApiTags('Instances')
-@RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner, Persona.ServiceProvider)
+@RequirePersona(...PERFORMERS)
 export class InstancesController {
   constructor(
     private readonly service: InstancesService,
@@ -105,7 +105,7 @@ export class InstancesController {
   @TaskProblemResponse(NO_INSTANCE, CANCEL, 'instance-not-found')
   @TaskProblemResponse('It is completed.', CANCEL, 'instance-not-cancellable')
   @HttpCode(200)
-  @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+  @RequirePersona(...MANAGERS)
   async cancel(
     @Param() { id }: InstanceParams,
     @Body(validatedBy(optionalCancelInstanceBody)) request: CancelInstanceRequest,
@@ -134,7 +134,7 @@ export class InstancesController {
     @Query() { facilityId, pageKey, pageSize, ...filters }: ListInstancesDto,
     @CurrentCaller() caller: Caller,
   ): Promise<InstancePageDto> {
-    const scope = await this.scope.forList(caller, facilityId);
+    const scope = await this.scope.forList(caller, PERFORMERS, facilityId);
     const { rows, nextPageKey } = await this.pages.read({
       list: 'instances',
       filters: { facilityId, ...filters },
@@ -163,7 +163,7 @@ export class InstancesController {
   async get(@Param() { id }: InstanceParams, @CurrentCaller() caller: Caller): Promise<InstanceDto> {
     const instance = await this.instances.find(id);
     if (!instance) throw new TaskError('instance-not-found');
-    await this.scope.require(caller, instance.facilityId);
+    await this.scope.require(caller, PERFORMERS, instance.facilityId);
     return instanceBody(instance);
   }
 }

@@ -4,6 +4,7 @@ import { type Actor, TaskInstanceCancelledEvent, TaskInstanceCompletedEvent } fr
 import { DAY_MS, MINUTE_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
 import { actorOf, CallerScope, type FacilityScope, isWithinScope } from '../access/caller-scope.service';
+import { MANAGERS, PERFORMERS } from '../access/route-personas';
 import { withinLimits } from '../fields/fields';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
@@ -40,7 +41,7 @@ export class InstancesService {
     request: CompleteInstanceRequest,
     caller: Caller,
   ): Promise<TaskInstance> {
-    const scope = await this.scope.of(caller);
+    const scope = await this.scope.of(caller, PERFORMERS);
     const command = { taskInstanceId, request, actor: actorOf(caller), scope };
     return this.outbound.transaction((manager) => this.completeIn(manager, command));
   }
@@ -52,7 +53,7 @@ export class InstancesService {
     request: CancelInstanceRequest,
     caller: Caller,
   ): Promise<TaskInstance> {
-    const scope = await this.scope.of(caller);
+    const scope = await this.scope.of(caller, MANAGERS);
     const command = { taskInstanceId, request, actor: actorOf(caller), scope };
     return this.outbound.transaction((manager) => this.cancelIn(manager, command));
   }

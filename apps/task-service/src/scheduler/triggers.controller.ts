@@ -4,6 +4,7 @@ import type { Caller } from '@platform/access-tokens';
 import { ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
 import { CallerScope } from '../access/caller-scope.service';
+import { MANAGERS } from '../access/route-personas';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
 import {
   ForbiddenResponse,
@@ -43,7 +44,7 @@ function CommandResponses(name: 'pause' | 'resume', state: TriggerDto['state']):
 
 @Controller('Triggers')
 @ApiTags('Triggers')
-@RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+@RequirePersona(...MANAGERS)
 export class TriggersController {
   constructor(
     private readonly service: TriggersService,
@@ -70,7 +71,7 @@ export class TriggersController {
     @Query() { facilityId, pageKey, pageSize }: ListTriggersDto,
     @CurrentCaller() caller: Caller,
   ): Promise<TriggerPageDto> {
-    const scope = await this.scope.forList(caller, facilityId);
+    const scope = await this.scope.forList(caller, MANAGERS, facilityId);
     const { rows, nextPageKey } = await this.pages.read({
       list: 'triggers',
       filters: { facilityId },
@@ -102,7 +103,7 @@ export class TriggersController {
     @Query() { pageKey, pageSize }: ListFiresDto,
     @CurrentCaller() caller: Caller,
   ): Promise<FirePageDto> {
-    await this.scope.require(caller, facilityId);
+    await this.scope.require(caller, MANAGERS, facilityId);
     const { rows, nextPageKey } = await this.pages.read({
       ...{ list: 'fires', filters: { facilityId }, pageKey, pageSize },
       read: (range) => this.triggers.listFires({ facilityId, ...range }),

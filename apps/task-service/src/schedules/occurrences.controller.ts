@@ -1,10 +1,10 @@
 import { Body, Controller, Get, HttpCode, Inject, Param, Post, Query } from '@nestjs/common';
 import { type Caller, CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import { ApiBody, ApiOkResponse, ApiOperation, ApiQuery, ApiTags } from '@platform/open-api';
-import { Persona } from '@platform/personas';
 import { CLOCK } from '@platform/service-defaults';
 import { type Clock, DAY_MS } from '@platform/time';
 import { CallerScope } from '../access/caller-scope.service';
+import { MANAGERS } from '../access/route-personas';
 import { CalendarsRepository } from '../calendars/calendars.repository';
 import { withinLimits } from '../fields/fields';
 import {
@@ -33,7 +33,7 @@ interface Span {
 /** When schedules are due: computed, whatever was generated. */
 @Controller('Schedules')
 @ApiTags('Schedules')
-@RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+@RequirePersona(...MANAGERS)
 export class OccurrencesController {
   constructor(
     private readonly schedules: SchedulesRepository,
@@ -71,7 +71,7 @@ export class OccurrencesController {
   ): Promise<OccurrencesDto> {
     const schedule = await this.schedules.find(id);
     if (!schedule) throw new TaskError('schedule-not-found');
-    await this.scope.require(caller, schedule.facilityId);
+    await this.scope.require(caller, MANAGERS, schedule.facilityId);
     return this.occurrences(schedule, span);
   }
 

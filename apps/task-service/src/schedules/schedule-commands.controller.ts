@@ -11,9 +11,9 @@ import {
 } from '@nestjs/common';
 import { type Caller, CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import { ApiBody, ApiHeader, ApiOkResponse, ApiOperation, ApiTags } from '@platform/open-api';
-import { Persona } from '@platform/personas';
 import { entityTagsOf } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
+import { MANAGERS } from '../access/route-personas';
 import {
   ForbiddenResponse,
   InvalidFieldResponse,
@@ -81,7 +81,7 @@ function CommandResponses(
 
 @Controller('Schedules')
 @ApiTags('Schedules')
-@RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+@RequirePersona(...MANAGERS)
 export class ScheduleCommandsController {
   constructor(private readonly lifecycle: ScheduleLifecycleService) {}
 

@@ -5,6 +5,7 @@ import { isForeignKeyViolation } from '@platform/database';
 import { type EntityTags, mayWrite } from '@platform/service-defaults';
 import type { EntityManager } from 'typeorm';
 import { actorOf, CallerScope, type FacilityScope, isWithinScope } from '../access/caller-scope.service';
+import { MANAGERS } from '../access/route-personas';
 import { databaseNow } from '../instances/database-now.repository';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-problem.filter';
@@ -99,7 +100,7 @@ export class ScheduleLifecycleService {
     caller: Caller,
     work: (manager: EntityManager, locked: Locked) => Promise<Schedule | typeof BEHIND>,
   ): Promise<ShownSchedule> {
-    const scope = await this.scope.of(caller);
+    const scope = await this.scope.of(caller, MANAGERS);
     return this.limits.inTurn(scheduleId, caller, async () => {
       for (;;) {
         const shown = await this.attempt(scheduleId, scope, work);

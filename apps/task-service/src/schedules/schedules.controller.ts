@@ -21,9 +21,9 @@ import {
   ApiTags,
   PagedQuery,
 } from '@platform/open-api';
-import { Persona } from '@platform/personas';
 import type { FastifyReply } from 'fastify';
 import { CallerScope } from '../access/caller-scope.service';
+import { MANAGERS } from '../access/route-personas';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
@@ -89,7 +89,7 @@ const CreationRefusals = (): MethodDecorator =>
 
 @Controller('Schedules')
 @ApiTags('Schedules')
-@RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
+@RequirePersona(...MANAGERS)
 export class SchedulesController {
   constructor(
     private readonly service: SchedulesService,
@@ -152,7 +152,7 @@ export class SchedulesController {
     @Query() { facilityId, status, pageKey, pageSize }: ListSchedulesDto,
     @CurrentCaller() caller: Caller,
   ): Promise<SchedulePageDto> {
-    const scope = await this.scope.forList(caller, facilityId);
+    const scope = await this.scope.forList(caller, MANAGERS, facilityId);
     const { rows, nextPageKey } = await this.pages.read({
       list: 'schedules',
       filters: { facilityId, status },
@@ -183,7 +183,7 @@ export class SchedulesController {
   ): Promise<ScheduleDto> {
     const schedule = await this.schedules.show(id);
     if (!schedule) throw new TaskError('schedule-not-found');
-    await this.scope.require(caller, schedule.facilityId);
+    await this.scope.require(caller, MANAGERS, schedule.facilityId);
     return sentSchedule(reply, schedule);
   }
 }

@@ -6,6 +6,7 @@ import { isForeignKeyViolation } from '@platform/database';
 import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { actorOf, CallerScope } from '../access/caller-scope.service';
+import { MANAGERS } from '../access/route-personas';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-problem.filter';
@@ -29,7 +30,7 @@ export class SchedulesService {
    *  @throws {TaskError} facility-not-permitted, idempotency-key-reused, schedule-limit-reached, instance-limit-reached,
    *    schedules-created-too-often, too-many-changes-at-once, changes-busy, calendar-unknown, schedule-ended, instant-out-of-range, schedule-ends-before-start, schedule-too-frequent */
   async create(request: CreateScheduleDto, caller: Caller, idempotencyKey: string | null): Promise<Schedule> {
-    await this.scope.require(caller, request.facilityId);
+    await this.scope.require(caller, MANAGERS, request.facilityId);
     // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
     const text = { ...request, endDate: request.endDate ?? null, calendarId: request.calendarId ?? null };
     const recurrence = this.limits.recurrenceOfNew(text, caller);

@@ -42,6 +42,7 @@ describe('AccessTokenVerifier', () => {
       personas: 2,
       roles: ['Reader'],
       facilities: [501, 502],
+      facilityPersonas: null,
       groups: ['Dispatch'],
       overflow: [],
     });
@@ -51,6 +52,14 @@ describe('AccessTokenVerifier', () => {
     const { verifier } = testVerifier();
     const claims = { aud: ['other', AUDIENCE], groups: undefined, overflow: ['groups'] };
     expect(await verifier.verify(token({ claims }))).toMatchObject({ groups: [], overflow: ['groups'] });
+  });
+
+  it('reads for which personas each facility is held', async () => {
+    const { verifier } = testVerifier();
+    const claims = { personas: 10, facilityPersonas: [8, 2] };
+    const caller = await verifier.verify(token({ claims }));
+    expect(caller.facilityPersonas).toEqual([8, 2]);
+    expect(Object.isFrozen(caller.facilityPersonas)).toBe(true);
   });
 
   it.each([null, undefined])('takes a token from before there were sessions: sid %s', async (sid) => {

@@ -42,6 +42,11 @@ const identityClaims = {
   name: nullableText,
   roles: texts,
   facilities: z.array(identifier).default([]),
+  /** The personas for which each of `facilities` is held, in the same order. */
+  facilityPersonas: z
+    .array(personas)
+    .optional()
+    .transform((value) => value ?? null),
   groups: texts,
   /** Names of the claims that did not fit and are missing here: treat them as unknown, not as empty. */
   overflow: texts,
@@ -56,6 +61,15 @@ function namesItsIdentity(claims: {
   if (claims.identityType === 'svc-personid') return claims.personId !== null;
   return claims.identityType !== 'internal-legacy' || claims.userId !== null;
 }
+
+/** A facility whose persona cannot be told would be granted on a guess. */
+function pairsItsFacilities(claims: {
+  facilities: readonly number[];
+  facilityPersonas: readonly Personas[] | null;
+}): boolean {
+  return claims.facilityPersonas === null || claims.facilityPersonas.length === claims.facilities.length;
+}
+const BADLY_PAIRED = 'must have a facilityPersonas as long as its facilities, or none';
 
 /** The claims of an access token that auth-service issues. Unknown claims are dropped. */
 export const accessTokenClaims = registeredClaims
@@ -72,7 +86,8 @@ export const accessTokenClaims = registeredClaims
     identityType: z.enum(IDENTITY_TYPES),
     personas,
   })
-  .refine(namesItsIdentity, 'must name the person or user it was issued for');
+  .refine(namesItsIdentity, 'must name the person or user it was issued for')
+  .refine(pairsItsFacilities, BADLY_PAIRED);
 export type AccessTokenClaims = z.output<typeof accessTokenClaims>;
 
 /** Claims of a legacy issuer's token: what it does not say is read as "nothing granted". */
@@ -90,7 +105,8 @@ export const legacyTokenClaims = registeredClaims
     auth_time: claims.auth_time ?? claims.iat,
     identityType: claims.identityType ?? (claims.personId === null ? 'internal-legacy' : 'svc-personid'),
   }))
-  .refine(namesItsIdentity, 'must name the person or user it was issued for');
+  .refine(namesItsIdentity, 'must name the person or user it was issued for')
+  .refine(pairsItsFacilities, BADLY_PAIRED);
 
 /** Who sent a request, as their verified access token says. One object serves every request with that token: it is frozen. */
 export interface Caller {
@@ -114,6 +130,8 @@ export interface Caller {
   readonly personas: Personas;
   readonly roles: readonly string[];
   readonly facilities: readonly number[];
+  /** The personas for which each of `facilities` is held, in the same order; null: the token does not say. Ask `facilitiesHeldFor`. */
+  readonly facilityPersonas: readonly Personas[] | null;
   readonly groups: readonly string[];
   /** Names of the claims that did not fit into the token, e.g. `groups`: fail closed when one of them decides. */
   readonly overflow: readonly string[];
@@ -139,6 +157,7 @@ export function callerFromClaims(token: string, claims: AccessTokenClaims): Call
     personas: claims.personas,
     roles: Object.freeze(claims.roles),
     facilities: Object.freeze(claims.facilities),
+    facilityPersonas: claims.facilityPersonas && Object.freeze(claims.facilityPersonas),
     groups: Object.freeze(claims.groups),
     overflow: Object.freeze(claims.overflow),
   });
