@@ -12,7 +12,13 @@ const GENERATOR_RETRIES = {
   immediateRetryDelaysMs: [1, 2, 3].map(exponentialRetryDelayMs),
   retryDelaysMs: [4, 5].map(exponentialRetryDelayMs),
   outlastsOutages: true,
+  // Whatever the order, the same instances are there in the end.
+  takesTurns: true,
 } as const;
+
+/** What a new schedule gets at once costs about as much as it was to create it, so that nobody can create schedules faster than this. The
+ *  rest follows in the facility's turn. */
+const INSTANCES_AT_ONCE = 500;
 
 /** Generates task instances: for a facility when its trigger fires, for a schedule when it was created. */
 @Injectable()
@@ -38,6 +44,6 @@ export class GenerationConsumer {
     { facilityId, scheduleId }: ScheduleCreatedNotification,
     { transaction }: ConsumeContext,
   ): Promise<void> {
-    await this.generation.generate(transaction, { facilityId, scheduleId });
+    await this.generation.generate(transaction, { facilityId, scheduleId }, INSTANCES_AT_ONCE);
   }
 }

@@ -12,8 +12,11 @@ import { type GenerationPlan, type GenerationPlans, planGeneration } from './gen
 import { InstanceAlignmentService } from './instance-alignment.service';
 
 const ROWS_PER_INSERT = 5_000;
-/** A run ends after so many instances and asks for another one: its locks do not last, whatever a trigger's gap is. */
-const INSTANCES_PER_RUN = 100_000;
+/** A run ends after so many instances and asks for another one, which comes after those of other facilities: one with many instances holds
+ *  up nobody, and locks do not last, whatever a trigger's gap is. */
+const INSTANCES_PER_RUN = 10_000;
+/** What must be generated before a schedule changes, while its caller waits. */
+const INSTANCES_PER_CATCH_UP = 100_000;
 /** What a change of a schedule generates itself, while its caller waits. */
 const INSTANCES_PER_CHANGE = 5_000;
 /** Schedules whose instances a run brings in line with a changed calendar. */
@@ -49,15 +52,18 @@ export class InstanceGenerationService {
     );
   }
 
-  /** Generates up to the horizon. Gives the number of instances created. */
-  async generate(manager: EntityManager, target: GenerationTarget): Promise<number> {
+  /** Generates up to the horizon, `perRun` instances at most; the rest in other runs. Gives the number of instances created. */
+  async generate(
+    manager: EntityManager,
+    target: GenerationTarget,
+    perRun = INSTANCES_PER_RUN,
+  ): Promise<number> {
     const { facilityId } = target;
     const window = await this.budget.windowOf(manager, facilityId);
     const found = await this.schedules.lockForGeneration(manager, target, window.until);
     const staleCount = found.filter(({ isCalendarStale }) => isCalendarStale).length;
     const schedules = withFewCalendarChanges(found);
-    const wanted = planGeneration(schedules, window, INSTANCES_PER_RUN);
-    const perRun = INSTANCES_PER_RUN;
+    const wanted = planGeneration(schedules, window, perRun);
     const planned = await this.budget.cut(manager, { facilityId, schedules, window, wanted, perRun });
     const followed = planned.plans.filter(({ isCalendarStale }) => isCalendarStale);
     for (const { scheduleId } of followed)
@@ -81,7 +87,7 @@ export class InstanceGenerationService {
     const window = await this.budget.windowUntil(manager, target.facilityId, now);
     // A changed calendar concerns future instances only.
     const schedules = found.map((each) => ({ ...each, isCalendarStale: false }));
-    const planned = planGeneration(schedules, window, INSTANCES_PER_RUN);
+    const planned = planGeneration(schedules, window, INSTANCES_PER_CATCH_UP);
     await this.carryOut(manager, planned);
     return { isComplete: planned.isComplete, isEvaluable: planned.failed.length === 0 };
   }

@@ -1,3 +1,4 @@
+import { SYSTEM_CLOCK } from '@platform/time';
 import { BusyKeyError } from '../errors';
 import { ConnectionShares } from './connection-shares';
 
@@ -127,6 +128,40 @@ describe('the connections that handlers share', () => {
     expect(waits.map(([name]) => name).slice(-2)).toEqual(['c1', 'c2']);
     for (const name of ['c1', 'c2']) running.get(name)?.end();
     await Promise.all(freed);
+  });
+
+  it('rotate between keys: one that has just worked for long is put off while others are here', async () => {
+    let nowMs = 0;
+    const connections = new ConnectionShares(() => 5, { ...SYSTEM_CLOCK, monotonicMs: () => nowMs });
+    const ends = new Map<string, () => void>();
+    const start = (name: string, key: string, takesTurns = true): Promise<void> =>
+      connections.run(
+        { queue: 'generation', isRequest: false, key, canReturn: true, takesTurns },
+        () => new Promise<void>((end) => ends.set(name, end)),
+      );
+    const end = async (name: string, work: Promise<void>): Promise<void> => {
+      ends.get(name)?.();
+      await work;
+    };
+    const [a1, b1, ordered] = [start('a1', 'a'), start('b1', 'b'), start('ordered', 'c', false)];
+    nowMs = 500;
+    await end('a1', a1);
+    await end('ordered', ordered);
+    // The key b is here, and the key a has had its turn; one whose order counts waits for nobody.
+    await expect(start('a2', 'a')).rejects.toThrow(BusyKeyError);
+    const next = start('ordered 2', 'c', false);
+    await end('ordered 2', next);
+    await end('b1', b1);
+    // Alone it goes on at once, and keeps one of its own waiting.
+    const [a3, a4] = [start('a3', 'a'), start('a4', 'a')];
+    await expect(start('a5', 'a')).rejects.toThrow(BusyKeyError);
+    await end('a3', a3);
+    await end('a4', a4);
+    // No rest is longer than two seconds.
+    nowMs = 2_500;
+    const [b2, a6] = [start('b2', 'b'), start('a6', 'a')];
+    await end('a6', a6);
+    await end('b2', b2);
   });
 
   it('serve everything in the end, first come first served, with any number of them', async () => {

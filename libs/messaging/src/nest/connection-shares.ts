@@ -11,6 +11,8 @@ export interface Claimant {
   readonly key: string | null;
   /** Whether the broker can bring it again after a while; one that it cannot waits here however long. */
   readonly canReturn?: boolean;
+  /** Its messages may be put off so that keys take turns: their order does not count. */
+  readonly takesTurns?: boolean;
 }
 
 interface Turn {
@@ -30,6 +32,13 @@ const SHORT_LOCK_WAIT_MS = 250;
 const SUSPICION_MS = MINUTE_MS;
 /** The oldest beyond them are forgotten: their next message finds out again. */
 const MAX_SUSPECTS = 10_000;
+const MAX_RESTS = 10_000;
+/** A key that has had a connection for a time leaves its queue to other keys for so many times as long, */
+const REST_PER_WORK = 3;
+/** but no longer than this, */
+const LONGEST_REST_MS = 2 * SECOND_MS;
+/** and not at all for less than this: short messages keep their order. */
+const SHORTEST_REST_MS = 250;
 
 /** Divides the connections that all handlers share, so that none who is held up holds up the rest. Whoever waited for a connection of the
  *  pool itself would fail after a while, as in an outage; here a delivery waits until it may take one:
@@ -37,6 +46,8 @@ const MAX_SUSPECTS = 10_000;
  *    a queue delivers no more than a few at a time, and they would take the place of messages with other keys;
  *  - a message that waits in vain for a row lock is put off, and until one of its key succeeds its key is suspect: the suspect keys of a
  *    queue share one connection, so that several locked ones leave the others to messages with other keys;
+ *  - a key whose messages take turns and that has just had a connection for long is put off while other messages of its queue are here: a
+ *    queue is first come, first served, and many messages of one sender would hold up all that come after them;
  *  - a quarter, at least one, is for requests alone;
  *  - a queue leaves at least one of those that it may use to the others. */
 export class ConnectionShares {
@@ -45,6 +56,8 @@ export class ConnectionShares {
   private readonly turns: Turn[] = [];
   /** Keys that were found locked, by queue and key, oldest first; with the time until which they are suspect. */
   private readonly suspects = new Map<string, { readonly queue: string; readonly untilMs: number }>();
+  /** Until when keys leave their queue to others, by queue and key, the latest to have worked last. */
+  private readonly rests = new Map<string, number>();
   private timer: NodeJS.Timeout | undefined;
 
   /** @param max connections of the pool; read each time, because the pool exists later than this */
@@ -60,18 +73,22 @@ export class ConnectionShares {
 
   /** @param work may wait for row locks as long as it is told; null: as long as it takes
    *  @throws {BusyKeyError} when a message with its key is held up and another waits already, when it did not get a row lock in time, and
-   *    when its key is suspect and another suspect one is tried just now */
+   *    when its key is suspect and another suspect one is tried just now, or when it is another key's turn */
   async run<T>(claimant: Claimant, work: (lockWaitMs: number | null) => Promise<T>): Promise<T> {
     const { queue, key, canReturn = false } = claimant;
-    if (this.isBehindSuspect(claimant)) throw new BusyKeyError(queue, key);
+    if (this.isBehindSuspect(claimant) || this.mustRest(claimant)) throw new BusyKeyError(queue, key);
     if (this.mayStart(claimant)) this.begin(claimant);
     else await this.turnOf(claimant);
     try {
       const result = await work(canReturn ? this.lockWaitMs(queue) : null);
       this.suspects.delete(nameOf(claimant));
+      this.noteWork(claimant);
       return result;
     } catch (error) {
-      if (!canReturn || !isLockRefusal(error)) throw error;
+      if (!canReturn || !isLockRefusal(error)) {
+        this.noteWork(claimant);
+        throw error;
+      }
       this.suspect(claimant);
       throw new BusyKeyError(queue, key, { cause: error });
     } finally {
@@ -110,6 +127,30 @@ export class ConnectionShares {
   private isBehindSuspect(claimant: Claimant): boolean {
     if (!claimant.canReturn || !this.isSuspect(claimant)) return false;
     return [...this.running.keys()].some((other) => other.queue === claimant.queue && this.isSuspect(other));
+  }
+
+  /** What a message did costs its key a rest. */
+  private noteWork(claimant: Claimant): void {
+    const startedMs = this.running.get(claimant);
+    if (startedMs === undefined || claimant.takesTurns !== true || claimant.key === null) return;
+    const nowMs = this.clock.monotonicMs();
+    const name = nameOf(claimant);
+    const fromMs = Math.max(nowMs, this.rests.get(name) ?? 0);
+    const untilMs = Math.min(fromMs + (nowMs - startedMs) * REST_PER_WORK, nowMs + LONGEST_REST_MS);
+    this.rests.delete(name);
+    this.rests.set(name, untilMs);
+    const [oldest] = this.rests.keys();
+    if (this.rests.size > MAX_RESTS && oldest !== undefined) this.rests.delete(oldest);
+  }
+
+  /** Whether its key has just worked for long and other messages of the queue are here. One that is alone goes on. */
+  private mustRest(claimant: Claimant): boolean {
+    const { queue, key, canReturn = false, takesTurns = false } = claimant;
+    if (!canReturn || !takesTurns || key === null) return false;
+    const restMs = (this.rests.get(nameOf(claimant)) ?? 0) - this.clock.monotonicMs();
+    if (restMs < SHORTEST_REST_MS) return false;
+    const isAwaited = this.turns.some((turn) => turn.claimant.queue === queue);
+    return isAwaited || [...this.running.keys()].some((other) => other.queue === queue && other.key !== key);
   }
 
   private begin(claimant: Claimant): void {

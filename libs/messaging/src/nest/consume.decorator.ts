@@ -15,6 +15,8 @@ export interface ConsumeContext extends DeliveryContext {
 export interface ConsumeOptions extends QueueOptions {
   /** Isolation of the transaction; READ COMMITTED unless given. */
   readonly isolation?: Isolation;
+  /** The order of its messages does not count: those of a facility that has just had a turn may be put off for those of others. */
+  readonly takesTurns?: boolean;
 }
 
 /** What a decorator records about a method. */
