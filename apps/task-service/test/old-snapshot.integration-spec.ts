@@ -105,7 +105,9 @@ describe('published events whose rows cannot be vacuumed because of an old snaps
       expect(await outbox.readBacklogBehind(behind)).toMatchObject({ waiting: 1_600, parked: 0 });
     };
     expect(await pagesOf(count)).toBeLessThan(4_000);
-    expect((await outbox.readBacklogBehind(behind)).oldestAgeSeconds).toBeGreaterThan(0);
+    // As often as metrics are read in a minute or two: the server forgets statements that ran once.
+    for (let reading = 0; reading < 20; reading += 1)
+      expect((await outbox.readBacklogBehind(behind)).oldestAgeSeconds).toBeGreaterThan(0);
     expect(await outbox.readBacklog()).toMatchObject({ waiting: 1_600, parked: 0 });
     // Looks between those from the beginning are short, too.
     nowMs -= 16_000 - 1;

@@ -51,6 +51,7 @@ export interface OutboxStatus {
 export interface OutboxBacklog {
   /** Counted up to 10,000. */
   readonly waiting: number;
+  /** Behind floors counted up to 10,000, too: in its order the index is read, and no dead row. */
   readonly parked: number;
   /** Age of the oldest event that is not parked; 0 when none waits. */
   readonly oldestAgeSeconds: number;
@@ -184,7 +185,8 @@ const SELECT_BACKLOG_BEHIND = `
           AND sequence > wanted.floor
         ORDER BY sequence LIMIT $6) AS event
       LIMIT $6) AS counted) AS waiting,
-    (SELECT count(*)::int FROM task.outbox WHERE parked_at IS NOT NULL) AS parked,
+    (SELECT count(*)::int FROM (
+      SELECT 1 FROM task.outbox WHERE parked_at IS NOT NULL ORDER BY parked_at LIMIT $6) AS counted) AS parked,
     coalesce((SELECT extract(epoch FROM now() - min(created_at))::float8 FROM (
       SELECT (SELECT created_at FROM task.outbox AS event
         WHERE event.partition = wanted.partition AND event.message_type = wanted.message_type AND parked_at IS NULL
