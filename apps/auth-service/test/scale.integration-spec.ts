@@ -325,6 +325,7 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
       }),
   },
   {
+    // The session was refreshed as often as there are sessions.
     name: 'list the sessions of a person',
     pages: 80,
     work: async (d) =>

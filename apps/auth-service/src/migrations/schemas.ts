@@ -38,6 +38,7 @@ import {
   IndexUnconfirmed1796530000100,
 } from './1796530000000-confirm-revocations';
 import { IndexCountedClients1796540000100, LateCommits1796540000000 } from './1796540000000-late-commits';
+import { NewestRefreshTokens1796550000000 } from './1796550000000-newest-refresh-tokens';
 import {
   BoundRevocations1796510000000,
   IndexRevocations1796510000100,
@@ -104,6 +105,7 @@ export const AUTH_SCHEMA = schema(
       IndexUnconfirmed1796530000100,
       LateCommits1796540000000,
       IndexCountedClients1796540000100,
+      NewestRefreshTokens1796550000000,
     ],
   },
   (role) => [
