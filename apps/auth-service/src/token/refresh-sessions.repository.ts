@@ -18,6 +18,8 @@ export interface PresentedToken {
   tokenId: string;
   issuedAt: Date;
   sessionId: string | null;
+  /** The asymmetric key that signed it; null: another kind of key did. */
+  keyId: string | null;
 }
 
 /** A refresh token to issue, with its session; what the session has already if it is there stays. */
@@ -104,10 +106,15 @@ const WAIT_MS = `
   CASE WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
     THEN extract(epoch FROM date_trunc('second', revoked.at) + interval '1 second' - now())::float8 * 1000 END`;
 
-// The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
+// The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind. A
+// session that was ended says so itself too, whatever became of its revocation. A replica may know a key that was
+// removed until its next reload: what is forged with it must not become a genuine token. LIMIT 1 has the rows
+// looked up in the index.
 const PRESENTED_REVOKED = `
   coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
-    OR ${isRevoked('jti', 'r."presentedTokenId"')} OR ${isRevoked('sid', 'r."presentedSessionId"')}`;
+    OR ${isRevoked('jti', 'r."presentedTokenId"')} OR ${isRevoked('sid', 'r."presentedSessionId"::text')}
+    OR coalesce((SELECT revoked_at IS NOT NULL FROM auth.refresh_family WHERE family_id = r."presentedSessionId" LIMIT 1), false)
+    OR coalesce((SELECT state = 'removed' FROM auth.signing_key WHERE kid = r."presentedKeyId" LIMIT 1), false)`;
 
 const ADMITTED = 'NOT presented_revoked AND wait_ms IS NULL';
 
@@ -124,7 +131,7 @@ const ISSUE: PreparedStatement = {
   text: `
   WITH verdict AS MATERIALIZED (
     SELECT r.*, ${ISSUE_INSTANT} AS issued_at, revoked.at AS revoked_at, ${WAIT_MS} AS wait_ms, ${PRESENTED_REVOKED} AS presented_revoked
-    FROM json_to_recordset($1::json) AS r(position integer, ${REVOCABLE_FIELDS}, "presentedTokenId" text, "presentedSessionId" text,
+    FROM json_to_recordset($1::json) AS r(position integer, ${REVOCABLE_FIELDS}, "presentedTokenId" text, "presentedSessionId" uuid, "presentedKeyId" text,
       "presentedIssuedAt" timestamptz, family json, ${ISSUE_AUDIT_FIELDS})
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), opened AS MATERIALIZED (
@@ -261,6 +268,7 @@ export class RefreshSessionsRepository {
           ...revocableOf(identity, applicationKey),
           presentedTokenId: presented === null ? undefined : canonicalIdentifier('jti', presented.tokenId),
           presentedSessionId: presented?.sessionId,
+          presentedKeyId: presented?.keyId ?? undefined,
           presentedIssuedAt: presented?.issuedAt,
           // What is left out reads as null, and costs less.
           family: family ?? undefined,
