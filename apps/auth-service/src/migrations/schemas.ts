@@ -39,6 +39,7 @@ import {
 } from './1796530000000-confirm-revocations';
 import { IndexCountedClients1796540000100, LateCommits1796540000000 } from './1796540000000-late-commits';
 import { NewestRefreshTokens1796550000000 } from './1796550000000-newest-refresh-tokens';
+import { NewestIssue1796560000000 } from './1796560000000-newest-issue';
 import {
   BoundRevocations1796510000000,
   IndexRevocations1796510000100,
@@ -106,6 +107,7 @@ export const AUTH_SCHEMA = schema(
       LateCommits1796540000000,
       IndexCountedClients1796540000100,
       NewestRefreshTokens1796550000000,
+      NewestIssue1796560000000,
     ],
   },
   (role) => [
@@ -127,6 +129,7 @@ export const AUTH_SCHEMA = schema(
     `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
     // Quotas of revocations, counts of refusals, recorded snapshots, and whose token an identifier names.
     `GRANT INSERT, UPDATE, DELETE ON auth.revocation_quota, auth.refusal_count, auth.recorded_snapshot TO ${role}`,
+    `GRANT SELECT, UPDATE ON SEQUENCE auth.newest_issue TO ${role}`,
     `REVOKE ALL ON FUNCTION auth.find_issued_token(uuid) FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION auth.find_issued_token(uuid) TO ${role}`,
   ],

@@ -10,6 +10,7 @@ import type { Identity } from '../identity/identity';
 import { PURGE_BATCH } from '../purge-batch';
 import { canonicalIdentifier } from '../revocations/revocation';
 import { isRevoked, newestRevocation } from '../revocations/revocations.repository';
+import { NOTE_ISSUE } from './newest-issue';
 import { ROTATION_SEEN_AT } from './recorded-snapshots';
 import type { RefreshState } from './refresh-state';
 
@@ -156,10 +157,11 @@ const ISSUE: PreparedStatement = {
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
     SELECT "tokenId", "familyId", issued_at, expires_at FROM refreshable
+  ), noted AS MATERIALIZED (${NOTE_ISSUE}
   ), audited AS (${insertIssueAuditsOf('verdict', ADMITTED)})
   SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", wait_ms AS "waitMs",
     revoked_at AS "revokedAt", expires_at AS "refreshExpiresAt"
-  FROM verdict LEFT JOIN refreshable USING (position)`,
+  FROM verdict LEFT JOIN refreshable USING (position) CROSS JOIN (SELECT count(*) FROM noted) AS noted`,
 };
 
 // Hand-written SQL: hot and batched. LIMIT 1 has each row looked up by itself: a plan that was made while the
@@ -210,9 +212,10 @@ const ROTATE: PreparedStatement = {
     RETURNING t.family_id, t.successor_jti, f.auth_time
   ), done AS (
     SELECT request.*, rotated.family_id, rotated.auth_time FROM rotated JOIN request ON request."successorJti" = rotated.successor_jti
+  ), noted AS MATERIALIZED (${NOTE_ISSUE}
   ), audited AS (${insertIssueAuditsOf('done')})
   INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
-  SELECT "successorJti", family_id, issued_at, ${expiresAt('auth_time')} FROM done
+  SELECT "successorJti", family_id, issued_at, ${expiresAt('auth_time')} FROM done CROSS JOIN (SELECT count(*) FROM noted) AS noted
   RETURNING jti AS "successorJti", issued_at AS "issuedAt", expires_at AS "expiresAt"`,
 };
 
