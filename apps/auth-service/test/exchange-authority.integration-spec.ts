@@ -8,6 +8,7 @@ import {
   bearerOf,
   claimsOf,
   expectOutcome,
+  headerOf,
   startAuthService,
   startReplica,
 } from './auth-fixture';
@@ -187,5 +188,43 @@ describe('what an exchange leaves out, no refresh gives back', () => {
     await administrator(service.database.ownerUrl).json('revocations set internal-legacy 9100');
     const again = service.post('/auth/token/refresh', { refreshToken: first.refreshToken });
     await expectOutcome(again, { status: 401, reason: 6 });
+  });
+});
+
+describe('what has ended gives no tokens, although a replica still accepts it', () => {
+  let service: AuthFixture;
+  beforeAll(async () => {
+    service = await startAuthService({
+      environment: { ACCESS_TOKEN_DEFAULT_SIGNING: 'asymmetric', SIGNING_KEYS_RELOAD_MS: '60000' },
+    });
+  });
+  afterAll(() => service.stop());
+
+  const signIn = async (): Promise<string> => {
+    const login = service.post('/auth/token/user', { user: 'carl.customer', password: PASSWORD });
+    return (await login.expect(200)).body.accessToken;
+  };
+  const expectRefused = async (token: string): Promise<void> => {
+    await service.get('/auth/me', token).expect(200);
+    const exchange = bearerOf(service.post('/auth/token/bearer'), token);
+    await expectOutcome(exchange, { status: 401, reason: 6 });
+  };
+
+  it('a session that was ended, after its revocation was purged', async () => {
+    const token = await signIn();
+    await service.database.query(
+      'UPDATE auth.refresh_family SET revoked_at = now() WHERE family_id = $1::uuid',
+      [claimsOf(token)['sid']],
+    );
+    await expectRefused(token);
+  });
+
+  it('a signing key that was removed, before the replica reads its keys again', async () => {
+    const token = await signIn();
+    await bearerOf(service.post('/auth/token/bearer'), token).expect(200);
+    const kid = String(headerOf(token).kid);
+    await administrator(service.database.ownerUrl).json(`keys retire ${kid} --force`);
+    await administrator(service.database.ownerUrl).json(`keys remove ${kid} --force`);
+    await expectRefused(token);
   });
 });

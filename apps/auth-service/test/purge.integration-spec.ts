@@ -1,4 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { Metrics } from '@platform/service-defaults';
+import { SYSTEM_CLOCK } from '@platform/time';
+import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import { TokenAuditRepository } from '../src/audit/token-audit.repository';
 import { AUTH_CONFIG } from '../src/config';
@@ -84,13 +87,44 @@ describe('what has expired is purged', () => {
     expect(await left()).toEqual({ ...none, ...others });
   }, 600_000);
 
+  const jobOf = (clock: Clock, metrics = new Metrics()): PurgeExpiredJob => {
+    const { app } = service;
+    return new PurgeExpiredJob(
+      ...([app.get(DataSource), app.get(TokenAuditRepository)] as const),
+      ...([app.get<AuthConfig>(AUTH_CONFIG), clock, metrics] as const),
+    );
+  };
+  const clockAhead = (ms: number): Clock => ({
+    now: () => new Date(SYSTEM_CLOCK.now().getTime() + ms),
+    monotonicMs: () => SYSTEM_CLOCK.monotonicMs(),
+  });
+
+  it.each([-31_000, 31_000, -95_000_000_000])(
+    'nothing goes while the clocks of the database and the replica differ by %d ms',
+    async (differenceMs) => {
+      const { database } = service;
+      await database.query(`
+        INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject, expires_at)
+        VALUES ('jti', 'expired', now(), 's', now() - interval '1 second')`);
+      const used = `decode('${randomBytes(32).toString('hex')}', 'hex')`;
+      await database.query(
+        `INSERT INTO auth.trust_replay VALUES ('a', ${used}, now() - interval '400 seconds')`,
+      );
+      const left = (): Promise<object[]> =>
+        database.query(`SELECT (SELECT count(*)::int FROM auth.revocation WHERE identifier = 'expired') AS revocations,
+          (SELECT count(*)::int FROM auth.trust_replay WHERE authentication_code = ${used}) AS signatures`);
+      const metrics = new Metrics();
+      await jobOf(clockAhead(differenceMs), metrics).run();
+      expect(await left()).toEqual([{ revocations: 1, signatures: 1 }]);
+      expect(await metrics.registry.metrics()).toContain('auth_purges_put_off_total 1');
+      await jobOf(clockAhead(Math.sign(differenceMs) * 25_000)).run();
+      expect(await left()).toEqual([{ revocations: 0, signatures: 0 }]);
+    },
+  );
+
   it('only while the service runs: a backlog does not hold up its end', async () => {
     await openFamily('expired as the service stopped', [-400]);
-    const { app } = service;
-    const job = new PurgeExpiredJob(
-      ...([app.get(DataSource), app.get(TokenAuditRepository)] as const),
-      ...([app.get<AuthConfig>(AUTH_CONFIG), new Metrics()] as const),
-    );
+    const job = jobOf(SYSTEM_CLOCK);
     await job.onApplicationShutdown();
     await job.run();
     expect(await tokensOf('expired as the service stopped')).toBe(1);

@@ -53,6 +53,10 @@ const sessions = (rows: number): readonly string[] => [
   `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
    SELECT ${uuid(`n + ${String(rows)}`)}, ${uuid('n')}, at, at + interval '365 days'
    FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '50 days' AS at) AS issued`,
+  // The last session was refreshed as often as there are sessions.
+  `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at, rotated_at, successor_jti, rotated_in)
+   SELECT gen_random_uuid(), ${uuid(String(rows))}, at, at + interval '365 days', at + interval '1 minute', gen_random_uuid(), n
+   FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '60 days' AS at) AS issued`,
 ];
 
 const records = (rows: number): readonly string[] => [

@@ -3,6 +3,7 @@ import { postgresOptions } from '@platform/database';
 import { Metrics } from '@platform/service-defaults';
 import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
+import { SYSTEM_CLOCK } from '@platform/time';
 import { DataSource } from 'typeorm';
 import { AccessControlRepository } from '../src/access-control/access-control.repository';
 import { ApplicationsRepository } from '../src/applications/applications.repository';
@@ -148,7 +149,9 @@ const identityOf = (personId: number): Identity =>
   ({ personId, userId: null, subject: `personid:${personId}` }) as Identity;
 const AUDIT = { flow: 'user', status: 200, reason: 0 } as TokenAuditRow;
 const jtiOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
-const presented = () => ({ tokenId: randomUUID(), issuedAt: new Date(), sessionId: randomUUID() });
+const presented = () => ({
+  ...{ tokenId: randomUUID(), issuedAt: new Date(), sessionId: randomUUID(), keyId: randomUUID() },
+});
 const BUCKET_LIMIT = { costSeconds: 1, toleranceSeconds: 60 };
 
 const issueOf = (personId: number) => ({
@@ -325,6 +328,7 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
       }),
   },
   {
+    // The session was refreshed as often as there are sessions.
     name: 'list the sessions of a person',
     pages: 80,
     work: async (d) =>
@@ -351,6 +355,7 @@ const purge = (d: DataSource, AUDIT_RETENTION_DAYS: number): Promise<void> =>
     d,
     new TokenAuditRepository(d),
     { AUDIT_RETENTION_DAYS } as AuthConfig,
+    SYSTEM_CLOCK,
     new Metrics(),
   ).run();
 

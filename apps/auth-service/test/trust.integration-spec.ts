@@ -1,8 +1,13 @@
 import { TokenProvider, signTrustRequest } from '@platform/auth-client';
 import type { UnsignedTrustRequest } from '@platform/auth-client';
+import { Metrics } from '@platform/service-defaults';
 import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
 import type { Clock } from '@platform/time';
+import { DataSource } from 'typeorm';
 import { applicationSecretPurpose } from '../src/applications/application';
+import { TokenAuditRepository } from '../src/audit/token-audit.repository';
+import { AUTH_CONFIG } from '../src/config';
+import type { AuthConfig } from '../src/config';
 import { PurgeExpiredJob } from '../src/token/purge-expired.job';
 import {
   BACKEND,
@@ -37,6 +42,15 @@ describe('trust', () => {
       ...overrides,
     };
   }
+
+  /** By the true clock: nothing is purged while the clocks differ. */
+  const purge = (): Promise<void> => {
+    const { app } = service;
+    return new PurgeExpiredJob(
+      ...([app.get(DataSource), app.get(TokenAuditRepository)] as const),
+      ...([app.get<AuthConfig>(AUTH_CONFIG), SYSTEM_CLOCK, new Metrics()] as const),
+    ).run();
+  };
 
   const signed = (unsigned: UnsignedTrustRequest, secret = BACKEND.sharedSecret): object => ({
     ...unsigned,
@@ -99,10 +113,10 @@ describe('trust', () => {
     expect(await outcomeOf(body)).toEqual([200, 0]);
     // As if 500 s had passed for the database; the service's clock stands still, so the timestamp is good.
     await service.database.query(`UPDATE auth.trust_replay SET seen_at = seen_at - interval '500 seconds'`);
-    await service.app.get(PurgeExpiredJob).run();
+    await purge();
     expect(await outcomeOf(body)).toEqual([401, 1]);
     await service.database.query(`UPDATE auth.trust_replay SET seen_at = seen_at - interval '500 seconds'`);
-    await service.app.get(PurgeExpiredJob).run();
+    await purge();
     expect(await service.database.query('SELECT 1 FROM auth.trust_replay')).toEqual([]);
   });
 
@@ -125,7 +139,7 @@ describe('trust', () => {
           [body.authenticationCode],
         );
         expect(await send(body)).toEqual([401, 1]);
-        await service.app.get(PurgeExpiredJob).run();
+        await purge();
         expect(await send(body)).toEqual([401, 1]);
         expect(await send(signed(request({}, -200_000 - index)))).toEqual([200, 0]);
       } finally {

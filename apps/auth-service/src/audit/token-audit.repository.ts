@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { PURGE_BATCH } from '../purge-batch';
+import { NOTE_ISSUE } from '../token/newest-issue';
 import type { TokenAttempt } from './token-attempt';
 
 /** One row of the audit trail of tokens. */
@@ -35,10 +36,12 @@ export function insertIssueAuditsOf(from: string, condition = 'true'): string {
 }
 
 // Hand-written SQL: the row of a repeated refresh, which writes nothing else.
-const INSERT_TOKEN_AUDITS = `INSERT INTO auth.token_audit (occurred_at, ${OUTCOME}, ${COLUMNS})
+const INSERT_TOKEN_AUDITS = `
+  WITH noted AS MATERIALIZED (${NOTE_ISSUE})
+  INSERT INTO auth.token_audit (occurred_at, ${OUTCOME}, ${COLUMNS})
   SELECT now() - entry."ageMs" * interval '1 millisecond', entry.status, entry.reason, entry.detail, ${VALUES}
   FROM json_to_recordset($1::json) AS entry(${ISSUE_AUDIT_FIELDS}, status smallint, reason smallint, detail text,
-    "ageMs" double precision)`;
+    "ageMs" double precision) CROSS JOIN (SELECT count(*) FROM noted) AS noted`;
 
 /** Refusals of one network in one minute that get a row each. */
 const REFUSALS_IN_FULL = 60;

@@ -39,6 +39,8 @@ import {
 } from './1796530000000-confirm-revocations';
 import { IndexCountedClients1796540000100, LateCommits1796540000000 } from './1796540000000-late-commits';
 import { BoundSignIns1796560000000, IndexSignIns1796560000100 } from './1796560000000-bound-sign-ins';
+import { NewestRefreshTokens1796550000000 } from './1796550000000-newest-refresh-tokens';
+import { NewestIssue1796570000000 } from './1796570000000-newest-issue';
 import {
   BoundRevocations1796510000000,
   IndexRevocations1796510000100,
@@ -105,8 +107,10 @@ export const AUTH_SCHEMA = schema(
       IndexUnconfirmed1796530000100,
       LateCommits1796540000000,
       IndexCountedClients1796540000100,
+      NewestRefreshTokens1796550000000,
       BoundSignIns1796560000000,
       IndexSignIns1796560000100,
+      NewestIssue1796570000000,
     ],
   },
   (role) => [
@@ -128,6 +132,7 @@ export const AUTH_SCHEMA = schema(
     `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
     // Quotas of revocations, counts of refusals, recorded snapshots, and whose token an identifier names.
     `GRANT INSERT, UPDATE, DELETE ON auth.revocation_quota, auth.refusal_count, auth.recorded_snapshot TO ${role}`,
+    `GRANT SELECT, UPDATE ON SEQUENCE auth.newest_issue TO ${role}`,
     `REVOKE ALL ON FUNCTION auth.find_issued_token(uuid) FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION auth.find_issued_token(uuid) TO ${role}`,
   ],

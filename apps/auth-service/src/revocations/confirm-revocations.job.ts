@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics, RecurringJob } from '@platform/service-defaults';
 import type { DataSource } from 'typeorm';
+import { REVOCATION_INSTANT } from '../token/newest-issue';
 
 const INTERVAL_MS = 1_000;
 const PARTITIONS = ['revocation', 'session_revocation'] as const;
@@ -10,7 +11,7 @@ const PARTITIONS = ['revocation', 'session_revocation'] as const;
 const IN_TIME = `revocation_date > clock_timestamp() - interval '10 seconds'`;
 
 const batch = (table: string, condition: string): string => `
-  ctid = ANY (ARRAY(
+  ${table}.ctid = ANY (ARRAY(
     SELECT ctid FROM auth.${table} WHERE NOT confirmed AND ${condition}
     ORDER BY revocation_date LIMIT 1000 FOR UPDATE SKIP LOCKED))`;
 
@@ -21,8 +22,9 @@ const confirmStatement = (table: string): string => `
 /** The row stays unconfirmed, because this commit may be late too: a later run confirms it or dates it anew again. */
 const dateAnewStatement = (table: string): string => `
   UPDATE auth.${table} SET
-    interrupts_at = CASE WHEN interrupts_at = revocation_date THEN date_trunc('milliseconds', now()) ELSE interrupts_at END,
-    revocation_date = date_trunc('milliseconds', now())
+    interrupts_at = CASE WHEN interrupts_at = revocation_date THEN present.at ELSE interrupts_at END,
+    revocation_date = present.at
+  FROM (${REVOCATION_INSTANT}) AS present
   WHERE ${batch(table, `NOT (${IN_TIME})`)}
   RETURNING 1`;
 

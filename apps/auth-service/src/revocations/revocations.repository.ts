@@ -4,6 +4,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DatabaseUnavailableError, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource } from 'typeorm';
+import { REVOCATION_INSTANT } from '../token/newest-issue';
 import { ACCESS_TOKEN_LIFETIME_SECONDS } from '../token/token-claims';
 import { REVOCATION_DOMAINS, isDated, isUuid } from './revocation';
 import type { RevocationDomain, RevocationKey } from './revocation';
@@ -94,8 +95,8 @@ const SESSION_KEPT = `interval '25 hours'`;
 
 // Hand-written SQL: atomic over the registry, its audit trail and the sessions. A session ends with the
 // revocation of any of its refresh tokens. Dates are whole milliseconds, rounded down, so that none lies in
-// the future of the clock that made it. greatest(): a transaction that began earlier but ends later must not
-// set the date back.
+// the future of the clock that made it, unless that clock has gone back. greatest(): a transaction that began
+// earlier but ends later must not set the date back.
 const PUT = `
   WITH session AS (
     SELECT family_id FROM auth.refresh_token WHERE $1 = 'jti' AND jti = $5::uuid
@@ -117,9 +118,8 @@ const PUT = `
   )
   INSERT INTO auth.revocations AS r
     (domain, identifier, revocation_date, revoked_by_subject, revoked_by_client, expires_at, own, interrupts_at, confirmed, counted_client)
-  SELECT domain, identifier, date_trunc('milliseconds', now()), $3, $4, expires_at, $8::boolean,
-    CASE WHEN $9::boolean THEN date_trunc('milliseconds', now()) END, false, $12
-  FROM named
+  SELECT domain, identifier, present.at, $3, $4, expires_at, $8::boolean, CASE WHEN $9::boolean THEN present.at END, false, $12
+  FROM named CROSS JOIN (${REVOCATION_INSTANT}) AS present
   ON CONFLICT (domain, identifier) DO UPDATE SET
     revocation_date = greatest(r.revocation_date, excluded.revocation_date),
     revoked_by_subject = excluded.revoked_by_subject,
@@ -134,10 +134,11 @@ const PUT = `
 const RENEW_LATE = `
   UPDATE auth.revocations SET
     confirmed = false,
-    revocation_date = date_trunc('milliseconds', now()),
-    interrupts_at = CASE WHEN $3::boolean THEN date_trunc('milliseconds', now()) ELSE interrupts_at END
+    revocation_date = present.at,
+    interrupts_at = CASE WHEN $3::boolean THEN present.at ELSE interrupts_at END
+  FROM (${REVOCATION_INSTANT}) AS present
   WHERE domain = $1 AND identifier = $2
-    AND date_trunc('second', revocation_date) < date_trunc('second', now())
+    AND date_trunc('second', revocation_date) < date_trunc('second', present.at)
   RETURNING 1`;
 /** Commits that a revocation may be late by. Each one was slower than the rest of its second. */
 const MAX_RENEWALS = 8;

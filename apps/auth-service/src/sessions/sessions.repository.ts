@@ -45,7 +45,8 @@ export interface SessionRow {
 export type SessionPosition = Pick<SessionRow, 'position' | 'sid'>;
 
 // Hand-written SQL: what a session can still do is in its tokens and the revocations, looked up session by
-// session. It lives while one unused token of it does.
+// session. It lives while one unused token of it does. The newest of them expires last, and a revocation of
+// the user that covers it covers all of them. The index has it at the end of its session, behind the used ones.
 const sessionsOf = (owner: string): string => `
   SELECT f.family_id AS sid, f.subject, f.flow, f.application_key AS "applicationKey", f.created_at AS "createdAt",
     unused.issued_at AS "lastUsedAt", least(unused.expires_at, ends_at) AS "expiresAt", f.created_at::text AS position
@@ -53,11 +54,11 @@ const sessionsOf = (owner: string): string => `
   CROSS JOIN LATERAL (SELECT f.auth_time + $2 * interval '1 second' AS ends_at) AS age
   CROSS JOIN LATERAL (${newestRevocation('f.person_id::text', 'f.user_id::text', 'f.subject', 'f.application_key')}) AS revoked
   CROSS JOIN LATERAL (
-    SELECT max(issued_at) AS issued_at, max(expires_at) AS expires_at FROM auth.refresh_token t
-    WHERE t.family_id = f.family_id AND rotated_at IS NULL
-      AND (revoked.at IS NULL OR date_trunc('second', issued_at) > date_trunc('second', revoked.at))
+    SELECT issued_at, expires_at FROM auth.refresh_token t
+    WHERE t.family_id = f.family_id AND rotated_at IS NULL ORDER BY issued_at DESC LIMIT 1
   ) AS unused
   WHERE ${owner} AND f.revoked_at IS NULL AND unused.expires_at > now() AND ends_at > now()
+    AND (revoked.at IS NULL OR date_trunc('second', unused.issued_at) > date_trunc('second', revoked.at))
     AND (f.created_at, f.family_id) < ($3::timestamptz, $4::uuid)
   ORDER BY f.created_at DESC, f.family_id DESC LIMIT $5`;
 

@@ -1,8 +1,9 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { isConnectionError } from '@platform/database';
-import { Metrics, RecurringJob } from '@platform/service-defaults';
+import { CLOCK, Metrics, RecurringJob } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
+import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
 import { TokenAuditRepository } from '../audit/token-audit.repository';
 import { AUTH_CONFIG } from '../config';
@@ -42,27 +43,37 @@ const PURGES: Readonly<Record<string, string>> = {
 /** A million rows of each kind; what is left has to wait for the next minute. */
 const MAX_BATCHES = 100;
 
+/** Further apart, the database's clock and the replica's give no date by which anything may be removed for good. */
+const CLOCK_TOLERANCE_MS = 30_000;
+
 /** Keeps the tables from growing for ever. */
 @Injectable()
 export class PurgeExpiredJob extends RecurringJob {
   private readonly rows;
   private readonly failures;
+  private readonly putOff;
   private readonly log = new Logger('Purge');
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly audits: TokenAuditRepository,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
+    @Inject(CLOCK) private readonly clock: Clock,
     metrics: Metrics,
   ) {
     super(MINUTE_MS, metrics);
     this.rows = metrics.counter('auth_purged_rows_total', 'Expired rows removed', ['kind']);
     this.failures = metrics.counter('auth_purge_failures_total', 'Purges that failed', ['kind']);
+    this.putOff = metrics.counter(
+      'auth_purges_put_off_total',
+      'Runs of the purge that removed no more, because the clocks of the database and the replica differ',
+    );
     for (const kind of [...Object.keys(PURGES), 'refusal-counts', 'audit']) this.failures.inc({ kind }, 0);
   }
 
   /** Purges each kind of row independently: a failure in one does not stop the others. Starts no further statement once the service stops,
-   *  so that a long backlog does not delay the stop.
+   *  so that a long backlog does not delay the stop, or once the clocks differ: a revocation or a used signature that is removed before its
+   *  time is gone for good.
    *  @throws {AggregateError} with the errors of the kinds that failed */
   async run(): Promise<void> {
     const errors: unknown[] = [];
@@ -70,10 +81,18 @@ export class PurgeExpiredJob extends RecurringJob {
       const error = await this.purge(kind, removeBatch);
       if (error !== null) errors.push(error);
     };
-    for (const [kind, statement] of Object.entries(PURGES))
-      await attempt(kind, () => this.removeBatch(statement));
     await attempt('refusal-counts', () => this.audits.writeRefusalCounts());
-    await attempt('audit', () => this.audits.purge(this.config.AUDIT_RETENTION_DAYS));
+    const removals: [string, () => Promise<number>][] = [
+      ...Object.entries(PURGES).map(([kind, statement]): [string, () => Promise<number>] => [
+        kind,
+        () => this.removeBatch(statement),
+      ]),
+      ['audit', () => this.audits.purge(this.config.AUDIT_RETENTION_DAYS)],
+    ];
+    for (const [kind, removeBatch] of removals) {
+      if (!(await this.clocksAgree())) break;
+      await attempt(kind, removeBatch);
+    }
     if (errors.length > 0) throw new AggregateError(errors, `${String(errors.length)} purges failed`);
   }
 
@@ -97,6 +116,21 @@ export class PurgeExpiredJob extends RecurringJob {
     }
     if (total > PURGE_BATCH) this.log.log('a backlog was purged', { kind, rows: total });
     return failure;
+  }
+
+  /** Which of the two clocks is wrong, nobody knows. */
+  private async clocksAgree(): Promise<boolean> {
+    const before = this.clock.now().getTime();
+    const [row] = await this.dataSource.query<{ present: Date }[]>('SELECT clock_timestamp() AS present');
+    const after = this.clock.now().getTime();
+    const present = row!.present.getTime();
+    const differenceMs = Math.max(before - present, present - after, 0);
+    if (differenceMs <= CLOCK_TOLERANCE_MS) return true;
+    this.putOff.inc();
+    this.log.warn('nothing is purged: the clocks of the database and of this replica differ', {
+      differenceMs,
+    });
+    return false;
   }
 
   private async removeBatch(statement: string): Promise<number> {

@@ -52,7 +52,7 @@ export class RefreshFamily {
   name: 'refresh_token_family_id_fkey',
   onDelete: 'CASCADE',
 })
-@Index('refresh_token_family', ['familyId'])
+@Index('refresh_token_family_issued', ['familyId', 'issuedAt'])
 @Index('refresh_token_expires_at', ['expiresAt'])
 export class RefreshToken {
   @PrimaryColumn({ type: 'uuid' })

@@ -10,6 +10,7 @@ import type { Identity } from '../identity/identity';
 import { PURGE_BATCH } from '../purge-batch';
 import { canonicalIdentifier } from '../revocations/revocation';
 import { isRevoked, newestRevocation } from '../revocations/revocations.repository';
+import { NOTE_ISSUE } from './newest-issue';
 import { ROTATION_SEEN_AT } from './recorded-snapshots';
 import type { RefreshState } from './refresh-state';
 
@@ -18,6 +19,8 @@ export interface PresentedToken {
   tokenId: string;
   issuedAt: Date;
   sessionId: string | null;
+  /** The asymmetric key that signed it; null: another kind of key did. */
+  keyId: string | null;
 }
 
 /** A refresh token to issue, with its session; what the session has already if it is there stays. */
@@ -104,10 +107,15 @@ const WAIT_MS = `
   CASE WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
     THEN extract(epoch FROM date_trunc('second', revoked.at) + interval '1 second' - now())::float8 * 1000 END`;
 
-// The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
+// The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind. A
+// session that was ended says so itself too, whatever became of its revocation. A replica may know a key that was
+// removed until its next reload: what is forged with it must not become a genuine token. LIMIT 1 has the rows
+// looked up in the index.
 const PRESENTED_REVOKED = `
   coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
-    OR ${isRevoked('jti', 'r."presentedTokenId"')} OR ${isRevoked('sid', 'r."presentedSessionId"')}`;
+    OR ${isRevoked('jti', 'r."presentedTokenId"')} OR ${isRevoked('sid', 'r."presentedSessionId"::text')}
+    OR coalesce((SELECT revoked_at IS NOT NULL FROM auth.refresh_family WHERE family_id = r."presentedSessionId" LIMIT 1), false)
+    OR coalesce((SELECT state = 'removed' FROM auth.signing_key WHERE kid = r."presentedKeyId" LIMIT 1), false)`;
 
 const ADMITTED = 'NOT presented_revoked AND wait_ms IS NULL';
 
@@ -124,7 +132,7 @@ const ISSUE: PreparedStatement = {
   text: `
   WITH verdict AS MATERIALIZED (
     SELECT r.*, ${ISSUE_INSTANT} AS issued_at, revoked.at AS revoked_at, ${WAIT_MS} AS wait_ms, ${PRESENTED_REVOKED} AS presented_revoked
-    FROM json_to_recordset($1::json) AS r(position integer, ${REVOCABLE_FIELDS}, "presentedTokenId" text, "presentedSessionId" text,
+    FROM json_to_recordset($1::json) AS r(position integer, ${REVOCABLE_FIELDS}, "presentedTokenId" text, "presentedSessionId" uuid, "presentedKeyId" text,
       "presentedIssuedAt" timestamptz, family json, ${ISSUE_AUDIT_FIELDS})
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), opened AS MATERIALIZED (
@@ -149,10 +157,11 @@ const ISSUE: PreparedStatement = {
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
     SELECT "tokenId", "familyId", issued_at, expires_at FROM refreshable
+  ), noted AS MATERIALIZED (${NOTE_ISSUE}
   ), audited AS (${insertIssueAuditsOf('verdict', ADMITTED)})
   SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", wait_ms AS "waitMs",
     revoked_at AS "revokedAt", expires_at AS "refreshExpiresAt"
-  FROM verdict LEFT JOIN refreshable USING (position)`,
+  FROM verdict LEFT JOIN refreshable USING (position) CROSS JOIN (SELECT count(*) FROM noted) AS noted`,
 };
 
 // Hand-written SQL: hot and batched. LIMIT 1 has each row looked up by itself: a plan that was made while the
@@ -203,9 +212,10 @@ const ROTATE: PreparedStatement = {
     RETURNING t.family_id, t.successor_jti, f.auth_time
   ), done AS (
     SELECT request.*, rotated.family_id, rotated.auth_time FROM rotated JOIN request ON request."successorJti" = rotated.successor_jti
+  ), noted AS MATERIALIZED (${NOTE_ISSUE}
   ), audited AS (${insertIssueAuditsOf('done')})
   INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
-  SELECT "successorJti", family_id, issued_at, ${expiresAt('auth_time')} FROM done
+  SELECT "successorJti", family_id, issued_at, ${expiresAt('auth_time')} FROM done CROSS JOIN (SELECT count(*) FROM noted) AS noted
   RETURNING jti AS "successorJti", issued_at AS "issuedAt", expires_at AS "expiresAt"`,
 };
 
@@ -261,6 +271,7 @@ export class RefreshSessionsRepository {
           ...revocableOf(identity, applicationKey),
           presentedTokenId: presented === null ? undefined : canonicalIdentifier('jti', presented.tokenId),
           presentedSessionId: presented?.sessionId,
+          presentedKeyId: presented?.keyId ?? undefined,
           presentedIssuedAt: presented?.issuedAt,
           // What is left out reads as null, and costs less.
           family: family ?? undefined,

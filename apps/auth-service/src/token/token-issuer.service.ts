@@ -82,6 +82,11 @@ interface Grant {
   keys: TokenKeys;
 }
 
+interface JwsHeader {
+  alg: string;
+  kid?: string;
+}
+
 /** What a token that is exchanged adds to a sign-in. */
 interface PresentedFor {
   session?: string | null;
@@ -124,7 +129,11 @@ export class TokenIssuer {
     // A later refresh reads authority from the stores. It would give back the roles, facilities and groups
     // that this exchange left out.
     const isNarrowed = !isSameAuthority(grant.authority, this.grant(signIn).authority);
-    return this.begin(isNarrowed ? { ...grant, application: withoutRefresh(application) } : grant, caller);
+    const keyId = asymmetricKeyOf(caller.token);
+    return this.begin(isNarrowed ? { ...grant, application: withoutRefresh(application) } : grant, {
+      ...caller,
+      keyId,
+    });
   }
 
   /** Refuses what `renew` would refuse of a refresh token that its session admits, and changes nothing. @throws {TokenRejected} */
@@ -216,6 +225,12 @@ export class TokenIssuer {
     this.metrics.count(grant.flow, response.rejectionReason);
     return response;
   }
+}
+
+/** The key id of a verified token that was not signed with a shared secret, else null. */
+function asymmetricKeyOf(token: string): string | null {
+  const header = JSON.parse(Buffer.from(token.split('.', 1)[0]!, 'base64url').toString()) as JwsHeader;
+  return header.alg === 'HS256' ? null : (header.kid ?? null);
 }
 
 function isSameAuthority(one: Authority, other: Authority): boolean {
