@@ -94,6 +94,11 @@ export const HAS_REFUSED_BEFORE = `(
     AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.next_attempt_at > now()
   LIMIT 1)`;
 
+/** Events of the wanted type behind its floor. Compared as a row and sorted as such, only `outbox_waiting` has them in order: by the
+ *  primary key, which seems as good while there are no statistics, the events of all types would be read for each. */
+const BEHIND_FLOOR = `(event.message_type, event.sequence) > (wanted.message_type, wanted.floor)
+          AND event.message_type <= wanted.message_type`;
+
 /** A statement that reads the events of a batch, in order, and says of each whether it can be settled. `xmax` is 0 for a row that nobody has
  *  locked, which is the rule and costs nothing. Of the others those are locked that nobody has locked now, by their places: no look into
  *  an index for each. */
@@ -132,10 +137,10 @@ const SELECT_BATCH = readUnlocked(`
         WHERE message_type <> ALL (ARRAY(SELECT message_type FROM task.outbox_pauses))) AS wanted CROSS JOIN LATERAL (
         SELECT ctid AS place, xmax <> 0 AS touched, ${EVENT_COLUMNS}
         FROM task.outbox AS event
-        WHERE partition = mine.partition AND parked_at IS NULL AND message_type = wanted.message_type
-          AND sequence > wanted.floor AND (cardinality($3::text[]) = 0 OR facility_id || ' ' || message_type <> ALL ($3::text[]))
+        WHERE partition = mine.partition AND parked_at IS NULL AND ${BEHIND_FLOOR}
+          AND (cardinality($3::text[]) = 0 OR facility_id || ' ' || message_type <> ALL ($3::text[]))
           AND NOT coalesce(${HAS_REFUSED_BEFORE}, false)
-        ORDER BY sequence
+        ORDER BY message_type, sequence
         LIMIT $2) AS event
       ORDER BY event.sequence
       LIMIT $2) AS batch`);
@@ -161,9 +166,8 @@ const WANTED = `
 const SELECT_HEADS = `
   SELECT partition, message_type AS "messageType", pg_sequence_last_value('task.outbox_sequence_seq') AS last, (
     SELECT sequence FROM task.outbox AS event
-    WHERE event.partition = wanted.partition AND event.message_type = wanted.message_type AND parked_at IS NULL
-      AND sequence > wanted.floor
-    ORDER BY sequence LIMIT 1) AS sequence
+    WHERE event.partition = wanted.partition AND parked_at IS NULL AND ${BEHIND_FLOOR}
+    ORDER BY message_type, sequence LIMIT 1) AS sequence
   FROM (${WANTED}) AS wanted`;
 
 // Counting a long backlog exactly is not worth reading it all, and the oldest event is at the head of a partition.
@@ -181,17 +185,15 @@ const SELECT_BACKLOG_BEHIND = `
   SELECT (SELECT count(*)::int FROM (
       SELECT 1 FROM wanted CROSS JOIN LATERAL (
         SELECT 1 FROM task.outbox AS event
-        WHERE event.partition = wanted.partition AND event.message_type = wanted.message_type AND parked_at IS NULL
-          AND sequence > wanted.floor
-        ORDER BY sequence LIMIT $6) AS event
+        WHERE event.partition = wanted.partition AND parked_at IS NULL AND ${BEHIND_FLOOR}
+        ORDER BY message_type, sequence LIMIT $6) AS event
       LIMIT $6) AS counted) AS waiting,
     (SELECT count(*)::int FROM (
       SELECT 1 FROM task.outbox WHERE parked_at IS NOT NULL ORDER BY parked_at LIMIT $6) AS counted) AS parked,
     coalesce((SELECT extract(epoch FROM now() - min(created_at))::float8 FROM (
       SELECT (SELECT created_at FROM task.outbox AS event
-        WHERE event.partition = wanted.partition AND event.message_type = wanted.message_type AND parked_at IS NULL
-          AND sequence > wanted.floor
-        ORDER BY sequence LIMIT 1) AS created_at
+        WHERE event.partition = wanted.partition AND parked_at IS NULL AND ${BEHIND_FLOOR}
+        ORDER BY message_type, sequence LIMIT 1) AS created_at
       FROM wanted) AS heads), 0) AS "oldestAgeSeconds"`;
 
 // Hand-written SQL: aggregates. Reads everything: for operators.
