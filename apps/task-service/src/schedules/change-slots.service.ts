@@ -18,7 +18,8 @@ const CREATIONS_WAITING = { perShare: 100, inAll: 1_000 };
 type PoolConfig = Parameters<typeof httpPoolSize>[0];
 
 /** Which bound refused it. */
-type Bound = 'share' | 'replica' | 'time';
+const BOUNDS = ['share', 'replica', 'time'] as const;
+type Bound = (typeof BOUNDS)[number];
 
 interface Share {
   readonly key: string;
@@ -44,6 +45,8 @@ export class ChangeSlots {
       'Changes and creations refused because too many waited for a turn (of the share of a schedule, facility or caller, or in the replica) or for too long a time',
       ['bound'],
     );
+    // Prometheus sees no rise in a series that begins with 1.
+    for (const bound of BOUNDS) refusals.inc({ bound }, 0);
     const refused = (bound: Bound): void => refusals.inc({ bound });
     // Reads and batches of creations have the rest.
     this.changes = new Turns(connectionsForChanges(config), CHANGES_WAITING, refused);
