@@ -169,7 +169,12 @@ export class CalendarsController {
   }
 
   @Delete(':id')
-  @ApiOperation({ operationId: 'deleteCalendar', summary: 'Delete a calendar that no schedule uses' })
+  @ApiOperation({
+    operationId: 'deleteCalendar',
+    summary: 'Delete a calendar that no schedule uses',
+    description:
+      'Removed schedules forget it, 50,000 in one request. Where more of them name it, the response is 503 with `Retry-After`, and the next request goes on.',
+  })
   @ApiResponse({ status: 204, description: 'Deleted.' })
   @InvalidFieldResponse('/Calendars/1', 'id', 'Invalid GUID')
   @TaskProblemResponse('There is no such calendar.', PATH, 'calendar-not-found')
