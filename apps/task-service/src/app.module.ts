@@ -11,6 +11,7 @@ import { httpPoolSize, TASK_CONFIG, type TaskServiceConfig } from './config';
 import { CONSUMER_POOL, ENTITIES, MIGRATIONS, RELAY_POOL, SCHEMA } from './database-layout';
 import { CalendarsController } from './calendars/calendars.controller';
 import { CalendarRolloutJob } from './calendars/calendar-rollout.job';
+import { CalendarRemovalService } from './calendars/calendar-removal.service';
 import { CalendarRolloutService } from './calendars/calendar-rollout.service';
 import { CalendarRolloutsRepository } from './calendars/calendar-rollouts.repository';
 import { CalendarsRepository } from './calendars/calendars.repository';
@@ -97,6 +98,7 @@ const SERVICES = [
   ScheduleLifecycleService,
   ScheduleLimits,
   ChangeSlots,
+  CalendarRemovalService,
   CalendarRolloutService,
   InstancesService,
   TriggersService,

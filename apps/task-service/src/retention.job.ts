@@ -10,6 +10,9 @@ import { TriggersRepository } from './scheduler/triggers.repository';
 
 /** Each batch looks past those that stay, so it is a big one. */
 const SURPLUS_BATCH = 10_000;
+/** Entries of an index that a step reads, and steps of one run: a run reads no more, however many facilities there are. */
+const RELEASED_PER_STEP = 1_000_000;
+const RELEASED_STEPS = 5;
 const REMOVED_PAGE = 1_000;
 const REMOVED_PAGES = 100;
 
@@ -62,11 +65,13 @@ export class InstanceRetentionJob extends RecurringJob {
   }
 }
 
-/** Forgets, every five minutes, the instances that changes of schedules have cancelled: old ones, and those beyond a facility's number. Whoever
- *  changes schedules all day leaves no more than that behind. */
+/** Forgets, every five minutes, the instances that changes of schedules have cancelled: old ones, and those beyond a facility's number. It goes
+ *  from facility to facility and reads five million entries of an index in a run; the next run goes on. Whoever changes schedules all day leaves no more than that behind. */
 @Injectable()
 export class ReleasedRetentionJob extends RecurringJob {
   private readonly forgotten;
+  /** The facility at which the last run ended; 0 at the beginning. */
+  private position = 0;
 
   constructor(
     private readonly releases: ReleasesRepository,
@@ -86,8 +91,16 @@ export class ReleasedRetentionJob extends RecurringJob {
     const { RELEASED_RETENTION_DAYS: days, RELEASED_PER_FACILITY: kept } = this.config;
     let total = 0;
     if (days > 0) total += await this.removeInBatches((size) => this.releases.forgetOld(days, size));
-    for (const facilityId of await this.releases.facilitiesWithMore(kept))
-      total += await this.forgetSurplus(facilityId, kept);
+    for (let step = 1; step <= RELEASED_STEPS && !this.stopping; step += 1) {
+      const { withMore, last } = await this.releases.facilitiesWithMore(
+        kept,
+        this.position,
+        RELEASED_PER_STEP,
+      );
+      for (const facilityId of withMore) total += await this.forgetSurplus(facilityId, kept);
+      this.position = last ?? 0;
+      if (last === null) break;
+    }
     this.forgotten.inc(total);
     return total;
   }

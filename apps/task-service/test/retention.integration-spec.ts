@@ -5,6 +5,7 @@ import { createTestDatabase } from '@platform/testing';
 import { Client } from 'pg';
 import { DataSource } from 'typeorm';
 import { ENTITIES } from '../src/database-layout';
+import { type FacilityStep, ReleasesRepository } from '../src/instances/releases.repository';
 import { Trigger } from '../src/scheduler/trigger.entity';
 import { TriggersRepository } from '../src/scheduler/triggers.repository';
 import { loadTaskServiceConfig } from '../src/config';
@@ -367,5 +368,31 @@ describe('old fires', () => {
     );
     await addFires(602, 1, `now() - interval '8 days'`);
     expect(await service.app.get(FireRetentionJob).run()).toBe(0);
+  });
+});
+
+describe('facilities with more released instances than they may have', () => {
+  it('are looked for in steps that read no more than they may, one behind the other', async () => {
+    const facilities = [71, 72, 73, 74];
+    for (const facilityId of facilities)
+      await service.database.query(
+        `INSERT INTO task.released_instances (schedule_id, facility_id, name, due_at, status, cancelled_at)
+         SELECT gen_random_uuid(), $1, 'Released', now() + n * interval '1 minute', 'Cancelled', now()
+         FROM generate_series(1, $2::int) AS n`,
+        [facilityId, facilityId === 72 ? 500 : 1_200],
+      );
+    const releases = service.app.get(ReleasesRepository);
+    const walk = async (entries: number) => {
+      const steps: (readonly number[])[] = [];
+      for (let after: number | null = 70; after !== null;) {
+        const { withMore, last }: FacilityStep = await releases.facilitiesWithMore(1_000, after, entries);
+        steps.push(withMore.filter((facilityId) => facilities.includes(facilityId)));
+        after = last !== null && last < 74 ? last : null;
+      }
+      return steps;
+    };
+    expect(await walk(1)).toEqual([[71], [], [73], [74]]);
+    expect(await walk(1_500)).toEqual([[71], [73, 74]]);
+    expect(await walk(1_000_000)).toEqual([[71, 73, 74]]);
   });
 });

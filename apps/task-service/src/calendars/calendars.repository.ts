@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { mayWrite, type Preconditions } from '@platform/service-defaults';
-import { MoreThan, Not, Repository } from 'typeorm';
+import { MoreThan, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { TaskError } from '../problems/task-problem.filter';
 import { Schedule } from '../schedules/schedule.entity';
@@ -28,6 +28,17 @@ const REPLACE = `
   SELECT calendar_id AS "calendarId", name, excluded_dates AS "excludedDates", revision::float8 AS revision,
     changed_at AS "changedAt"
   FROM replaced`;
+
+// By hand: bounded, by the index of a calendar's schedules. Nothing is changed where one of those that were read is in use.
+const FORGET = `
+  WITH page AS MATERIALIZED (
+    SELECT schedule_id, status FROM task.schedules WHERE calendar_id = $1
+    ORDER BY facility_id LIMIT $2
+  ), forgetting AS (
+    UPDATE task.schedules SET calendar_id = NULL
+    WHERE schedule_id = ANY (ARRAY(SELECT schedule_id FROM page)) AND calendar_id = $1
+      AND NOT EXISTS (SELECT 1 FROM page WHERE status <> 'Removed'))
+  SELECT count(*)::int AS read, coalesce(bool_or(status <> 'Removed'), false) AS "isInUse" FROM page`;
 
 /** A calendar that is neither created nor found was created and deleted in between; nobody does that over and over. */
 const MAX_LOOKS = 5;
@@ -63,7 +74,7 @@ export class CalendarsRepository {
   ): Promise<Calendar> {
     const { calendarId, name, excludedDates } = calendar;
     for (let look = 1; look <= MAX_LOOKS; look += 1) {
-      const found = await this.lock(manager, calendarId);
+      const found = await this.lock(manager, calendarId, 'for_no_key_update');
       if (!mayWrite(conditions, found === null ? null : calendarRevision(found)))
         throw new TaskError('calendar-changed');
       const statement = found === null ? INSERT : REPLACE;
@@ -73,22 +84,46 @@ export class CalendarsRepository {
     throw new Error('the calendar was neither created nor found');
   }
 
-  /** Deletes the calendar; removed schedules forget it. False without one.
-   *  @throws {TaskError} calendar-changed; calendar-in-use by any schedule that is not removed */
-  async delete(manager: EntityManager, calendarId: string, conditions: Preconditions): Promise<boolean> {
-    // Locked, so that no schedule begins to refer to it.
-    const found = await this.lock(manager, calendarId);
+  /** Makes at most `limit` removed schedules forget the calendar, which is not locked. Gives whether there may be more of them.
+   *  @throws {TaskError} calendar-changed; calendar-in-use by one of those that it came across */
+  async forget(
+    manager: EntityManager,
+    { calendarId, conditions, limit }: { calendarId: string; conditions: Preconditions; limit: number },
+  ): Promise<'absent' | 'more' | 'done'> {
+    const found = await manager.findOneBy(Calendar, { calendarId });
     if (!mayWrite(conditions, found === null ? null : calendarRevision(found)))
       throw new TaskError('calendar-changed');
-    if (!found) return false;
-    if (await manager.existsBy(Schedule, { calendarId, status: Not('Removed') }))
-      throw new TaskError('calendar-in-use');
-    await manager.update(Schedule, { calendarId }, { calendarId: null });
-    await manager.delete(Calendar, { calendarId });
-    return true;
+    if (!found) return 'absent';
+    const rows = await manager.query<{ read: number; isInUse: boolean }[]>(FORGET, [calendarId, limit]);
+    if (rows[0]?.isInUse) throw new TaskError('calendar-in-use');
+    return rows[0]?.read === limit ? 'more' : 'done';
   }
 
-  private lock(manager: EntityManager, calendarId: string): Promise<Calendar | null> {
-    return manager.findOne(Calendar, { where: { calendarId }, lock: { mode: 'pessimistic_write' } });
+  /** Deletes a calendar that no schedule names. `named`: a removed one does.
+   *  @throws {TaskError} calendar-changed; calendar-in-use by any schedule that is not removed */
+  async delete(
+    manager: EntityManager,
+    calendarId: string,
+    conditions: Preconditions,
+  ): Promise<'absent' | 'named' | 'deleted'> {
+    // Locked, so that no schedule begins to refer to it.
+    const found = await this.lock(manager, calendarId, 'pessimistic_write');
+    if (!mayWrite(conditions, found === null ? null : calendarRevision(found)))
+      throw new TaskError('calendar-changed');
+    if (!found) return 'absent';
+    const naming = await manager.findOneBy(Schedule, { calendarId });
+    if (naming !== null && naming.status !== 'Removed') throw new TaskError('calendar-in-use');
+    if (naming !== null) return 'named';
+    await manager.delete(Calendar, { calendarId });
+    return 'deleted';
+  }
+
+  /** @param mode what only changes the calendar lets others refer to it meanwhile: `for_no_key_update` */
+  private lock(
+    manager: EntityManager,
+    calendarId: string,
+    mode: 'for_no_key_update' | 'pessimistic_write',
+  ): Promise<Calendar | null> {
+    return manager.findOne(Calendar, { where: { calendarId }, lock: { mode } });
   }
 }

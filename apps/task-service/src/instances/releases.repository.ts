@@ -19,6 +19,17 @@ const ADVANCE = `
   UPDATE task.releases SET done_until = $2, remaining = greatest(remaining - $3, 0), stepped_at = clock_timestamp()
   WHERE schedule_id = $1`;
 
+/** Entries of an index that cost as much as finding the next facility. */
+const FACILITY_COST = 100;
+
+/** Facilities that were looked at. */
+export interface FacilityStep {
+  /** Those with more than was asked for. */
+  readonly withMore: readonly number[];
+  /** The next step begins behind it; null when there are no others. */
+  readonly last: number | null;
+}
+
 /** How many changes are under way, and how many instances they have still to cancel. */
 export interface ReleaseBacklog {
   readonly schedules: number;
@@ -39,10 +50,25 @@ const FORGET_OLD = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM deleted`;
 
-// Reads an index only.
-const FACILITIES_WITH_MORE = `
-  SELECT facility_id::float8 AS "facilityId" FROM task.released_instances
-  GROUP BY facility_id HAVING count(*) > $1`;
+// By hand: from facility to facility by their index, no more than $2 + 1 of each, and no further once $3 entries were read. A facility itself
+// costs a few pages.
+const NEXT_FACILITIES = `
+  WITH RECURSIVE walk (facility_id, held, read) AS (
+    SELECT $1::bigint, 0::bigint, 0::bigint
+    UNION ALL
+    SELECT next.facility_id, counted.held, walk.read + counted.held + ${String(FACILITY_COST)}
+    FROM walk
+    CROSS JOIN LATERAL (
+      SELECT facility_id FROM task.released_instances WHERE facility_id > walk.facility_id
+      ORDER BY facility_id, cancelled_at, task_instance_id LIMIT 1) AS next
+    CROSS JOIN LATERAL (
+      SELECT count(*) AS held FROM (
+        SELECT 1 FROM task.released_instances WHERE facility_id = next.facility_id
+        ORDER BY facility_id, cancelled_at, task_instance_id LIMIT $2 + 1) AS few) AS counted
+    WHERE walk.read < $3
+  )
+  SELECT facility_id::float8 AS "facilityId", held > $2 AS "hasMore", read >= $3 AS "isLast" FROM walk
+  WHERE facility_id > $1 ORDER BY facility_id`;
 
 const FORGET_SURPLUS = `
   WITH deleted AS (
@@ -102,10 +128,18 @@ export class ReleasesRepository {
     return rows[0]?.count ?? 0;
   }
 
-  /** Facilities with more released instances than that. */
-  async facilitiesWithMore(count: number): Promise<number[]> {
-    const rows = await this.releases.query<{ facilityId: number }[]>(FACILITIES_WITH_MORE, [count]);
-    return rows.map(({ facilityId }) => facilityId);
+  /** Looks for facilities with more than `count` released instances, in the order of their numbers behind `after`; ends once it has read
+   *  about `entries` of them. */
+  async facilitiesWithMore(count: number, after: number, entries: number): Promise<FacilityStep> {
+    const rows = await this.releases.query<{ facilityId: number; hasMore: boolean; isLast: boolean }[]>(
+      NEXT_FACILITIES,
+      [after, count, entries],
+    );
+    const last = rows.at(-1);
+    return {
+      withMore: rows.filter(({ hasMore }) => hasMore).map(({ facilityId }) => facilityId),
+      last: last?.isLast === true ? last.facilityId : null,
+    };
   }
 
   /** Deletes at most `limit` of a facility's released instances, none of the `kept` latest; gives how many. */

@@ -65,6 +65,10 @@ const TASK_PROBLEMS = {
     type: 'urn:platform:problem:too-many-changes-at-once',
     detail: 'Too many changes of the same thing, or by the same caller, are under way.',
   },
+  'calendar-still-named': {
+    status: 503,
+    detail: 'Many removed schedules name the calendar. Some have forgotten it; the next request goes on.',
+  },
   'changes-busy': { status: 503, detail: 'Too many changes are under way.' },
   'schedule-removed': { status: 409, detail: 'The schedule is removed, for good.' },
   'schedule-changed': { status: 412, detail: 'The schedule is not in the state that If-Match asks for.' },

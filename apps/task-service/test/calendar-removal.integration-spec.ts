@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { eventually } from '@platform/testing';
+import { PARTNER, startTaskService } from './task-fixture';
+import type { TaskFixture } from './task-fixture';
+
+const REMOVED = 100_000;
+
+describe('a calendar that many removed schedules name', () => {
+  let service: TaskFixture;
+  const query = <Row extends object>(sql: string, ...values: unknown[]) =>
+    service.database.query<Row>(sql, values);
+  const post = (facilityId: number, more: object = {}) =>
+    service.api
+      .post('/Schedules')
+      .set(PARTNER)
+      .send({ facilityId, name: 'Round', schedule: '0 9 * * *', ...more });
+  const create = async (): Promise<string> => {
+    const calendarId = randomUUID();
+    const request = service.api.put(`/Calendars/${calendarId}`).set(PARTNER);
+    await request.send({ name: 'Holidays', excludedDates: [] }).expect(200);
+    return calendarId;
+  };
+  const remove = (calendarId: string) => service.api.delete(`/Calendars/${calendarId}`).set(PARTNER);
+  const addRemoved = (calendarId: string, count: number) =>
+    query(
+      `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
+         created_by_persona, request_digest, calendar_id, status, removed_at)
+       SELECT gen_random_uuid(), 1 + n % 100, 'Round', '0 9 * * *', 'UTC', now(), 's', 1, '', $1, 'Removed', now()
+       FROM generate_series(1, $2::int) AS n`,
+      ...[calendarId, count],
+    );
+
+  const waitForLock = () =>
+    eventually(async () => {
+      const rows = await query(
+        `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+      );
+      expect(rows).not.toEqual([]);
+    });
+
+  beforeAll(async () => {
+    service = await startTaskService();
+    // As many as one transaction may write.
+    await query(`
+      CREATE FUNCTION task.refuse_large() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM set_config('test.changed', (coalesce(nullif(current_setting('test.changed', true), ''), '0')::int
+          + (SELECT count(*) FROM changed))::text, true);
+        IF current_setting('test.changed')::int > 5000 THEN RAISE 'too many schedules in one transaction'; END IF;
+        RETURN NULL; END $$`);
+    await query(`
+      CREATE TRIGGER refuse_large AFTER UPDATE ON task.schedules REFERENCING NEW TABLE AS changed
+        FOR EACH STATEMENT EXECUTE FUNCTION task.refuse_large()`);
+  }, 60_000);
+  afterEach(() => query('ROLLBACK'));
+  afterAll(() => service.close());
+
+  it('is deleted by transactions that change few schedules each', async () => {
+    const calendarId = await create();
+    await addRemoved(calendarId, REMOVED);
+    // A request takes some seconds at most, and the next one goes on.
+    const first = await remove(calendarId).expect(503);
+    expect(first.headers['retry-after']).toBe('1');
+    const left = await query<{ count: number }>(
+      'SELECT count(*)::int AS count FROM task.schedules WHERE calendar_id = $1',
+      calendarId,
+    );
+    expect(left[0]?.count).toBe(REMOVED - 50_000);
+    await eventually(async () => expect((await remove(calendarId)).status).toBe(204), {
+      timeoutMs: 60_000,
+      intervalMs: 500,
+    });
+    expect(await query('SELECT 1 FROM task.schedules WHERE calendar_id = $1', calendarId)).toEqual([]);
+  }, 90_000);
+
+  it('of somebody who uses it stays as it is, and so do the schedules', async () => {
+    const calendarId = await create();
+    await addRemoved(calendarId, 10);
+    await post(71_001, { calendarId }).expect(201);
+    await remove(calendarId).expect(409);
+  });
+
+  it('keeps nobody from creating schedules that name it while its deletion waits', async () => {
+    const calendarId = await create();
+    await addRemoved(calendarId, 10);
+    // Somebody works on a removed schedule: the deletion waits for him, and nobody for the deletion.
+    await query('BEGIN');
+    await query('SELECT 1 FROM task.schedules WHERE calendar_id = $1 FOR UPDATE', calendarId);
+    const deletion = remove(calendarId).then(({ status }) => status);
+    await waitForLock();
+    const startedAt = performance.now();
+    await post(71_002, { calendarId }).expect(201);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    await query('COMMIT');
+    expect(await deletion).toBe(409);
+  }, 30_000);
+
+  it('lets schedules be created that name it while somebody changes it', async () => {
+    const calendarId = await create();
+    // The change has the calendar and waits for the table of roll-outs.
+    await query('BEGIN');
+    await query('LOCK TABLE task.calendar_rollouts IN SHARE ROW EXCLUSIVE MODE');
+    const change = service.api
+      .put(`/Calendars/${calendarId}`)
+      .set(PARTNER)
+      .send({ name: 'Holidays', excludedDates: ['2030-12-25'] })
+      .then(({ status }) => status);
+    await waitForLock();
+    const startedAt = performance.now();
+    await post(71_003, { calendarId }).expect(201);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    await query('COMMIT');
+    expect(await change).toBe(200);
+  }, 30_000);
+});
