@@ -64,6 +64,7 @@ describe('business units', () => {
         if (answered === 429) expect(sent.headers['retry-after']).toBe('1');
         expect(customers.requests).toHaveLength(turn);
       }
+      expect((await service.get('/auth/buid?plt=PLT-78', token)).status).toBe(answered);
       customers.answer = { status: 200, body: '[501]' };
       expect((await service.get('/auth/buid/78/facility-access', token)).body).toEqual([501]);
     },

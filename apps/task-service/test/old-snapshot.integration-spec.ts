@@ -11,12 +11,12 @@ import { OutboxRepository } from '../src/outbound/outbox.repository';
 import type { BatchChoice } from '../src/outbound/outbox.repository';
 import { migrate } from './task-fixture';
 
-/** docs/performance.md has the figures for 1,000,000. A measurement: beside other tests the server's statistics come at
- *  any moment, and with them another plan. */
-const IS_ASKED_FOR = process.env['TEST_DEAD_ROWS'] !== undefined;
-const DEAD_ROWS = Number(process.env['TEST_DEAD_ROWS'] ?? 100_000);
-if (!IS_ASKED_FOR)
-  process.stderr.write('\nSKIPPED: an outbox under an old snapshot (set TEST_DEAD_ROWS)\n\n');
+/** docs/performance.md has the figures for 1,000,000. Pages are counted only when a number is given: beside other tests
+ *  the server's statistics come at any moment, and with them another plan. */
+const COUNTS_PAGES = process.env['TEST_DEAD_ROWS'] !== undefined;
+const DEAD_ROWS = Number(process.env['TEST_DEAD_ROWS'] ?? 20_000);
+if (!COUNTS_PAGES)
+  process.stderr.write('\nSKIPPED: pages read under an old snapshot (set TEST_DEAD_ROWS)\n\n');
 const TYPES = messageTypesOf(['main', 'scheduling']);
 const PARTITIONS = Array.from({ length: 16 }, (_, partition) => partition);
 const settings = { schema: SCHEMA, applicationName: 'snapshot', entities: ENTITIES, migrations: MIGRATIONS };
@@ -85,48 +85,44 @@ describe('published events whose rows cannot be vacuumed because of an old snaps
     await database.drop();
   });
 
-  (IS_ASKED_FOR ? it : it.skip)(
-    'do not slow down a pass, which begins behind them',
-    async () => {
-      const floors = new OutboxFloors();
-      let nowMs = 0;
-      const look = async (): Promise<void> => {
-        const isFull = floors.isFullDue(nowMs);
-        const { heads, last } = await outbox.readHeads({
-          partitions: PARTITIONS,
-          messageTypes: TYPES,
-          floors: isFull ? [] : floors.of(PARTITIONS),
-        });
-        // As slow as it is with many more of them.
-        floors.note(heads, last, { isFull, startedAtMs: nowMs, endedAtMs: nowMs + 500 });
-        nowMs += 16_000;
-      };
-      await expectPages(() => pass(), DEAD_ROWS / 100, Infinity);
-      await expectPages(look, DEAD_ROWS / 10, Infinity);
-      await look();
-      await expectPages(() => pass({ floors: floors.of([3]) }), 0, 200);
-      await store(1_600);
-      let found = 0;
-      const busy = async (): Promise<void> => {
-        found = (await pass({ floors: floors.of([3]) })).get(3)?.events.length ?? 0;
-      };
-      await expectPages(busy, 0, 600);
-      expect(found).toBe(50);
-      const behind = { partitions: PARTITIONS, messageTypes: TYPES, floors: floors.of(PARTITIONS) };
-      const count = async (): Promise<void> => {
-        expect(await outbox.readBacklogBehind(behind)).toMatchObject({ waiting: 1_600, parked: 0 });
-      };
-      await expectPages(count, 0, 4_000);
-      // As often as metrics are read in a minute or two: the server forgets statements that ran once.
-      for (let reading = 0; reading < 20; reading += 1)
-        expect((await outbox.readBacklogBehind(behind)).oldestAgeSeconds).toBeGreaterThan(0);
-      expect(await outbox.readBacklog()).toMatchObject({ waiting: 1_600, parked: 0 });
-      // Looks between those from the beginning are short, too.
-      nowMs -= 16_000 - 1;
-      expect(floors.isFullDue(nowMs)).toBe(false);
-      await expectPages(look, 0, 2_000);
-      expect((await pass({ floors: floors.of([3]) })).get(3)?.events).toHaveLength(50);
-    },
-    120_000,
-  );
+  it('do not slow down a pass, which begins behind them', async () => {
+    const floors = new OutboxFloors();
+    let nowMs = 0;
+    const look = async (): Promise<void> => {
+      const isFull = floors.isFullDue(nowMs);
+      const { heads, last } = await outbox.readHeads({
+        partitions: PARTITIONS,
+        messageTypes: TYPES,
+        floors: isFull ? [] : floors.of(PARTITIONS),
+      });
+      // As slow as it is with many more of them.
+      floors.note(heads, last, { isFull, startedAtMs: nowMs, endedAtMs: nowMs + 500 });
+      nowMs += 16_000;
+    };
+    await expectPages(() => pass(), DEAD_ROWS / 100, Infinity);
+    await expectPages(look, DEAD_ROWS / 10, Infinity);
+    await look();
+    await expectPages(() => pass({ floors: floors.of([3]) }), 0, 200);
+    await store(1_600);
+    let found = 0;
+    const busy = async (): Promise<void> => {
+      found = (await pass({ floors: floors.of([3]) })).get(3)?.events.length ?? 0;
+    };
+    await expectPages(busy, 0, 600);
+    expect(found).toBe(50);
+    const behind = { partitions: PARTITIONS, messageTypes: TYPES, floors: floors.of(PARTITIONS) };
+    const count = async (): Promise<void> => {
+      expect(await outbox.readBacklogBehind(behind)).toMatchObject({ waiting: 1_600, parked: 0 });
+    };
+    await expectPages(count, 0, 4_000);
+    // As often as metrics are read in a minute or two: the server forgets statements that ran once.
+    for (let reading = 0; reading < 20; reading += 1)
+      expect((await outbox.readBacklogBehind(behind)).oldestAgeSeconds).toBeGreaterThan(0);
+    expect(await outbox.readBacklog()).toMatchObject({ waiting: 1_600, parked: 0 });
+    // Looks between those from the beginning are short, too.
+    nowMs -= 16_000 - 1;
+    expect(floors.isFullDue(nowMs)).toBe(false);
+    await expectPages(look, 0, 2_000);
+    expect((await pass({ floors: floors.of([3]) })).get(3)?.events).toHaveLength(50);
+  }, 120_000);
 });
