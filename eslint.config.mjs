@@ -41,16 +41,35 @@ const SYNTAX = [
   },
 ];
 
+const NO_SLEEP = 'No sleeps in tests: eventually() or a clock moved by hand.';
+const NO_SKIP =
+  'A focused, skipped or planned test hides the others or itself: testsThatNeed() fails where all must run.';
+
 const TEST_SYNTAX = [
   ...SYNTAX,
   {
     selector: 'NewExpression[callee.name="Promise"] CallExpression[callee.name="setTimeout"]',
-    message: 'No sleeps in tests: eventually() or a clock moved by hand.',
+    message: NO_SLEEP,
   },
+  // The dot stands for the slash, which would end the pattern.
+  { selector: 'ImportDeclaration[source.value=/^(node:)?timers.promises$/]', message: NO_SLEEP },
+  { selector: 'ImportExpression[source.value=/^(node:)?timers.promises$/]', message: NO_SLEEP },
+  { selector: 'CallExpression[callee.name="promisify"] > Identifier[name="setTimeout"]', message: NO_SLEEP },
   {
     selector:
-      'CallExpression[callee.object.name=/^(it|test|describe)$/][callee.property.name=/^(only|skip)$/]',
-    message: 'A focused or skipped test hides the others or itself.',
+      'MemberExpression[object.name=/^(it|test|describe)$/][property.name=/^(only|skip|todo|failing)$/]',
+    message: NO_SKIP,
+  },
+  { selector: 'CallExpression[callee.name=/^(xit|xtest|xdescribe|fit|fdescribe)$/]', message: NO_SKIP },
+  {
+    selector:
+      'CallExpression[callee.name=/^(it|test)$/] > ArrowFunctionExpression > BlockStatement > IfStatement ReturnStatement',
+    message: 'A test that returns early has passed: testsThatNeed() skips it, or expect() says what must be.',
+  },
+  {
+    selector: 'Program > ExpressionStatement > CallExpression[callee.name="afterAll"]',
+    message:
+      'Within describe(): here it comes after the look at what services logged, and they still log when they end.',
   },
 ];
 
@@ -109,7 +128,13 @@ export default tseslint.config(
     rules: { 'no-restricted-syntax': ['error', ...SYNTAX, ENVIRONMENT] },
   },
   {
-    files: ['libs/time/**/*.ts', 'tools/**/*.ts', 'apps/platform-e2e/**/*.ts', ...TESTS],
+    files: [
+      'libs/time/**/*.ts',
+      'tools/**/*.ts',
+      'verification/**/*.ts',
+      'apps/platform-e2e/**/*.ts',
+      ...TESTS,
+    ],
     rules: { 'house/no-wall-clock': 'off' },
   },
   {
@@ -119,7 +144,7 @@ export default tseslint.config(
   },
   // A migration is a list of statements, read from top to bottom.
   { files: ['**/migrations/**/*.ts'], rules: { 'max-lines-per-function': 'off' } },
-  { files: ['tools/**/*.ts'], rules: { 'no-console': 'off' } },
+  { files: ['tools/**/*.ts', 'verification/**/*.ts'], rules: { 'no-console': 'off' } },
   {
     files: TESTS,
     rules: {

@@ -1,3 +1,4 @@
+const { randomBytes } = require('node:crypto');
 const { mkdirSync, readFileSync } = require('node:fs');
 const { join } = require('node:path');
 
@@ -6,6 +7,9 @@ delete swc.$schema;
 
 // Jest writes its JSON report here and does not create the folder itself.
 mkdirSync(join(__dirname, 'test-results'), { recursive: true });
+
+// The name of this run, which its workers inherit: see libs/testing/src/test-run.ts.
+process.env.TEST_RUN = randomBytes(6).toString('hex');
 
 /** What every Jest run here has in common: SWC for TypeScript, the workspace's import names, no leaks between files. */
 module.exports = {
@@ -22,7 +26,8 @@ module.exports = {
   moduleNameMapper: {
     '^@platform/settings-client/openfeature$': '<rootDir>/libs/settings-client/src/openfeature.ts',
     '^@platform/([^/]+)$': '<rootDir>/libs/$1/src/index.ts',
-    '^#(platform|start)/(.+)$': '<rootDir>/tools/$1/$2',
+    '^#(platform|manifests|observability|start)/(.+)$': '<rootDir>/tools/$1/$2',
+    '^#verification/(.+)$': '<rootDir>/verification/$1',
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   setupFiles: ['reflect-metadata'],

@@ -18,6 +18,8 @@ const SPEC = 'apps/auth-service/src/token/fixture.spec.ts';
 const TIME = 'libs/time/src/fixture.ts';
 const BOUNDARIES = 'house/module-boundaries';
 const SYNTAX = 'no-restricted-syntax';
+const SKIPPED = 'A focused, skipped or planned test';
+const SLEEPS = 'No sleeps in tests';
 
 const statements = (count: number): string => 'sum += 1;\n'.repeat(count);
 
@@ -88,9 +90,15 @@ const VIOLATIONS: Readonly<Record<string, Violation>> = {
     rule: BOUNDARIES,
     says: 'type:tool',
   },
+  'a tool that imports what proves the platform': {
+    path: 'tools/start/fixture.ts',
+    text: "import { CheckBuilder } from '#verification/audit/check.ts';",
+    rule: BOUNDARIES,
+    says: 'type:tool',
+  },
   'a tool that imports a tool by a relative path': {
-    path: 'tools/chaos/fixture.ts',
-    text: "import { eventually } from '../platform/waiting.ts';",
+    path: 'verification/audit/fixture.ts',
+    text: "import { eventually } from '../../tools/platform/waiting.ts';",
     rule: BOUNDARIES,
     says: 'relative',
   },
@@ -145,18 +153,72 @@ const VIOLATIONS: Readonly<Record<string, Violation>> = {
     rule: SYNTAX,
     says: 'The environment is read only',
   },
+  // Composed, so that no search for skipped tests takes one of these for one.
   'a skipped test': {
     path: SPEC,
-    // Composed, so that no search for skipped tests takes it for one.
     text: `it.${'skip'}('would fail', () => { expect(1).toBe(2); });`,
     rule: SYNTAX,
-    says: 'A focused or skipped test',
+    says: SKIPPED,
+  },
+  'a test that is skipped on a condition': {
+    path: SPEC,
+    text: `(process.platform === 'linux' ? it : it.${'skip'})('would fail', () => { expect(1).toBe(2); });`,
+    rule: SYNTAX,
+    says: SKIPPED,
+  },
+  'a skipped table of tests': {
+    path: SPEC,
+    text: `it.${'skip'}.each([1, 2])('would fail', (number) => { expect(number).toBe(3); });`,
+    rule: SYNTAX,
+    says: SKIPPED,
+  },
+  'a skipped group of tests': {
+    path: SPEC,
+    text: `describe.${'skip'}('all of it', () => { it('would fail', () => { expect(1).toBe(2); }); });`,
+    rule: SYNTAX,
+    says: SKIPPED,
+  },
+  'a test that is yet to be written': {
+    path: SPEC,
+    text: `it.${'todo'}('works');`,
+    rule: SYNTAX,
+    says: SKIPPED,
+  },
+  'a test that is crossed out': {
+    path: SPEC,
+    text: `${'x'}it('would fail', () => { expect(1).toBe(2); });`,
+    rule: SYNTAX,
+    says: SKIPPED,
+  },
+  'a test that returns early': {
+    path: SPEC,
+    text: "it('would fail', () => { if (process.platform !== 'linux') return; expect(1).toBe(2); });",
+    rule: SYNTAX,
+    says: 'returns early',
+  },
+  'services that end after their logs were looked at': {
+    path: SPEC,
+    text: 'afterAll(() => service.close());',
+    rule: SYNTAX,
+    says: 'Within describe()',
   },
   'a sleeping test': {
     path: SPEC,
     text: "it('waits', async () => { await new Promise((resolve) => setTimeout(resolve, 500)); });",
     rule: SYNTAX,
-    says: 'No sleeps in tests',
+    says: SLEEPS,
+  },
+  'a test with a sleep under another name': {
+    path: SPEC,
+    text: "import { setTimeout as delay } from 'node:timers/promises';\nit('waits', () => delay(500));",
+    rule: SYNTAX,
+    says: SLEEPS,
+  },
+  'a test that makes itself a sleep': {
+    path: SPEC,
+    text: "import { promisify } from 'node:util';\nconst delay = promisify(setTimeout);\nit('waits', () => delay(500));",
+    rule: SYNTAX,
+    says: SLEEPS,
   },
   'a swallowed error': {
     path: PLAIN_FILE,

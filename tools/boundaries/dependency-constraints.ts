@@ -7,6 +7,7 @@ const DOMAIN = 'type:domain';
 const CLIENT = 'type:client';
 const TESTING = 'type:testing';
 const TOOL = 'type:tool';
+const VERIFICATION = 'type:verification';
 
 const scopes = ['auth', 'settings', 'task', 'tools'].map((scope) => ({
   sourceTag: `scope:${scope}`,
@@ -26,6 +27,10 @@ const types = (extra: string[]) => [
   { sourceTag: DOMAIN, onlyDependOnLibsWithTags: [DOMAIN, ...extra], bannedExternalImports: FRAMEWORKS },
   { sourceTag: TESTING, onlyDependOnLibsWithTags: [TOOL, PLATFORM, CONTRACT, DOMAIN] },
   { sourceTag: 'type:e2e', onlyDependOnLibsWithTags: [TESTING, TOOL, CONTRACT, CLIENT] },
+  {
+    sourceTag: VERIFICATION,
+    onlyDependOnLibsWithTags: [VERIFICATION, TOOL, CONTRACT, DOMAIN, CLIENT, ...extra],
+  },
   { sourceTag: TOOL, onlyDependOnLibsWithTags: [TOOL, CONTRACT, DOMAIN, CLIENT, ...extra] },
 ];
 

@@ -7,9 +7,9 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import { build, type BuildOptions, type BuildResult, type Plugin } from 'esbuild';
+import { build, type BuildOptions, type Metafile, type Plugin } from 'esbuild';
 import { NODE_MAJOR } from './node-version.ts';
 import { bundlesOf, type ProjectFile, readJson, swcPlugin } from './swc-plugin.ts';
 import {
@@ -22,6 +22,7 @@ import {
   withPackages,
 } from './sbom.ts';
 import { ownCode, PACKAGES_BUNDLE, packagesBundles, packagesTaken, starters } from './packages.ts';
+import { writeWhole } from './write-whole.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
 
@@ -49,24 +50,28 @@ function programsOf(projects: readonly Project[]): Record<string, string> {
 }
 
 /** All at once, so that libraries which several use are read once. */
-function bundleOwnCode(options: BuildOptions): Promise<BuildResult<{ metafile: true }>> {
-  return build({
-    ...COMMON,
+function bundleOwnCode(options: BuildOptions): Promise<Metafile> {
+  return buildWhole({
     ...options,
-    outdir: 'dist',
-    metafile: true,
     sourcemap: 'linked',
     sourcesContent: false,
     keepNames: true, // Nest's injection errors, logs and OpenAPI schemas show class names
   });
 }
 
+/** Gives what each file in `dist` was made from. */
+async function buildWhole(options: BuildOptions): Promise<Metafile> {
+  const built = await build({ ...COMMON, ...options, outdir: 'dist', metafile: true, write: false });
+  await Promise.all(built.outputFiles.map(({ path, contents }) => writeWhole(path, contents)));
+  return built.metafile;
+}
+
 async function bundleWithPackages(projects: readonly Project[], swc: Plugin): Promise<void> {
   const programs = programsOf(projects);
   const own = ownCode(programs);
-  const [{ metafile }] = await Promise.all([
+  const [metafile] = await Promise.all([
     bundleOwnCode({ ...own, plugins: [swc, ...own.plugins] }),
-    build({ ...COMMON, ...starters(Object.keys(programs)), outdir: 'dist' }),
+    buildWhole(starters(Object.keys(programs))),
   ]);
   const taken = projects.map(({ root }): [string, ReadonlySet<string>] => {
     const outputs = Object.entries(metafile.outputs).filter(([file]) => file.startsWith(`dist/${root}/`));
@@ -100,12 +105,13 @@ async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): 
     outputFiles.map(async ({ path, text }) => {
       const file = relative(WORKSPACE, path);
       const inputs = Object.keys(metafile.outputs[file]!.inputs);
-      await writeFile(join(dirname(path), LICENCES_FILE), await thirdPartyLicences(WORKSPACE, inputs));
+      const licences = await thirdPartyLicences(WORKSPACE, inputs);
+      await writeWhole(join(dirname(path), LICENCES_FILE), Buffer.from(licences));
       const empty = emptySbom(basename(dirname(path)), version);
       const sbom = withPackages(empty, lock, packageFolders(inputs));
-      await writeFile(join(dirname(path), SBOM_FILE), JSON.stringify(sbom, null, 2));
+      await writeWhole(join(dirname(path), SBOM_FILE), Buffer.from(JSON.stringify(sbom, null, 2)));
       // Last: the line says that all is there.
-      await writeFile(path, `${banners.get(file)!}\n${asciiOf(text)}`);
+      await writeWhole(path, Buffer.from(`${banners.get(file)!}\n${asciiOf(text)}`));
     }),
   );
 }
@@ -138,12 +144,25 @@ async function main(projectRoots: readonly string[]): Promise<void> {
   const projects = await Promise.all(projectRoots.map(readProject));
   const isBundled = ({ file }: Project): boolean => file.metadata?.packages === 'bundled';
   await Promise.all([
+    writeManifests(projects),
     bundleWithPackages(projects.filter(isBundled), plugin),
     bundleOwnCode({
       entryPoints: programsOf(projects.filter((project) => !isBundled(project))),
       ...{ packages: 'external', plugins: [plugin] },
     }),
   ]);
+}
+
+/** Node reads from it that the bundles are CommonJS, and a program its version. */
+async function writeManifests(projects: readonly Project[]): Promise<void> {
+  const { version } = await readJson<{ version: string }>('package.json');
+  for (const { root } of projects) {
+    const manifest = { name: basename(root), version, private: true, license: 'MIT', type: 'commonjs' };
+    await writeWhole(
+      join(WORKSPACE, 'dist', root, 'package.json'),
+      Buffer.from(JSON.stringify(manifest, null, 2)),
+    );
+  }
 }
 
 async function readProject(folder: string): Promise<Project> {

@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import addFormats from 'ajv-formats';
 import { parse } from 'yaml';
 import {
   composeContainers,
@@ -12,27 +14,74 @@ import {
 jest.setTimeout(60_000);
 
 const WORKSPACE = join(__dirname, '../..');
+const read = (path: string): string => readFileSync(join(WORKSPACE, path), 'utf8');
 const CONTAINERS = readCompose(
   join(WORKSPACE, 'docker/compose.yaml'),
   join(WORKSPACE, 'docker/development.env'),
 );
 
-interface ComposeFile {
-  services: Record<
-    string,
-    { build?: object; restart?: string; healthcheck?: object; tmpfs?: string[]; environment?: object }
-  >;
+interface Service {
+  build?: object;
+  restart?: string;
+  mem_limit?: string;
+  healthcheck?: object;
+  tmpfs?: string[];
+  environment?: object;
+  volumes?: string[];
+  depends_on?: Record<string, unknown> | string[];
 }
 
 describe('docker/compose.yaml', () => {
-  const { services } = parse(readFileSync(join(WORKSPACE, 'docker/compose.yaml'), 'utf8'), {
-    merge: true,
-  }) as ComposeFile;
+  const compose = parse(read('docker/compose.yaml'), { merge: true }) as {
+    services: Record<string, Service>;
+  };
+  const { services } = compose;
+
+  it('is what the Compose Specification says', () => {
+    const ajv = new Ajv({ strict: false, allErrors: true });
+    addFormats.default(ajv);
+    // Its dialect is draft 7 under an address that ajv does not know.
+    const { $schema: _dialect, ...schema } = JSON.parse(
+      read('tools/manifests/compose-spec/compose-spec.json'),
+    ) as Record<string, unknown>;
+    const validate = ajv.compile(schema);
+    validate(compose);
+    expect(validate.errors ?? []).toEqual([]);
+  });
+
+  it('asks for every variable of the environment file, and finds what it asks for', () => {
+    const given = new Set(read('docker/development.env').match(/^\w+(?==)/gm));
+    const asked = new Set([...read('docker/compose.yaml').matchAll(/\$\{(\w+)/g)].map(([, name]) => name));
+    expect([...asked].sort()).toEqual([...given].sort());
+  });
+
+  it('waits only for services that there are', () => {
+    const awaited = Object.values(services).flatMap(({ depends_on = [] }) =>
+      Array.isArray(depends_on) ? depends_on : Object.keys(depends_on),
+    );
+    expect(awaited.filter((name) => !Object.hasOwn(services, name))).toEqual([]);
+  });
+
+  it('mounts only files that there are', () => {
+    const mounted = Object.values(services)
+      .flatMap(({ volumes = [] }) => volumes)
+      .filter((volume) => volume.startsWith('.'))
+      .map((volume) => join('docker', volume.split(':')[0]!));
+    expect(mounted.length).toBeGreaterThan(0);
+    expect(mounted.filter((path) => !existsSync(join(WORKSPACE, path)))).toEqual([]);
+  });
 
   it('checks the health of everything of ours that stays: OCI images carry no check', () => {
     const own = Object.entries(services).filter(([, { build, restart }]) => build && restart);
     expect(own.length).toBeGreaterThan(6);
     expect(own.filter(([, { healthcheck }]) => !healthcheck).map(([name]) => name)).toEqual([]);
+  });
+
+  it('starts servers of others again, and bounds their memory', () => {
+    const servers = Object.entries(services).filter(([, { build }]) => !build);
+    expect(servers.map(([name]) => name)).toEqual(expect.arrayContaining(['postgres', 'rabbitmq']));
+    const bounded = servers.filter(([, { restart, mem_limit }]) => restart && mem_limit);
+    expect(bounded).toEqual(servers);
   });
 
   it('names no owner of a tmpfs, which some engines refuse', () => {
@@ -84,5 +133,18 @@ services:
     ]);
     expect(() => composeContainers(text, '')).toThrow('the environment file has no PASSWORD');
     expect(() => composeContainers(`services: {}\n${text}`, '')).toThrow(/unique/);
+  });
+});
+
+describe('.dockerignore', () => {
+  it('lets through what the Dockerfile copies, and nothing else', () => {
+    const copied = [...read('docker/Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)]
+      .flatMap(([, sources]) => sources!.split(' '))
+      .flatMap((source) => (source === '${PROJECT_ROOT}' ? ['apps', 'tools/neighbours'] : [source]));
+    const allowed = [...read('.dockerignore').matchAll(/^!(.+)$/gm)].map(([, path]) => path!);
+    const contains = (folder: string, path: string): boolean =>
+      path === folder || path.startsWith(`${folder}/`);
+    expect(copied.filter((path) => !allowed.some((each) => contains(each, path)))).toEqual([]);
+    expect(allowed.filter((each) => !copied.some((path) => contains(path, each)))).toEqual([]);
   });
 });

@@ -1,9 +1,11 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { testsThatNeed } from '@platform/testing';
 import { parse, stringify } from 'yaml';
+import { findPrometheus } from '#platform/prometheus.ts';
 import { DASHBOARDS } from './dashboards.ts';
-import { findPrometheus, metricsOf, promtool } from './promtool.ts';
+import { metricsOf, promtool } from './promtool.ts';
 import { FOLDER, generatedFiles, ruleGroups } from './generated.ts';
 
 const OPERATIONS = readFileSync(join(FOLDER, '../docs/operations.md'), 'utf8');
@@ -52,11 +54,10 @@ describe('metricsOf', () => {
 });
 
 const program = findPrometheus('promtool');
-if (program === null)
-  process.stderr.write(
-    '\nSKIPPED: rules and queries as promtool sees them: no promtool (.ci/install-promtool brings it)\n\n',
-  );
-const describeWithPromtool = program === null ? describe.skip : describe;
+const { describe: describeWithPromtool } = testsThatNeed(
+  'rules and queries as promtool sees them',
+  program === null ? 'no promtool (.ci/install promtool brings it)' : null,
+);
 
 describeWithPromtool('promtool', () => {
   const run = (...args: string[]): string => promtool(program as string, ...args);

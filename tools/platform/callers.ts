@@ -38,6 +38,18 @@ export async function callJson<T>(method: string, url: string, call: JsonCall = 
   return JSON.parse(text) as T;
 }
 
+/** An access token of a user, by the word of an application. */
+export async function signIn(
+  authUrl: string,
+  userName: string,
+  persona: number,
+  application: object = DEMO_BACKEND,
+): Promise<string> {
+  const url = `${authUrl}/auth/token/trust-simple`;
+  const body = { ...application, persona, userName };
+  return (await callJson<{ accessToken: string }>('POST', url, { body })).accessToken;
+}
+
 /** The status of the response to a request without a body. */
 export async function statusOf(method: string, url: string, token: string): Promise<number> {
   const response = await fetch(url, { method, ...jsonRequest({ token }) });

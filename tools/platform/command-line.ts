@@ -69,15 +69,19 @@ export function timedReport(): (line: string) => void {
     console.log(`${((performance.now() - startedAtMs) / 1_000).toFixed(1).padStart(7)} s  ${line}`);
 }
 
-/** Lines of a table, its columns as wide as they must be. */
+/** `12`, `-0.5`, `3 %`, `1.5 ms` */
+const FIGURE = /^-?[\d.]+( [%a-zA-Zµ]\S*)?$/;
+
+/** Lines of a table, its columns as wide as they must be. Columns of figures are aligned right. */
 export function textTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
   );
-  const line = (cells: readonly string[]): string =>
-    cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd();
+  const isOfFigures = head.map((_title, column) => rows.every((row) => FIGURE.test(row[column] ?? '')));
+  const padded = (cell: string, column: number): string => {
+    const width = widths[column] ?? 0;
+    return isOfFigures[column] === true ? cell.padStart(width) : cell.padEnd(width);
+  };
+  const line = (cells: readonly string[]): string => cells.map(padded).join('  ').trimEnd();
   return [line(head), line(widths.map((width) => '─'.repeat(width))), ...rows.map(line)];
 }

@@ -1,4 +1,4 @@
-import { defectsInLog } from './log-errors.ts';
+import { defectsInLog, failedJobsInLog } from './log-errors.ts';
 
 const line = (level: string, members: object): string =>
   JSON.stringify({ level, time: '2026-01-05T10:00:00.000Z', service: 'auth-service', ...members });
@@ -23,12 +23,46 @@ describe('defectsInLog', () => {
     expect(defectsInLog(line('warn', { err }))).toHaveLength(1);
   });
 
+  it('finds an error of the code in a warning', () => {
+    const err = { type: 'TypeError', message: "Cannot read properties of undefined (reading 'id')" };
+    expect(defectsInLog(line('warn', { err, msg: 'failed, and will run again' }))).toHaveLength(1);
+  });
+
   it.each([
     ['a warning of an outage', line('warn', { err: { code: 'ECONNREFUSED' } })],
+    [
+      'a fetch that failed',
+      line('warn', {
+        err: { type: 'TokenRequestError', cause: { type: 'TypeError', message: 'fetch failed' } },
+      }),
+    ],
     ['a contended transaction', line('warn', { err: { code: '40001' } })],
     ['a line of another program', 'Error: at level "error"'],
     ['nothing', ''],
   ])('passes %s', (_, log) => {
     expect(defectsInLog(log)).toEqual([]);
+  });
+});
+
+describe('failedJobsInLog', () => {
+  const failedOf = (err: object): string =>
+    line('warn', { context: 'PurgeJob', err, msg: 'failed, and will run again' });
+
+  it.each([
+    ['a constraint', { type: 'error', code: '23505' }],
+    ['a statement that took too long', { type: 'error', code: '57014' }],
+    ['an error of the code', { type: 'Error', message: 'no such month' }],
+  ])('finds a job that failed of %s', (_, err) => {
+    const other = line('warn', { err, msg: 'refused' });
+    expect(failedJobsInLog(`${other}\n${failedOf(err)}\n`)).toEqual([failedOf(err)]);
+  });
+
+  it.each([
+    ['a server that is not there', { type: 'Error', code: 'ECONNREFUSED' }],
+    ['a server that is being ended', { type: 'error', code: '57P01' }],
+    ['a lost connection', { type: 'DatabaseUnavailableError', message: 'the connection was lost' }],
+    ['no connection in time', { type: 'Error', message: 'Connection terminated due to connection timeout' }],
+  ])('passes a job that failed of %s', (_, err) => {
+    expect(failedJobsInLog(failedOf(err))).toEqual([]);
   });
 });

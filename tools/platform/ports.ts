@@ -1,5 +1,9 @@
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { isErrorCode } from './errors.ts';
+import { join } from 'node:path';
+import { FriendlyError, isErrorCode } from './errors.ts';
+import { findProcessStart } from './processes.ts';
+import { claimRunRecord, findRunRecord, isSupervised, type RunRecord, sweepLeftovers } from './run-record.ts';
 
 /** Every port of the platform by its name in `--port <name>=<number>`, all on 127.0.0.1. */
 export const DEFAULT_PORTS = {
@@ -64,12 +68,58 @@ export function isPortFree(port: number): Promise<boolean> {
   });
 }
 
-/** `count` different ports of 127.0.0.1 that were free a moment ago, below the range the system hands to clients. */
+/** Below the range that the system hands to clients: such a port would go to the next outgoing connection. */
+const FIRST_PORT = 20_000;
+const RANGES = 100;
+const PORTS_PER_RANGE = 100;
+/** Open to every account of this machine. */
+const RANGES_FOLDER = '/tmp/property-platform-ports';
+
+let range: Promise<number> | null = null;
+/** How many of the range's ports were tried: none comes twice before all others came. */
+let tried = Math.floor(Math.random() * PORTS_PER_RANGE);
+
+/**
+ * `count` different ports of 127.0.0.1 that are free, out of a range that no other process takes ports from.
+ * So nobody else can open
+ * one of them before its server does.
+ * @throws {FriendlyError} when the range has no more, or every range is taken
+ */
 export async function findFreePorts(count: number): Promise<number[]> {
-  // Not listen(0): the kernel gives such a port to the next outgoing connection, and a suite makes thousands of them.
+  range ??= claimRange(RANGES_FOLDER);
+  const firstPort = FIRST_PORT + (await range) * PORTS_PER_RANGE;
   const found: number[] = [];
-  for (let port = 20_000 + Math.floor(Math.random() * 10_000); found.length < count; port++) {
+  for (let looks = 0; looks < PORTS_PER_RANGE && found.length < count; looks += 1) {
+    const port = firstPort + (tried % PORTS_PER_RANGE);
+    tried += 1;
     if (await isPortFree(port)) found.push(port);
   }
+  if (found.length < count)
+    throw new FriendlyError(`Of the ports from ${firstPort} on only ${found.length} are free, not ${count}.`);
   return found;
+}
+
+/**
+ * The number of a range that is this process's until it ends. Code that is loaded twice in one process gets
+ * the same one.
+ */
+export async function claimRange(folder: string): Promise<number> {
+  if (!existsSync(folder)) {
+    mkdirSync(folder, { recursive: true });
+    chmodSync(folder, 0o777);
+  }
+  const record: RunRecord = {
+    supervisor: { pid: process.pid, start: findProcessStart(process.pid) ?? '' },
+    processes: [],
+    removeFolder: null,
+  };
+  for (let attempt = 0; attempt < RANGES; attempt += 1) {
+    const number = (process.pid + attempt) % RANGES;
+    const file = join(folder, `${number}.json`);
+    const holder = findRunRecord(file);
+    if (holder?.supervisor.pid === process.pid && isSupervised(holder)) return number;
+    if (holder !== null && !isSupervised(holder)) await sweepLeftovers(file);
+    if (claimRunRecord(file, record)) return number;
+  }
+  throw new FriendlyError(`Every range of ports is taken (${folder}).`);
 }

@@ -14,7 +14,8 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { FriendlyError, isErrorCode } from './errors.ts';
-import { childrenOf, findProcessStart, isStopped, trySignal } from './processes.ts';
+import { childrenOf, isStopped, readProc } from './proc.ts';
+import { findProcessStart, trySignal } from './processes.ts';
 import { isReachableBy, makeOwnedFolder, type RunAs } from './run-as.ts';
 import { WORKSPACE } from './state-folder.ts';
 import { endProcess, type ServerPlace, type SupervisedProcess, waitUntilReady } from './supervisor.ts';
@@ -72,7 +73,7 @@ export class Postgresql {
 
   /** Cuts every session off at once; the next start recovers. */
   stopImmediately(): Promise<void> {
-    return endProcess(this.#place.supervisor, NAME, 'SIGQUIT');
+    return endProcess(this.#place.supervisor, NAME, 'SIGQUIT', [this.port]);
   }
 
   /** Ends every process of it with SIGKILL: one that was left would write on beside the next server.
@@ -201,17 +202,10 @@ async function runInitdb(command: string, args: string[], cwd: string, runAs: Ru
 function removeStaleLock(data: string): void {
   const lock = join(data, 'postmaster.pid');
   if (!existsSync(lock)) return;
-  const pid = readFileSync(lock, 'utf8').split('\n')[0] ?? '';
-  if (process.platform === 'linux' && !commandLineOf(pid).includes(data)) rmSync(lock, { force: true });
-}
-
-function commandLineOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT', 'ESRCH')) return '';
-    throw error;
-  }
+  if (process.platform !== 'linux') return;
+  const [pid = ''] = readFileSync(lock, 'utf8').split('\n');
+  const command = readProc(`${pid}/cmdline`);
+  if (command === null || !command.includes(data)) rmSync(lock, { force: true });
 }
 
 async function acceptsConnections(url: string, server: SupervisedProcess): Promise<boolean> {

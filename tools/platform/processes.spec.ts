@@ -1,14 +1,23 @@
-import { findProcessStart, isRunning, parseProcStat } from './processes.ts';
-
-const STAT_TAIL = '1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 2 3';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { findStat } from './proc.ts';
+import { findProcessStart, isRunning } from './processes.ts';
+import { eventually } from './waiting.ts';
 
 describe('process identity', () => {
-  it('reads the start time after a command name with spaces and parentheses', () => {
-    expect(parseProcStat(`42 (tmux: (server) x) S ${STAT_TAIL}`)).toBe('4711');
-  });
-
-  it('takes a zombie for gone', () => {
-    expect(parseProcStat(`42 (node) Z ${STAT_TAIL}`)).toBeNull();
+  it('takes a zombie for gone', async () => {
+    // The shell becomes `sleep`, which waits for no child: the one that it has begun before stays a zombie.
+    const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    try {
+      const [line] = (await once(parent.stdout, 'data')) as [Buffer];
+      const zombie = Number(line);
+      await eventually(() => expect(findStat(zombie)?.state).toBe('Z'));
+      expect(findProcessStart(zombie)).toBeNull();
+    } finally {
+      parent.kill('SIGKILL');
+    }
   });
 
   it('knows this process, and not another one with its number', () => {

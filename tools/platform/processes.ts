@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { accessSync, constants, readFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { isErrorCode } from './errors.ts';
+import { findStat, readProc } from './proc.ts';
 
 /** A process named so that a later process that happens to get the same number is never taken for it. */
 export interface ProcessIdentity {
@@ -20,43 +21,11 @@ export function isRunning(identity: ProcessIdentity): boolean {
   return findProcessStart(identity.pid) === identity.start;
 }
 
-/**
- * Reads the start time out of the text of `/proc/<pid>/stat`, in clock ticks since boot; null for a zombie.
- * The command name in parentheses may itself hold spaces and parentheses, so fields count from the last one.
- */
-export function parseProcStat(stat: string): string | null {
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const [state, startTicks] = [fields[0], fields[19]];
-  return state === 'Z' || state === 'X' || startTicks === undefined ? null : startTicks;
-}
-
-/** True once `pid` has obeyed SIGSTOP. Linux only. */
-export function isStopped(pid: number): boolean {
-  const stat = readIfPresent(`/proc/${pid}/stat`) ?? '';
-  return stat.slice(stat.lastIndexOf(')')).startsWith(') T');
-}
-
-/** The processes that `pid` has begun and not outlived; all of them while it is stopped. Linux only. */
-export function childrenOf(pid: number): number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  return (children.match(/\d+/g) ?? []).map(Number);
-}
-
 function findStartInProc(pid: number): string | null {
-  const stat = readIfPresent(`/proc/${pid}/stat`);
-  const ticks = stat === null ? null : parseProcStat(stat);
+  const stat = findStat(pid);
+  if (stat === null || stat.state === 'Z' || stat.state === 'X') return null;
   // Ticks count from boot, so the same number may come again after a reboot.
-  return ticks === null ? null : `${readIfPresent('/proc/sys/kernel/random/boot_id')?.trim() ?? ''}:${ticks}`;
-}
-
-function readIfPresent(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    // ESRCH: the process ended between opening and reading.
-    if (isErrorCode(error, 'ENOENT', 'ESRCH', 'EACCES')) return null;
-    throw error;
-  }
+  return `${readProc('sys/kernel/random/boot_id')?.trim() ?? ''}:${stat.startTicks}`;
 }
 
 function findStartFromPs(pid: number): string | null {

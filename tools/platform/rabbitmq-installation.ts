@@ -23,7 +23,7 @@ const RELEASES: Readonly<Record<string, string>> = { '3': 'bookworm', '4': 'trix
 const PREFERRED = '4';
 
 /** The major version that must run, of PLATFORM_RABBITMQ; null when any may. */
-export function requiredMajor(): string | null {
+function requiredMajor(): string | null {
   const { PLATFORM_RABBITMQ: required } = process.env;
   if (!required) return null;
   if (!Object.hasOwn(RELEASES, required))

@@ -1,12 +1,10 @@
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { FriendlyError } from './errors.ts';
-import { findOnPath } from './processes.ts';
-import { provideRabbitmq, type RabbitmqInstallation, requiredMajor } from './rabbitmq-installation.ts';
+import { provideRabbitmq, type RabbitmqInstallation } from './rabbitmq-installation.ts';
 import { makeOwnedFolder } from './run-as.ts';
 import { endProcess, waitUntilReady, type ServerPlace } from './supervisor.ts';
 import { answersOk } from './waiting.ts';
@@ -25,12 +23,11 @@ const USER = 'platform';
 const EPMD_STAGE = 0;
 const NODE_STAGE = 1;
 const START_TIMEOUT_MS = 120_000;
-const DOCKER_IMAGE = 'rabbitmq:4-management';
-const DOCKER_TIMEOUT_MS = 300_000;
 
 /**
- * A private RabbitMQ node with its management API on 127.0.0.1, from the first source that this machine has: an installed
- * rabbitmq-server, Debian's packages unpacked in private, Docker. It may be ended, and started again on the same data.
+ * A private RabbitMQ node with its management API on 127.0.0.1: of an installed rabbitmq-server, else of
+ * Debian's packages, unpacked
+ * in private. It may be ended, and started again on the same data.
  */
 export class Rabbitmq {
   readonly #place: ServerPlace;
@@ -56,27 +53,25 @@ export class Rabbitmq {
 
   /** Said to the user once it runs: where it comes from. */
   get origin(): string {
-    return this.#installation?.origin ?? `Docker (${DOCKER_IMAGE})`;
+    return this.#installation?.origin ?? 'nowhere yet';
   }
 
   /** @throws {FriendlyError} when this machine has no source for it */
   async start(): Promise<void> {
-    try {
-      this.#installation ??= await provideRabbitmq(this.#place.cacheFolder);
-    } catch (error) {
-      if (requiredMajor() !== '3' && (await isDockerUsable())) return this.#startInDocker();
+    this.#installation ??= await provideRabbitmq(this.#place.cacheFolder).catch((error: unknown) => {
       throw new FriendlyError(
-        "No RabbitMQ: none is installed, Docker is not usable, and Debian's packages could not be fetched " +
-          `(${(error as Error).message}). Install rabbitmq-server, or name a broker: RABBITMQ_URL=amqp://user:password@host:5672 npm start`,
+        `No RabbitMQ: none is installed, and Debian's packages could not be fetched (${(error as Error).message}). ` +
+          'Install rabbitmq-server, or name a broker: RABBITMQ_URL=amqp://user:password@host:5672 npm start',
         { cause: error },
       );
-    }
+    });
     return this.#startNode(this.#installation);
   }
 
   /** Ends it: in order, or every process of it at once. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-    return endProcess(this.#place.supervisor, NAME, signal);
+    const { amqp, management, distribution } = this.ports;
+    return endProcess(this.#place.supervisor, NAME, signal, [amqp, management, distribution]);
   }
 
   /** Runs `rabbitmqctl`. @throws {FriendlyError} where the installation has none */
@@ -115,38 +110,6 @@ export class Rabbitmq {
       graceMs: 20_000,
     });
     await waitUntilReady(node, () => this.#isServing(), START_TIMEOUT_MS);
-  }
-
-  async #startInDocker(): Promise<void> {
-    const { supervisor } = this.#place;
-    const name = `property-platform-${createHash('sha256').update(this.#folder).digest('hex').slice(0, 12)}`;
-    const { amqp, management } = this.ports;
-    supervisor.rememberContainer(name);
-    await run('docker', ['rm', '--force', name]);
-    const container = await supervisor.spawn({
-      name: NAME,
-      stage: NODE_STAGE,
-      command: 'docker',
-      args: [
-        ...[
-          'run',
-          '--rm',
-          '--name',
-          name,
-          '--hostname',
-          'localhost',
-          '--volume',
-          `${name}:/var/lib/rabbitmq`,
-        ],
-        ...['--publish', `127.0.0.1:${amqp}:5672`, '--publish', `127.0.0.1:${management}:15672`],
-        ...['--env', 'RABBITMQ_DEFAULT_USER', '--env', 'RABBITMQ_DEFAULT_PASS', DOCKER_IMAGE],
-      ],
-      // By environment, not by argument: arguments are visible to every user of the machine.
-      env: { ...process.env, RABBITMQ_DEFAULT_USER: USER, RABBITMQ_DEFAULT_PASS: this.#password },
-      cwd: '/',
-      graceMs: 20_000,
-    });
-    await waitUntilReady(container, () => this.#isServing(), DOCKER_TIMEOUT_MS);
   }
 
   /** True when both the management API and the AMQP listener (which opens last) answer. */
@@ -228,12 +191,4 @@ function accepts(port: number): Promise<boolean> {
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
     socket.once('connect', () => socket.destroy());
   });
-}
-
-async function isDockerUsable(): Promise<boolean> {
-  if (findOnPath('docker') === null) return false;
-  return run('docker', ['info'], { timeout: 10_000 }).then(
-    () => true,
-    () => false,
-  );
 }

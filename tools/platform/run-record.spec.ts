@@ -18,7 +18,6 @@ describe('the run record', () => {
   const record = (overrides: Partial<RunRecord> = {}): RunRecord => ({
     supervisor: { pid: process.pid, start: findProcessStart(process.pid) ?? '' },
     processes: [],
-    containers: [],
     removeFolder: null,
     ...overrides,
   });

@@ -1,8 +1,7 @@
-import { execFileSync } from 'node:child_process';
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { isErrorCode } from './errors.ts';
 import { isRunning, trySignal, type ProcessIdentity } from './processes.ts';
+import { becomesTrue } from './waiting.ts';
 
 const POLL_MS = 25;
 
@@ -20,8 +19,6 @@ export interface RecordedProcess extends ProcessIdentity {
 export interface RunRecord {
   readonly supervisor: ProcessIdentity;
   readonly processes: readonly RecordedProcess[];
-  /** Docker containers by name. */
-  readonly containers: readonly string[];
   /** A folder that goes when the run ends (private servers for one test run). */
   readonly removeFolder: string | null;
 }
@@ -30,7 +27,6 @@ export interface RunRecord {
 const UNREADABLE: RunRecord = {
   supervisor: { pid: 0, start: 'unreadable' },
   processes: [],
-  containers: [],
   removeFolder: null,
 };
 
@@ -88,18 +84,15 @@ async function stopProcess(entry: RecordedProcess): Promise<void> {
   if (!isRunning(entry)) return;
   // The orderly signal goes to the leader alone: PostgreSQL and RabbitMQ stop their own children in the right order.
   trySignal(entry.pid, entry.signal);
-  const deadline = performance.now() + entry.graceMs;
-  while (isRunning(entry) && performance.now() < deadline) await delay(POLL_MS);
-  if (isRunning(entry)) trySignal(-entry.pid, 'SIGKILL');
-  while (isRunning(entry)) await delay(POLL_MS);
+  const hasEnded = (): boolean => !isRunning(entry);
+  if (await becomesTrue(hasEnded, { timeoutMs: entry.graceMs, intervalMs: POLL_MS })) return;
+  trySignal(-entry.pid, 'SIGKILL');
+  await becomesTrue(hasEnded, { timeoutMs: Infinity, intervalMs: POLL_MS });
 }
 
-/** Stops what a record lists, containers included, and removes the folder it names and the record itself. */
+/** Stops what a record lists, and removes the folder it names and the record itself. */
 export async function endRun(file: string, record: RunRecord): Promise<void> {
   await stopProcesses(record.processes);
-  for (const container of record.containers) {
-    execFileSync('docker', ['rm', '--force', container], { stdio: 'ignore' });
-  }
   if (record.removeFolder) rmSync(record.removeFolder, { recursive: true, force: true, maxRetries: 5 });
   // The reaper and a new start may clean up at once: the slower one must not take the new start's record away.
   if (findRunRecord(file)?.supervisor.start === record.supervisor.start) rmSync(file, { force: true });

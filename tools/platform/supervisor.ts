@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { FriendlyError } from './errors.ts';
+import { isPortFree } from './ports.ts';
 import { findProcessStart, trySignal } from './processes.ts';
 import type { RunAs } from './run-as.ts';
 import {
@@ -16,6 +16,7 @@ import {
   saveRunRecord,
   sweepLeftovers,
 } from './run-record.ts';
+import { becomesTrue } from './waiting.ts';
 
 const TAIL_BYTES = 64 * 1024;
 
@@ -92,7 +93,6 @@ export class Supervisor {
     const record: RunRecord = {
       supervisor: { pid: process.pid, start: findProcessStart(process.pid) ?? '' },
       processes: [],
-      containers: [],
       removeFolder: options.removeFolder ?? null,
     };
     mkdirSync(options.logFolder, { recursive: true });
@@ -174,12 +174,6 @@ export class Supervisor {
     return this.#stopping !== null;
   }
 
-  /** Also removes this Docker container when the run ends. */
-  rememberContainer(name: string): void {
-    this.#record = { ...this.#record, containers: [...this.#record.containers, name] };
-    saveRunRecord(this.#options.recordFile, this.#record);
-  }
-
   /** Stops everything in order and gives the lock back. Safe to call again. */
   stop(): Promise<void> {
     this.#stopping ??= endRun(this.#options.recordFile, this.#record).then(() => this.#dismissReaper());
@@ -206,18 +200,23 @@ export class Supervisor {
   }
 }
 
-/** Ends a server that is to be started again. */
+/**
+ * Ends a server that is to be started again. @param ports that it listens on: a process that it had begun may
+ * keep them a moment longer
+ */
 export async function endProcess(
   supervisor: Supervisor,
   name: string,
   signal: NodeJS.Signals,
+  ports: readonly number[],
 ): Promise<void> {
   const child = supervisor.running(name);
   // In order it ends its own children; killed, they go with it, as with the power.
   trySignal(signal === 'SIGKILL' ? -child.pid : child.pid, signal);
   await child.ended;
-  // Its ports are free again a moment later.
-  await delay(100);
+  for (const port of ports)
+    if (!(await becomesTrue(() => isPortFree(port))))
+      throw new Error(`${name} has ended, but port ${port} is still taken`);
 }
 
 /** Says that `child` failed, and how, with the end of its log. */
@@ -252,12 +251,13 @@ export async function waitUntilReady(
   timeoutMs: number,
   intervalMs = 50,
 ): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  while (!(await probe())) {
+  const isReady = async (): Promise<boolean> => {
+    if (await probe()) return true;
     if (child.hasEnded()) throw endedEarly(child, await child.ended);
-    if (performance.now() > deadline) throw endedEarly(child, `was not ready within ${timeoutMs / 1000} s`);
-    await delay(intervalMs);
-  }
+    return false;
+  };
+  if (!(await becomesTrue(isReady, { timeoutMs, intervalMs })))
+    throw endedEarly(child, `was not ready within ${timeoutMs / 1000} s`);
 }
 
 /** The last `count` lines of a file (of its last 64 KiB), or why it cannot be read. */

@@ -47,19 +47,50 @@ describe('TcpProxy', () => {
     proxy.freeze();
     expect(proxy.connections).toBe(1);
     client.write(' later');
-    await new Promise(setImmediate);
+    await makeRoundTrip();
     expect(heardByServer).toEqual(['hello']);
     await proxy.restore();
     await eventually(() => expect(heardByServer.join('')).toBe('hello later'));
+  });
+
+  it('loses one answer, and with it the connection', async () => {
+    proxy.loseAnswer('work', 'end');
+    client.write('end');
+    expect(String((await once(client, 'data'))[0])).toBe('end');
+    client.write('work');
+    expect(String((await once(client, 'data'))[0])).toBe('work');
+    expect(proxy.losesAnswer).toBe(true);
+    const closed = once(client, 'close');
+    client.write('end');
+    await closed;
+    expect(heardByServer).toEqual(['hello', 'end', 'work', 'end']);
+    expect(proxy.losesAnswer).toBe(false);
   });
 
   it('leaves a client in the dark whose server has gone', async () => {
     expect(proxy.halfOpen()).toBe(1);
     await eventually(() => expect(serverSide.destroyed).toBe(true));
     client.write('anybody?');
-    await new Promise(setImmediate);
+    await makeRoundTrip();
     expect(client.destroyed).toBe(false);
     expect(heardByServer).toEqual(['hello']);
     expect(proxy.halfOpen()).toBe(0);
   });
 });
+
+/**
+ * Sends bytes through another proxy and back. What was written earlier, and is not held back, arrives before
+ * they do.
+ */
+async function makeRoundTrip(): Promise<void> {
+  const echo = createServer((socket) => socket.pipe(socket));
+  echo.listen(0, '127.0.0.1');
+  await once(echo, 'listening');
+  const proxy = await TcpProxy.start(`tcp://127.0.0.1:${(echo.address() as AddressInfo).port}`);
+  const client = connect(proxy.port, '127.0.0.1');
+  client.write('ping');
+  await once(client, 'data');
+  client.destroy();
+  await proxy.stop();
+  echo.close();
+}

@@ -11,6 +11,8 @@ interface Pair {
   readonly upstream: Socket;
   /** The upstream half is gone and the client does not know. */
   isHalfOpen: boolean;
+  /** How many of the texts of `loseAnswer` its client has sent. */
+  lostTextsSent: number;
 }
 
 /** A TCP proxy between a process and a server, where the network breaks on command and leaves the server itself alone. */
@@ -23,6 +25,7 @@ export class TcpProxy {
   #port = 0;
   #host = '127.0.0.1';
   #isFrozen = false;
+  #lost: readonly string[] = [];
 
   /** @param chooseTarget where a new connection goes; null: it is refused */
   constructor(chooseTarget: () => TcpTarget | null) {
@@ -57,10 +60,7 @@ export class TcpProxy {
 
   /** Ends every connection in order; new ones pass. */
   cut(): void {
-    for (const { client, upstream } of this.#pairs) {
-      client.destroy();
-      upstream.destroy();
-    }
+    for (const pair of this.#pairs) cut(pair);
   }
 
   /** Resets every connection, as a firewall or a dying router does. Gives how many. */
@@ -111,6 +111,18 @@ export class TcpProxy {
     return pairs.length;
   }
 
+  /** Cuts the connection whose client sends all `texts`, one after the other, once the target has answered the last: the client never
+   *  learns of that. */
+  loseAnswer(...texts: string[]): void {
+    this.#lost = texts;
+    for (const pair of this.#pairs) pair.lostTextsSent = 0;
+  }
+
+  /** Whether the answer of `loseAnswer` is still to be lost. */
+  get losesAnswer(): boolean {
+    return this.#lost.length > 0;
+  }
+
   /** Sends `bytes` to every client, as if the target had; only between two of its own messages, so while nothing else is going on. */
   inject(bytes: Buffer): void {
     for (const { client } of this.#pairs) client.write(bytes);
@@ -131,7 +143,8 @@ export class TcpProxy {
       client.resetAndDestroy();
       return;
     }
-    const pair: Pair = { client, upstream: connect({ ...target, allowHalfOpen: true }), isHalfOpen: false };
+    const upstream = connect({ ...target, allowHalfOpen: true });
+    const pair: Pair = { client, upstream, isHalfOpen: false, lostTextsSent: 0 };
     client.setNoDelay(true);
     pair.upstream.setNoDelay(true);
     this.#pairs.add(pair);
@@ -141,7 +154,8 @@ export class TcpProxy {
   }
 
   #join(pair: Pair, from: Socket, to: Socket): void {
-    from.on('data', (chunk) => {
+    from.on('data', (chunk: Buffer) => {
+      if (this.#isLost(pair, from, chunk)) return cut(pair);
       if (!to.write(chunk)) from.pause();
     });
     to.on('drain', () => {
@@ -155,6 +169,18 @@ export class TcpProxy {
     from.on('close', () => this.#drop(pair, from));
   }
 
+  #isLost(pair: Pair, from: Socket, chunk: Buffer): boolean {
+    if (this.#lost.length === 0) return false;
+    const next = this.#lost[pair.lostTextsSent];
+    if (from === pair.client) {
+      if (next !== undefined && chunk.includes(next)) pair.lostTextsSent += 1;
+      return false;
+    }
+    if (next !== undefined) return false;
+    this.#lost = [];
+    return true;
+  }
+
   /** One side is gone: so is the other, unless that is exactly what must not be seen. */
   #drop(pair: Pair, gone: Socket): void {
     if (pair.isHalfOpen && gone === pair.upstream) return;
@@ -164,6 +190,11 @@ export class TcpProxy {
     if (gone.errored === null) other.destroy();
     else other.resetAndDestroy();
   }
+}
+
+function cut({ client, upstream }: Pair): void {
+  client.destroy();
+  upstream.destroy();
 }
 
 function pause({ client, upstream }: Pair): void {

@@ -71,6 +71,9 @@ export interface Ended {
   readonly output: string;
 }
 
+/** Loads sign in one user over and over, and refresh few sessions: auth-service's limits on both are off. */
+const UNLIMITED: Variables = { TOKENS_PER_HOUR: '0', REFRESH_TOKENS_PER_HOUR: '0' };
+
 /** Programs of the build as in production, on databases and virtual hosts of their own and on free ports. */
 export class TestPlatform {
   readonly settings: PlatformSettings;
@@ -182,6 +185,7 @@ export class TestPlatform {
     const env: Variables = {
       ...productionEnvironment(service, this.settings),
       ...(isDevelopment ? { ...serviceEnvironment(service, this.settings), NODE_ENV: 'test' } : {}),
+      ...(name === 'auth' ? UNLIMITED : {}),
       ...this.#variables,
       ...variables,
     };
@@ -344,7 +348,10 @@ export class PrivateServers implements ServerAddresses {
     return platform;
   }
 
-  /** Starts a Node program of the workspace, e.g. `tools/bench/peers/bare-settings-read.ts`, that serves HTTP at PORT and answers `/ready`. */
+  /**
+   * Starts a Node program of the workspace, e.g. `verification/bench/peers/bare-settings-read.ts`, that
+   * serves HTTP at PORT and answers `/ready`.
+   */
   async startPeer(file: string, variables: Variables): Promise<Program> {
     const [port = 0] = await findFreePorts(1);
     const { PATH, HOME } = process.env;

@@ -1,4 +1,4 @@
-import { eventually } from './waiting.ts';
+import { becomesTrue, eventually } from './waiting.ts';
 
 describe('eventually', () => {
   it('gives the first value that is not an error', async () => {
@@ -15,5 +15,17 @@ describe('eventually', () => {
     await expect(
       eventually(() => Promise.reject(new Error('never')), { timeoutMs: 5, intervalMs: 1 }),
     ).rejects.toThrow('never');
+  });
+});
+
+describe('becomesTrue', () => {
+  it('says whether the probe was true in time', async () => {
+    let calls = 0;
+    expect(await becomesTrue(() => (calls += 1) === 3, { intervalMs: 1 })).toBe(true);
+    expect(await becomesTrue(() => false, { timeoutMs: 5, intervalMs: 1 })).toBe(false);
+  });
+
+  it('ends at once when the probe fails', async () => {
+    await expect(becomesTrue(() => Promise.reject(new Error('gone')))).rejects.toThrow('gone');
   });
 });

@@ -1,12 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+interface Patience {
+  readonly timeoutMs?: number;
+  readonly intervalMs?: number;
+}
+
 /**
  * Repeats `probe` until it neither throws nor rejects, and gives its value.
  * @throws the probe's last error once `timeoutMs` has passed
  */
 export async function eventually<T>(
   probe: () => Promise<T> | T,
-  { timeoutMs = 10_000, intervalMs = 50 }: { timeoutMs?: number; intervalMs?: number } = {},
+  { timeoutMs = 10_000, intervalMs = 50 }: Patience = {},
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {
@@ -17,6 +22,21 @@ export async function eventually<T>(
     }
     await delay(intervalMs);
   }
+}
+
+/**
+ * Repeats `probe` until it is true; false once `timeoutMs` has passed. What the probe throws ends the wait.
+ */
+export async function becomesTrue(
+  probe: () => Promise<boolean> | boolean,
+  { timeoutMs = 10_000, intervalMs = 50 }: Patience = {},
+): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await probe())) {
+    if (performance.now() >= deadline) return false;
+    await delay(intervalMs);
+  }
+  return true;
 }
 
 /** A probe: GET answers 2xx. */

@@ -1,6 +1,5 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { neighbourEnvironment, ownerEnvironment, serviceEnvironment } from '#platform/environments.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { isPortFree } from '#platform/ports.ts';
@@ -19,6 +18,7 @@ import {
 import { findRunRecord, isSupervised, sweepLeftovers } from '#platform/run-record.ts';
 import { saveServiceEnvironment, type Variables } from '#platform/state-folder.ts';
 import type { Supervisor } from '#platform/supervisor.ts';
+import { becomesTrue } from '#platform/waiting.ts';
 import { describeTakenPorts, portsToOpen, type StartArguments } from './arguments.ts';
 import type { ExternalServers } from './external-servers.ts';
 import { PRIVATE_SECRETS, Servers } from './servers.ts';
@@ -149,6 +149,6 @@ export function isServed(stateFolder: string, service: string): boolean {
 
 /** Waits for the end of the `nx serve` of this program, and of whatever it has left running. */
 export async function servingEnded(stateFolder: string, service: string): Promise<void> {
-  while (isServed(stateFolder, service)) await delay(POLL_MS);
+  await becomesTrue(() => !isServed(stateFolder, service), { timeoutMs: Infinity, intervalMs: POLL_MS });
   await sweepLeftovers(servingRecord(stateFolder, service));
 }

@@ -1,12 +1,10 @@
 /** `npm run stop`: stops the platform of this checkout, however it was started, and cleans up after a crash. */
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { commandLine, runMain } from '#platform/command-line.ts';
 import { FriendlyError, isErrorCode } from '#platform/errors.ts';
 import { findRunRecord, isSupervised, sweepLeftovers } from '#platform/run-record.ts';
 import { openStateFolder, WORKSPACE } from '#platform/state-folder.ts';
-
-const POLL_MS = 100;
+import { becomesTrue } from '#platform/waiting.ts';
 
 async function stop(recordFile: string): Promise<string> {
   const record = findRunRecord(recordFile);
@@ -18,7 +16,7 @@ async function stop(recordFile: string): Promise<string> {
       : 'Cleaned up after a crash.';
   }
   process.kill(record.supervisor.pid, 'SIGTERM');
-  while (isSupervised(record)) await delay(POLL_MS);
+  await becomesTrue(() => !isSupervised(record), { timeoutMs: Infinity });
   // The supervisor was killed while it stopped things: its reaper or we do the rest.
   await sweepLeftovers(recordFile);
   return 'Stopped.';

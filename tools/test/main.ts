@@ -5,10 +5,19 @@ import { join } from 'node:path';
 import { onEndSignal, runMain } from '#platform/command-line.ts';
 import { startTestServers, type TestServers } from '#platform/private-servers.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
-import { countStep, countTests, summarise, type Count, type JestReport, type StepResult } from './results.ts';
+import {
+  countByProject,
+  countStep,
+  countTests,
+  listFailures,
+  summarise,
+  type JestReport,
+  type StepResult,
+} from './results.ts';
 import { chooseSteps, type Step } from './steps.ts';
 
 const RESULTS = join(WORKSPACE, 'test-results');
+const LONG_STEPS_AT_ONCE = 3;
 // No daemon: it would stay behind. No terminal interface: the output is also read from a file.
 const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
 
@@ -42,41 +51,48 @@ function startServers(): Promise<Servers> {
 }
 
 /** Static checks use one processor each, and nobody waits for them: they run beside build and unit tests. Whatever has clocks to keep
- *  begins when they are done. Gives the results in the order of the steps. */
+ *  begins when they are done. The long steps mostly wait: several of them at a time. Gives the results in the
+ *  order of the steps. */
 async function runAll(steps: readonly Step[], servers: Promise<Servers> | null): Promise<StepResult[]> {
   const results = new Map<Step, StepResult>();
-  const runEach = async (chosen: readonly Step[]): Promise<void> => {
+  const runEach = async (chosen: Iterable<Step>): Promise<void> => {
     for (const step of chosen) results.set(step, await runStep(step, servers));
   };
-  const inOrder = steps.filter(({ isStatic }) => !isStatic);
-  const timed = inOrder.filter(({ needsServers, isLong }) => needsServers || isLong === true);
+  const inOrder = steps.filter(({ isStatic, isLong }) => !isStatic && isLong !== true);
   await Promise.all([
     runEach(steps.filter(({ isStatic }) => isStatic)),
-    runEach(inOrder.filter((step) => !timed.includes(step))),
+    runEach(inOrder.filter(({ needsServers }) => !needsServers)),
   ]);
-  await runEach(timed);
+  await runEach(inOrder.filter(({ needsServers }) => needsServers));
+  // All take from the same iterator, each when it is done with what it took before.
+  const waiting = steps.filter(({ isLong }) => isLong).values();
+  await Promise.all(Array.from({ length: LONG_STEPS_AT_ONCE }, () => runEach(waiting)));
   return steps.map((step) => results.get(step) as StepResult);
 }
 
 async function runStep(step: Step, servers: Promise<Servers> | null): Promise<StepResult> {
-  if (!step.isStatic) console.log(heading(step));
+  if (!runsBesideOthers(step)) console.log(heading(step));
   const startedAtMs = performance.now();
   const started = step.needsServers ? await servers : null;
   if (started instanceof Error)
     console.error(`✘ No PostgreSQL and RabbitMQ to test with: ${started.message}`);
   const succeeded = !(started instanceof Error) && (await run(step, started?.environment ?? {}));
   const durationMs = performance.now() - startedAtMs;
-  return { name: step.name, count: count(step, succeeded), durationMs };
+  return { name: step.name, ...judge(step, succeeded), durationMs };
 }
 
 function heading({ name, command }: Step): string {
   return `\n▸ ${name}: ${command.join(' ')}`;
 }
 
-/** What a static check writes is shown when it is done, so that it does not get between the lines of the tests. */
+function runsBesideOthers({ isStatic, isLong }: Step): boolean {
+  return isStatic || isLong === true;
+}
+
+/** What a step beside others writes is shown when it is done, so that it does not get between their lines. */
 function run(step: Step, environment: Readonly<Record<string, string>>): Promise<boolean> {
   const [program, ...args] = step.command;
-  const output = step.isStatic ? 'pipe' : 'inherit';
+  const output = runsBesideOthers(step) ? 'pipe' : 'inherit';
   const child = spawn(join(WORKSPACE, 'node_modules/.bin', program), args, {
     cwd: WORKSPACE,
     env: { ...process.env, ...NX_ENVIRONMENT, ...environment },
@@ -91,17 +107,28 @@ function run(step: Step, environment: Readonly<Record<string, string>>): Promise
       resolve(false);
     });
     child.once('close', (code) => {
-      if (step.isStatic) console.log(`${heading(step)}\n${Buffer.concat(written).toString()}`.trimEnd());
+      if (runsBesideOthers(step))
+        console.log(`${heading(step)}\n${Buffer.concat(written).toString()}`.trimEnd());
       resolve(code === 0);
     });
   });
 }
 
-function count(step: Step, succeeded: boolean): Count {
-  if (step.tests === null) return countStep(succeeded);
-  const { target, report } = step.tests;
-  const reports = projectsWith(target).map((project) => readReport(project, report));
-  return countTests(succeeded, reports);
+function judge(step: Step, succeeded: boolean): Pick<StepResult, 'count' | 'failures'> {
+  if (step.tests === null) return { count: countStep(succeeded), failures: [] };
+  const reports = readReports(step.tests);
+  return {
+    count: countTests(succeeded, reports),
+    failures: reports.flatMap((report) => (report === null ? [] : listFailures(report, WORKSPACE))),
+  };
+}
+
+function readReports({ target, report }: NonNullable<Step['tests']>): (JestReport | null)[] {
+  if (target !== null)
+    return projectsWith(target).map((project) => readReport(project, `${project}.${report}`));
+  const ofAll = readReport('all projects', report);
+  if (ofAll !== null) console.log(countByProject(ofAll, WORKSPACE));
+  return [ofAll];
 }
 
 function projectsWith(target: string): string[] {
@@ -114,10 +141,10 @@ function projectsWith(target: string): string[] {
   return JSON.parse(text) as string[];
 }
 
-function readReport(project: string, kind: string): JestReport | null {
-  const file = join(RESULTS, `${project}.${kind}.json`);
+function readReport(project: string, name: string): JestReport | null {
+  const file = join(RESULTS, `${name}.json`);
   if (!existsSync(file)) {
-    console.error(`✘ ${project}: no ${kind} results (${file})`);
+    console.error(`✘ ${project}: no results (${file})`);
     return null;
   }
   return JSON.parse(readFileSync(file, 'utf8')) as JestReport;

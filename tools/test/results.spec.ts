@@ -1,4 +1,12 @@
-import { countReport, countStep, countTests, summarise, type JestReport } from './results.ts';
+import {
+  countByProject,
+  countReport,
+  countStep,
+  countTests,
+  listFailures,
+  summarise,
+  type JestReport,
+} from './results.ts';
 
 const report = (overrides: Partial<JestReport> = {}): JestReport => ({
   success: true,
@@ -6,6 +14,7 @@ const report = (overrides: Partial<JestReport> = {}): JestReport => ({
   numFailedTests: 0,
   numPendingTests: 0,
   numRuntimeErrorTestSuites: 0,
+  testResults: [],
   ...overrides,
 });
 
@@ -38,13 +47,65 @@ describe('countTests', () => {
   });
 });
 
+describe('countByProject', () => {
+  it('adds the files of a project up', () => {
+    const file = (name: string, ...statuses: string[]) => ({
+      name: `/checkout/${name}`,
+      status: 'passed',
+      message: '',
+      assertionResults: statuses.map((status) => ({ status, fullName: 'a test', failureMessages: [] })),
+    });
+    const testResults = [
+      file('libs/time/src/zone.spec.ts', 'passed', 'passed'),
+      file('apps/auth-service/src/keys.spec.ts', 'passed', 'pending'),
+      file('libs/time/src/clock.spec.ts', 'passed', 'failed'),
+    ];
+    expect(countByProject(report({ testResults }), '/checkout')).toBe(
+      '      1 passed in apps/auth-service\n      3 passed in libs/time',
+    );
+  });
+});
+
+describe('listFailures', () => {
+  const file = { name: '/checkout/libs/time/src/zone.spec.ts', status: 'failed', message: '' };
+
+  it('names each failed test with its file and the beginning of its message', () => {
+    const failureMessages = ['\u001b[31mexpected 1\u001b[39m\nreceived 2'];
+    const assertionResults = [
+      { status: 'passed', fullName: 'a zone has a name', failureMessages: [] },
+      { status: 'failed', fullName: 'a zone has an offset', failureMessages },
+    ];
+    expect(listFailures(report({ testResults: [{ ...file, assertionResults }] }), '/checkout')).toEqual([
+      '✘ libs/time/src/zone.spec.ts › a zone has an offset\n    expected 1\n    received 2',
+    ]);
+  });
+
+  it('has none of a program that counts its checks itself', () => {
+    const { testResults: _none, ...counts } = report({ success: false, numFailedTests: 1 });
+    expect(listFailures(counts, '/checkout')).toEqual([]);
+  });
+
+  it('names a file that failed as a whole', () => {
+    const testResults = [{ ...file, message: 'Cannot find module', assertionResults: [] }];
+    expect(listFailures(report({ testResults }), '/checkout')).toEqual([
+      '✘ libs/time/src/zone.spec.ts\n    Cannot find module',
+    ]);
+  });
+});
+
 describe('summarise', () => {
   it('ends with the total alone on its line', () => {
     const text = summarise([
-      { name: 'format', count: countStep(true), durationMs: 1_200 },
-      { name: 'unit', count: countTests(true, [report(), null]), durationMs: 60_000 },
+      { name: 'format', count: countStep(true), failures: [], durationMs: 1_200 },
+      {
+        name: 'unit',
+        count: countTests(true, [report(), null]),
+        failures: ['✘ a.spec.ts › adds'],
+        durationMs: 60_000,
+      },
     ]);
+    expect(text).toContain('\n✘ a.spec.ts › adds\n');
     expect(text.split('\n').at(-1)).toBe('6 passed, 1 failed');
-    expect(text).toContain('✘ unit      60.0 s   5 passed, 1 failed');
+    expect(text).toMatch(/^✘ unit +60\.0 s +5 +1 +0$/m);
   });
 });

@@ -1,3 +1,7 @@
+import { relative, sep } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
+import { textTable } from '#platform/command-line.ts';
+
 /** The part of Jest's JSON report that is counted. */
 export interface JestReport {
   readonly success: boolean;
@@ -6,6 +10,19 @@ export interface JestReport {
   readonly numPendingTests: number;
   /** Files that could not even be loaded: none of their tests is among the failed ones. */
   readonly numRuntimeErrorTestSuites: number;
+  /** Missing in the report of a program that counts its checks itself, and prints what failed. */
+  readonly testResults?: readonly {
+    /** Path of the file. */
+    readonly name: string;
+    readonly status: string;
+    /** Why the file as a whole failed, when none of its tests did. */
+    readonly message: string;
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName: string;
+      readonly failureMessages: readonly string[];
+    }[];
+  }[];
 }
 
 /** Passed, failed and skipped checks. */
@@ -54,22 +71,58 @@ export function countTests(succeeded: boolean, reports: readonly (JestReport | n
   return !succeeded && total.failed === 0 ? sum([total, countStep(false)]) : total;
 }
 
+/** The passed tests of each project, one line each. @param root path of the workspace */
+export function countByProject({ testResults = [] }: JestReport, root: string): string {
+  const passed = new Map<string, number>();
+  for (const { name, assertionResults } of testResults) {
+    const project = relative(root, name).split(sep).slice(0, 2).join('/');
+    const count = assertionResults.filter(({ status }) => status === 'passed').length;
+    passed.set(project, (passed.get(project) ?? 0) + count);
+  }
+  const lines = [...passed].sort(([one], [other]) => one.localeCompare(other));
+  return lines.map(([project, count]) => `${String(count).padStart(7)} passed in ${project}`).join('\n');
+}
+
+/** Lines of a message that are shown: what was expected, what came, and the first line of the code. */
+const LINES_PER_FAILURE = 12;
+
+/** Each failed test with its file and the beginning of its message. @param root path of the workspace */
+export function listFailures({ testResults = [] }: JestReport, root: string): string[] {
+  return testResults.flatMap(({ name, message, status, assertionResults }) => {
+    const file = relative(root, name);
+    const failed = assertionResults.filter((test) => test.status === 'failed');
+    if (failed.length === 0) return status === 'failed' ? [describeFailure(file, message)] : [];
+    return failed.map(({ fullName, failureMessages }) =>
+      describeFailure(`${file} › ${fullName}`, failureMessages.join('\n')),
+    );
+  });
+}
+
+function describeFailure(title: string, message: string): string {
+  const lines = stripVTControlCharacters(message).split('\n').slice(0, LINES_PER_FAILURE);
+  return [`✘ ${title}`, ...lines.map((line) => `    ${line}`)].join('\n');
+}
+
 /** One line of the table at the end. */
 export interface StepResult {
   readonly name: string;
   readonly count: Count;
+  /** The failed tests, each as it is printed. */
+  readonly failures: readonly string[];
   readonly durationMs: number;
 }
 
-/** The table at the end; its last line is the total alone: `N passed, N failed`. */
+/** Every failed test, then the table; the last line is the total alone: `N passed, N failed`. */
 export function summarise(results: readonly StepResult[]): string {
-  const width = Math.max(...results.map(({ name }) => name.length));
-  const lines = results.map(({ name, count, durationMs }) => {
-    const mark = count.failed === 0 ? '✔' : '✘';
-    const skipped = count.skipped > 0 ? `, ${count.skipped} skipped` : '';
-    const seconds = (durationMs / 1000).toFixed(1).padStart(7);
-    return `${mark} ${name.padEnd(width)} ${seconds} s   ${count.passed} passed, ${count.failed} failed${skipped}`;
-  });
+  const rows = results.map(({ name, count, durationMs }) => [
+    `${count.failed === 0 ? '✔' : '✘'} ${name}`,
+    `${(durationMs / 1000).toFixed(1)} s`,
+    String(count.passed),
+    String(count.failed),
+    String(count.skipped),
+  ]);
+  const lines = textTable(['step', 'took', 'passed', 'failed', 'skipped'], rows);
   const { passed, failed } = sum(results.map(({ count }) => count));
-  return ['', ...lines, '', `${passed} passed, ${failed} failed`].join('\n');
+  const failures = results.flatMap((result) => result.failures);
+  return ['', ...failures, '', ...lines, '', `${passed} passed, ${failed} failed`].join('\n');
 }

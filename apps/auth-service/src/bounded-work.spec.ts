@@ -11,19 +11,70 @@ describe('BoundedWork', () => {
   it('runs so many at once, lets so many wait, and refuses the rest at once', async () => {
     const bounded = new BoundedWork(1, 1);
     const first = manualWork();
-    const running = bounded.run(first.work);
-    const waiting = bounded.run(() => Promise.resolve('second'));
-    await expect(bounded.run(() => Promise.resolve('third'))).rejects.toThrow(TooMuchWorkError);
+    const running = bounded.run('a', first.work);
+    const waiting = bounded.run('a', () => Promise.resolve('second'));
+    await expect(bounded.run('a', () => Promise.resolve('third'))).rejects.toThrow(TooMuchWorkError);
     first.finish('first');
     expect(await Promise.all([running, waiting])).toEqual(['first', 'second']);
-    expect(await bounded.run(() => Promise.resolve('fourth'))).toBe('fourth');
+    expect(await bounded.run('a', () => Promise.resolve('fourth'))).toBe('fourth');
   });
 
   it('gives the place on after a failure', async () => {
     const bounded = new BoundedWork(1, 1);
-    const failing = bounded.run(() => Promise.reject(new Error('broken')));
-    const waiting = bounded.run(() => Promise.resolve('done'));
+    const failing = bounded.run('a', () => Promise.reject(new Error('broken')));
+    const waiting = bounded.run('a', () => Promise.resolve('done'));
     await expect(failing).rejects.toThrow('broken');
     expect(await waiting).toBe('done');
+  });
+
+  /** Adds `pieces`, written `share+number`, while one of `a` runs. Returns the order in which they run, and who is refused. */
+  async function orderOf(queue: number, pieces: string[]): Promise<{ ran: string[]; refused: string[] }> {
+    const bounded = new BoundedWork(1, queue);
+    const first = manualWork();
+    const done: Promise<unknown>[] = [bounded.run('a', first.work)];
+    const ran: string[] = [];
+    const refused: string[] = [];
+    for (const piece of pieces) {
+      const work = (): Promise<unknown> => Promise.resolve(ran.push(piece));
+      const refuse = ({ bound }: TooMuchWorkError): unknown => refused.push(`${piece} by ${bound}`);
+      done.push(bounded.run(piece[0]!, work).catch(refuse));
+    }
+    first.finish('first');
+    await Promise.all(done);
+    expect(bounded.counts).toEqual({ running: 0, waiting: 0 });
+    return { ran, refused };
+  }
+
+  it('lets shares take turns, each in order', async () => {
+    expect(await orderOf(10, ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'])).toEqual({
+      ran: ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'],
+      refused: [],
+    });
+  });
+
+  it('lets the share with the most waiting give way where the queue is full', async () => {
+    expect(await orderOf(4, ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2', 'b3', 'c1'])).toEqual({
+      ran: ['a1', 'b1', 'c1', 'b2'],
+      refused: ['a5 by share', 'a4 by share', 'a3 by share', 'b3 by share', 'a2 by share'],
+    });
+  });
+
+  it('refuses a newcomer where every share waits with one', async () => {
+    expect(await orderOf(2, ['a1', 'b1', 'c1', 'a2'])).toEqual({
+      ran: ['a1', 'b1'],
+      refused: ['c1 by replica', 'a2 by share'],
+    });
+  });
+
+  it('lets nobody wait without a queue', async () => {
+    const bounded = new BoundedWork(2, 0);
+    expect(
+      await Promise.all(['a', 'b'].map((share) => bounded.run(share, () => Promise.resolve(share)))),
+    ).toEqual(['a', 'b']);
+    const held = manualWork();
+    const holding = [bounded.run('a', held.work), bounded.run('a', held.work)];
+    await expect(bounded.run('b', held.work)).rejects.toThrow(TooMuchWorkError);
+    held.finish('done');
+    expect(await Promise.all(holding)).toEqual(['done', 'done']);
   });
 });

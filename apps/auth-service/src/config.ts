@@ -111,8 +111,16 @@ export const authConfigSchema = z
     REFRESH_MAX_AGE: seconds.default(YEAR_SECONDS),
     /** Longest time for which a refresh token may lie unused, in seconds; off unless given. */
     REFRESH_IDLE: seconds.optional(),
+    /** Sign-ins of one user in an application, exchanges and refreshes of one session, in an hour at each
+     *  replica; 0: no limit. */
+    TOKENS_PER_HOUR: z.coerce.number().int().min(0).max(1_000_000).default(3_600),
+    /** Refreshes of one session in an hour; 0: no limit. */
+    REFRESH_TOKENS_PER_HOUR: z.coerce.number().int().min(0).max(10_000).default(300),
+    /** Sessions with refresh tokens that one user may have in one application; the oldest end beyond. */
+    SESSIONS_PER_USER: z.coerce.number().int().min(1).max(100_000).default(1_000),
     REVOCATION_WRITE_POLICY: z.enum(['any-token', 'self-or-admin']).default('any-token'),
-    /** Revocations a minute that a caller who is no administrator may set about tokens that are not its own. */
+    /** Revocations a minute that a caller who is no administrator may set about tokens that are not its
+     *  own. Technicians without an account count their own too, except sessions. */
     REVOCATIONS_PER_MINUTE: z.coerce.number().int().min(1).max(100_000).default(100),
     /** How many of them may be kept at a time for one caller. */
     REVOCATIONS_PER_CALLER: z.coerce.number().int().min(1).max(1_000_000).default(10_000),
@@ -170,7 +178,7 @@ export const authConfigSchema = z
       .min(1)
       .max(64)
       .default(Math.max(1, availableParallelism() - 1)),
-    /** Logins that may wait for a hash; more get 503. */
+    /** Logins that may wait for a hash; more get 503, those of the network with the most waiting first. */
     PASSWORD_HASH_QUEUE: z.coerce.number().int().min(0).max(10_000).default(100),
   })
   .superRefine(checkSealingKeys)

@@ -36,6 +36,7 @@ describe('administering applications', () => {
       allowedSubjects: null,
       allowAdministrators: false,
       allowRefresh: false,
+      confidential: false,
       version: 1,
       sharedSecret: expect.stringMatching(/^[\w-]{43}$/),
     });

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { eventually } from '@platform/testing';
 import { administrator } from './admin-fixture';
 import { BACKEND, claimsOf, startAuthService } from './auth-fixture';
@@ -64,6 +65,26 @@ describe('administering revocations', () => {
     expect(await admin.refusal('sessions end no-uuid')).toContain('is no session');
   });
 
+  it('ends a session that nobody knows only by force', async () => {
+    const sid = randomUUID();
+    const revocations = () =>
+      service.database.query('SELECT 1 FROM auth.revocations WHERE identifier = $1', [sid]);
+    const refusal = await admin.refusal(`sessions end ${sid}`);
+    expect(refusal).toContain(`there is no session ${sid} that can be refreshed: pass --force`);
+    expect(await revocations()).toEqual([]);
+    expect(await admin.json(`sessions end ${sid} --force`)).toEqual({ sid });
+    expect(await revocations()).toHaveLength(1);
+  });
+
+  it('revokes a token whose jti is no UUID only by force', async () => {
+    const revocations = () =>
+      service.database.query(`SELECT 1 FROM auth.revocations WHERE identifier = 'not-a-uuid'`);
+    expect(await admin.refusal('revocations set jti not-a-uuid')).toContain('pass --force');
+    expect(await revocations()).toEqual([]);
+    await admin.json('revocations set jti not-a-uuid --force');
+    expect(await revocations()).toHaveLength(1);
+  });
+
   it.each([
     ['a subject', 'sub personid:1001', { persona: 2, userName: 'carl.customer' }],
     // Somebody else: who signs in right after a revocation gets a token dated a second later.
@@ -88,13 +109,42 @@ describe('administering revocations', () => {
     });
   });
 
+  it.each([
+    'svc-personid 4711',
+    'internal-legacy 4711',
+    'sub personid:4711',
+    'sub technician:815:Nobody',
+    `sid ${randomUUID()}`,
+  ])('refuses %s, which nobody knows, unless it is meant', async (key) => {
+    const revocations = () =>
+      service.database.query(`SELECT 1 FROM auth.revocations WHERE identifier = $1`, [key.split(' ')[1]]);
+    expect(await admin.refusal(`revocations set ${key}`)).toContain('--force');
+    expect(await revocations()).toEqual([]);
+    await admin.json(`revocations set ${key} --force`);
+    expect(await revocations()).toHaveLength(1);
+    await service.database.query(`DELETE FROM auth.revocations WHERE identifier = $1`, [key.split(' ')[1]]);
+  });
+
+  it('revokes the tokens of somebody whom no store knows any more, as long as a session of theirs lives', async () => {
+    await service.database.query(
+      `INSERT INTO auth.refresh_family (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
+       VALUES ($1, 'personid:5711', 5711, 5712, 'demo-backend', 'user', 2, now())`,
+      [randomUUID()],
+    );
+    for (const key of ['svc-personid 5711', 'internal-legacy 5712', 'sub personid:5711'])
+      expect(await admin.json(`revocations set ${key}`)).toMatchObject({ identifier: key.split(' ')[1] });
+    await service.database.query(
+      `DELETE FROM auth.revocations WHERE identifier IN ('5711', '5712', 'personid:5711')`,
+    );
+  });
+
   it('lists what was set after a date', async () => {
-    const set = await admin.json('revocations set svc-personid 4711');
-    await admin.json('revocations set internal-legacy 4712');
+    const set = await admin.json('revocations set svc-personid 1004');
+    await admin.json('revocations set internal-legacy 9000');
     const all = await admin.json('revocations list');
     expect(all).toContainEqual(set);
     const later = await admin.json(`revocations list --since ${set.revocationDate}`);
-    expect(later.map((each: { identifier: string }) => each.identifier)).toEqual(['4712']);
+    expect(later.map((each: { identifier: string }) => each.identifier)).toEqual(['9000']);
     expect(await admin.json('revocations list --limit 1')).toHaveLength(1);
     expect((await admin.run('revocations list')).out).toMatch(/^DOMAIN +IDENTIFIER +REVOKED AT\n/);
   });

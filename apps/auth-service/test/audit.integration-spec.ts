@@ -1,4 +1,5 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { findLeaks } from '@platform/testing';
 import { CLIENT_ADDRESS, audited, newTrace, traceparent, trusted } from './audit-fixture';
 import type { AuditRow } from './audit-fixture';
 import { BACKEND, PASSWORD, REPORTS, claimsOf, startAuthService, startReplica } from './auth-fixture';
@@ -189,6 +190,11 @@ describe('the audit trail', () => {
       await service.database.query('SELECT * FROM auth.revocation_audit'),
     ]);
     expect(dump).toContain('carl.customer');
-    for (const secret of [PASSWORD, BACKEND.sharedSecret, 'eyJ']) expect(dump).not.toContain(secret);
+    const sent = new Map([
+      [PASSWORD, 'password'],
+      [BACKEND.sharedSecret, 'shared secret'],
+    ]);
+    expect(findLeaks(sent, new Map([['the audit', dump]]))).toEqual([]);
+    expect(dump).not.toContain('eyJ');
   });
 });

@@ -2,7 +2,14 @@ import { randomBytes } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createServiceApplication, loadConfig } from '@platform/service-defaults';
 import { runMigrations } from '@platform/database';
-import { createTestDatabase, rememberSecret, watchLog, watchTraffic } from '@platform/testing';
+import {
+  createTestDatabase,
+  keyOfRun,
+  rememberSecret,
+  sharedMigration,
+  watchLog,
+  watchTraffic,
+} from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import type { Clock } from '@platform/time';
 import request from 'supertest';
@@ -14,6 +21,7 @@ import { SCHEMAS } from '../src/migrations/schemas';
 import { authService } from '../src/service-definition';
 import type { TokenResponse } from '../src/token/token.dto';
 import { refreshTokenClaimsOf, signRefreshToken } from '../src/token/token-claims';
+import type { RefreshTokenToSign } from '../src/token/token-claims';
 import { TokenSigner } from '../src/token/token-signer.service';
 
 export const PASSWORD = 'Demo-Passw0rd!';
@@ -30,7 +38,7 @@ export const REPORTS = {
 export const PLATFORM_SECRET = 'platform-services-secret-for-tests';
 
 /** Key of the sealed secrets in the fixture's databases. */
-export const SECRET_KEY = randomBytes(32);
+export const SECRET_KEY = keyOfRun('sealed secrets');
 
 /** Seals secrets as the fixture's replicas do. */
 export const SECRET_BOX = new SecretBox([{ kid: '1', secret: SECRET_KEY }]);
@@ -81,11 +89,11 @@ function rememberSecretsOf(environment: NodeJS.ProcessEnv): void {
 }
 
 /** Every schema of the service with the grants of production, and the development identities. */
-export async function migrateWithIdentities(ownerUrl: string, appRole: string): Promise<void> {
+export const migrateWithIdentities = sharedMigration('auth_service', async (ownerUrl, appRole) => {
   for (const { settings, grants } of SCHEMAS)
     await runMigrations({ ...settings, url: ownerUrl }, { appRole, appRoleGrants: grants });
   await loadIdentities(ownerUrl);
-}
+});
 
 export async function loadIdentities(ownerUrl: string): Promise<void> {
   await loadDevelopmentIdentities({
@@ -177,11 +185,15 @@ export function renamedRefreshToken(
   subject: string,
 ): string {
   const { jti, sid, client_id, iat, exp } = claimsOf(refreshToken) as Record<string, string>;
-  const { refresh, issuer } = app.get(TokenSigner).keys();
-  const token = {
+  return refreshTokenOf(app, {
     ...{ jti: jti!, sessionId: sid!, clientId: client_id!, subject },
     ...{ issuedAt: new Date(Number(iat) * 1_000), expiresAt: new Date(Number(exp) * 1_000) },
-  };
+  });
+}
+
+/** A genuine refresh token that says this. */
+export function refreshTokenOf(app: NestFastifyApplication, token: RefreshTokenToSign): string {
+  const { refresh, issuer } = app.get(TokenSigner).keys();
   return signRefreshToken(refresh, refreshTokenClaimsOf(token, issuer));
 }
 

@@ -83,7 +83,7 @@ describe('business units', () => {
     ['something else', { status: 200, body: '{"facilities":[]}' }, 502, 1],
   ])('answers %s with a problem', async (_, answer, status, requests) => {
     customers.answer = { status: 200, body: '[]' };
-    await service.get('/auth/buid/1/facility-access', token);
+    await service.get('/auth/buid/77/facility-access', token);
     customers.requests = [];
     customers.answer = answer;
     const sent = await service.get('/auth/buid/77/facility-access', token);
@@ -92,7 +92,7 @@ describe('business units', () => {
     if (requests === 1) expect((await service.get('/auth/buid?plt=PLT-77', token)).status).toBe(status);
   });
 
-  it('stops asking after five failures in a row, and tries again five seconds later', async () => {
+  it('stops asking after five failures in a row, and tries again ten seconds later', async () => {
     customers.answer = { status: 200, body: '[]' };
     await service.get('/auth/buid/1/facility-access', token);
     customers.answer = { status: 503, body: '{}' };
@@ -100,10 +100,26 @@ describe('business units', () => {
     for (let n = 0; n < 4; n += 1)
       expect((await service.get('/auth/buid/1/facility-access', token)).status).toBeGreaterThan(501);
     expect(customers.requests).toHaveLength(5);
-    clock.advance(5_000);
+    clock.advance(10_000);
     customers.answer = { status: 200, body: '[]' };
     expect((await service.get('/auth/buid/1/facility-access', token)).status).toBe(200);
   });
+
+  it.each(['silence', { status: 500, body: '{}' }] as const)(
+    'keeps asking about other business units while one is answered with %j',
+    async (answer) => {
+      customers.answer = { status: 200, body: '[501]' };
+      customers.exceptions.set('/business-units/13/facility-access', answer);
+      for (let n = 0; n < 3; n += 1)
+        expect((await service.get('/auth/buid/13/facility-access', token)).status).toBeGreaterThan(501);
+      expect(customers.requests).toHaveLength(5);
+      expect((await service.get('/auth/buid/77/facility-access', token)).body).toEqual([501]);
+      customers.exceptions.clear();
+      expect((await service.get('/auth/buid/13/facility-access', token)).status).toBe(503);
+      clock.advance(10_000);
+      expect((await service.get('/auth/buid/13/facility-access', token)).body).toEqual([501]);
+    },
+  );
 
   it.each([
     '/auth/buid/abc/facility-access',

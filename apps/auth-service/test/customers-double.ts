@@ -2,14 +2,19 @@ import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
+type Answer = { status: number; body: string } | 'silence';
+
 /** A customers service that answers as the test says, and remembers what it was asked. */
 export class CustomersDouble {
   requests: { url: string; authorization: string | undefined }[] = [];
-  answer: { status: number; body: string } | 'silence' = { status: 200, body: '[501,502]' };
+  answer: Answer = { status: 200, body: '[501,502]' };
+  /** What it answers to these paths instead. */
+  readonly exceptions = new Map<string, Answer>();
   private readonly server: Server = createServer((request, response) => {
     this.requests.push({ url: request.url ?? '', authorization: request.headers.authorization });
-    if (this.answer === 'silence') return;
-    response.writeHead(this.answer.status, { 'content-type': 'application/json' }).end(this.answer.body);
+    const answer = this.exceptions.get(request.url ?? '') ?? this.answer;
+    if (answer === 'silence') return;
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.body);
   });
 
   async start(): Promise<string> {

@@ -121,7 +121,7 @@ describe('what an exchange leaves out, no refresh gives back', () => {
 
     const waiting = async (event: string, count: number): Promise<void> =>
       eventually(async () => {
-        const rows = await service.database.query(
+        const rows = await service.database.querySuperuser(
           'SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1',
           [event],
         );

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { runProcess } from '@platform/testing';
+import { permitFaults, runProcess } from '@platform/testing';
 import { PLATFORM_SECRET, SECRET_KEY } from './auth-fixture';
 import { ADMINISTRATION, DEVELOPMENT_IDENTITIES, MIGRATION, ensureBuilt } from './replica-processes';
 
@@ -8,6 +8,8 @@ const WRONG_PASSWORD = `wrong-${randomBytes(8).toString('hex')}`;
 
 describe('commands whose database does not let them in', () => {
   beforeAll(ensureBuilt);
+  // They end with a line at level fatal.
+  beforeEach(permitFaults);
 
   function addressWith(change: (url: URL) => void): string {
     const url = new URL(process.env.TEST_DATABASE_URL!);

@@ -31,7 +31,7 @@ export class IdentityProviderProcess {
 
   /** @param environment variables over those it would get */
   static async start(environment: Readonly<Record<string, string>> = {}): Promise<IdentityProviderProcess> {
-    const bundle = join(WORKSPACE, `dist/test/identity-provider-${String(process.pid)}.js`);
+    const bundle = join(WORKSPACE, `dist/test/identity-provider-${String(process.pid)}.cjs`);
     const options = ['--bundle', '--platform=node', '--format=cjs', '--packages=external'];
     await promisify(execFile)(
       join(WORKSPACE, 'node_modules/.bin/esbuild'),

@@ -1,15 +1,9 @@
-import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { administrator } from './admin-fixture';
 import { BACKEND, PASSWORD, bearerOf, claimsOf, startAuthService } from './auth-fixture';
+import { LEGACY_ENVIRONMENT, legacyToken as legacy } from './legacy-issuer';
 import { ServiceProvidersRepository } from '../src/identity/single-stores.repository';
 import type { TokenResponse } from '../src/token/token.dto';
 import type { AuthFixture } from './auth-fixture';
-
-const LEGACY = {
-  issuer: 'https://legacy.platform.test',
-  audience: 'old',
-  kid: 'legacy',
-  secret: randomBytes(32).toString('base64url'),
-};
 
 interface Answer {
   status: number;
@@ -23,11 +17,7 @@ interface Answer {
 describe('identity and authority', () => {
   let service: AuthFixture;
   beforeAll(async () => {
-    const { issuer, audience, kid, secret } = LEGACY;
-    const keys = [{ kid, secret }];
-    service = await startAuthService({
-      environment: { LEGACY_ISSUERS: JSON.stringify([{ issuer, audience, keys }]) },
-    });
+    service = await startAuthService({ environment: LEGACY_ENVIRONMENT });
     for (const statement of RECORDS) await service.database.query(statement);
   });
   afterAll(() => service.stop());
@@ -177,19 +167,6 @@ describe('identity and authority', () => {
     expect((await login('gina.global')).claims).toMatchObject({ personas: 10, groups: [] });
   });
 
-  const legacy = (claims: object): string => {
-    const iat = Math.floor(Date.now() / 1_000);
-    const registered = { iss: LEGACY.issuer, aud: LEGACY.audience, sub: 'gina', jti: randomUUID() };
-    const text = [
-      { alg: 'HS256', kid: LEGACY.kid },
-      { ...registered, iat, exp: iat + 600, ...claims },
-    ]
-      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
-      .join('.');
-    const key = Buffer.from(LEGACY.secret, 'base64url');
-    return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
-  };
-
   describe('of several personas, says for which of them each facility is held', () => {
     const PAIRED = { personas: 10, facilities: [600, 601, 602], facilityPersonas: [10, 2, 8] };
     const me = async ({ accessToken }: Answer): Promise<unknown> =>
@@ -281,6 +258,88 @@ describe('identity and authority', () => {
     const cut = await exchange(legacy({ personId: 1005, personas: 2, roles, overflow: ['facilities'] }));
     expect(cut.claims).toMatchObject({ facilities: [600, 601] });
     expect((await exchange(legacy({ personId: 1005 }))).claims).toMatchObject({ personas: 0, roles: [] });
+  });
+
+  describe('of a legacy token with part of what its user has, too much for one token', () => {
+    /** Facilities 100001 to 100900 are Gina's, 700 of them in the legacy token. */
+    const some = Array.from({ length: 700 }, (_, index) => 100_001 + index);
+    const me = async (token: string): Promise<{ facilities: number[]; groups: string[] }> =>
+      (await bearerOf(service.get('/auth/me'), token)).body as { facilities: number[]; groups: string[] };
+    beforeAll(async () => {
+      await service.database.query(
+        `INSERT INTO person_directory.person_facility (person_id, facility_id, persona) SELECT 1005, n, 2 FROM generate_series(100001, 100900) n`,
+      );
+    });
+    afterAll(() =>
+      service.database.query('DELETE FROM person_directory.person_facility WHERE facility_id > 100000'),
+    );
+
+    it('gives no exchange, however often, and no receiver that asks more than the token said', async () => {
+      const first = await exchange(legacy({ personId: 1005, personas: 2, facilities: some }));
+      const second = await exchange(first.accessToken);
+      for (const { claims, accessToken, refreshToken } of [first, second]) {
+        const said = (claims['facilities'] as number[]).concat((await me(accessToken)).facilities);
+        expect(said.filter((facility) => !some.includes(facility))).toEqual([]);
+        expect(refreshToken).toBeNull();
+      }
+    });
+
+    it('names in overflow only what nobody has narrowed', async () => {
+      const groups = Array.from({ length: 400 }, (_, index) => `Group of the desk ${String(index)}`);
+      await service.database.query(
+        `INSERT INTO internal_legacy.security_group SELECT unnest($1::text[]) ON CONFLICT DO NOTHING`,
+        [groups],
+      );
+      await service.database.query(
+        `INSERT INTO internal_legacy.group_member_user SELECT unnest($1::text[]), 9502`,
+        [groups],
+      );
+      const whole = { personId: 1005, personas: 3, overflow: ['groups'] };
+      const { claims, accessToken } = await exchange(legacy({ ...whole, facilities: some }));
+      expect(claims).toMatchObject({ facilities: [], groups: [], overflow: ['groups'] });
+      const asked = await me(accessToken);
+      expect(asked.facilities).toEqual([]);
+      expect(asked.groups).toHaveLength(401);
+    });
+  });
+
+  it('is refused with a legacy token whose jti an administrator has revoked, whatever text that is', async () => {
+    const admin = administrator(service.database.ownerUrl);
+    const token = legacy({ personId: 1005, personas: 2, jti: 'Legacy/17' });
+    expect(outcome(await exchange(token))).toBe('200/0');
+    expect(await admin.refusal('revocations set jti Legacy/17')).toContain('--force');
+    expect(await admin.json('revocations set jti Legacy/17 --force')).toMatchObject({
+      domain: 'jti',
+      identifier: 'Legacy/17',
+    });
+    expect(outcome(await exchange(token))).toBe('401/6');
+  });
+
+  describe('reads whom a legacy token is for from its identifiers, not from its sub', () => {
+    const setRevocation = async (path: string, token: string): Promise<number> =>
+      (await service.put(`/auth/revocations/${path}`, token)).status;
+
+    it.each(['personid:1001', 'userid:9001', 'technician:815:7002', 'technician:815:Jörg Müller'])(
+      'where that is %s',
+      async (sub) => {
+        const { claims } = await exchange(legacy({ sub, personId: 1005, personas: 6 }));
+        expect(claims).toMatchObject({ sub: 'personid:1005', personas: 2 });
+      },
+    );
+
+    it('so it may revoke its own subject and no other one', async () => {
+      const token = legacy({ sub: 'personid:1003', personId: 1005, personas: 2 });
+      expect(await setRevocation('sub/personid:1003', token)).toBe(403);
+      const later = legacy({ sub: 'gina', personId: 1005, personas: 2 });
+      expect(await setRevocation('sub/personid:1005', later)).toBe(200);
+    });
+
+    it('so a technician whom it calls as we do is nobody here', async () => {
+      for (const sub of ['technician:815:7002', 'technician:815:Jörg Müller']) {
+        const claims = { sub, identityType: 'service-provider', personas: 4 };
+        expect(outcome(await exchange(legacy(claims)))).toBe('401/1');
+      }
+    });
   });
 });
 

@@ -19,6 +19,7 @@ describe('an application limited in personas', () => {
     };
     await create('limited', '--personas Customer');
     await create('allowed', '--personas Customer --allow-administrators');
+    await create('allowed-too', '--personas Customer --administrators');
     await create('unlimited', '--personas all');
     await create('nearly-all', '--personas InternalPartner,Customer,Owner,Resident');
     await service.database.query(
@@ -60,6 +61,7 @@ describe('an application limited in personas', () => {
     ['limited', false],
     ['nearly-all', false],
     ['allowed', true],
+    ['allowed-too', true],
     ['unlimited', true],
   ])('%s: an administrator, %s', (key, granted) => {
     it.each(Object.keys(SIGN_INS))('after %s, and in every token that follows', async (flow) => {
@@ -81,7 +83,7 @@ describe('an application limited in personas', () => {
     expect(rolesOf(await exchange(first.accessToken))).toEqual(with_(false));
     const second = await refresh(first.refreshToken);
     expect(rolesOf(second.accessToken)).toEqual(with_(false));
-    await admin.json('applications update allowed --administrators');
+    await admin.json('applications update allowed --allow-administrators');
     expect(rolesOf((await refresh(second.refreshToken)).accessToken)).toEqual(with_(true));
     // A token is never exchanged for more than it grants.
     expect(rolesOf(await exchange(second.accessToken))).toEqual(with_(false));
@@ -102,6 +104,11 @@ describe('an application limited in personas', () => {
       each.applicationKey,
       each.allowAdministrators,
     ]);
-    expect(Object.fromEntries(flags)).toMatchObject({ limited: false, allowed: true, 'demo-reports': false });
+    expect(Object.fromEntries(flags)).toMatchObject({
+      limited: false,
+      allowed: true,
+      'allowed-too': true,
+      'demo-reports': false,
+    });
   });
 });

@@ -1,4 +1,4 @@
-import { createTestDatabase, findFreePorts } from '@platform/testing';
+import { createTestDatabase, findFreePorts, testsThatNeed } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import { ApplicationDouble } from './application-double';
 import { PASSWORD, migrateWithIdentities } from './auth-fixture';
@@ -8,9 +8,10 @@ import { startReplicaProcess } from './replica-processes';
 import type { ReplicaProcess } from './replica-processes';
 
 const chromium = chromiumPath();
-if (chromium === null)
-  process.stderr.write('\nSKIPPED: single sign-on in a browser: there is no chromium here\n\n');
-const describeWithBrowser = chromium === null ? describe.skip : describe;
+const { describe: describeWithBrowser } = testsThatNeed(
+  'single sign-on in a browser',
+  chromium === null ? 'no chromium (.ci/install chromium brings it)' : null,
+);
 
 describeWithBrowser('single sign-on that ends at an application, in a real browser', () => {
   let database: TestDatabase;

@@ -2,7 +2,16 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Response } from 'supertest';
 import { administrator } from './admin-fixture';
-import { BACKEND, agentOf, claimsOf, expectOutcome, postTo, startReplica } from './auth-fixture';
+import {
+  BACKEND,
+  REPORTS,
+  agentOf,
+  bearerOf,
+  claimsOf,
+  expectOutcome,
+  postTo,
+  startReplica,
+} from './auth-fixture';
 import { SignInBrowser } from './sign-in-browser';
 import { SignOnFixture } from './sign-on-fixture';
 
@@ -106,9 +115,12 @@ describe('single sign-on that returns to an application, from the first replica 
     await expectOutcome(exchange(code, { sharedSecret, unknown: 1 }), { status: 200, reason: 0 });
   });
 
-  it('expires', async () => {
+  it.each([
+    ['expires', 'now()'],
+    ['is over where a clock that was ahead has dated it', `expires_at + interval '1 hour'`],
+  ])('%s', async (_, expiresAt) => {
     const code = await codeOf();
-    await fixture.database.query(`UPDATE auth.sign_on_code SET expires_at = now()`);
+    await fixture.database.query(`UPDATE auth.sign_on_code SET expires_at = ${expiresAt}`);
     await expectOutcome(exchange(code, { sharedSecret: null }), NO_SUCH_CODE);
   });
 
@@ -121,6 +133,58 @@ describe('single sign-on that returns to an application, from the first replica 
     await disable(true);
     await expectOutcome(exchange(code), NO_SUCH_CODE);
     await disable(false);
+  });
+
+  describe('after a revocation', () => {
+    beforeAll(() =>
+      fixture.database.query(
+        `UPDATE auth.application SET allow_administrators = true, allowed_personas = 31 WHERE application_key = 'demo-reports'`,
+      ),
+    );
+    /** Neither the user nor the application is one that is revoked. */
+    async function tokenOf(userName: string, persona: number): Promise<string> {
+      const body = { ...REPORTS, persona, userName };
+      const response = await postTo(fixture.first, '/auth/token/trust-simple', body);
+      expect(response.status).toBe(200);
+      return response.body.accessToken as string;
+    }
+    async function revoke(key: string, token?: string): Promise<void> {
+      const sent = agentOf(fixture.first).put(`/auth/revocations/${key}`);
+      expect((await bearerOf(sent, token ?? (await tokenOf('gina.global', 2)))).status).toBe(200);
+    }
+    afterEach(() => fixture.database.query('DELETE FROM auth.revocations'));
+
+    it.each(['svc-personid/1001', 'sub/personid:1001', 'client_id/demo-backend'])(
+      'of %s its older codes are good for nothing, and new ones are',
+      async (key) => {
+        const code = await codeOf();
+        await revoke(key);
+        await expectOutcome(exchange(code), NO_SUCH_CODE);
+        await expectOutcome(exchange(await codeOf()), { status: 200, reason: 0 });
+      },
+    );
+
+    it('so are codes that the replica of an older release made', async () => {
+      const code = await codeOf();
+      await fixture.database.query('UPDATE auth.sign_on_code SET evidence_at = NULL');
+      await revoke('svc-personid/1001');
+      await expectOutcome(exchange(code), NO_SUCH_CODE);
+    });
+
+    it('so is the code of a sign-in that began before and ended after it', async () => {
+      const browser = new SignInBrowser();
+      const query = new URLSearchParams(PARAMETERS).toString();
+      const fields = await browser.signIn(await browser.initiate(fixture.first, {}, query), 'carl.customer');
+      await revoke('svc-personid/1001');
+      const location = await browser.completeElsewhere(fixture.second, fields);
+      await expectOutcome(exchange(location.searchParams.get('code')!), NO_SUCH_CODE);
+    });
+
+    it('by a stranger a code stays good', async () => {
+      const code = await codeOf();
+      await revoke('svc-personid/1001', await tokenOf('olga.owner', 16));
+      await expectOutcome(exchange(code), { status: 200, reason: 0 });
+    });
   });
 
   it.each([

@@ -90,6 +90,16 @@ describe('sign-ins by single sign-on that wait for their users', () => {
     expect((await initiate('192.0.2.3')).status).toBe(302);
   });
 
+  it('are not counted where a clock that was ahead has dated them', async () => {
+    await statuses('192.0.2.6', PER_ADDRESS);
+    for (let n = PER_ADDRESS; n < IN_ALL; n += 1) await initiate(`198.51.100.${String(n)}`);
+    await service.database.query(
+      `UPDATE auth.openid_sign_in SET expires_at = expires_at + interval '1 hour'`,
+    );
+    clock.advance(1_001);
+    expect((await initiate('192.0.2.6')).status).toBe(302);
+  });
+
   it('are so many in all: further ones get 503, and metrics tell', async () => {
     const before = await refused('in-all');
     for (let n = 0; n < IN_ALL; n += 1) expect((await initiate(`198.51.100.${String(n)}`)).status).toBe(302);

@@ -1,5 +1,5 @@
 import type { TestDatabase } from '@platform/testing';
-import { agentOf, claimsOf, postTo } from './auth-fixture';
+import { REPORTS, agentOf, bearerOf, claimsOf, postTo } from './auth-fixture';
 import { OPENID_CLIENT } from './identity-provider-process';
 import type { IdentityProviderProcess } from './identity-provider-process';
 import { SignInBrowser } from './sign-in-browser';
@@ -93,10 +93,13 @@ describe('single sign-on with oidc-provider', () => {
     expect(outcome(await browser.complete(first, fields))).toEqual(NO_SUCH_SIGN_IN);
   });
 
-  it('refuses a state that has expired', async () => {
+  it.each([
+    ['has expired', 'now()'],
+    ['a clock that was ahead has dated', `expires_at + interval '1 hour'`],
+  ])('refuses a state that %s', async (_, expiresAt) => {
     const browser = new SignInBrowser();
     const fields = await browser.signIn(await browser.initiate(first), 'carl.customer');
-    await database.query(`UPDATE auth.openid_sign_in SET expires_at = now()`);
+    await database.query(`UPDATE auth.openid_sign_in SET expires_at = ${expiresAt}`);
     expect(outcome(await browser.complete(first, fields))).toEqual(NO_SUCH_SIGN_IN);
   });
 
@@ -149,6 +152,17 @@ describe('single sign-on with oidc-provider', () => {
     const { code, iss } = await one.signIn(await one.initiate(first), 'carl.customer');
     const state = (await two.initiate(first)).searchParams.get('state')!;
     expect(outcome(await two.complete(first, { state, code: code!, iss: iss! }))).toEqual(REFUSED);
+  });
+
+  it('ends a sign-in whose user is revoked before the provider’s form comes back; the next one goes through', async () => {
+    const { browser, fields } = await fixture.beginSignIn('carl.customer');
+    const login = { ...REPORTS, persona: 2, userName: 'carl.customer' };
+    const { body } = await postTo(first, '/auth/token/trust-simple', login);
+    const revoking = agentOf(first).put('/auth/revocations/svc-personid/1001');
+    expect((await bearerOf(revoking, body.accessToken)).status).toBe(200);
+    const ended = await browser.complete(second, fields);
+    expect([ended.status, ended.headers.get('retry-after')]).toEqual([503, expect.stringMatching(/^[1-9]/)]);
+    expect(outcome(await signIn('carl.customer'))).toEqual(SIGNED_IN);
   });
 
   it('decides on the refresh token by the application', async () => {

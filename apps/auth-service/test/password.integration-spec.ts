@@ -4,6 +4,7 @@ import { hash as argon2 } from '@node-rs/argon2';
 import { hash as bcrypt } from '@node-rs/bcrypt';
 import { Metrics } from '@platform/service-defaults';
 import { ARGON2ID_COST } from '../src/identity/passwords/password-hash';
+import { PurgeExpiredJob } from '../src/token/purge-expired.job';
 import { PASSWORD, claimsOf, postTo, startAuthService, startReplica } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
@@ -103,9 +104,41 @@ describe('passwords', () => {
     expect(await lockoutOf('olga.owner')).toEqual({ failures: 0, lockouts: 31, seconds: 900 });
   });
 
+  it('takes a lock for over that a clock ahead has set', async () => {
+    const lock = (): Promise<unknown> =>
+      service.database.query(
+        `INSERT INTO auth.password_lockout VALUES ('tess.tech', 0, 1, now() + interval '1 day', now())`,
+      );
+    await lock();
+    expect(await login('tess.tech', PASSWORD)).toBe(200);
+    expect(await lockoutOf('tess.tech')).toBeUndefined();
+    await lock();
+    await login('tess.tech', 'wrong');
+    expect(await lockoutOf('tess.tech')).toEqual({ failures: 1, lockouts: 1, seconds: null });
+    for (let failure = 2; failure <= 5; failure += 1) await login('tess.tech', 'wrong');
+    expect(await lockoutOf('tess.tech')).toEqual({ failures: 0, lockouts: 2, seconds: 120 });
+    await endLock('tess.tech');
+    expect(await login('tess.tech', PASSWORD)).toBe(200);
+  });
+
   it('counts unknown users like known ones', async () => {
     for (let failure = 1; failure <= 5; failure += 1) expect(await login('nobody', 'wrong')).toBe(401);
     expect(await lockoutOf('nobody')).toEqual({ failures: 0, lockouts: 1, seconds: 60 });
+  });
+
+  it('forgets the failures of a name, known or not, an hour after the last one', async () => {
+    await service.database.query('DELETE FROM auth.password_lockout');
+    await service.database.query(
+      `INSERT INTO auth.password_lockout VALUES
+         ('invented', 1, 0, NULL, now() - interval '61 minutes'), ('olga.owner', 4, 3, NULL, now() - interval '61 minutes'),
+         ('invented.2', 1, 0, NULL, now() - interval '59 minutes'), ('tess.tech', 4, 3, NULL, now() - interval '59 minutes')`,
+    );
+    await service.app.get(PurgeExpiredJob).run();
+    expect(await lockoutOf('invented')).toBeUndefined();
+    expect(await lockoutOf('olga.owner')).toBeUndefined();
+    expect(await lockoutOf('invented.2')).toMatchObject({ failures: 1, lockouts: 0 });
+    expect(await lockoutOf('tess.tech')).toMatchObject({ failures: 4, lockouts: 3 });
+    await service.database.query('DELETE FROM auth.password_lockout');
   });
 
   it('does not admit a burst of parallel guesses to more than the lock allows', async () => {

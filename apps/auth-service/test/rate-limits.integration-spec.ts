@@ -113,14 +113,28 @@ describe('rate limits of the token endpoints', () => {
     const wrong = trusted({ sharedSecret: 'wrong' });
     const statusOf = async (address: string): Promise<number> => (await ask(0, address, wrong)).status;
     expect(await statusOf('2001:db8:4:1::1')).toBe(401);
-    // Used up for an hour, so that nothing flows back while the test runs.
+    // Used up for longer than a minute, so that nothing flows back while the test runs.
     await pair.database.query(
-      `UPDATE auth.rate_limit SET free_at = now() + interval '1 hour' WHERE bucket = 'address:2001:db8:4::/48'`,
+      `UPDATE auth.rate_limit SET free_at = now() + interval '110 seconds' WHERE bucket = 'address:2001:db8:4::/48'`,
     );
     expect(await statuses(10, (turn) => ask(turn, `2001:db8:4:${String(turn + 2)}::1`, wrong))).toEqual(
       new Map([[429, 10]]),
     );
     expect(await statusOf('2001:db8:5:1::1')).toBe(401);
+  });
+
+  it('count anew where a clock that was ahead has counted', async () => {
+    const wrong = trusted({ sharedSecret: 'wrong' });
+    expect((await ask(0, '203.0.113.8', trusted())).status).toBe(200);
+    await pair.database.query(`UPDATE auth.rate_limit SET free_at = free_at + interval '1 hour'`);
+    expect((await ask(1, '203.0.113.8', trusted())).status).toBe(200);
+    const counts = await statuses(PER_ADDRESS, (turn) => ask(turn, '203.0.113.8', wrong));
+    expect(counts).toEqual(
+      new Map([
+        [401, PER_ADDRESS - 1],
+        [429, 1],
+      ]),
+    );
   });
 
   it('tell people behind one NAT64 gateway apart, and count 6to4 networks as the address that owns them', async () => {

@@ -60,7 +60,12 @@ describe('recorded snapshots', () => {
        VALUES ($1, $2, now(), now() + interval '1 day', now() - $3 * interval '1 second', $4)`,
       [jti, family, rotatedSecondsAgo, rotatedIn],
     );
-    const { now, rotationSeenAt } = (await new RefreshSessionsRepository(dataSource).find(jti))!;
+    const repository = new RefreshSessionsRepository(dataSource, { REFRESH_TOKENS_PER_HOUR: 300 });
+    const { now, rotationSeenAt } = (await repository.find({
+      jti,
+      sessionId: family,
+      issuedAt: new Date(),
+    }))!;
     return rotationSeenAt && Math.round((now.getTime() - rotationSeenAt.getTime()) / 1_000);
   }
 

@@ -38,7 +38,10 @@ const groups = (rows: number): readonly string[] => [
   `INSERT INTO internal_legacy.access_point_grant SELECT 'door' || n, 'g' || n FROM generate_series(0, 999) AS n`,
 ];
 
-/** The nth identifier of sessions, in SQL. */
+/** The nth identifier of sessions. */
+export const jtiOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+
+/** The same in SQL. */
 const uuid = (n: string): string => `('00000000-0000-4000-8000-' || lpad((${n})::text, 12, '0'))::uuid`;
 
 /** Sessions that live, half of them for more than a year; two tokens each, of which one is used up. */
@@ -54,9 +57,22 @@ const sessions = (rows: number): readonly string[] => [
    SELECT ${uuid(`n + ${String(rows)}`)}, ${uuid('n')}, at, at + interval '365 days'
    FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '50 days' AS at) AS issued`,
   // The last session was refreshed as often as there are sessions.
+  // All of one owner: every other one was ended, and the rest are revoked with their subject.
+  `WITH family AS (
+     INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time, created_at, revoked_at)
+     SELECT gen_random_uuid(), 'many', 'demo-backend', 'user', 31, at, at, CASE WHEN n % 2 = 0 THEN at + interval '1 day' END
+     FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '60 days' - n * interval '1 second' AS at) AS begun
+     RETURNING family_id, auth_time
+   )
+   INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
+   SELECT gen_random_uuid(), family_id, auth_time, auth_time + interval '365 days' FROM family`,
+  `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
+   VALUES ('sub', 'many', now() - interval '50 days', 's')`,
+  `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
+   SELECT 'sid', gen_random_uuid()::text, now() - interval '300 days', 's' FROM generate_series(1, 10000) AS n`,
   `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at, rotated_at, successor_jti, rotated_in)
    SELECT gen_random_uuid(), ${uuid(String(rows))}, at, at + interval '365 days', at + interval '1 minute', gen_random_uuid(), n
-   FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '60 days' AS at) AS issued`,
+   FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '60 days' - n * interval '1 second' AS at) AS issued`,
 ];
 
 const records = (rows: number): readonly string[] => [

@@ -43,6 +43,17 @@ describe('the queries of SECURITY.md', () => {
     expect(await database.query(sql)).toHaveLength(1);
   });
 
+  it('find sign-ins that may have been under way when their subject or application was revoked', async () => {
+    const sql = QUERIES.find((query) => query.includes('signed_in_at'))!;
+    await database.query(
+      `INSERT INTO auth.revocation_audit (occurred_at, domain, identifier, because)
+       VALUES ('2026-06-01T10:00:00Z', 'svc-personid', '1001', 'request'), ('2026-06-02T10:00:00Z', 'client_id', 'demo-backend', 'request')`,
+    );
+    for (const at of ['2026-06-01T10:00:05Z', '2026-06-01T10:11:00Z', '2026-06-02T10:09:00Z'])
+      await addToken('demo-backend', at, 'password');
+    expect(await database.query(sql)).toHaveLength(2);
+  });
+
   it('find facilities that a person holds for one of several personas', async () => {
     const sql = QUERIES.find((query) => query.includes('FROM person_directory.'))!;
     await database.query('UPDATE person_directory.person SET personas = 10 WHERE person_id = 1003');
@@ -70,8 +81,8 @@ describe('the queries of SECURITY.md', () => {
 
   async function addToken(applicationKey: string, at: string, flow = 'trust'): Promise<void> {
     await database.query(
-      `INSERT INTO auth.token_audit (occurred_at, flow, status, reason, application_key, subject)
-       VALUES ($1, $2, 200, 0, $3, 'personid:1001')`,
+      `INSERT INTO auth.token_audit (occurred_at, flow, status, reason, application_key, subject, access_token_id)
+       VALUES ($1, $2, 200, 0, $3, 'personid:1001', gen_random_uuid())`,
       [at, flow, applicationKey],
     );
   }

@@ -117,6 +117,35 @@ describe('sessions', () => {
     expect((await list(fresh)).map(({ sid }) => sid)).toEqual([sidOf(fresh.accessToken)]);
   });
 
+  it('looks at 1,000 sessions for a page at most, and goes on behind those that can be refreshed no more', async () => {
+    const { database } = service;
+    const tokens = await signIn('olga.owner', 16);
+    // Revoked all together by their person, long before this session began.
+    await database.query(`
+      WITH family AS (
+        INSERT INTO auth.refresh_family (family_id, subject, person_id, application_key, flow, persona_limit, auth_time, created_at)
+        SELECT gen_random_uuid(), 'personid:1002', 999999, 'demo-backend', 'user', 16, at, at
+        FROM generate_series(1, 2500) AS n, LATERAL (SELECT now() - n * interval '1 minute' - interval '1 hour' AS at) AS begun
+        RETURNING family_id, auth_time
+      )
+      INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
+      SELECT gen_random_uuid(), family_id, auth_time, auth_time + interval '365 days' FROM family`);
+    await database.query(`
+      INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
+      VALUES ('svc-personid', '999999', now() - interval '30 minutes', 's')`);
+    const pages: string[][] = [];
+    for (let key: string | null = ''; key !== null;) {
+      const query: string = key === '' ? '' : `?pageKey=${encodeURIComponent(key)}`;
+      const { body } = await service.get(`/auth/sessions${query}`, tokens.accessToken);
+      pages.push(body.sessions.map(({ sid }: Listed) => sid));
+      key = body.nextPageKey;
+    }
+    expect(pages).toEqual([[sidOf(tokens.accessToken)], [], []]);
+    const command = administrator(database.ownerUrl);
+    expect(await command.json('sessions list sub personid:1002')).toHaveLength(1);
+    await database.query(`DELETE FROM auth.refresh_family WHERE person_id = 999999`);
+  });
+
   it('lists those of others for internal administrators alone', async () => {
     const ivy = await signIn('ivy.internal', 1);
     const olga = await signIn('olga.owner', 16);

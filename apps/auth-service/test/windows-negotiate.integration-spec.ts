@@ -1,18 +1,15 @@
 import { rename } from 'node:fs/promises';
-import { eventually, runProcess } from '@platform/testing';
+import { eventually, permitFaults, runProcess, testsThatNeed } from '@platform/testing';
 import { claimsOf } from './auth-fixture';
 import { OTHER_REALM, REALM, whyNoKerberos } from './kerberos-realm';
 import { AUTH_SERVICE, processEnvironment } from './replica-processes';
 import { WindowsFixture, signIn } from './windows-fixture';
 import type { Replica } from './windows-fixture';
 
-const reasonToSkip = whyNoKerberos();
-if (reasonToSkip !== null) {
-  process.stderr.write(
-    `\nSKIPPED: Windows authentication against a real Kerberos realm: ${reasonToSkip}\n\n`,
-  );
-}
-const describeWithKerberos = reasonToSkip === null ? describe : describe.skip;
+const { describe: describeWithKerberos } = testsThatNeed(
+  'Windows authentication against a real Kerberos realm',
+  whyNoKerberos(),
+);
 
 describeWithKerberos('Windows authentication by Kerberos ticket', () => {
   let windows: WindowsFixture;
@@ -191,6 +188,7 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
   });
 
   it('does not start without its keytab, and says which setting is wrong', async () => {
+    permitFaults();
     const env = await processEnvironment(windows.database.url, await windows.environment('keyless'));
     const running = await runProcess({
       entry: AUTH_SERVICE,

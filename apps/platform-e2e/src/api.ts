@@ -1,10 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { callJson, DEMO_BACKEND, type JsonCall, jsonRequest } from '#platform/callers.ts';
+import { callJson, type JsonCall, jsonRequest } from '#platform/callers.ts';
 import { DEVELOPMENT_PASSWORD } from '#platform/environments.ts';
-
-interface Granted {
-  accessToken: string;
-}
 
 /** An access token of a development identity, by its password. */
 export async function logIn(
@@ -13,18 +9,8 @@ export async function logIn(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const body = { user, password: DEVELOPMENT_PASSWORD };
-  return (await callJson<Granted>('POST', `${authUrl}/auth/token/user`, { body, headers })).accessToken;
-}
-
-/** An access token of a development identity, by the word of an application. */
-export async function signIn(
-  authUrl: string,
-  userName: string,
-  persona: number,
-  application: object = DEMO_BACKEND,
-): Promise<string> {
-  const body = { ...application, persona, userName };
-  return (await callJson<Granted>('POST', `${authUrl}/auth/token/trust-simple`, { body })).accessToken;
+  const call = { body, headers };
+  return (await callJson<{ accessToken: string }>('POST', `${authUrl}/auth/token/user`, call)).accessToken;
 }
 
 export interface Instance {
@@ -82,6 +68,8 @@ const MAX_WAITING = 5;
 const ATTEMPTS = 200;
 
 /** Callers that create schedules and complete the first instance of each, and take down what was acknowledged.
+ *  The load of `verification/traffic` has one address for each service, behind a balancer. These choose a
+ *  replica themselves.
  *
  *  Half of them ask ready replicas only, as behind a load balancer: of these no request may fail, save for a connection refused.
  *  The others go to any replica, to its last moment and after it. A connection that the system took for a process which closed its

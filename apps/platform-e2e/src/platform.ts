@@ -6,6 +6,7 @@ import {
   localUrl,
   type PlatformSettings,
 } from '#platform/environments.ts';
+import { defectsInLog } from '#platform/log-errors.ts';
 import type { Statement } from '#platform/postgresql.ts';
 import { openTemporaryPlace, testVariable } from '#platform/private-servers.ts';
 import type { Program } from '#platform/programs.ts';
@@ -20,25 +21,47 @@ interface PlatformOptions {
   readonly variables?: (settings: PlatformSettings) => Variables | Promise<Variables>;
   /** Where the buses are, instead of the broker that all suites share. */
   readonly broker?: BrokerAddresses;
+  /** What an error that the suite causes on purpose says in the log. */
+  readonly expectedError?: string;
 }
 
 /** Databases and virtual hosts on the servers of the tests, and no program yet. */
-export async function createPlatform({ variables, broker }: PlatformOptions = {}): Promise<TestPlatform> {
+export async function createPlatform({
+  variables,
+  broker,
+  expectedError,
+}: PlatformOptions = {}): Promise<TestPlatform> {
   const { supervisor, folder } = await openTemporaryPlace();
   const servers: ServerAddresses = {
     databaseUrl: testVariable('TEST_DATABASE_URL'),
     rabbitmqUrl: broker?.url ?? testVariable('TEST_RABBITMQ_URL'),
     managementUrl: broker?.managementUrl ?? testVariable('TEST_RABBITMQ_MANAGEMENT_URL'),
   };
-  return TestPlatform.create({
+  const platform: TestPlatform = await TestPlatform.create({
     ...{ supervisor, folder, servers },
     hasSingleSignOn: true,
     variables: async (settings) => ({
       SHUTDOWN_GRACE_MS: String(SHUTDOWN_GRACE_MS),
       ...(await variables?.(settings)),
     }),
-    onStopped: () => supervisor.stop(),
+    onStopped: async () => {
+      const logs = platform.logs();
+      await supervisor.stop();
+      expectNoDefect(logs, expectedError);
+    },
   });
+  return platform;
+}
+
+/** Outages are warnings. @param logs by program */
+function expectNoDefect(logs: ReadonlyMap<string, string>, expectedError: string | undefined): void {
+  const isExpected = (line: string): boolean => expectedError !== undefined && line.includes(expectedError);
+  const found = [...logs].flatMap(([program, log]) =>
+    defectsInLog(log)
+      .filter((line) => !isExpected(line))
+      .map((line) => `${program}: ${line}`),
+  );
+  if (found.length > 0) throw new Error(`a service misbehaved:\n  ${found.join('\n  ')}`);
 }
 
 /** A whole platform of built deployables, each a process of its own. */
@@ -119,8 +142,9 @@ export class TaskCluster {
   private constructor(readonly platform: TestPlatform) {}
 
   /** A migrated database and a virtual host, no process yet. */
-  static async prepare(): Promise<TaskCluster> {
+  static async prepare(options: Pick<PlatformOptions, 'expectedError'> = {}): Promise<TaskCluster> {
     const platform = await createPlatform({
+      ...options,
       variables: ({ mainBusUrl }) => ({
         ...{ SHUTDOWN_GRACE_MS: '0', LOG_LEVEL: 'warn', RABBITMQ_SCHEDULING_URL: mainBusUrl },
         // Nobody answers there.

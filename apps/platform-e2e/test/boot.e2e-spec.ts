@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { serviceEnvironment } from '#platform/environments.ts';
 import { SERVICE_NAMES, SERVICES, type Service } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
-import { eventually, runProcess } from '@platform/testing';
+import { eventually, permitFaults, runProcess } from '@platform/testing';
 import { createPlatform } from '../src/platform';
 
 const DIST = join(__dirname, '../../../dist');
@@ -36,6 +36,9 @@ function problemsIn(output: string): object {
   expect(lines).toEqual([expect.objectContaining({ level: 'fatal', msg: 'invalid configuration' })]);
   return lines[0]?.problems ?? {};
 }
+
+/** Those that cannot start say so at level fatal. */
+beforeEach(permitFaults);
 
 describe('a deployable without its configuration', () => {
   it.each(SERVICE_NAMES)(

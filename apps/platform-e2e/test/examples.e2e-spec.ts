@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { testsThatNeed } from '@platform/testing';
 import { tokenVariables } from '#platform/environments.ts';
 import type { Variables } from '#platform/state-folder.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
@@ -36,7 +37,10 @@ function guideCommands({ settings }: TestPlatform): string {
 
 const { PATH = '' } = process.env;
 const missing = ['curl', 'openssl'].filter((command) => !hasCommand(command));
-const itWithCurl = missing.length === 0 ? it : it.skip;
+const { it: itWithCurl } = testsThatNeed(
+  'the examples for a shell',
+  missing.length === 0 ? null : `no ${missing.join(', ')}`,
+);
 
 describe('the examples of the documentation, run as they stand', () => {
   let platform: TestPlatform;
@@ -81,7 +85,7 @@ describe('the examples of the documentation, run as they stand', () => {
   }
 
   itWithCurl(
-    `${CALLING}: curl${missing.length === 0 ? '' : ` (skipped: no ${missing.join(', ')} here)`}`,
+    `${CALLING}: curl`,
     async () => {
       const examples = await examplesOf(CALLING, 'sh');
       const ended = await folder.runShell('calling.sh', shellScript(examples), variables);

@@ -3,6 +3,7 @@ const GRANTED = '200, reason 0';
 const token = (path: string, outcome = GRANTED): string => `POST /auth/token/${path} ${outcome}`;
 
 const FLOWS = {
+  'Applications that have to prove themselves': [token('user')],
   'User name and password': [token('user')],
   'Trust: a backend signs for a user': [token('trust')],
   'Trust-simple: the secret instead of a signature': [token('trust-simple')],

@@ -14,7 +14,7 @@ describe('SIGTERM of a task-service process with a message in process', () => {
   let cluster: TaskCluster;
 
   beforeEach(async () => {
-    cluster = await TaskCluster.prepare();
+    cluster = await TaskCluster.prepare({ expectedError: 'took over 1000 ms' });
     await cluster.query([
       `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until,
          created_by_subject, created_by_persona, request_digest)

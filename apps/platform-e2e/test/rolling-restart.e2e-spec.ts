@@ -1,5 +1,6 @@
 import { eventually } from '@platform/testing';
 import { logIn, type Target, TaskApi, Workload } from '../src/api';
+import { callJson } from '#platform/callers.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import {
   rejectedMessages,
@@ -115,20 +116,18 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
   /** One event for each acknowledged schedule and completion in the ledgers of those who wait for them, and no others. */
   async function expectEventsOnce({ schedules, completions }: Workload): Promise<void> {
     await eventually(async () => {
-      const { scheduleCreated } = await heard<{ scheduleCreated: { record: { scheduleId: string } }[] }>(
-        `${platform.url('scheduling')}/events`,
+      const { scheduleCreated } = await callJson<{ scheduleCreated: { record: { scheduleId: string } }[] }>(
+        'GET',
+        `${platform.url('scheduling')}/events?limit=10000`,
       );
       const passedOn = scheduleCreated.map(({ record }) => record.scheduleId);
       expect(passedOn.toSorted()).toEqual([...schedules.values()].toSorted());
-      const received = await heard<{ completions: { record: { taskInstanceId: string } }[] }>(
-        `${platform.url('completions')}/completions`,
+      const received = await callJson<{ completions: { record: { taskInstanceId: string } }[] }>(
+        'GET',
+        `${platform.url('completions')}/completions?limit=10000`,
       );
       const completed = received.completions.map(({ record }) => record.taskInstanceId);
       expect(completed.toSorted()).toEqual([...completions].toSorted());
     });
   }
 });
-
-async function heard<T>(url: string): Promise<T> {
-  return (await (await fetch(`${url}?limit=10000`)).json()) as T;
-}

@@ -19,12 +19,15 @@ import { BulkController } from './settings/bulk.controller';
 import { PastSettingsRepository } from './settings/past-settings.repository';
 import { LargeReads, largeReadsOf } from './settings/large-reads';
 import { PastController } from './settings/past.controller';
+import { RestorationsService } from './settings/restorations.service';
 import { SettingProblemsFilter } from './settings/setting-problems.filter';
 import { SettingsHistoryController } from './settings/settings-history.controller';
 import { SettingsController } from './settings/settings.controller';
 import { SettingsRepository } from './settings/settings.repository';
 import { SettingsService } from './settings/settings.service';
+import { SlowWork } from './settings/slow-work';
 import { WriteAllowance } from './settings/write-allowance';
+import { SettledPastRepository } from './settings/settled-past.repository';
 import { SettledPastService } from './settings/settled-past.service';
 
 const CONTROLLERS = [
@@ -51,6 +54,12 @@ const writeAllowance = ({ WRITE_BYTES_PER_HOUR }: SettingsServiceConfig): Provid
   provide: WriteAllowance,
   inject: [CLOCK, Metrics],
   useFactory: (clock: Clock, metrics: Metrics) => new WriteAllowance(WRITE_BYTES_PER_HOUR, clock, metrics),
+});
+
+const slowWork = ({ DATABASE_POOL_SIZE }: SettingsServiceConfig): Provider => ({
+  provide: SlowWork,
+  inject: [Metrics],
+  useFactory: (metrics: Metrics) => new SlowWork(DATABASE_POOL_SIZE, metrics),
 });
 
 const changeLimits = (config: SettingsServiceConfig): Provider => ({
@@ -84,16 +93,19 @@ export class AppModule {
       controllers: CONTROLLERS,
       providers: [
         SettingsService,
+        RestorationsService,
         SettledPastService,
         ChangeFeedService,
         SettingsRepository,
         BatchedSettingsRepository,
         PastSettingsRepository,
+        SettledPastRepository,
         ChangesRepository,
         changeLimits(config),
         { provide: SignedCursor, useFactory: () => SignedCursor.of(config) },
         LARGE_READS,
         writeAllowance(config),
+        slowWork(config),
         { provide: APP_FILTER, useClass: SettingProblemsFilter },
       ],
     };

@@ -58,13 +58,15 @@ describe('the operator’s command line', () => {
 
   /** Large values are stored beside their rows. A damaged disk would lose them so. */
   async function loseLargeValues({ database }: SettingsFixture, table: string): Promise<void> {
-    await database.query('CREATE EXTENSION IF NOT EXISTS pg_surgery');
+    await database.querySuperuser('CREATE EXTENSION IF NOT EXISTS pg_surgery');
     const [toast] = await database.query<{ name: string }>(
       'SELECT reltoastrelid::regclass::text AS name FROM pg_class WHERE oid = $1::regclass',
       [table],
     );
     const { name } = toast!;
-    await database.query(`SELECT heap_force_kill('${name}'::regclass, ARRAY(SELECT ctid FROM ${name}))`);
+    await database.querySuperuser(
+      `SELECT heap_force_kill('${name}'::regclass, ARRAY(SELECT ctid FROM ${name}))`,
+    );
   }
 
   it('moves settings byte for byte, whatever they hold', async () => {

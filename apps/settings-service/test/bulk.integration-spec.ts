@@ -35,6 +35,24 @@ describe('many settings at once', () => {
       [subsystem],
     );
 
+  it.each([
+    ['commands/write', { writes: [{ subsystemName: 'Conditional', settingName: 'a', settingValue: 2 }] }],
+    ['subsystems/Conditional/commands/restore', { at: '2026-01-01T00:00:00Z' }],
+  ])('%s refuses the conditions of a single setting, and writes nothing', async (command, body) => {
+    const written = await put('Conditional', 'a', '1');
+    const tag = String(written.headers['etag']);
+    const conditions = { 'if-match': [tag, '*', '"1"'], 'if-none-match': [tag, '*'] };
+    for (const [header, values] of Object.entries(conditions))
+      for (const value of values)
+        await service.api
+          .post(`/platform/v1/${command}`)
+          .set({ ...PARTNER, [header]: value })
+          .type('json')
+          .send(JSON.stringify(body))
+          .expect(400);
+    expect(await valueOf('Conditional', 'a')).toBe('1');
+  });
+
   describe('read', () => {
     it('gives values byte for byte with their ETags, and names those that are missing', async () => {
       const written = await put('Read', 'Big', '12345678901234567890.10');

@@ -154,6 +154,7 @@ describe('the feed of changes', () => {
 
   it('leads a reader that is far behind through everything, page by page', async () => {
     const after = await now();
+    const ofRare = await now({ subsystem: 'Rare' });
     // More than a replica keeps in memory: the beginning is read from the history.
     const names = Array.from({ length: 22_500 }, (_, index) => `many ${String(index)}`);
     await service.database.query(
@@ -161,7 +162,11 @@ describe('the feed of changes', () => {
        SELECT 'many', name, 'Many', name, 'write', '1', 1, 1, 'test' FROM unnest($1::text[]) AS name`,
       [names],
     );
-    expect((await follow(after, names.length)).map(({ settingName }) => settingName)).toEqual(names);
+    await put('Rare', 'last');
+    const { changes } = await ask({ after: ofRare, subsystem: 'Rare' });
+    expect(changes.map(({ settingName }) => settingName)).toEqual(['last']);
+    const all = (await follow(after, names.length + 1)).map(({ settingName }) => settingName);
+    expect(all).toEqual([...names, 'last']);
   });
 
   it('refuses more watchers than are allowed with 503, and has room again when they have gone', async () => {

@@ -179,6 +179,26 @@ describe('instants of changes', () => {
     expect((await get(`/platform/v1/history?to=${at}`)).status).toBe(200);
   });
 
+  it('are never before a past that was told, wherever the clock is', async () => {
+    await write([{ subsystemName: 'told', settingName: 'x', settingValue: 'v0' }]);
+    const at = await databaseNow();
+    const before = await listAt('told', at);
+    expect(before.body).toMatchObject({ settings: [{ settingValue: 'v0' }] });
+    const [kept] = await service.database.query<{ ms: string }>(
+      'SELECT last_value AS ms FROM settings.settled_ms',
+    );
+    expect(Number(kept!.ms)).toBeGreaterThan(at.getTime());
+    // As after the clock was set back: what is settled is ahead of it. A late replica does not lower it.
+    const aheadMs = (await databaseNow()).getTime() + 2_000;
+    const settling = await writer();
+    await settling.query('SELECT settings.settle($1), settings.settle($2)', [aheadMs, at.getTime()]);
+    await write([{ subsystemName: 'told', settingName: 'x', settingValue: 'v1' }], 1);
+    const [, later] = await instantsOf('told');
+    expect(Date.parse(later!)).toBeGreaterThanOrEqual(aheadMs);
+    for (const ms of [at.getTime(), aheadMs - 1])
+      expect(await listAt('told', new Date(ms))).toMatchObject({ status: 200, body: before.body });
+  });
+
   it('never go back when the clock does', async () => {
     await service.database.query(
       `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id, occurred_at)

@@ -4,5 +4,9 @@ import { MIGRATIONS } from '../src/database-layout';
 
 describeMigrations(join(__dirname, '../src/migrations'), MIGRATIONS, {
   // Its services are stopped meanwhile: docs/decisions/0029-setting-names.md.
-  FoldSettingKeys1796400000000: [/UPDATE settings\.setting /, /UPDATE settings\.setting_history/],
+  FoldSettingKeys1796400000000: [
+    /UPDATE settings\.setting /,
+    /UPDATE settings\.setting_history/,
+    /locks several tables/,
+  ],
 });

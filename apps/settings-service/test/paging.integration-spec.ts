@@ -175,7 +175,7 @@ describe('paged lists', () => {
     expect(text).not.toMatch(/Sort|Seq Scan/);
   });
 
-  it('of more than 512 KiB reach others while one Customer has every place', async () => {
+  it('of more than 512 KiB reach others while two Customers have every place', async () => {
     await service.database.query(
       `INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
        SELECT 'large', n::text, 'Large', n::text, '"' || repeat('x', 200000) || '"' FROM generate_series(1, 4) AS n`,
@@ -184,20 +184,21 @@ describe('paged lists', () => {
     const reads = service.replicas[0]!.get(LargeReads);
     const ends: (() => void)[] = [];
     let refused = 0;
-    /** A response of the Customer that is built until the test ends it. */
-    const hold = (): Promise<unknown> => {
+    /** A response of a Customer that is built until the test ends it. */
+    const hold = (caller: string): Promise<unknown> => {
       const build = (bytes: number): Promise<number> =>
         bytes < 1024 ** 2
           ? Promise.resolve(bytes)
           : new Promise((resolve) => ends.push(() => resolve(bytes)));
       return reads
-        .read('personid:1001', build, (bytes) => bytes < 1024 ** 2)
+        .read(caller, build, (bytes) => bytes < 1024 ** 2)
         .catch((error: unknown) => {
           expect(error).toMatchObject({ reason: 'too-many-large-reads' });
           refused += 1;
         });
     };
-    const held = Array.from({ length: 68 }, hold);
+    const other = Array.from({ length: 2 }, () => hold('personid:1002'));
+    const held = [...other, ...Array.from({ length: 66 }, () => hold('personid:1001'))];
     await eventually(() => expect(ends).toHaveLength(4));
     await service.api.get(list).set(CUSTOMER).expect(503);
     const answer = service.api

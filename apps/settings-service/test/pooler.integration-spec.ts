@@ -1,5 +1,11 @@
 import { runMigrations } from '@platform/database';
-import { eventually, pgbouncerVersion, startPgbouncer, startPoolerDouble } from '@platform/testing';
+import {
+  eventually,
+  pgbouncerVersion,
+  startPgbouncer,
+  startPoolerDouble,
+  testsThatNeed,
+} from '@platform/testing';
 import type { Pooler } from '@platform/testing';
 import { Client } from 'pg';
 import request from 'supertest';
@@ -15,8 +21,10 @@ const WANTED = {
 };
 
 const VERSION = pgbouncerVersion();
-if (VERSION === null)
-  process.stderr.write('\nSKIPPED: replicas behind a real PgBouncer (.ci/install-pgbouncer brings it)\n\n');
+const { describe: describeWithPgbouncer } = testsThatNeed(
+  'replicas behind a real PgBouncer',
+  VERSION === null ? 'no PgBouncer (.ci/install pgbouncer brings it)' : null,
+);
 
 /** Either passes on nothing of what replicas ask for when they connect. */
 const POOLERS: [string, (server: string) => Promise<Pooler>][] = [
@@ -24,7 +32,7 @@ const POOLERS: [string, (server: string) => Promise<Pooler>][] = [
 ];
 if (VERSION !== null) POOLERS.push([`PgBouncer ${VERSION} in transaction mode`, startPgbouncer]);
 
-(VERSION === null ? describe.skip : describe)('behind PgBouncer', () => {
+describeWithPgbouncer('behind PgBouncer', () => {
   it('a transaction keeps its session, and the next one may have another', async () => {
     const surroundings = await prepareSettings();
     const pooler = await startPgbouncer();
@@ -104,15 +112,13 @@ describe.each(POOLERS)('two replicas behind %s', (_pooler, startPooler) => {
 
   it('are ready once the migration has given their role what it needs, by the role itself where its owner may not', async () => {
     const { database, environment } = surroundings;
-    const owner = await database.createRole();
-    await database.query(`GRANT ALL ON SCHEMA ${SCHEMA} TO ${owner.role} WITH GRANT OPTION`);
-    await database.query(`GRANT ALL ON ALL TABLES IN SCHEMA ${SCHEMA} TO ${owner.role} WITH GRANT OPTION`);
     const appUrl = environment['DATABASE_URL']!;
-    const settings = { url: owner.url, schema: SCHEMA, applicationName: 'test', migrations: MIGRATIONS };
+    const url = database.ownerUrl;
+    const settings = { url, schema: SCHEMA, applicationName: 'test', migrations: MIGRATIONS };
     await runMigrations(settings, { appRole: roleOf(appUrl), appUrl, appRoleSettings: WANTED });
     // Sessions that there are keep what they began with.
-    await database.query(
-      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1 AND pid <> pg_backend_pid()',
+    await database.querySuperuser(
+      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1 AND datname = current_database()',
       [roleOf(appUrl)],
     );
     // A result of a check counts for a second.
@@ -120,16 +126,12 @@ describe.each(POOLERS)('two replicas behind %s', (_pooler, startPooler) => {
   });
 
   it('keep a time limit that the operator chose', async () => {
-    const { database, environment } = surroundings;
-    const role = roleOf(environment['DATABASE_URL']!);
-    await database.query(`ALTER ROLE ${role} RESET ALL`);
-    await database.query(`ALTER ROLE ${role} SET statement_timeout = '8s'`);
-    await database.query(
-      `DO $$ BEGIN EXECUTE format('ALTER ROLE ${role} IN DATABASE %I RESET ALL', current_database()); END $$`,
-    );
+    const { database } = surroundings;
+    const { role, url: appUrl } = await database.createRole();
+    await database.querySuperuser(`ALTER ROLE ${role} SET statement_timeout = '8s'`);
     const url = database.ownerUrl;
     const settings = { url, schema: SCHEMA, applicationName: 'test', migrations: MIGRATIONS };
-    await runMigrations(settings, { appRole: role, appRoleGrants, appRoleSettings: WANTED });
+    await runMigrations(settings, { appRole: role, appUrl, appRoleGrants, appRoleSettings: WANTED });
     const [found] = await database.query<{ settings: string[] }>(
       `SELECT array_agg(setting ORDER BY setting) AS settings
        FROM pg_db_role_setting, unnest(setconfig) AS setting WHERE setrole = $1::regrole`,

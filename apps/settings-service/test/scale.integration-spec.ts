@@ -8,6 +8,7 @@ import type { SettingKey } from '../src/settings/setting-key';
 import type { JsonText } from '../src/settings/setting-value';
 import { PastSettingsRepository } from '../src/settings/past-settings.repository';
 import { SettingsRepository } from '../src/settings/settings.repository';
+import { SettledPastRepository } from '../src/settings/settled-past.repository';
 import type { AuditTrail } from '../src/settings/write-request';
 
 const ROWS = scaleRows();
@@ -59,33 +60,42 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     prepared: true,
     work: (d) => batch(d).findAll(Array.from({ length: 10 }, (_, i) => keyOf(MIDDLE + 997 * i))),
   },
-  { name: 'lock a setting', pages: 10, work: (d) => repository(d).lockRevisions(d.manager, [keyOf(MIDDLE)]) },
+  {
+    name: 'lock a setting',
+    pages: 10,
+    work: (d) => repository(d).lockRevisions(d.manager, [keyOf(MIDDLE)], 0),
+  },
   {
     name: 'replace a setting',
     // The first write of a connection also reads what the function of its instant needs from the catalogue.
-    pages: 420,
+    pages: 480,
     prepared: true,
-    work: (d) => batch(d).writeAll([write(keyOf(MIDDLE))]),
+    work: (d) => batch(d).writeAll([write(keyOf(MIDDLE))], 0),
   },
   {
     name: 'create a setting',
     pages: 220,
     prepared: true,
-    work: (d) => batch(d).writeAll([write(keyOf(ROWS + MIDDLE))]),
+    work: (d) => batch(d).writeAll([write(keyOf(ROWS + MIDDLE))], 0),
   },
   {
     name: 'replace twenty settings',
     pages: 1_500,
     prepared: true,
-    work: (d) => batch(d).writeAll(Array.from({ length: 20 }, (_, i) => write(keyOf(MIDDLE + 997 * i)))),
+    work: (d) =>
+      batch(d).writeAll(
+        Array.from({ length: 20 }, (_, i) => write(keyOf(MIDDLE + 997 * i))),
+        0,
+      ),
   },
   {
     name: 'replace twenty settings unless their rows are held',
     pages: 1_800,
     prepared: true,
     work: (d) => {
-      const { write: writeOne } = batch(d);
-      return Promise.all(Array.from({ length: 20 }, (_, i) => writeOne(write(keyOf(MIDDLE + 997 * i)))));
+      const { writeUnlessLocked } = batch(d);
+      const writes = Array.from({ length: 20 }, (_, i) => write(keyOf(MIDDLE + 997 * i)));
+      return Promise.all(writes.map((each) => writeUnlessLocked(each)));
     },
   },
   {
@@ -210,7 +220,7 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
   {
     name: 'find out who writes',
     pages: 50,
-    work: (d) => past(d).findWriters(),
+    work: (d) => new SettledPastRepository(d).look(),
   },
   {
     name: 'compare a thousand settings with the past',

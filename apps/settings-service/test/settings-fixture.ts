@@ -6,6 +6,7 @@ import {
   authServiceVariables,
   bearer,
   createTestDatabase,
+  sharedMigration,
   startAuthServiceDouble,
   watchLog,
   watchTraffic,
@@ -42,8 +43,9 @@ interface Options {
 }
 
 const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('base64url');
-export const migrate = (ownerUrl: string, appRole: string): Promise<unknown> =>
-  runMigrations(migrationSettings(ownerUrl), { appRole, appRoleGrants });
+export const migrate = sharedMigration('settings_service', (ownerUrl, appRole) =>
+  runMigrations(migrationSettings(ownerUrl), { appRole, appRoleGrants }),
+);
 
 /** Authorization headers by persona. */
 export const PARTNER = bearer({

@@ -84,6 +84,23 @@ describe('the history that one caller may write in an hour', () => {
     await write(service, body.history[0].id as number).expect(200);
   });
 
+  it('counts the values that a restoration deletes', async () => {
+    await service.api
+      .put(settingPath('Large', 'there'))
+      .set(PARTNER)
+      .send({ settingValue: VALUE.repeat(10) })
+      .expect(200);
+    await put(limited, 'a').expect(200);
+    const before = await entries();
+    const refused = await limited.api
+      .post('/platform/v1/subsystems/Large/commands/restore')
+      .set(PARTNER)
+      .send({ at: '2000-01-01T00:00:00Z' })
+      .expect(429);
+    expect(refused.body.type).toBe('urn:platform:problem:too-much-written');
+    expect(await entries()).toBe(before);
+  });
+
   it('is not used up by requests that wrote nothing: refused conditions, missing settings, repetitions', async () => {
     await put(service, 'kept').expect(200);
     for (let turn = 0; turn < 10; turn += 1) {
@@ -119,7 +136,7 @@ describe('the history that one caller may write in an hour', () => {
       .set(PARTNER)
       .then(({ status }) => status);
     await eventually(async () => {
-      const waiting = await service.database.query(
+      const waiting = await service.database.querySuperuser(
         `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
       );
       expect(waiting).toHaveLength(1);

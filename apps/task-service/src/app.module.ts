@@ -6,6 +6,7 @@ import { TokenProvider } from '@platform/auth-client';
 import { DatabaseModule } from '@platform/database';
 import { MessagingModule } from '@platform/messaging';
 import { SignedCursor } from '@platform/service-defaults';
+import { SECOND_MS } from '@platform/time';
 import { CallerScope } from './access/caller-scope.service';
 import { httpPoolSize, TASK_CONFIG, type TaskServiceConfig } from './config';
 import { CONSUMER_POOL, ENTITIES, MIGRATIONS, RELAY_POOL, SCHEMA } from './database-layout';
@@ -22,6 +23,7 @@ import {
   InstanceRetentionJob,
   ReleasedRetentionJob,
   RemovedScheduleRetentionJob,
+  RetentionGuard,
   TemplateRetentionJob,
 } from './retention.job';
 import { InstancesController } from './instances/instances.controller';
@@ -74,6 +76,7 @@ import { ScheduleLimits } from './schedules/schedule-limits.service';
 import { SchedulesController } from './schedules/schedules.controller';
 import { SchedulesRepository } from './schedules/schedules.repository';
 import { SchedulesService } from './schedules/schedules.service';
+import { ReadTurns } from './turns/bounded-read.decorator';
 
 const REPOSITORIES = [
   CalendarsRepository,
@@ -98,6 +101,7 @@ const SERVICES = [
   ScheduleLifecycleService,
   ScheduleLimits,
   ChangeSlots,
+  ReadTurns,
   CalendarRemovalService,
   CalendarRolloutService,
   InstancesService,
@@ -138,6 +142,7 @@ const CONSUMERS = [GenerationRequestsConsumer, BusinessUnitChangeConsumer, Gener
     ...REPOSITORIES,
     ...SERVICES,
     ...CONSUMERS,
+    RetentionGuard,
     FireRetentionJob,
     InstanceRetentionJob,
     ReleasedRetentionJob,
@@ -174,6 +179,7 @@ export class AppModule {
             namespace: config.MESSAGE_NAMESPACE,
             main: { url: config.RABBITMQ_MAIN_URL },
             scheduling: { url: config.RABBITMQ_SCHEDULING_URL },
+            inboxPurgeIntervalMs: config.RETENTION_INTERVAL_SECONDS * SECOND_MS,
           }),
         }),
       ],

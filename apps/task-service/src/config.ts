@@ -55,6 +55,8 @@ const shape = z.object({
   RELEASED_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(30),
   /** Of these so many at most of each facility, the latest. */
   RELEASED_PER_FACILITY: z.coerce.number().int().min(1).max(100_000_000).default(100_000),
+  /** How often each kind of old rows is looked for; of released instances every five minutes at least. */
+  RETENTION_INTERVAL_SECONDS: z.coerce.number().int().min(5).max(3_600).default(3_600),
   /** How long a command waits for its reply over the bus. */
   REQUEST_TIMEOUT_MS: z.coerce.number().int().min(100).max(300_000).default(30_000),
 });
@@ -71,7 +73,18 @@ export function connectionsForChanges(config: Parameters<typeof httpPoolSize>[0]
   return Math.max(1, Math.floor(httpPoolSize(config) / 2));
 }
 
-/** Connections of HTTP that batches of new schedules may hold. Reads have what is left. */
+/** Reads that may run at once. The shares of reads, changes and creations overlap; whoever finds no
+ *  connection waits in the pool. */
+export function connectionsForReads(config: Parameters<typeof httpPoolSize>[0]): number {
+  return Math.max(1, Math.floor((httpPoolSize(config) * 3) / 4));
+}
+
+/** Reads of one caller that may run at once. */
+export function readsOfOneCaller(config: Parameters<typeof httpPoolSize>[0]): number {
+  return Math.max(1, Math.floor(httpPoolSize(config) / 4));
+}
+
+/** Connections of HTTP that batches of new schedules may hold. */
 export function connectionsForCreations(config: Parameters<typeof httpPoolSize>[0]): number {
   const rest = httpPoolSize(config) - connectionsForChanges(config);
   return Math.max(1, Math.floor((rest * 2) / 3));

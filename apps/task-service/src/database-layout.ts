@@ -10,8 +10,10 @@ import { BusinessUnitFacilities1800000002000 } from './migrations/1800000002000-
 import { OutboxByType1800000002001 } from './migrations/1800000002001-outbox-by-type';
 import { FiresByMonth1800000003000 } from './migrations/1800000003000-fires-by-month';
 import { SchedulesCountedByIndex1800000004000 } from './migrations/1800000004000-schedules-counted-by-index';
+import { TemplatesOfInstances1800000004999 } from './migrations/1800000004999-templates-of-instances';
 import { ReleasesAndTemplates1800000005000 } from './migrations/1800000005000-releases-and-templates';
 import { ReleaseIndexes1800000005001 } from './migrations/1800000005001-release-indexes';
+import { FollowTemplates1800000005002 } from './migrations/1800000005002-follow-templates';
 import { BusinessUnits1800000006000 } from './migrations/1800000006000-business-units';
 import { FiresByDate1800000006001 } from './migrations/1800000006001-fires-by-date';
 import { FiresInSteps1800000006002 } from './migrations/1800000006002-fires-in-steps';
@@ -19,6 +21,12 @@ import { OutboxPauses1800000007000 } from './migrations/1800000007000-outbox-pau
 import { SchedulesByCalendar1800000008000 } from './migrations/1800000008000-schedules-by-calendar';
 import { RemovedSchedulesAndRollouts1800000010000 } from './migrations/1800000010000-removed-schedules-and-rollouts';
 import { RemovedSchedulesIndex1800000010001 } from './migrations/1800000010001-removed-schedules-index';
+import { SchedulesByState1800000011000 } from './migrations/1800000011000-schedules-by-state';
+import { RolloutsInTwoPasses1800000012000 } from './migrations/1800000012000-rollouts-in-two-passes';
+import { CalendarsInUse1800000012001 } from './migrations/1800000012001-calendars-in-use';
+import { BusinessUnitsInAnyOrder1800000013000 } from './migrations/1800000013000-business-units-in-any-order';
+import { OutboxByFacility1800000014000 } from './migrations/1800000014000-outbox-by-facility';
+import { SchedulesFollowingCalendars1800000015000 } from './migrations/1800000015000-schedules-following-calendars';
 import { OutboxMessage } from './outbound/outbox-message.entity';
 import { OutboxPause } from './outbound/outbox-pause.entity';
 import {
@@ -65,8 +73,10 @@ export const MIGRATIONS = [
   OutboxByType1800000002001,
   FiresByMonth1800000003000,
   SchedulesCountedByIndex1800000004000,
+  TemplatesOfInstances1800000004999,
   ReleasesAndTemplates1800000005000,
   ReleaseIndexes1800000005001,
+  FollowTemplates1800000005002,
   BusinessUnits1800000006000,
   FiresByDate1800000006001,
   FiresInSteps1800000006002,
@@ -74,6 +84,12 @@ export const MIGRATIONS = [
   SchedulesByCalendar1800000008000,
   RemovedSchedulesAndRollouts1800000010000,
   RemovedSchedulesIndex1800000010001,
+  SchedulesByState1800000011000,
+  RolloutsInTwoPasses1800000012000,
+  CalendarsInUse1800000012001,
+  BusinessUnitsInAnyOrder1800000013000,
+  OutboxByFacility1800000014000,
+  SchedulesFollowingCalendars1800000015000,
 ];
 
 /** What the service's own role may do: no more than its statements need. Fires are never rewritten, only

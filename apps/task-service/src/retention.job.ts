@@ -1,6 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { Metrics, RecurringJob } from '@platform/service-defaults';
-import { HOUR_MS, MINUTE_MS } from '@platform/time';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { ClockGuard } from '@platform/database';
+import { CLOCK, Metrics, RecurringJob } from '@platform/service-defaults';
+import { MINUTE_MS, SECOND_MS } from '@platform/time';
+import type { Clock } from '@platform/time';
+import { DataSource } from 'typeorm';
 import { TASK_CONFIG, type TaskServiceConfig } from './config';
 import { InstancesRepository } from './instances/instances.repository';
 import { ReleasesRepository } from './instances/releases.repository';
@@ -16,21 +20,67 @@ const RELEASED_STEPS = 5;
 const REMOVED_PAGE = 1_000;
 const REMOVED_PAGES = 100;
 
-/** Forgets old fires once an hour: by the month, and in batches what is in no month of its own. Events need no such job: a published one is
- *  deleted at once, a parked one waits for its operator. */
+/** Whether the clocks of the database and the replica allow to forget anything for good. */
 @Injectable()
-export class FireRetentionJob extends RecurringJob {
+export class RetentionGuard extends ClockGuard {
+  constructor(@InjectDataSource() dataSource: DataSource, @Inject(CLOCK) clock: Clock, metrics: Metrics) {
+    const putOff = metrics.counter(
+      'task_purges_put_off_total',
+      'Runs of retention that forgot nothing, because the clocks of the database and the replica differ',
+    );
+    super(dataSource, clock, putOff);
+  }
+}
+
+/** How often retention runs, and how long rows are kept. */
+type RetentionConfig = Pick<
+  TaskServiceConfig,
+  | 'RETENTION_INTERVAL_SECONDS'
+  | 'FIRE_RETENTION_DAYS'
+  | 'INSTANCE_RETENTION_DAYS'
+  | 'RELEASED_RETENTION_DAYS'
+  | 'RELEASED_PER_FACILITY'
+  | 'REMOVED_SCHEDULE_RETENTION_DAYS'
+>;
+
+/** Of released instances: whoever changes schedules all day leaves no more than that behind. */
+const RELEASED_INTERVAL_MS = 5 * MINUTE_MS;
+
+/** Forgets nothing while the clocks differ. */
+abstract class RetentionJob extends RecurringJob {
+  protected constructor(
+    private readonly guard: RetentionGuard,
+    { RETENTION_INTERVAL_SECONDS }: RetentionConfig,
+    metrics: Metrics,
+    longestIntervalMs = Infinity,
+  ) {
+    super(Math.min(RETENTION_INTERVAL_SECONDS * SECOND_MS, longestIntervalMs), metrics);
+  }
+
+  /** Gives how many rows it has deleted. */
+  async run(): Promise<number> {
+    return (await this.guard.clocksAgree()) ? this.forget() : 0;
+  }
+
+  protected abstract forget(): Promise<number>;
+}
+
+/** Forgets old fires: by the month, and in batches what is in no month of its own. Events need no such job: a
+ *  published one is deleted at once, a parked one waits for its operator. */
+@Injectable()
+export class FireRetentionJob extends RetentionJob {
   constructor(
     private readonly triggers: TriggersRepository,
-    @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'FIRE_RETENTION_DAYS'>,
+    @Inject(TASK_CONFIG) private readonly config: RetentionConfig,
+    guard: RetentionGuard,
     metrics: Metrics,
   ) {
-    super(HOUR_MS, metrics);
+    super(guard, config, metrics);
   }
 
   /** Deletes in batches until nothing old is left, at most 100,000 fires; gives how many. Old fires go although months cannot be kept: that
    *  failure is reported afterwards. */
-  async run(): Promise<number> {
+  protected async forget(): Promise<number> {
     const days = this.config.FIRE_RETENTION_DAYS;
     try {
       await this.triggers.keepMonths(days, () => this.stopping);
@@ -46,40 +96,42 @@ export class FireRetentionJob extends RecurringJob {
   }
 }
 
-/** Forgets instances that were due long ago and are completed or cancelled, once an hour, if that is configured. Pending ones are work to
- *  do, however old they are. */
+/** Forgets instances that were due long ago and are completed or cancelled, if that is configured. Pending
+ *  ones
+ *  are work to do, however old they are. */
 @Injectable()
-export class InstanceRetentionJob extends RecurringJob {
+export class InstanceRetentionJob extends RetentionJob {
   constructor(
     private readonly instances: InstancesRepository,
-    @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'INSTANCE_RETENTION_DAYS'>,
+    @Inject(TASK_CONFIG) private readonly config: RetentionConfig,
+    guard: RetentionGuard,
     metrics: Metrics,
   ) {
-    super(HOUR_MS, metrics);
+    super(guard, config, metrics);
   }
 
   /** Deletes in batches until nothing old is left, at most 100,000 instances; gives how many. */
-  async run(): Promise<number> {
+  protected async forget(): Promise<number> {
     const days = this.config.INSTANCE_RETENTION_DAYS;
     return days === 0 ? 0 : this.removeInBatches((size) => this.instances.deleteOld(days, size));
   }
 }
 
-/** Forgets, every five minutes, the instances that changes of schedules have cancelled: old ones, and those beyond a facility's number. It goes
- *  from facility to facility and reads five million entries of an index in a run; the next run goes on. Whoever changes schedules all day leaves no more than that behind. */
+/** Deletes instances that a change of a schedule cancelled: old ones, and those over their facility's limit.
+ *  A run reads five million entries of an index, facility by facility; the next run goes on. */
 @Injectable()
-export class ReleasedRetentionJob extends RecurringJob {
+export class ReleasedRetentionJob extends RetentionJob {
   private readonly forgotten;
   /** The facility at which the last run ended; 0 at the beginning. */
   private position = 0;
 
   constructor(
     private readonly releases: ReleasesRepository,
-    @Inject(TASK_CONFIG)
-    private readonly config: Pick<TaskServiceConfig, 'RELEASED_RETENTION_DAYS' | 'RELEASED_PER_FACILITY'>,
+    @Inject(TASK_CONFIG) private readonly config: RetentionConfig,
+    guard: RetentionGuard,
     metrics: Metrics,
   ) {
-    super(5 * MINUTE_MS, metrics);
+    super(guard, config, metrics, RELEASED_INTERVAL_MS);
     this.forgotten = metrics.counter(
       'task_released_instances_forgotten_total',
       'Instances deleted that a change of their schedule had cancelled',
@@ -87,7 +139,7 @@ export class ReleasedRetentionJob extends RecurringJob {
   }
 
   /** Deletes in batches; gives how many. */
-  async run(): Promise<number> {
+  protected async forget(): Promise<number> {
     const { RELEASED_RETENTION_DAYS: days, RELEASED_PER_FACILITY: kept } = this.config;
     let total = 0;
     if (days > 0) total += await this.removeInBatches((size) => this.releases.forgetOld(days, size));
@@ -116,19 +168,21 @@ export class ReleasedRetentionJob extends RecurringJob {
   }
 }
 
-/** Forgets, once an hour, schedules that were removed long ago and to which no instance refers any more, if that is configured. */
+/** Forgets schedules that were removed long ago and to which no instance refers any more, if that is
+ *  configured. */
 @Injectable()
-export class RemovedScheduleRetentionJob extends RecurringJob {
+export class RemovedScheduleRetentionJob extends RetentionJob {
   private readonly forgotten;
   /** Where the last run ended: those that stay are not looked at over and over. */
   private position: RemovedPosition | null = null;
 
   constructor(
     private readonly schedules: RemovedSchedulesRepository,
-    @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'REMOVED_SCHEDULE_RETENTION_DAYS'>,
+    @Inject(TASK_CONFIG) private readonly config: RetentionConfig,
+    guard: RetentionGuard,
     metrics: Metrics,
   ) {
-    super(HOUR_MS, metrics);
+    super(guard, config, metrics);
     this.forgotten = metrics.counter(
       'task_removed_schedules_forgotten_total',
       'Removed schedules deleted because nothing referred to them any more',
@@ -136,7 +190,7 @@ export class RemovedScheduleRetentionJob extends RecurringJob {
   }
 
   /** Looks at no more than 100,000 schedules; gives how many it has deleted. */
-  async run(): Promise<number> {
+  protected async forget(): Promise<number> {
     const days = this.config.REMOVED_SCHEDULE_RETENTION_DAYS;
     if (days === 0) return 0;
     await this.removeInBatches((size) => this.schedules.noteRemoval(size));
@@ -152,18 +206,20 @@ export class RemovedScheduleRetentionJob extends RecurringJob {
   }
 }
 
-/** Forgets, once an hour, templates that no schedule and no instance has any more. */
+/** Forgets templates that no schedule and no instance has any more. */
 @Injectable()
-export class TemplateRetentionJob extends RecurringJob {
+export class TemplateRetentionJob extends RetentionJob {
   constructor(
     private readonly templates: TemplatesRepository,
+    @Inject(TASK_CONFIG) config: RetentionConfig,
+    guard: RetentionGuard,
     metrics: Metrics,
   ) {
-    super(HOUR_MS, metrics);
+    super(guard, config, metrics);
   }
 
   /** Looks at no more than 100,000 templates; gives how many. */
-  run(): Promise<number> {
+  protected forget(): Promise<number> {
     return this.removeInBatches((size) => this.templates.forgetUnused(size));
   }
 }

@@ -95,7 +95,7 @@ describe('the operator’s command line', () => {
       const id = await park(472);
       const [waiting] = await service.database.query<{ id: string }>(
         `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts, next_attempt_at)
-         VALUES (3, 473, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', 1, now() + interval '1 hour')
+         VALUES (3, 473, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', 1, now() + interval '5 minutes')
          RETURNING message_id AS id`,
       );
       const answer = await admin('outbox', 'discard', id, waiting?.id ?? '', '--yes');
@@ -236,7 +236,7 @@ describe('the operator’s command line', () => {
       const [row] = await service.database.query<{ id: string }>(
         `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts,
            next_attempt_at, last_error)
-         VALUES (3, $1, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', 1, now() + interval '1 hour', 'NO_ROUTE')
+         VALUES (3, $1, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', 1, now() + interval '5 minutes', 'NO_ROUTE')
          RETURNING message_id AS id`,
         [facilityId],
       );

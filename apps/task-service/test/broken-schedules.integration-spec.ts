@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { eventually } from '@platform/testing';
+import { DAY_MS } from '@platform/time';
 import fc from 'fast-check';
 import { DataSource } from 'typeorm';
 import { runAdmin } from '../src/admin/administration';
@@ -23,8 +25,8 @@ describe('a schedule that cannot be evaluated', () => {
   let service: TaskFixture;
   const query = <Row extends object>(sql: string, ...values: unknown[]) =>
     service.database.query<Row>(sql, values);
-  const create = async (facilityId: number): Promise<string> => {
-    const body = { facilityId, name: 'Round', schedule: '0 9 * * *' };
+  const create = async (facilityId: number, more: object = {}): Promise<string> => {
+    const body = { facilityId, name: 'Round', schedule: '0 9 * * *', ...more };
     return (await service.api.post('/Schedules').set(PARTNER).send(body).expect(201)).body.scheduleId;
   };
   const damage = (id: string, how: string) =>
@@ -35,6 +37,16 @@ describe('a schedule that cannot be evaluated', () => {
       .transaction((manager) => service.app.get(InstanceGenerationService).generate(manager, { facilityId }));
   const pending = async (id: string) =>
     (await query(`SELECT 1 FROM task.instances WHERE schedule_id = $1 AND status = 'Pending'`, id)).length;
+  /** Generation of the facility has ended. */
+  const noRequests = (facilityId: number) =>
+    eventually(async () =>
+      expect(
+        await query(
+          `SELECT 1 FROM task.outbox WHERE facility_id = $1 AND message_type = 'ITaskInstanceGenerationRequested'`,
+          facilityId,
+        ),
+      ).toEqual([]),
+    );
   const get = async (id: string) => (await service.api.get(`/Schedules/${id}`).set(PARTNER).expect(200)).body;
   const patch = (id: string, body: object) => service.api.patch(`/Schedules/${id}`).set(PARTNER).send(body);
   const command = (id: string, name: string) =>
@@ -134,6 +146,39 @@ describe('a schedule that cannot be evaluated', () => {
     await service.app.get(ReconciliationJob).run();
     await eventually(async () => expect(await pending(sound)).toBeGreaterThanOrEqual(30));
     expect(await pending(broken)).toBe(0);
+  });
+
+  it('does not keep its siblings from following their calendar, even if 150 of them come first', async () => {
+    const facilityId = (lastFacility += 1);
+    const calendarId = randomUUID();
+    const putCalendar = (excludedDates: string[]) =>
+      service.api
+        .put(`/Calendars/${calendarId}`)
+        .set(PARTNER)
+        .send({ name: 'Holidays', excludedDates })
+        .expect(200);
+    await putCalendar([]);
+    const sound = await create(facilityId, { calendarId });
+    await generate(facilityId);
+    await query(
+      `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
+         created_by_persona, request_digest, calendar_id, calendar_revision)
+       SELECT ('00000000-0000-4000-8000-' || to_char(n, 'FM000000000000'))::uuid, $1, 'Round', '0 9 * * *', 'Mars/X', now(), 's', 1, '', $2, 1
+       FROM generate_series(1, 150) AS n`,
+      facilityId,
+      calendarId,
+    );
+    expect(await pending(sound)).toBe(30);
+    const inAWeek = new Date(Date.now() + 7 * DAY_MS).toISOString().slice(0, 10);
+    await putCalendar([inAWeek]);
+    await generate(facilityId);
+    expect(await pending(sound)).toBe(29);
+    const unreadable = await query(
+      `SELECT 1 FROM task.schedules WHERE facility_id = $1 AND error IS NOT NULL`,
+      facilityId,
+    );
+    expect(unreadable).toHaveLength(150);
+    await noRequests(facilityId);
   });
 
   it('does not keep its facility’s generation from a trigger that cannot be evaluated either', async () => {

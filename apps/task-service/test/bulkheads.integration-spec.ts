@@ -194,11 +194,10 @@ async function holdUp({ database }: TaskFixture): Promise<() => Promise<void>> {
   };
 }
 
-/** Consumers that wait for somebody's row lock. The test's own connection is in a transaction: only its statistics are fresh. */
+/** Consumers that wait for somebody's row lock. */
 async function lockWaiters({ database }: TaskFixture): Promise<number> {
-  const rows = await database.query(
-    `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-       AND pg_stat_clear_snapshot() IS NOT NULL`,
+  const rows = await database.querySuperuser(
+    `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
   );
   return rows.length;
 }

@@ -96,10 +96,14 @@ describe('recurring generation after a business-unit change', () => {
     // A later message through the same queue shows that the stale one was consumed.
     await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 80, facilityIds: [622] }));
     await eventually(async () => expect(await triggers(622)).toHaveLength(1));
-    const [applied] = await service.database.query(
-      'SELECT * FROM task.business_unit_facilities WHERE business_unit_id = 79',
+    const applied = await service.database.query(
+      `SELECT is_active, occurred_at, activations FROM task.business_unit_facilities JOIN task.business_units USING (business_unit_id)
+       WHERE business_unit_id = 79`,
     );
-    expect(applied).toMatchObject({ is_active: true, occurred_at: new Date(at(5)) });
+    // The pair is as the list says, the unit active since its activation.
+    expect(applied).toEqual([
+      { is_active: true, occurred_at: new Date(at(9)), activations: [new Date(at(5))] },
+    ]);
     expect(await triggers(621)).toHaveLength(1);
   });
 

@@ -136,6 +136,21 @@ describe('recurring generation', () => {
       await expectHeld([3_071, 3_072], [3_071]);
     });
 
+    it.each(['unknown', 'inactive'])(
+      'leaves a trigger made by command alone when its pair is %s',
+      async (pair) => {
+        const [unit, facilityId] = pair === 'unknown' ? [328, 3_081] : [329, 3_091];
+        if (pair === 'inactive') await send(unit, 'Deactivated', [facilityId], 1);
+        await consumed();
+        const settings = { facilityId, schedule: '15 4 * * *' };
+        await scheduling.request(ScheduleRecurringTaskInstanceGenerationRequest, settings, {
+          timeoutMs: 5_000,
+        });
+        await send(unit, 'Deactivated', [facilityId], 2);
+        await expectHeld([facilityId], [facilityId]);
+      },
+    );
+
     it('ends for more facilities than one message may list', async () => {
       const many = (from: number) => Array.from({ length: 6_000 }, (_, index) => from + index);
       await send(327, 'Activated', many(100_000), 1);
@@ -227,6 +242,17 @@ describe('recurring generation', () => {
       expect(await generated()).toMatchObject({ overdue: 0 });
       await forget();
       await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 332, facilityIds: [3_103] }));
+      expect(await generated()).toMatchObject({ overdue: 0 });
+      // A clock that was ahead when it was activated keeps nothing from what is to come.
+      await forget();
+      await service.database.query(
+        `UPDATE task.facility_activity SET active_since = now() + interval '10 days' WHERE facility_id = 3103`,
+      );
+      await service.api
+        .post('/commands/generateTaskInstances')
+        .set(PARTNER)
+        .send({ facilityId: 3_103 })
+        .expect(202);
       expect(await generated()).toMatchObject({ overdue: 0 });
     });
 

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { eventually } from '@platform/testing';
+import { eventually, testSize } from '@platform/testing';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-const REMOVED = 100_000;
+/** More than one request takes. */
+const REMOVED = testSize('TEST_REMOVED_SCHEDULES', { quick: 60_000, full: 100_000 });
 
 describe('a calendar that many removed schedules name', () => {
   let service: TaskFixture;
@@ -32,7 +33,7 @@ describe('a calendar that many removed schedules name', () => {
 
   const waitForLock = () =>
     eventually(async () => {
-      const rows = await query(
+      const rows = await service.database.querySuperuser(
         `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
       );
       expect(rows).not.toEqual([]);
@@ -60,6 +61,7 @@ describe('a calendar that many removed schedules name', () => {
     // A request takes some seconds at most, and the next one goes on.
     const first = await remove(calendarId).expect(503);
     expect(first.headers['retry-after']).toBe('1');
+    expect(first.body.type).toBe('urn:platform:problem:calendar-still-named');
     const left = await query<{ count: number }>(
       'SELECT count(*)::int AS count FROM task.schedules WHERE calendar_id = $1',
       calendarId,
@@ -74,9 +76,11 @@ describe('a calendar that many removed schedules name', () => {
 
   it('of somebody who uses it stays as it is, and so do the schedules', async () => {
     const calendarId = await create();
-    await addRemoved(calendarId, 10);
+    await addRemoved(calendarId, 1_500);
     await post(71_001, { calendarId }).expect(201);
     await remove(calendarId).expect(409);
+    const naming = await query('SELECT 1 FROM task.schedules WHERE calendar_id = $1', calendarId);
+    expect(naming).toHaveLength(1_501);
   });
 
   it('keeps nobody from creating schedules that name it while its deletion waits', async () => {

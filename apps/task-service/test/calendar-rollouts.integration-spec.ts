@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { eventually } from '@platform/testing';
+import { eventually, testSize } from '@platform/testing';
 import { CalendarRolloutJob } from '../src/calendars/calendar-rollout.job';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-const FACILITIES = 100_000;
+const FACILITIES = testSize('TEST_CALENDAR_FACILITIES', { quick: 20_000, full: 100_000 });
 
 describe('a calendar that many facilities follow', () => {
   let service: TaskFixture;
@@ -19,6 +19,19 @@ describe('a calendar that many facilities follow', () => {
   };
   const rollouts = () => service.database.query('SELECT 1 FROM task.calendar_rollouts');
 
+  const noRollouts = () =>
+    eventually(async () => expect(await rollouts()).toEqual([]), {
+      // A rollout ends only once all transactions of the server that began before it have ended.
+      timeoutMs: 60_000,
+      intervalMs: 500,
+    });
+  const anotherCalendar = async (): Promise<string> => {
+    const id = randomUUID();
+    const body = { name: 'Holidays', excludedDates: [] };
+    await service.api.put(`/Calendars/${id}`).set(PARTNER).send(body).expect(200);
+    return id;
+  };
+
   beforeAll(async () => {
     service = await startTaskService({ replicas: 2 });
     calendarId = randomUUID();
@@ -26,7 +39,7 @@ describe('a calendar that many facilities follow', () => {
     // The requests stay where they can be counted.
     await service.database.query(
       `INSERT INTO task.outbox_pauses (message_type, reason, last_error, next_probe_at)
-       VALUES ('ITaskInstanceGenerationRequested', 'unconfirmed', 'test', now() + interval '1 hour')`,
+       VALUES ('ITaskInstanceGenerationRequested', 'unconfirmed', 'test', now() + interval '5 minutes')`,
     );
     await service.database.query(
       `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
@@ -58,6 +71,33 @@ describe('a calendar that many facilities follow', () => {
       { timeoutMs: 100_000, intervalMs: 500 },
     );
   }, 120_000);
+
+  it('asks nothing of facilities whose schedules have all ended', async () => {
+    const ofTwo = await anotherCalendar();
+    await service.database.query(
+      `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
+         created_by_persona, request_digest, calendar_id, calendar_revision, end_date, ended_at)
+       VALUES (gen_random_uuid(), 200001, 'Round', '0 9 * * *', 'UTC', now(), 's', 1, '', $1, 1, NULL, NULL),
+         (gen_random_uuid(), 200002, 'Round', '0 9 * * *', 'UTC', now(), 's', 1, '', $1, 1, '2020-01-01', now())`,
+      [ofTwo],
+    );
+    const body = { name: 'Holidays', excludedDates: ['2030-12-24'] };
+    await service.api.put(`/Calendars/${ofTwo}`).set(PARTNER).send(body).expect(200);
+    await noRollouts();
+    const asked = await service.database.query(
+      'SELECT DISTINCT facility_id::int AS id FROM task.outbox WHERE facility_id > 200000',
+    );
+    expect(asked).toEqual([{ id: 200_001 }]);
+  }, 90_000);
+
+  it('is rolled out to the end although the server that it was restored from was far ahead in transactions', async () => {
+    await service.database.query(
+      `INSERT INTO task.calendar_rollouts (calendar_id, after_facility_id, changed_at, is_last_pass, next_transaction_id)
+       VALUES ($1, $2, now(), true, 4e15), ($3, 0, now(), true, 4e15)`,
+      [calendarId, FACILITIES, await anotherCalendar()],
+    );
+    await noRollouts();
+  }, 90_000);
 
   it('begins again with the next change, and goes with the calendar', async () => {
     await service.database.query('TRUNCATE task.outbox');

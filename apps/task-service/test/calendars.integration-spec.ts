@@ -84,6 +84,22 @@ describe('looking ahead and back', () => {
       expect(created.map(({ status }) => status).sort()).toEqual([200, 412, 412]);
     });
 
+    it('never have an ETag again that a failover has lost, nor a date that a clock ahead has given', async () => {
+      const id = randomUUID();
+      await put(id, { name: 'Holidays', excludedDates: [] }).expect(200);
+      const ahead = `UPDATE task.calendars SET name = 'Holidays', changed_at = date_trunc('day', now()) + interval '2 days'
+        WHERE calendar_id = $1`;
+      await service.database.query(ahead, [id]);
+      const lost = await put(id, { name: 'lost', excludedDates: [] }).expect(200);
+      // What a failover leaves that loses the commit.
+      await service.database.query(ahead, [id]);
+      const kept = await put(id, { name: 'kept', excludedDates: [] }).expect(200);
+      expect(kept.headers['etag']).not.toBe(lost.headers['etag']);
+      expect(new Date(kept.body.changedAtUtc).getTime()).toBeLessThanOrEqual(Date.now() + 1_000);
+      const overwrite = put(id, { name: 'overwritten', excludedDates: [] });
+      await overwrite.set('if-match', lost.headers['etag'] as string).expect(412);
+    });
+
     it('leave out their dates; a change regenerates what is affected', async () => {
       const id = randomUUID();
       await put(id, { name: 'Holidays', excludedDates: [day(2)] }).expect(200);
@@ -111,6 +127,57 @@ describe('looking ahead and back', () => {
       await service.api.patch(`/Schedules/${scheduleId}`).set(PARTNER).send({ calendarId: null }).expect(200);
       expect(await pendingDays(601)).toEqual(other);
       await service.api.delete(`/Calendars/${id}`).set(PARTNER).expect(204);
+    });
+
+    it('that are put as they are, or change in name only, have nothing generated anew', async () => {
+      const id = randomUUID();
+      const body = { name: 'Holidays', excludedDates: [day(2), day(3)] };
+      const created = await put(id, body).expect(200);
+      const etag = created.headers['etag'] as string;
+      // Whatever notes a roll-out waits for this.
+      await service.database.query('BEGIN');
+      await service.database.query('LOCK TABLE task.calendar_rollouts IN SHARE ROW EXCLUSIVE MODE');
+      try {
+        const again = await put(id, { ...body, excludedDates: [day(3), day(2)] }).expect(200);
+        expect([again.body, again.headers['etag']]).toEqual([created.body, etag]);
+        await put(id, body).set('if-none-match', etag).expect(412);
+        const renamed = await put(id, { ...body, name: 'Feasts' })
+          .set('if-match', etag)
+          .expect(200);
+        expect(renamed.body.name).toBe('Feasts');
+        expect(renamed.headers['etag']).not.toBe(etag);
+      } finally {
+        await service.database.query('ROLLBACK');
+      }
+    });
+
+    it('are followed by a schedule that is described anew before generation knows of the change', async () => {
+      const id = randomUUID();
+      await put(id, { name: 'Holidays', excludedDates: [] }).expect(200);
+      await eventually(async () =>
+        expect(await service.database.query('SELECT 1 FROM task.calendar_rollouts')).toEqual([]),
+      );
+      const { scheduleId } = await createSchedule({ facilityId: 607, calendarId: id });
+      await generate(607);
+      const before = await pendingDays(607);
+      const generatedUntilMs = async () => {
+        const rows = await service.database.query<{ at: Date }>(
+          'SELECT generated_until AS at FROM task.schedules WHERE schedule_id = $1',
+          [scheduleId],
+        );
+        return rows[0]?.at.getTime() ?? 0;
+      };
+      const reachedMs = await generatedUntilMs();
+      // The change is committed, and nothing has followed it yet.
+      await service.database.query(
+        'UPDATE task.calendars SET excluded_dates = $2, revision = revision + 1 WHERE calendar_id = $1',
+        [id, [day(4), day(5)]],
+      );
+      for (const change of [{ name: 'Tour' }, { description: 'mended' }, { template: { steps: 1 } }])
+        await service.api.patch(`/Schedules/${scheduleId}`).set(PARTNER).send(change).expect(200);
+      expect(await generatedUntilMs()).toBeGreaterThanOrEqual(reachedMs);
+      await generate(607);
+      expect(await pendingDays(607)).toEqual(before.filter((each) => each !== day(4) && each !== day(5)));
     });
 
     it('that only removed schedules use can be deleted', async () => {
@@ -181,6 +248,9 @@ describe('looking ahead and back', () => {
       expect((await list({ limit: 5 }).expect(200)).body.occurrences).toHaveLength(5);
       await list({ limit: 0 }).expect(400);
       await list({ until: day(1) }).expect(400);
+      const farAway = await list({ from: '2026-01-01T00:00:00Z', to: '2036-01-09T00:00:01Z' }).expect(400);
+      expect(farAway.body.errors).toEqual({ to: ['must be at most ten years after from'] });
+      await list({ from: '2026-01-01T00:00:00Z', to: '2036-01-09T00:00:00Z' }).expect(200);
       await list({ from: '2300-01-01T00:00:00Z' }).expect(422);
       await list({}, CUSTOMER).expect(403);
       await service.api.get(`/Schedules/${randomUUID()}/occurrences`).set(PARTNER).expect(404);

@@ -1,3 +1,4 @@
+import { PurgeInboxJob } from '@platform/messaging';
 import { Metrics } from '@platform/service-defaults';
 import { apiDocument, eventually, wrongRefusals } from '@platform/testing';
 import { SchedulerService } from '../src/scheduler/scheduler.service';
@@ -35,6 +36,21 @@ describe('the running service', () => {
 
   it('lets only InternalPartner pause a trigger', async () => {
     await service.api.post('/Triggers/501/commands/pause').set(CUSTOMER).expect(403);
+  });
+
+  it('forgets messages that were applied long ago, with its own rights, and counts the run', async () => {
+    await service.database.query(`
+      INSERT INTO task.inbox (queue, message_id, message_name, applied_at)
+      VALUES ('q', 'old', 'm', now() - interval '31 days'), ('q', 'recent', 'm', now() - interval '29 days')`);
+    // It has no inbox before its consumers have started.
+    await eventually(async () => {
+      await service.app.get(PurgeInboxJob).run();
+      const left = await service.database.query("SELECT message_id FROM task.inbox WHERE queue = 'q'");
+      expect(left).toEqual([{ message_id: 'recent' }]);
+    });
+    expect(await service.app.get(Metrics).registry.metrics()).toContain(
+      'recurring_job_consecutive_failures{recurring_job="PurgeInboxJob"} 0',
+    );
   });
 
   it('serves the committed API document', async () => {

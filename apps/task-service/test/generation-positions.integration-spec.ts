@@ -83,7 +83,7 @@ describe('reconciliation of positions', () => {
         expect(response.status).toBeLessThan(300);
       });
     const ids = new Map<number, string>();
-    for (const facilityId of [811, 812, 813]) {
+    for (const facilityId of [811, 812, 813, 814]) {
       await trigger(facilityId, facilityId === 813 ? '0 2 1 1 *' : '0 2 * * *');
       const scheduleId = await createSchedule(facilityId, { calendarId });
       await generated(facilityId, scheduleId);
@@ -95,9 +95,20 @@ describe('reconciliation of positions', () => {
         `DELETE FROM task.instances WHERE schedule_id = $1 AND due_at > now() + interval '20 days'`,
         [ids.get(facilityId)],
       );
-    expect(await reconcile(false, 811, 812, 813)).toEqual(['812: generated beyond its instances']);
-    expect(await reconcile(true, 811, 812, 813)).toEqual(['812: generated beyond its instances']);
-    expect(await reconcile(true, 811, 812, 813)).toEqual([]);
+    // An instance of 814 is withdrawn.
+    await service.database.query(
+      `WITH withdrawn AS (
+         DELETE FROM ONLY task.instances
+         WHERE schedule_id = $1 AND due_at = (SELECT max(due_at) FROM ONLY task.instances WHERE schedule_id = $1)
+         RETURNING task_instance_id, schedule_id, facility_id, name, due_at, created_at)
+       INSERT INTO task.released_instances (task_instance_id, schedule_id, facility_id, name, due_at, created_at, status, cancelled_at, cancellation_cause)
+       SELECT withdrawn.*, 'Cancelled', now(), 'Update' FROM withdrawn`,
+      [ids.get(814)],
+    );
+    const gaps = ['812: generated beyond its instances', '814: generated beyond its instances'];
+    expect((await reconcile(false, 811, 812, 813, 814)).toSorted()).toEqual(gaps);
+    expect((await reconcile(true, 811, 812, 813, 814)).toSorted()).toEqual(gaps);
+    expect(await reconcile(true, 811, 812, 813, 814)).toEqual([]);
     const [schedule] = await service.database.query<{ reset: boolean }>(
       'SELECT generated_until <= now() AS reset FROM task.schedules WHERE schedule_id = $1',
       [ids.get(812)],

@@ -7,7 +7,7 @@ import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 /** Of one schedule, due every minute from tomorrow on. A facility may have 200,000. */
-const INSTANCES = testSize('TEST_RELEASED_INSTANCES', { quick: 30_000, full: 150_000 });
+const INSTANCES = testSize('TEST_RELEASED_INSTANCES', { quick: 30_000, full: 60_000 });
 /** What one transaction cancels, that of the change itself included: no answer waits for more, however many instances there are. */
 const INSTANCES_PER_STEP = 5_000;
 const RELEASE_LIMIT_MS = 240_000;

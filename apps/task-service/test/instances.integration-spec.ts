@@ -15,6 +15,8 @@ import type { TaskFixture } from './task-fixture';
 describe('task instances', () => {
   let service: TaskFixture;
   let scheduleId = '';
+  /** Of another facility. */
+  let otherScheduleId = '';
 
   /** Puts an instance into the store, as generation would. */
   const instance = async (
@@ -29,7 +31,7 @@ describe('task instances', () => {
     await service.database.query(
       `INSERT INTO task.instances (task_instance_id, schedule_id, facility_id, name, due_at, status)
        VALUES ($1, $2, $3, 'Fire drill', $4, $5)`,
-      [taskInstanceId, scheduleId, facilityId, dueAt, status],
+      [taskInstanceId, facilityId === 502 ? otherScheduleId : scheduleId, facilityId, dueAt, status],
     );
     return taskInstanceId;
   };
@@ -50,6 +52,12 @@ describe('task instances', () => {
     const body = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
     const created = await service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
     scheduleId = created.body.scheduleId;
+    const other = await service.api
+      .post('/Schedules')
+      .set(PARTNER)
+      .send({ ...body, facilityId: 502 })
+      .expect(201);
+    otherScheduleId = other.body.scheduleId;
     // Nobody listens to this event here; it would only be returned again and again.
     await service.database.query('DELETE FROM task.outbox');
   });
@@ -182,12 +190,12 @@ describe('task instances', () => {
     { of: 'a facility', year: 2031, who: CUSTOMER, filter: () => ({ facilityId: 502, status: 'Pending' }) },
     { of: 'all the caller may see', year: 2032, who: CUSTOMER, filter: () => ({}) },
     { of: 'all', year: 2033, who: PARTNER, filter: () => ({ status: 'Pending' }) },
-    { of: 'a schedule', year: 2034, who: CUSTOMER, filter: () => ({ scheduleId }) },
+    { of: 'a schedule', year: 2034, who: CUSTOMER, filter: () => ({ scheduleId: otherScheduleId }) },
     {
       of: 'a schedule, seen by all',
       year: 2035,
       who: PARTNER,
-      filter: () => ({ scheduleId, facilityId: 502 }),
+      filter: () => ({ scheduleId: otherScheduleId, facilityId: 502 }),
     },
   ])('of $of are listed by due time, between two instants and paged', async ({ year, who, filter }) => {
     const day = (n: number): string => `${String(year)}-01-0${String(n)}T00:00:00.000Z`;

@@ -36,7 +36,7 @@ describe('events that another transaction has locked', () => {
   const hold = () =>
     service.database.query(
       `INSERT INTO task.outbox_pauses (message_type, reason, last_error, next_probe_at)
-       VALUES ('ScheduleCreatedEvent', 'unconfirmed', 'test', now() + interval '1 hour')`,
+       VALUES ('ScheduleCreatedEvent', 'unconfirmed', 'test', now() + interval '5 minutes')`,
     );
   const release = () => service.database.query('DELETE FROM task.outbox_pauses');
   const lock = async (where: string): Promise<void> => {

@@ -1,4 +1,5 @@
-import { PARTNER, startTaskService } from './task-fixture';
+import { randomUUID } from 'node:crypto';
+import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 const MEBIBYTE = 1_024 * 1_024;
@@ -104,5 +105,32 @@ describe('pages of a list', () => {
     );
     const pages = await read('/Instances', { facilityId, pageSize: 1_000 });
     expect(pages.map(({ body }) => (body['instances'] as object[]).length)).toEqual([1_000, 1]);
+  });
+
+  it('of one state of a schedule look at 5,000 instances each, and together show every one once', async () => {
+    const facilityId = FACILITY + 2;
+    const created = await service.api
+      .post('/Schedules')
+      .set(PARTNER)
+      .send({ facilityId, name: 'Round', schedule: '0 9 1 1 *' })
+      .expect(201);
+    await service.database.query(
+      `INSERT INTO task.instances (schedule_id, facility_id, name, due_at, status, completed_at)
+       SELECT $1, $2, 'Round', now() + n * interval '1 minute', CASE WHEN n % 4000 = 1 THEN 'Pending' ELSE 'Completed' END,
+         CASE WHEN n % 4000 = 1 THEN NULL ELSE now() END
+       FROM generate_series(1, 12000) AS n`,
+      [created.body.scheduleId, facilityId],
+    );
+    const query = { scheduleId: created.body.scheduleId, status: 'Pending' };
+    const pages = await read('/Instances', query);
+    expect(pages.map(({ body }) => (body['instances'] as object[]).length)).toEqual([2, 1, 0]);
+    expect((await read('/Instances', { ...query, pageSize: 1 })).length).toBeLessThanOrEqual(5);
+    const all = await read('/Instances', { ...query, status: 'Completed', pageSize: 1_000 });
+    expect(all.flatMap(({ body }) => body['instances'])).toHaveLength(11_997);
+    // Who may not see the facility learns no more than of a schedule that there is not: no instant by the key of a page.
+    for (const asked of [query, { ...query, scheduleId: randomUUID() }]) {
+      const { body } = await service.api.get('/Instances').query(asked).set(CUSTOMER).expect(200);
+      expect(body).toEqual({ instances: [], nextPageKey: null });
+    }
   });
 });

@@ -180,6 +180,26 @@ describe('events of a type that one subscriber refuses', () => {
     expect(await service.database.query('SELECT 1 FROM task.outbox_pauses')).toEqual([]);
   }, 60_000);
 
+  it('go on at once when a clock that was ahead has set their next attempt, as a type does with its next probe', async () => {
+    await service.database.query(
+      `INSERT INTO task.outbox_pauses (message_type, reason, last_error, next_probe_at)
+       VALUES ('TaskInstanceCompletedEvent', 'unconfirmed', 'test', now() + interval '5 minutes')`,
+    );
+    await complete(631, 1);
+    await complete(631);
+    await service.database.query(
+      `UPDATE task.outbox SET next_attempt_at = now() + interval '1 day' WHERE attempts = 1`,
+    );
+    await service.database.query(`UPDATE task.outbox_pauses SET next_probe_at = now() + interval '1 day'`);
+    await eventually(
+      async () => {
+        expect(await outbox()).toEqual([]);
+        expect(await service.database.query('SELECT 1 FROM task.outbox_pauses')).toEqual([]);
+      },
+      { timeoutMs: 15_000 },
+    );
+  });
+
   it('are parked at the twentieth refusal, with the reason', async () => {
     permitFaults();
     await fillSubscriber();

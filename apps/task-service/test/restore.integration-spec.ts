@@ -1,10 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ScheduleCreatedEvent } from '@platform/contracts';
 import { runMigrations } from '@platform/database';
-import { eventually } from '@platform/testing';
+import { eventually, postgresqlClient, testsThatNeed } from '@platform/testing';
 import { runAdmin } from '../src/admin/administration';
 import { appRoleGrants, MIGRATIONS, SCHEMA } from '../src/database-layout';
 import { PARTNER, startTaskService } from './task-fixture';
@@ -19,18 +19,32 @@ function documented(program: 'pg_dump' | 'psql' | 'pg_restore'): string {
   return line.trim();
 }
 
-function majorOfPgDump(): number {
-  const { stdout } = spawnSync('pg_dump', ['--version'], { encoding: 'utf8' });
-  return Number(/(\d+)\.\d+/.exec(stdout ?? '')?.[1] ?? 0);
-}
+const CLIENT = postgresqlClient();
+const { describe: describeWithClient } = testsThatNeed(
+  'backup and restore',
+  CLIENT === null ? 'no pg_dump of the server’s version (.ci/install postgresql-client brings it)' : null,
+);
 
-describe('the documented backup', () => {
+describeWithClient('the documented backup', () => {
   let service: TaskFixture;
   let folder: string;
 
   const run = (program: 'pg_dump' | 'psql' | 'pg_restore'): void => {
-    const env = { ...process.env, MIGRATION_DATABASE_URL: service.database.ownerUrl };
+    const env = {
+      ...process.env,
+      PATH: `${String(CLIENT)}:${String(process.env['PATH'])}`,
+      MIGRATION_DATABASE_URL: service.database.ownerUrl,
+    };
     execFileSync('sh', ['-c', documented(program)], { env, cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+  };
+
+  /** To a database where the roles are, and nothing of the service. */
+  const restore = async (): Promise<void> => {
+    const role = decodeURIComponent(new URL(service.database.url).username);
+    run('psql');
+    run('pg_restore');
+    const settings = { url: service.database.ownerUrl, schema: SCHEMA, applicationName: 'restore' };
+    await runMigrations({ ...settings, migrations: MIGRATIONS }, { appRole: role, appRoleGrants });
   };
 
   beforeAll(async () => {
@@ -43,13 +57,6 @@ describe('the documented backup', () => {
   });
 
   it('restores without an error where the roles are not there, and reconciliation does what was on its way', async () => {
-    const [server] = await service.database.query<{ major: number }>(
-      `SELECT current_setting('server_version_num')::int / 10000 AS major`,
-    );
-    if (majorOfPgDump() < (server?.major ?? 0)) {
-      process.stderr.write('\nSKIPPED: backup and restore: no pg_dump of the version of the server\n\n');
-      return;
-    }
     await service.watch(ScheduleCreatedEvent);
     const body = { facilityId: 950, name: 'Round', schedule: '0 9 * * *' };
     await service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
@@ -59,12 +66,7 @@ describe('the documented backup', () => {
       expect(await service.database.query('SELECT 1 FROM task.outbox')).toEqual([]),
     );
     run('pg_dump');
-    const role = decodeURIComponent(new URL(service.database.url).username);
-    await service.database.query(`DROP OWNED BY ${role}`);
-    run('psql');
-    run('pg_restore');
-    const settings = { url: service.database.ownerUrl, schema: SCHEMA, applicationName: 'restore' };
-    await runMigrations({ ...settings, migrations: MIGRATIONS }, { appRole: role, appRoleGrants });
+    await service.restart(restore);
     const env = {
       DATABASE_URL: service.database.url,
       RABBITMQ_MAIN_URL: service.brokers.main.url,

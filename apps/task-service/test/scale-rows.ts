@@ -52,6 +52,49 @@ export const fillTwentyFacilities = (each: number): string => `
     request_digest)
   SELECT gen_random_uuid(), 1 + n % 20, 'Inspect', '0 2 * * *', 'UTC', now(), 'personid:1', 4, 'd' FROM generate_series(1, ${20 * each}) AS n`;
 
+/** Of each of 200 facilities as many instances, and the facilities' schedules. The instances of all come in turns. */
+export const fillBusyFacilities = (each: number): readonly string[] => [
+  `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject, created_by_persona,
+     request_digest)
+   SELECT ${uuid('n')}, n, 'Inspect', '0 2 * * *', 'UTC', now(), 'personid:1', 4, 'd' FROM generate_series(1, 200) AS n`,
+  `INSERT INTO task.instances (schedule_id, facility_id, name, due_at, status, completed_at)
+   SELECT ${uuid('n')}, n, 'Inspect', now() + (day - ${each / 2}) * interval '1 hour' + n * interval '1 second',
+     CASE WHEN day > ${each / 2} THEN 'Pending' ELSE 'Completed' END, CASE WHEN day > ${each / 2} THEN NULL ELSE now() END
+   FROM generate_series(1, 200) AS n, generate_series(1, ${each}) AS day ORDER BY day, n`,
+];
+
+/** Of facility 9 as many removed schedules, and after them ten of each other state; of 20 other facilities 900 active ones each. */
+export const fillFacilityWithRemoved = (removed: number): string => `
+  INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_at, created_by_subject,
+    created_by_persona, request_digest, status, ended_at, removed_at)
+  SELECT gen_random_uuid(), facility_id, 'Inspect', '0 2 * * *', 'UTC', now(), now() - interval '1 year' + n * interval '1 second',
+    'personid:1', 4, 'd', status, CASE WHEN has_ended THEN now() END, CASE WHEN status = 'Removed' THEN now() - interval '100 days' END
+  FROM (
+    SELECT n, 9 AS facility_id, 'Removed' AS status, false AS has_ended FROM generate_series(1, ${removed}) AS n
+    UNION ALL SELECT ${removed} + n, 9, (ARRAY['Active', 'Active', 'Paused'])[1 + n % 3], n % 3 = 1 FROM generate_series(1, 30) AS n
+    UNION ALL SELECT n, 100 + n % 20, 'Active', false FROM generate_series(1, 18000) AS n) AS made`;
+
+/** Released instances of one schedule alone. */
+export const fillReleasedOfOneSchedule = (): string => `
+  INSERT INTO task.released_instances (schedule_id, facility_id, name, due_at, status, cancelled_at, cancellation_cause)
+  SELECT ${uuid('1')}, 9, 'Inspect', now() + n * interval '1 second', 'Cancelled', now(), 'Pause' FROM generate_series(1, 20000) AS n`;
+
+/** A template that as many instances share, half of them released, and a thousand that nothing has any more. */
+export const fillOneTemplate = (instances: number): readonly string[] => [
+  `INSERT INTO task.templates (template_id, template, used_at)
+   SELECT ${uuid('n')}, json_build_object('n', n)::text, now() - interval '2 days' FROM generate_series(1, 1001) AS n`,
+  `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject, created_by_persona,
+     request_digest)
+   VALUES (${uuid('1')}, 9, 'Inspect', '0 2 * * *', 'UTC', now(), 'personid:1', 4, 'd')`,
+  ...['instances', 'released_instances'].map(
+    (
+      table,
+    ) => `INSERT INTO task.${table} (schedule_id, facility_id, name, due_at, status, cancelled_at, cancellation_cause, template_id)
+      SELECT ${uuid('1')}, 9, 'Inspect', now() + n * interval '1 second', 'Cancelled', now(), 'Pause', ${uuid('1001')}
+      FROM generate_series(1, ${instances / 2}) AS n`,
+  ),
+];
+
 /** The identifier of the nth schedule, in SQL. */
 const uuid = (n: string): string => `('00000000-0000-4000-8000-' || lpad((${n})::text, 12, '0'))::uuid`;
 

@@ -1,27 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { postgresOptions } from '@platform/database';
 import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
-import { DataSource } from 'typeorm';
-import type { EntityManager } from 'typeorm';
-import { ENTITIES, MIGRATIONS, SCHEMA } from '../src/database-layout';
-import { TaskInstance } from '../src/instances/instance.entity';
-import { InstancesRepository } from '../src/instances/instances.repository';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { InstanceListing } from '../src/instances/instances.repository';
 import { Release } from '../src/instances/release.entity';
 import { ReleasesRepository } from '../src/instances/releases.repository';
 import { Template } from '../src/instances/template.entity';
 import { TemplatesRepository } from '../src/instances/templates.repository';
 import { messageTypesOf } from '../src/outbound/outbound-event';
-import { OutboxMessage } from '../src/outbound/outbox-message.entity';
-import { OutboxRepository } from '../src/outbound/outbox.repository';
 import { ReconciliationRepository } from '../src/reconciliation/reconciliation.repository';
 import { Trigger } from '../src/scheduler/trigger.entity';
 import { TriggersRepository } from '../src/scheduler/triggers.repository';
 import { GeneratingSchedulesRepository } from '../src/schedules/generating-schedules.repository';
 import { Schedule } from '../src/schedules/schedule.entity';
-import { SchedulesRepository } from '../src/schedules/schedules.repository';
-import { fillTwentyFacilities, scaleRowsOfTasks, scheduleIdOf } from './scale-rows';
+import { scaleRowsOfTasks, scheduleIdOf } from './scale-rows';
+import { CREATE, connect, instances, outbox, outboxMessage, schedules } from './scale-service';
 import { migrate } from './task-fixture';
 
 const ROWS = scaleRows();
@@ -32,34 +25,18 @@ const PAGE = { after: [], limit: 101 };
 const IN_A_MONTH = new Date(Date.now() + 30 * 86_400_000);
 const MANY_FACILITIES = Array.from({ length: 200 }, (_, index) => 10 + index);
 
-const settings = { schema: SCHEMA, applicationName: 'scale', entities: ENTITIES, migrations: MIGRATIONS };
 /** The last partition has nothing to do. */
 const FILLED_PARTITIONS = Array.from({ length: 15 }, (_, partition) => partition);
 
-const schedules = (d: DataSource) =>
-  new SchedulesRepository(d.getRepository(Schedule), {
-    SCHEDULES_PER_FACILITY: 1_000,
-    SCHEDULE_CREATIONS_PER_HOUR: 1_000,
-    DATABASE_POOL_SIZE: 20,
-    DATABASE_POOL_CONSUMERS: 5,
-    DATABASE_POOL_RELAY: 5,
-  });
 const generating = (d: DataSource) => new GeneratingSchedulesRepository(d.getRepository(Schedule));
 const releases = (d: DataSource) => new ReleasesRepository(d.getRepository(Release));
 const templates = (d: DataSource) => new TemplatesRepository(d.getRepository(Template));
-const instances = (d: DataSource) => new InstancesRepository(d.getRepository(TaskInstance));
-const outbox = (d: DataSource) => new OutboxRepository(d.getRepository(OutboxMessage));
 const triggers = (d: DataSource) => new TriggersRepository(d.getRepository(Trigger));
 
 const inTransaction =
   (work: (manager: EntityManager, dataSource: DataSource) => Promise<unknown>) =>
   (dataSource: DataSource): Promise<unknown> =>
     dataSource.transaction((manager) => work(manager, dataSource));
-
-const outboxMessage = (facilityId: number) => ({
-  ...{ partition: 3, facilityId, messageId: randomUUID(), messageType: 'ScheduleCreatedEvent' },
-  ...{ conversationId: null, sentAt: new Date(), traceHeaders: {}, message: {} },
-});
 
 async function fireBatch(dataSource: DataSource): Promise<void> {
   const { recorded } = await triggers(dataSource).fireDue(dataSource, (due) => ({
@@ -122,6 +99,7 @@ const RECONCILIATION: HotStatement<DataSource> = {
     const page = await repository.examine(manager, scheduleIdOf(MIDDLE), {
       graceMinutes: 0,
       horizonDays: 30,
+      limit: 1_000,
     });
     expect(page).toHaveLength(1_000);
   }),
@@ -146,6 +124,20 @@ const RELAY: readonly HotStatement<DataSource>[] = [
   { name: 'read the backlog', pages: 2_000, scannedRows: 10_000, work: (d) => outbox(d).readBacklog() },
   { name: 'relay a batch', pages: 500, work: relayBatch },
   {
+    name: 'read a batch of a hundred facilities in turn',
+    // For each some ten of indexes and one of its event.
+    pages: 2_000,
+    work: inTransaction(async (m, d) => {
+      const batches = await outbox(d).lockBatches(m, {
+        partitions: [3],
+        messageTypes: messageTypesOf(['main', 'scheduling']),
+        limit: 100,
+        turns: [{ partition: 3, afterFacility: 10 }],
+      });
+      expect(batches.get(3)!.read).toBeGreaterThanOrEqual(100);
+    }),
+  },
+  {
     name: 'select what goes to the other bus behind a backlog',
     // Two for each of the 50 to look for a refused one before it, and some to lock it.
     pages: 300,
@@ -167,7 +159,9 @@ const RELAY: readonly HotStatement<DataSource>[] = [
         messageTypes: messageTypesOf(['scheduling']),
         limit: 100,
       });
-      expect(batches).toEqual(new Map([[4, { events: [], read: 0, heldChains: new Set() }]]));
+      expect(batches).toEqual(
+        new Map([[4, { events: [], read: 0, heldChains: new Set(), lastFacility: null }]]),
+      );
     }),
   },
   {
@@ -191,26 +185,6 @@ const list = (
 
 const LATE = [new Date(Date.now() - 60_000), randomUUID()];
 
-async function createSchedule(d: DataSource, facilityId = 9): Promise<void> {
-  const scheduleId = randomUUID();
-  const schedule = {
-    ...{
-      scheduleId,
-      facilityId,
-      name: 'Inspect',
-      description: null,
-      schedule: '0 2 * * *',
-      timeZone: 'UTC',
-    },
-    ...{ startDate: null, endDate: null, calendarId: null, startsAt: null, template: null },
-    ...{ createdBySubject: 'personid:1', createdByPersonId: 1, createdByName: null, createdByPersona: 4 },
-    ...{ idempotencyKey: null, requestDigest: 'd' },
-  };
-  expect(await schedules(d).insert({ schedule, event: outboxMessage(facilityId) })).toMatchObject({
-    scheduleId,
-  });
-}
-
 /** Finds one, and locks and completes it. */
 async function completeInstance(d: DataSource): Promise<void> {
   const [found] = await instances(d).list({ scope: [9], status: 'Pending', after: [], limit: 1 });
@@ -222,14 +196,10 @@ async function completeInstance(d: DataSource): Promise<void> {
   });
 }
 
-const CREATE = {
-  ...{ name: 'create a schedule', pages: 200, prepared: true },
-  work: (d: DataSource) => createSchedule(d),
-};
-
 const TASKS: readonly HotStatement<DataSource>[] = [
   CREATE,
   { name: 'read a schedule', pages: 10, work: (d) => schedules(d).find(scheduleIdOf(MIDDLE)) },
+  { name: 'read whose a schedule is', pages: 10, work: (d) => schedules(d).facilityOf(scheduleIdOf(MIDDLE)) },
   {
     name: 'list schedules',
     pages: 500,
@@ -337,6 +307,7 @@ const TASKS: readonly HotStatement<DataSource>[] = [
   },
   { name: 'complete an instance', pages: 100, work: completeInstance },
   { name: 'read an instance', pages: 10, work: (d) => instances(d).find(randomUUID()) },
+  { name: 'read whose an instance is', pages: 10, work: (d) => instances(d).facilityOf(randomUUID()) },
   {
     name: 'lock an instance',
     pages: 10,
@@ -364,22 +335,10 @@ const TASKS: readonly HotStatement<DataSource>[] = [
   list('due in a span', { scope: 'all', dueFrom: new Date(Date.now() - 60_000).toISOString() }),
 ];
 
-const connect = (url: string): DataSource =>
-  new DataSource(postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 }));
-
 describeStatementsAtScale<DataSource>({
   migrate,
   fill: scaleRowsOfTasks(ROWS, INSTANCES),
   connect,
   early: [CREATE],
   statements: [...SCHEDULER, ...RELAY, ...TASKS, RECONCILIATION],
-});
-
-describe('a facility with nearly as many schedules as it may have', () => {
-  describeStatementsAtScale<DataSource>({
-    ...{ migrate, connect },
-    fill: [fillTwentyFacilities(900), 'VACUUM ANALYZE task.schedules'],
-    // Not a page for each that is counted.
-    statements: [CREATE],
-  });
 });

@@ -113,7 +113,8 @@ describe('limits of schedules', () => {
       await query(
         `INSERT INTO task.instances (schedule_id, facility_id, name, due_at)
          SELECT $1, $2, 'Round', date_trunc('hour', now()) + n * interval '1 hour' FROM generate_series(1, 300) AS n`,
-        ...[id, facilityId],
+        id,
+        facilityId,
       );
       await patch(id, { schedule: '0 8 * * *' }).expect(200);
       await command(id, 'remove').expect(200);
@@ -146,6 +147,20 @@ describe('limits of schedules', () => {
         await patch(id, { schedule: `0 ${String(hour)} * * *` }).expect(200);
       await patch(id, { name: 'x' }).expect(429);
       await command(id, 'remove').expect(200);
+    });
+
+    it('are counted anew when a clock that was ahead has begun the hour', async () => {
+      const id = await create((lastFacility += 1));
+      for (let change = 1; change <= 5; change += 1) await patch(id, { name: String(change) }).expect(200);
+      await patch(id, { name: 'x' }).expect(429);
+      await query(
+        `UPDATE task.schedules SET changes_since = now() + interval '1 day' WHERE schedule_id = $1`,
+        id,
+      );
+      await patch(id, { name: 'x' }).expect(200);
+      const count =
+        'SELECT change_count, changes_since <= now() AS "isPast" FROM task.schedules WHERE schedule_id = $1';
+      expect(await service.database.query(count, [id])).toEqual([{ change_count: 1, isPast: true }]);
     });
 
     it('are counted by schedule, also when they come at once', async () => {
@@ -244,13 +259,45 @@ describe('limits of schedules', () => {
       );
       await query(
         `UPDATE task.schedules SET end_date = $2::date, generated_until = $2::date - 2 WHERE schedule_id = $1`,
-        ...[id, ended.slice(0, 10)],
+        id,
+        ended.slice(0, 10),
       );
       await service.app.get(EndedSchedulesJob).run();
       expect((await get(id)).status).toBe('Active');
       await generate(facilityId);
       expect((await get(id)).status).toBe('Ended');
       expect(await pending(facilityId)).toBe(3);
+    });
+
+    it.each([
+      { trigger: 'no trigger', state: null, generated: 3 },
+      { trigger: 'a paused trigger', state: 'PAUSED', generated: 3 },
+      { trigger: 'a trigger in ERROR', state: 'ERROR', generated: 3 },
+      { trigger: 'no trigger and no active unit', state: null, generated: 0, isInactive: true },
+    ])('what was due before it is generated with the end at $trigger', async (at) => {
+      const facilityId = (lastFacility += 1);
+      const id = await create(facilityId, { endDate: '2150-01-01' });
+      if (at.state !== null)
+        await query(
+          `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
+           VALUES ($1::bigint, $1::text, 'g', 'j', '0 2 1 1 *', 'UTC', $2, now() + interval '20 days')`,
+          facilityId,
+          at.state,
+        );
+      if (at.isInactive)
+        await query(
+          'INSERT INTO task.facility_activity (facility_id, inactive_since) VALUES ($1, now())',
+          facilityId,
+        );
+      await query(
+        `UPDATE task.schedules SET end_date = $2::date, generated_until = $2::date - 2 WHERE schedule_id = $1`,
+        id,
+        ended.slice(0, 10),
+      );
+      const before = await pending(facilityId);
+      await service.app.get(EndedSchedulesJob).run();
+      expect((await get(id)).status).toBe('Ended');
+      expect((await pending(facilityId)) - before).toBe(at.generated);
     });
 
     it('release 1.0.0 can move it: the schedule goes on', async () => {

@@ -11,6 +11,7 @@ import {
   createTestBroker,
   createTestDatabase,
   eventually,
+  sharedMigration,
   startAuthServiceDouble,
   watchLog,
   watchTraffic,
@@ -41,8 +42,8 @@ export interface TaskFixture {
   watch(contract: MessageContract<unknown>): Promise<string>;
   /** Messages published since `watch`, oldest first, once there are `count`. */
   received<T>(contract: MessageContract<T>, count: number): Promise<ReceivedEnvelope<T>[]>;
-  /** Ends the only replica and starts another in its place. */
-  restart(): Promise<void>;
+  /** Ends the only replica, waits for `meanwhile` and starts another in its place. */
+  restart(meanwhile?: () => Promise<void>): Promise<void>;
   /** Another participant of a bus. */
   connect(bus: 'main' | 'scheduling'): Promise<PlainBus>;
   close(): Promise<void>;
@@ -68,8 +69,9 @@ export interface TaskFixtureOptions {
 
 const same = (url: string): string => url;
 
-export const migrate = (ownerUrl: string, appRole: string): Promise<unknown> =>
-  runMigrations(migrationSettings(ownerUrl), { appRole, appRoleGrants });
+export const migrate = sharedMigration('task_service', (ownerUrl, appRole) =>
+  runMigrations(migrationSettings(ownerUrl), { appRole, appRoleGrants }),
+);
 
 export async function startTaskService(options: TaskFixtureOptions = {}): Promise<TaskFixture> {
   const database = await createTestDatabase({ migrate });
@@ -107,8 +109,9 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
   const fixture: TaskFixture = {
     ...{ database, brokers, auth, apps, apis, app, api },
     ...observer(brokers),
-    async restart() {
+    async restart(meanwhile = () => Promise.resolve()) {
       await apps[0]?.close();
+      await meanwhile();
       apps[0] = fixture.app = await startReplica();
       apis[0] = fixture.api = await apiOf(fixture.app);
     },

@@ -1,5 +1,6 @@
+import type { DataSource } from 'typeorm';
 import { DatabaseUnavailableError } from './errors';
-import { batched } from './batched';
+import { batched, batchedWrites } from './batched';
 
 describe('batched', () => {
   const doubled = (batches: number[][]) => (numbers: readonly number[]) => {
@@ -95,5 +96,21 @@ describe('batched', () => {
     const outcomes = await Promise.allSettled([answer(1), answer(2)]);
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(asked).toBe(1);
+  });
+});
+
+describe('batchedWrites', () => {
+  const deadlock = Object.assign(new Error('deadlock detected'), { code: '40P01' });
+
+  it('takes a batch apart that PostgreSQL ends to break a deadlock, and repeats a call that it ends by itself', async () => {
+    const batches: number[][] = [];
+    const write = batchedWrites({} as DataSource, (numbers: readonly number[]) => {
+      batches.push([...numbers]);
+      // The batch is ended, and the first try of the second call.
+      const isEnded = numbers.length > 1 || (numbers[0] === 2 && batches.length === 3);
+      return isEnded ? Promise.reject(deadlock) : Promise.resolve(numbers);
+    });
+    expect(await Promise.all([1, 2].map(write))).toEqual([1, 2]);
+    expect(batches).toEqual([[1, 2], [1], [2], [2]]);
   });
 });

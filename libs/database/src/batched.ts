@@ -1,5 +1,7 @@
 import DataLoader from 'dataloader';
+import type { DataSource } from 'typeorm';
 import { isStatementFailure } from './errors';
+import { inStatement } from './transaction';
 
 /** Most calls that share one statement, unless said otherwise. */
 const MAX_BATCH = 32;
@@ -41,4 +43,16 @@ export function batched<Call, Result>(
     },
   );
   return (call) => loader.load(call) as Promise<Result>;
+}
+
+/** `batched` for statements that lock rows. A call that is run by itself is repeated when PostgreSQL ends it
+ *  to break a deadlock.
+ *  @throws {ContentionError} when attempts or time run out */
+export function batchedWrites<Call, Result>(
+  dataSource: DataSource,
+  runAll: (calls: readonly Call[]) => Promise<readonly Result[]>,
+): (call: Call) => Promise<Result> {
+  return batched((calls) =>
+    calls.length === 1 ? inStatement(dataSource, () => runAll(calls)) : runAll(calls),
+  );
 }

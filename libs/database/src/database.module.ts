@@ -88,8 +88,8 @@ function registerWeaknesses(guarantees: Guarantees, database: string, metrics: M
 }
 
 /**
- * Readiness: the database answers, and its sessions have what the service needs. Startup: every migration
- * that this release knows is applied.
+ * Readiness: the database answers, however busy the pool is, and its sessions have what the service needs.
+ * Startup: every migration that this release knows is applied.
  */
 function registerDatabaseHealth(
   dataSource: DataSource,
@@ -100,7 +100,7 @@ function registerDatabaseHealth(
     name: `database${suffix}`,
     // On every probe: the connections of a pooler are not all of one age, and may differ.
     check: async () => {
-      await (isOwn ? assertSession(dataSource) : dataSource.query('SELECT 1'));
+      await (isOwn ? assertSession(dataSource) : PoolDriver.of(dataSource).pool.queryAtOnce('SELECT 1'));
     },
   });
   health.addStartupCheck({

@@ -3,6 +3,7 @@ import {
   DatabaseUnavailableError,
   isConnectionError,
   isSerializationFailure,
+  isServerFault,
   isStatementTimeout,
   isUniqueViolation,
 } from './index';
@@ -82,6 +83,11 @@ describe('other classes of errors', () => {
     expect(
       [withCode('57014'), wrapped(withCode('55P03')), withCode('40001')].map(isStatementTimeout),
     ).toEqual([true, true, false]);
+    expect([withCode('58030'), wrapped(withCode('XX001')), withCode('23514')].map(isServerFault)).toEqual([
+      true,
+      true,
+      false,
+    ]);
     const duplicate = wrapped(Object.assign(withCode('23505'), { constraint: 'setting_pkey' }));
     expect([
       isUniqueViolation(duplicate),

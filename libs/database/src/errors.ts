@@ -92,16 +92,19 @@ export function isForeignKeyViolation(error: unknown): boolean {
 
 /** True when the server or the client gave up on a statement that took too long (57014) or waited too long for a lock (55P03). */
 export function isStatementTimeout(error: unknown): boolean {
-  const code = codeOf(error);
-  return code === '57014' || code === '55P03';
+  return codeOf(error) === '57014' || isLockTimeout(error);
+}
+
+/** True when a statement did not get its lock in time (55P03). */
+export function isLockTimeout(error: unknown): boolean {
+  return codeOf(error) === '55P03';
 }
 
 /**
  * True when a statement did not get its lock in time (55P03) or lost a deadlock (40P01). It may be repeated.
  */
 export function isLockRefusal(error: unknown): boolean {
-  const code = codeOf(error);
-  return code === '55P03' || code === '40P01';
+  return isLockTimeout(error) || codeOf(error) === '40P01';
 }
 
 /** True for 42501: the role may not do that. */
@@ -121,6 +124,12 @@ export function isUnstorableText(error: unknown): boolean {
 export function isStatementFailure(error: unknown): boolean {
   const code = codeOf(error) ?? '';
   return /^[0-9A-Z]{5}$/.test(code) && code !== '57014' && !isConnectionError(error);
+}
+
+/** True when the server met a fault of its own, such as a damaged page or an error of its disk (classes 58
+ *  and XX): it need not be the statement's or the row's. */
+export function isServerFault(error: unknown): boolean {
+  return /^(58|XX)[0-9A-Z]{3}$/.test(codeOf(error) ?? '');
 }
 
 /**

@@ -54,16 +54,7 @@ const READ_ONLY_PARAMETERS: ReadonlySet<unknown> = new Set([
 
 /** One client for work outside of a pool, at the first host that will have it. */
 export async function connectClient(url: string, config: ClientConfig): Promise<Client> {
-  const hosts = new Hosts(addressesOf(url));
-  for (let attempt = 1; ; attempt += 1) {
-    const client = new hosts.Client({ ...config, connectionString: url });
-    try {
-      await client.connect();
-      return client;
-    } catch (error) {
-      if (attempt === hosts.count || !isConnectionError(error)) throw error;
-    }
-  }
+  return new Hosts(addressesOf(url)).connect({ ...config, connectionString: url });
 }
 
 /** A pool over the hosts of one database, as libpq chooses among them: a new connection goes to any of those that did not fail lately, else
@@ -82,6 +73,23 @@ export class HostsPool extends Pool {
     this.on('remove', (client) => this.open.delete(client as unknown as HostClient));
     this.on('acquire', (client) => this.watch(client as unknown as HostClient));
     this.on('release', (_error, client) => this.unwatch(client as unknown as HostClient));
+  }
+
+  /**
+   * Runs a statement that must not wait for others. While all connections are in use it gets one of its own,
+   * for this statement only.
+   */
+  async queryAtOnce<Row extends object>(text: string): Promise<Row[]> {
+    const isFree = this.idleCount > 0 || this.totalCount < this.options.max;
+    if (isFree) return (await this.query<Row>(text)).rows;
+    const client = await this.hosts.connect(this.options);
+    // The statement fails too when the connection is lost.
+    client.on('error', () => undefined);
+    try {
+      return (await client.query<Row>(text)).rows;
+    } finally {
+      await client.end();
+    }
   }
 
   override connect(): Promise<PoolClient>;
@@ -148,6 +156,19 @@ class Hosts {
 
   get count(): number {
     return this.hosts.length;
+  }
+
+  /** A client outside of the pool, at the first host that will have it. */
+  async connect(config: ClientConfig): Promise<Client> {
+    for (let attempt = 1; ; attempt += 1) {
+      const client = new this.Client(config);
+      try {
+        await client.connect();
+        return client;
+      } catch (error) {
+        if (attempt === this.count || !isConnectionError(error)) throw error;
+      }
+    }
   }
 
   /** Whether the host's server still opens or refuses sessions. One that only stands still does neither. */

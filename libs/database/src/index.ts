@@ -12,8 +12,11 @@ export {
   databaseAdvice,
   isConnectionError,
   isLockRefusal,
+  isLockTimeout,
   isRowFailure,
   isSerializationFailure,
+  isServerFault,
+  isStatementFailure,
   isStatementTimeout,
   isForeignKeyViolation,
   isUniqueViolation,
@@ -21,4 +24,10 @@ export {
 } from './errors';
 export { PoolDriver, listParameter, queryPrepared, readPrepared, readPreparedArrays } from './pool';
 export type { Isolation, PreparedStatement, Query } from './pool';
-export { batched } from './batched';
+export { batched, batchedWrites } from './batched';
+export { ClockGuard } from './clock-guard';
+export { CLOCK_STEP_SECONDS, isStillToCome } from './still-to-come';
+export { inParts } from './in-parts';
+export type { RefusedItem } from './in-parts';
+export { TURN_BOUNDS, Turns } from './turns';
+export type { Share, TurnBound } from './turns';

@@ -126,7 +126,7 @@ function nameIsolation(client: PoolClient, isolation: Isolation): void {
 export class PoolDriver {
   /** The constructor that TypeORM calls when it connects. */
   readonly Pool: new (config: PoolConfig) => Pool;
-  private current: Pool | null = null;
+  private current: HostsPool | null = null;
   private reads: SharedReads | null = null;
 
   /** @param defaultIsolation of the pool's transactions that name none
@@ -135,7 +135,7 @@ export class PoolDriver {
     readonly defaultIsolation: Isolation,
     addresses: readonly string[],
   ) {
-    const hold = (pool: Pool): void => {
+    const hold = (pool: HostsPool): void => {
       this.current = pool;
       this.reads = new SharedReads(pool);
     };
@@ -158,7 +158,7 @@ export class PoolDriver {
   }
 
   /** The pool, also after it was closed. @throws {DatabaseUnavailableError} before the data source has connected */
-  get pool(): Pool {
+  get pool(): HostsPool {
     if (this.current === null) throw new DatabaseUnavailableError('the data source is not connected');
     return this.current;
   }

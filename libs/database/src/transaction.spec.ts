@@ -14,6 +14,15 @@ describe('KeyedMutex', () => {
     expect(mutex.size).toBe(0);
   });
 
+  it('lets what is to be next go before all others that wait', async () => {
+    const mutex = new KeyedMutex();
+    const order: string[] = [];
+    const enter = (name: string, isNext?: boolean): Promise<unknown> =>
+      mutex.run('key', () => Promise.resolve(order.push(name)), isNext);
+    await Promise.all([enter('holder'), enter('a'), enter('b'), enter('next', true)]);
+    expect(order).toEqual(['holder', 'next', 'a', 'b']);
+  });
+
   it('lets other keys and those behind a failure go on', async () => {
     const mutex = new KeyedMutex();
     let release = (): void => undefined;

@@ -12,6 +12,8 @@ export interface TransactionOptions {
   /** Transactions of this process that share a key run one after the other. It spares writers of one row most collisions; those with
    *  other replicas remain, and are retried. */
   serializeOn?: string | readonly string[];
+  /** It comes before the others that wait for those keys. */
+  isNext?: boolean;
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
 }
@@ -75,15 +77,15 @@ function inTurn<T>(
   attemptOnce: () => Promise<T>,
   options: TransactionOptions,
 ): Promise<T> {
-  const { deadlineMs = 5_000, clock = SYSTEM_CLOCK, serializeOn } = options;
+  const { deadlineMs = 5_000, clock = SYSTEM_CLOCK, serializeOn, isNext } = options;
   const deadlineAtMs = clock.monotonicMs() + deadlineMs;
   const run = (): Promise<T> => repeat(dataSource, attemptOnce, { ...options, clock, deadlineAtMs });
   if (serializeOn === undefined) return run();
   const mutex = mutexOf(dataSource);
-  if (typeof serializeOn === 'string') return mutex.run(serializeOn, run);
+  if (typeof serializeOn === 'string') return mutex.run(serializeOn, run, isNext);
   // Everybody takes several in the same order, so that no two wait for each other.
   const keys = [...new Set(serializeOn)].sort();
-  return keys.reduceRight((work, key) => () => mutex.run(key, work), run)();
+  return keys.reduceRight((work, key) => () => mutex.run(key, work, isNext), run)();
 }
 
 async function repeat<T>(
@@ -176,24 +178,36 @@ function mutexOf(dataSource: DataSource): KeyedMutex {
 
 /** One piece of work at a time per key, in the order of arrival, within this process. */
 export class KeyedMutex {
-  private readonly tails = new Map<string, Promise<void>>();
+  /** Those that wait, by the key that somebody holds. */
+  private readonly waiting = new Map<string, (() => void)[]>();
 
-  /** Runs `work` once nobody before holds `key`. The turn ends when `work` settles. */
-  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const before = this.tails.get(key);
-    const result = before === undefined ? work() : before.then(work);
-    const ended = (): void => undefined;
-    const tail = result.then(ended, ended);
-    this.tails.set(key, tail);
+  /**
+   * Runs `work` once nobody before holds `key`. The turn ends when `work` settles.
+   * @param isNext it comes before all others that wait
+   */
+  async run<T>(key: string, work: () => Promise<T>, isNext = false): Promise<T> {
+    const waiting = this.waiting.get(key);
+    if (waiting === undefined) this.waiting.set(key, []);
+    else
+      await new Promise<void>((resolve) => {
+        if (isNext) waiting.unshift(resolve);
+        else waiting.push(resolve);
+      });
     try {
-      return await result;
+      return await work();
     } finally {
-      if (this.tails.get(key) === tail) this.tails.delete(key);
+      this.passOn(key);
     }
   }
 
   /** Keys that somebody holds or waits for. */
   get size(): number {
-    return this.tails.size;
+    return this.waiting.size;
+  }
+
+  private passOn(key: string): void {
+    const begin = this.waiting.get(key)?.shift();
+    if (begin === undefined) this.waiting.delete(key);
+    else begin();
   }
 }

@@ -148,7 +148,7 @@ describe('migrations of a database in use', () => {
     await eventually(async () =>
       expect(await indexes()).toEqual([{ name: 'counter_by_value', valid: false }]),
     );
-    await database.query(
+    await database.querySuperuser(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' AND datname = current_database()`,
     );

@@ -118,6 +118,32 @@ describe('a database outage', () => {
     await expectStatus('/hits', 200);
   });
 
+  it('is told from a busy pool: the replica stays ready while all connections are in use', async () => {
+    const dataSource = app.get(DataSource);
+    let end = (): void => undefined;
+    const isOver = new Promise<void>((resolve) => (end = resolve));
+    let begun = 0;
+    const busy = [1, 2].map(() =>
+      inTransaction(dataSource, 'READ COMMITTED', async () => {
+        begun += 1;
+        await isOver;
+      }),
+    );
+    try {
+      await eventually(() => expect(begun).toBe(2));
+      const { pool } = PoolDriver.of(dataSource);
+      expect([pool.totalCount, pool.idleCount]).toEqual([2, 0]);
+      await expectStatus('/health/ready', 200);
+      await proxy.refuse();
+      await expectStatus('/health/ready', 503);
+    } finally {
+      end();
+      await Promise.allSettled(busy);
+      await proxy.restore();
+    }
+    await expectStatus('/health/ready', 200);
+  });
+
   it('does not hide in a transaction, nor keep its connection', async () => {
     const dataSource = await connectCounters(proxy.url, { poolSize: 1 });
     try {
@@ -157,7 +183,7 @@ describe('a database outage', () => {
     try {
       const sleeping = dataSource.query('SELECT pg_sleep(5)').catch((each: unknown) => each);
       await eventually(async () => {
-        const ended = await database.query(
+        const ended = await database.querySuperuser(
           "SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity WHERE application_name = 'to-be-ended' AND state = 'active'",
         );
         expect(ended).toEqual([{ ended: true }]);

@@ -90,7 +90,7 @@ describe('inTransaction', () => {
       return increment(manager);
     });
     const openTransactions = async (): Promise<unknown> => {
-      const [row] = await database.query(
+      const [row] = await database.querySuperuser(
         "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'",
       );
       return row?.['count'];
@@ -204,7 +204,7 @@ describe('inTransaction', () => {
     }
     const open =
       "SELECT count(*)::int AS open FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND datname = current_database()";
-    expect(await database.query(open)).toEqual([{ open: 0 }]);
+    expect(await database.querySuperuser(open)).toEqual([{ open: 0 }]);
   });
 
   it('names the constraint that a duplicate violates', async () => {

@@ -2,6 +2,7 @@ export { MessagingModule } from './nest/messaging.module';
 export { Consume, Respond } from './nest/consume.decorator';
 export type { ConsumeContext } from './nest/consume.decorator';
 export { MessagePublisher, RequestClient } from './nest/buses';
+export { PurgeInboxJob } from './nest/purge-inbox.job';
 export { InboxMessage, inboxMigrations } from './nest/inbox.entity';
 export type { RequestOutcome } from './broker/bus-requester';
 export { isMessageRefusal, isRefusal } from './broker/confirm-publisher';

@@ -11,6 +11,7 @@ const MEBIBYTE = 1_024 * 1_024;
 const STALL_MS = 1_000;
 const PIPELINE_LIMIT = 16;
 const WAITING_LIMIT = 16 * MEBIBYTE;
+const BODIES_LIMIT = 4 * MEBIBYTE;
 
 let handled = 0;
 
@@ -25,6 +26,12 @@ class BusyController {
   @Get('bytes/:count')
   bytes(@Param('count') count: string): string {
     return 'x'.repeat(Number(count));
+  }
+
+  @Get('late')
+  async late(): Promise<object> {
+    await sleep(500);
+    return { late: true };
   }
 
   @Put('body')
@@ -53,6 +60,7 @@ describe('connections of a service', () => {
         LOG_LEVEL: 'info',
         HTTP_STALL_LIMIT_MS: String(STALL_MS),
         HTTP_WAITING_BYTES_LIMIT: String(WAITING_LIMIT),
+        HTTP_BODY_BYTES_LIMIT: String(BODIES_LIMIT),
       }),
       rootModule: BusyModule,
       logSink: { write: (line: string) => void (log += line), flushSync: () => undefined },
@@ -111,6 +119,21 @@ describe('connections of a service', () => {
       expect(silent).toHaveLength(40);
       const after = await fetch(`http://127.0.0.1:${String(port)}/bytes/${String(4 * MEBIBYTE)}`);
       expect((await after.text()).length).toBe(4 * MEBIBYTE);
+    });
+
+    it('have a share of these bytes each: one that pipelines gets 503 beyond it while others are served', async () => {
+      const share = WAITING_LIMIT / 4;
+      const hog = get(`/bytes/${String(share / 2)}`).repeat(PIPELINE_LIMIT);
+      await open(hog, { isReading: false });
+      await eventually(async () => expect(await refused('responses-waiting')).toBe(PIPELINE_LIMIT - 2));
+      expect(await metric('http_response_bytes_waiting')).toBeLessThan(1.25 * share);
+      const others = await Promise.all(
+        Array.from({ length: 3 }, () => fetch(`http://127.0.0.1:${String(port)}/bytes/${String(share)}`)),
+      );
+      expect(others.map(({ status }) => status)).toEqual([200, 200, 200]);
+      const sizes = await Promise.all(others.map(async (other) => (await other.text()).length));
+      expect(sizes).toEqual([share, share, share]);
+      expect(await refused('responses-waiting')).toBe(PIPELINE_LIMIT - 2);
     });
 
     it('still get all of a large response while they read slowly', async () => {
@@ -207,6 +230,110 @@ describe('connections of a service', () => {
       const startedMs = performance.now();
       await stopService(app, connections, { graceMs: 0, timeoutMs: 25_000 });
       expect(performance.now() - startedMs).toBeLessThan(6_000);
+    });
+  });
+
+  describe('that send a body in small parts', () => {
+    const chunked = (method: string, path: string): string =>
+      [
+        `${method} ${path} HTTP/1.1`,
+        'Host: a',
+        'Content-Type: application/json',
+        'Transfer-Encoding: chunked',
+        '',
+        '',
+      ].join('\r\n');
+    const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${' '.repeat(bytes)}\r\n`;
+    const FLOOD = chunk(1).repeat(50_000);
+
+    it.each([
+      ['that is read', chunked('PUT', '/body')],
+      ['at no address', chunked('PUT', '/nowhere')],
+      ['of a method that nobody serves', chunked('DELETE', '/quick')],
+      ['of another type', chunked('PUT', '/body').replace('application/json', 'text/plain')],
+      ['of a GET', chunked('GET', '/late')],
+      ['with extensions', chunked('PUT', '/body') + '1;a=b\r\n \r\n'.repeat(10_000)],
+      ['with an end', `${chunked('PUT', '/body')}2\r\n{}\r\n${chunk(1).repeat(5_000)}0\r\n\r\n`],
+      ['behind other requests', get('/quick').repeat(3) + chunked('PUT', '/body')],
+    ])('end, and cost no memory: a body %s', async (_what, head) => {
+      const { text, closed } = await open(head + FLOOD);
+      await closed;
+      expect(await refused('body-in-small-parts')).toBe(1);
+      expect(text()).toMatch(/HTTP\/1\.1 4\d\d [^]*application\/problem\+json/);
+      expect(text()).not.toContain('members');
+      expect(await metric('http_request_body_bytes_arriving')).toBe(0);
+    });
+
+    it.each([
+      ['an unknown address', chunked('PUT', '/nowhere').replace('application/json', 'text/plain'), 404],
+      ['a body that is too large', chunked('PUT', '/body') + chunk(2 * MEBIBYTE), 413],
+    ])('end when the parts come after the response to %s', async (_what, head, status) => {
+      const { socket, text, closed } = await open(head);
+      await eventually(() => expect(text()).toContain(`HTTP/1.1 ${String(status)} `));
+      socket.write(FLOOD);
+      await closed;
+      expect(await refused('body-in-small-parts')).toBe(1);
+    });
+
+    it('are not handed one part after the limit of requests in flight', async () => {
+      const { closed } = await open(get('/late').repeat(PIPELINE_LIMIT) + chunked('PUT', '/body') + FLOOD);
+      await eventually(async () => expect(await refused('too-many-in-flight')).toBe(1));
+      expect(await metric('http_request_body_bytes_arriving')).toBe(0);
+      await closed;
+    });
+
+    it.each([
+      ['a few very short ones', chunk(1).repeat(200)],
+      ['many of some hundred bytes', chunk(100).repeat(5_000)],
+    ])('are served when the parts are %s', async (_what, parts) => {
+      const { text } = await open(`${chunked('PUT', '/body')}${parts}2\r\n{}\r\n0\r\n\r\n`);
+      await eventually(() => expect(text()).toMatch(/^HTTP\/1\.1 200 /));
+    });
+  });
+
+  describe('whose bodies do not end', () => {
+    const SIZE = 900_000;
+    const unfinished = `PUT /body HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${String(SIZE + 1)}\r\n\r\n${' '.repeat(SIZE)}`;
+
+    it('hold a bounded number of bytes together: the oldest gets 503 with Retry-After', async () => {
+      const slow = await Promise.all(Array.from({ length: 12 }, () => open(unfinished)));
+      await eventually(async () => expect(await refused('bodies-arriving')).toBeGreaterThanOrEqual(8));
+      expect(await metric('http_request_body_bytes_arriving')).toBeLessThanOrEqual(BODIES_LIMIT);
+      await eventually(() =>
+        expect(
+          slow.filter(({ text }) => /^HTTP\/1\.1 503 [^]*retry-after: 1\r\n/i.test(text())),
+        ).toHaveLength(8),
+      );
+    });
+
+    it('do not keep others from sending theirs', async () => {
+      for (let count = 0; count < 12; count += 1) await open(unfinished);
+      await eventually(async () => expect(await refused('bodies-arriving')).toBeGreaterThanOrEqual(8));
+      const response = await fetch(`http://127.0.0.1:${String(port)}/body`, {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ text: 'x'.repeat(500_000) }),
+      });
+      expect(response.status).toBe(200);
+    });
+
+    it('are not counted any more once they are answered, complete or gone', async () => {
+      const first = await open(unfinished);
+      await eventually(async () =>
+        expect(await metric('http_request_body_bytes_arriving')).toBeGreaterThanOrEqual(SIZE),
+      );
+      first.socket.write('7');
+      await eventually(() => expect(first.text()).toMatch(/^HTTP\/1\.1 200 /));
+      expect(await metric('http_request_body_bytes_arriving')).toBe(0);
+      const second = await open(unfinished);
+      await eventually(async () =>
+        expect(await metric('http_request_body_bytes_arriving')).toBeGreaterThanOrEqual(SIZE),
+      );
+      second.socket.destroy();
+      await eventually(async () => expect(await metric('http_request_body_bytes_arriving')).toBe(0));
+      const third = await open(unfinished.replace('/body', '/nowhere').replace(String(SIZE + 1), '9000000'));
+      await eventually(() => expect(third.text()).toMatch(/^HTTP\/1\.1 404 /));
+      expect(await metric('http_request_body_bytes_arriving')).toBe(0);
     });
   });
 

@@ -1,8 +1,11 @@
 import { join } from 'node:path';
-import { eventually, findFreePorts, runProcess } from '@platform/testing';
+import { eventually, findFreePorts, permitFaults, runProcess } from '@platform/testing';
 import type { RunningProcess } from '@platform/testing';
 
 describe('a service process', () => {
+  // What it runs cannot drain, and some cannot start.
+  beforeEach(permitFaults);
+
   let running: RunningProcess;
   let origin: string;
   let metricsOrigin: string;
@@ -48,6 +51,15 @@ describe('a service process', () => {
     await start({ HOST: host });
     const line = `listening on ${host} port ${new URL(origin).port}`;
     await eventually(() => expect(running.output()).toContain(line));
+  });
+
+  it('shows its metrics at the address that METRICS_HOST says, and at no other', async () => {
+    await start({ HOST: '127.0.0.1', METRICS_HOST: '127.0.0.2' });
+    const { port } = new URL(metricsOrigin);
+    const response = await fetch(`http://127.0.0.2:${port}/metrics`);
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('process_')]);
+    await expect(fetch(`${metricsOrigin}/metrics`)).rejects.toThrow('fetch failed');
+    expect((await fetch(`${origin}/health/live`)).status).toBe(200);
   });
 
   it('writes one line per request, with the trace and without the query', async () => {

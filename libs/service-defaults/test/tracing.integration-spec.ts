@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib';
-import { eventually, findFreePorts, startTraceCollector } from '@platform/testing';
+import { eventually, findFreePorts, permitFaults, startTraceCollector } from '@platform/testing';
 import type { CollectedSpan, TraceCollector } from '@platform/testing';
 import { newTraceId } from '../src';
 import { startTracedService } from './traced-service';
@@ -85,6 +85,7 @@ describe('a service that records traces', () => {
   });
 
   it('shows a failure by its status and says nothing of its text', async () => {
+    permitFaults();
     const traceId = newTraceId();
     expect((await service.get('/broken', callerHeaders(traceId))).status).toBe(500);
     expect(await collected(traceId, 1)).toMatchObject([

@@ -21,7 +21,7 @@ import { ResponseCache } from './response-cache';
 import type { CacheKey, CacheOptions, SettingChange } from './response-cache';
 import type { RetryBudgetOptions } from './retry-policy';
 import { SettingsWatch } from './settings-watch';
-import type { ReadValue, WatchedService } from './settings-watch';
+import type { ReadLimits, ReadValue, WatchedService } from './settings-watch';
 import type { WatchOptions } from './watch-options';
 import { REAL_TIME, Transport, abortable } from './transport';
 import type { AccessTokenSource, PassingTime, ServiceResponse } from './transport';
@@ -255,7 +255,7 @@ export class SettingsClient {
         const response = await this.transport.send({ method: 'GET', url, signal, waitMs, maxRetries: 0 });
         return readChanges(response);
       },
-      readValue: (setting, etag, signal) => this.readValue(setting, etag, signal),
+      readValue: (setting, etag, limits) => this.readValue(setting, etag, limits),
     };
     return new SettingsWatch(service, options, this.time);
   }
@@ -263,12 +263,12 @@ export class SettingsClient {
   private async readValue(
     { subsystemName, settingName }: SettingChange,
     etag: string | null,
-    signal: AbortSignal,
+    limits: ReadLimits,
   ): Promise<ReadValue> {
     const url = `${settingUrl(this.baseUrl, subsystemName, settingName)}/value`;
     const headers = etag === null ? {} : { headers: { 'if-none-match': etag } };
     try {
-      const response = await this.transport.send({ method: 'GET', url, signal, ...headers });
+      const response = await this.transport.send({ method: 'GET', url, ...limits, ...headers });
       return response.status === 304 ? 'unchanged' : { value: readJson(response), etag: response.etag };
     } catch (error) {
       if (error instanceof SettingNotFoundError) return null;

@@ -2,7 +2,7 @@ import { sleep } from '@platform/time';
 import { SettingsHttpError, SettingsUnavailableError } from './errors';
 import type { ChangesPage, JsonValue, WatchedChange } from './platform-setting';
 import { SettingsWatch } from './settings-watch';
-import type { ReadValue, WatchedService } from './settings-watch';
+import type { ReadLimits, ReadValue, WatchedService } from './settings-watch';
 import type { WatchOptions } from './watch-options';
 
 type Written = { value: JsonValue; etag: string };
@@ -12,8 +12,14 @@ class ServiceDouble implements WatchedService {
   readonly reads: string[] = [];
   readonly asked: (string | null)[] = [];
   outage: Error | null = null;
+  /** Names of settings that cannot be read. */
+  unreadable: readonly string[] = [];
   /** Held reads end when this does. */
   held: Promise<void> = Promise.resolve();
+  /** What is unreadable fails when this ends. */
+  heldFailures: Promise<void> = Promise.resolve();
+  /** Those of `reads` that may be retried. */
+  readonly retriedReads: string[] = [];
   private readonly settings = new Map<string, Written>();
   private readonly changes: WatchedChange[] = [];
   private waiting: (() => void)[] = [];
@@ -57,11 +63,20 @@ class ServiceDouble implements WatchedService {
     return { changes, next: String(this.changes.length) };
   }
 
-  async readValue({ settingName }: { settingName: string }, etag: string | null): Promise<ReadValue> {
+  async readValue(
+    { settingName }: { settingName: string },
+    etag: string | null,
+    { maxRetries }: ReadLimits,
+  ): Promise<ReadValue> {
     this.reads.push(settingName);
+    if (maxRetries !== 0) this.retriedReads.push(settingName);
     const found = this.settings.get(settingName.toLowerCase()) ?? null;
     await this.held;
     this.failIfOut();
+    if (this.unreadable.includes(settingName)) {
+      await this.heldFailures;
+      throw new SettingsHttpError(500, null);
+    }
     return found !== null && found.etag === etag ? 'unchanged' : found;
   }
 
@@ -219,6 +234,85 @@ describe('SettingsWatch', () => {
     expect(changes).toEqual([{ subsystemName: 'S', settingName: 'n', operation: 'write', etag: '"3"' }]);
     expect([watch.peek('S', 'n'), watch.peek('S', 'm')]).toEqual([2, 1]);
     expect(service.reads).toHaveLength(4);
+  });
+
+  describe('settings that changed together', () => {
+    const NAMES = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+    const writeAll = (value: JsonValue): void => {
+      for (const name of NAMES) service.write(name, value);
+    };
+    const known = () => NAMES.map((name) => watch.peek('S', name));
+
+    beforeEach(async () => {
+      writeAll(1);
+      await open().ready;
+      await Promise.all(NAMES.map((name) => watch.getValue('S', name)));
+      await settle();
+      service.reads.length = 0;
+    });
+
+    it('are read again although some of them cannot be; those are tried once with each page', async () => {
+      const unreadable = NAMES.slice(0, 5);
+      service.unreadable = unreadable;
+      writeAll(2);
+      await settle();
+      expect(known()).toEqual([1, 1, 1, 1, 1, 2, 2, 2]);
+      expect(service.reads).toEqual(NAMES);
+      service.write('other', 1);
+      await settle();
+      expect(service.reads).toEqual([...NAMES, ...unreadable]);
+      service.unreadable = [];
+      service.write('other', 2);
+      await settle();
+      expect(known()).toEqual([2, 2, 2, 2, 2, 2, 2, 2]);
+    });
+
+    it('are read at once although others that failed before fail slowly; those are repeated without retries', async () => {
+      const unreadable = NAMES.slice(0, 5);
+      service.unreadable = unreadable;
+      writeAll(2);
+      await settle();
+      let release = (): void => undefined;
+      service.heldFailures = new Promise((resolve) => (release = resolve));
+      service.retriedReads.length = 0;
+      service.write('a', 3);
+      await settle();
+      service.write('h', 3);
+      await settle();
+      expect(watch.peek('S', 'h')).toBe(3);
+      release();
+      await settle();
+      expect(new Set(service.reads.slice(NAMES.length))).toEqual(new Set([...unreadable, 'h']));
+      expect(service.retriedReads).toEqual(['h']);
+    });
+
+    it('are read four at once, and no more of them while the feed fails', async () => {
+      let release = (): void => undefined;
+      service.held = new Promise((resolve) => (release = resolve));
+      writeAll(2);
+      await settle();
+      service.fail(new SettingsUnavailableError(1, { cause: 'down' }));
+      await settle();
+      release();
+      await settle();
+      expect(service.reads).toEqual(NAMES.slice(0, 4));
+      service.fail(null);
+      service.write('other', 1);
+      goOn?.();
+      await settle();
+      expect(known()).toEqual([2, 2, 2, 2, 2, 2, 2, 2]);
+    });
+
+    it('are not read after the watch has ended', async () => {
+      let release = (): void => undefined;
+      service.held = new Promise((resolve) => (release = resolve));
+      writeAll(2);
+      await settle();
+      await watch.close();
+      release();
+      await settle();
+      expect(service.reads).toEqual(NAMES.slice(0, 4));
+    });
   });
 
   it('reads from the service while it has not begun, and keeps nothing of that as current', async () => {

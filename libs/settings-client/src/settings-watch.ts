@@ -3,20 +3,24 @@ import { SettingNotFoundError } from './errors';
 import { FeedFollower } from './feed-follower';
 import type { ChangeFeed } from './feed-follower';
 import type { DeepReadonly } from './json-types';
+import { ReloadQueue } from './reload-queue';
 import { isForbidden, isNoReasonToWait, isResponse } from './watch-failures';
 import { watchOptions } from './watch-options';
 import type { WatchOptions } from './watch-options';
 import type { ChangesPage, JsonValue, WatchedChange } from './platform-setting';
 import type { SettingChange } from './response-cache';
 import { abortable } from './transport';
-import type { PassingTime } from './transport';
+import type { PassingTime, ServiceRequest } from './transport';
 
 /** What the service says of a value: gone (null), as the ETag has it ('unchanged'), or anew. */
 export type ReadValue = { readonly value: JsonValue; readonly etag: string | null } | 'unchanged' | null;
 
+/** How long a read may try. */
+export type ReadLimits = Pick<ServiceRequest, 'signal' | 'maxRetries'>;
+
 /** What a watch asks of the service. */
 export interface WatchedService extends ChangeFeed {
-  readValue(setting: SettingChange, etag: string | null, signal: AbortSignal): Promise<ReadValue>;
+  readValue(setting: SettingChange, etag: string | null, limits: ReadLimits): Promise<ReadValue>;
 }
 
 /** A value, and whether the service could confirm it. */
@@ -26,6 +30,9 @@ export interface WatchedValue<T = JsonValue> {
   /** The last value that was known, because the service is away: it may have changed since. */
   readonly isStale: boolean;
 }
+
+const RELOADS_AT_ONCE = 4;
+const REPETITIONS_AT_ONCE = 2;
 
 /** For reads. */
 export interface ReadOptions {
@@ -49,8 +56,6 @@ interface Entry {
   /** The last such request failed. */
   hasFailed: boolean;
 }
-
-const RELOADS_AT_ONCE = 4;
 
 /**
  * Settings in memory, kept current by the feed of changes. Only the first read of a setting asks the service.
@@ -82,7 +87,9 @@ export class SettingsWatch {
   private readonly waiting = new Set<() => void>();
   /** To be read again; false where nobody told of a change, but one may have been missed. */
   private readonly outdated = new Map<Entry, boolean>();
-  private reloads = 0;
+  private readonly reloads = new ReloadQueue<Entry>(RELOADS_AT_ONCE, (entry) => this.reload(entry));
+  /** What failed to be read before may fail slowly: it takes no place of the others. */
+  private readonly repetitions = new ReloadQueue<Entry>(REPETITIONS_AT_ONCE, (entry) => this.reload(entry));
   private begin: () => void = () => undefined;
   private failToBegin: (error: Error) => void = () => undefined;
 
@@ -270,12 +277,12 @@ export class SettingsWatch {
   }
 
   /** Reads the setting from the service, or joins whoever does. */
-  private load(entry: Entry): Promise<JsonValue | null> {
+  private load(entry: Entry, maxRetries?: number): Promise<JsonValue | null> {
     if (entry.flight !== null) return entry.flight;
     const { beginnings } = this;
     const askedAtMs = this.time.now();
     const flight: Promise<JsonValue | null> = this.service
-      .readValue(entry.setting, entry.etag, this.signal)
+      .readValue(entry.setting, entry.etag, { signal: this.signal, maxRetries })
       .then(
         (read) => {
           const value = read === 'unchanged' ? entry.value! : read && frozen(read.value);
@@ -314,6 +321,9 @@ export class SettingsWatch {
   private onFailure(error: unknown, isFirst: boolean): void {
     this.isAway = !isResponse(error);
     this.isInterrupted = true;
+    // The next page adds them again.
+    this.reloads.clear();
+    this.repetitions.clear();
     if (this.beginnings === 0 && isNoReasonToWait(error)) this.failToBegin(error);
     if (this.isAway && this.beginnings > 0) for (const leave of this.waiting) leave();
     if (isFirst) this.options.onState?.(error);
@@ -345,7 +355,8 @@ export class SettingsWatch {
     }
     // After all of them: a listener may read any of them.
     for (const change of changes) this.tell(change);
-    this.reload();
+    // Also what failed to be read before: the page is a sign of life.
+    for (const entry of this.outdated.keys()) (entry.hasFailed ? this.repetitions : this.reloads).add(entry);
   }
 
   private expire(entry: Entry, isTold: boolean): void {
@@ -354,22 +365,10 @@ export class SettingsWatch {
     this.outdated.set(entry, isTold || (this.outdated.get(entry) ?? false));
   }
 
-  /** Reads again what is outdated, a few at once; what fails waits for the next sign of life. */
-  private reload(): void {
-    for (const entry of this.outdated.keys()) {
-      if (this.reloads >= RELOADS_AT_ONCE) return;
-      if (entry.flight !== null) continue;
-      this.reloads += 1;
-      this.load(entry).then(
-        () => {
-          this.reloads -= 1;
-          this.reload();
-        },
-        () => {
-          this.reloads -= 1;
-        },
-      );
-    }
+  private async reload(entry: Entry): Promise<void> {
+    const isNeeded = this.outdated.has(entry) && entry.flight === null && !this.signal.aborted;
+    // The next page has a failed one repeated: retries would only spend what all calls share.
+    if (isNeeded) await this.load(entry, entry.hasFailed ? 0 : undefined);
   }
 
   private tell(change: WatchedChange): void {

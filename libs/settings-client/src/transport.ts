@@ -38,7 +38,7 @@ export interface ServiceRequest {
   readonly body?: string;
   readonly signal?: AbortSignal | undefined;
   /** {@link MAX_RETRIES} unless given. */
-  readonly maxRetries?: number;
+  readonly maxRetries?: number | undefined;
   /** How long the service may take on purpose, beyond the time limit of an attempt, in milliseconds. */
   readonly waitMs?: number;
 }

@@ -5,6 +5,10 @@ import type { Migrate, TestDatabase } from './test-database';
 
 /** Rows read one after another that still count as a look into a small table. */
 const MAX_SCANNED_ROWS = 1_000;
+/** Whoever changes a schema, also in another database of the server, may have a session read the catalogues
+ *  again, and those pages count
+ *  for its statement. So what costs too much is tried again: that does not fall into every try. */
+const TRIES = 3;
 /** Enough for ten million rows. */
 const FILL_MS = 1_800_000;
 
@@ -60,7 +64,7 @@ export function describeStatementsAtScale<D extends PlannedConnections>(scale: S
       const fill = async (from: number, to?: number): Promise<void> => {
         for (const statement of scale.fill.slice(from, to)) await database.query(statement);
       };
-      const dataSource = scale.connect(StatementPlans.url(database.ownerUrl, 'force_generic_plan'));
+      const dataSource = scale.connect(StatementPlans.url(database.superuserUrl, 'force_generic_plan'));
       await dataSource.initialize();
       const plans = await StatementPlans.attach(dataSource);
       for (const { work } of early) await work(dataSource);
@@ -69,7 +73,8 @@ export function describeStatementsAtScale<D extends PlannedConnections>(scale: S
       await connection.connect();
       await fill(0, -1);
       await connection.release();
-      for (const { name, work } of early) earlyPlans.set(name, await plans.of(() => work(dataSource)));
+      for (const statement of early)
+        earlyPlans.set(statement.name, await plansOf(statement, plans, dataSource));
       await dataSource.destroy();
       await fill(-1);
       const sizes = await database.query<{ line: string }>(SIZES);
@@ -81,20 +86,20 @@ export function describeStatementsAtScale<D extends PlannedConnections>(scale: S
     });
 
     if (early.length > 0)
-      it.each(early)('$name: at most $pages pages by a plan made for empty tables', ({ name, pages }) => {
-        const found = earlyPlans.get(name) ?? [];
+      it.each(early)('$name: at most $pages pages by a plan made for empty tables', (statement) => {
+        const found = earlyPlans.get(statement.name) ?? [];
         expect(found).not.toEqual([]);
-        expect(found.filter((each) => each.pages > pages)).toEqual([]);
+        expect(found.filter(({ pages }) => pages > statement.pages)).toEqual([]);
       });
 
     const prepared = statements.filter((each) => each.prepared === true);
-    const owner = (): string => database.ownerUrl;
-    describePlans('force_custom_plan', { statements, connect: (url) => scale.connect(url), owner, seen });
+    const superuser = (): string => database.superuserUrl;
+    describePlans('force_custom_plan', { statements, connect: (url) => scale.connect(url), superuser, seen });
     if (prepared.length === 0) return;
     describePlans('force_generic_plan', {
       statements: prepared,
       connect: (url) => scale.connect(url),
-      owner,
+      superuser,
       seen,
     });
   });
@@ -105,15 +110,15 @@ function describePlans<D extends PlannedConnections>(
   {
     statements,
     connect,
-    owner,
+    superuser,
     seen,
-  }: Pick<Scale<D>, 'statements' | 'connect'> & { owner: () => string; seen: string[] },
+  }: Pick<Scale<D>, 'statements' | 'connect'> & { superuser: () => string; seen: string[] },
 ): void {
   describe(`by ${mode}`, () => {
     let dataSource: D;
     let plans: StatementPlans;
     beforeAll(async () => {
-      dataSource = connect(StatementPlans.url(owner(), mode));
+      dataSource = connect(StatementPlans.url(superuser(), mode));
       await dataSource.initialize();
       plans = await StatementPlans.attach(dataSource);
     });
@@ -121,18 +126,34 @@ function describePlans<D extends PlannedConnections>(
 
     it.each(statements)(
       '$name: at most $pages pages, by index',
-      async ({ name, pages, scannedRows = MAX_SCANNED_ROWS, work }) => {
-        const found = await plans.of(() => work(dataSource));
-        seen.push(`${mode}\t${name}\t${found.map((each) => each.pages).join(' + ')}`);
+      async (statement) => {
+        const found = await plansOf(statement, plans, dataSource);
+        seen.push(`${mode}\t${statement.name}\t${found.map((each) => each.pages).join(' + ')}`);
         expect(found).not.toEqual([]);
-        const expensive = found.filter(
-          (each) => each.pages > pages || each.scans.some(({ rows }) => rows > scannedRows),
-        );
-        expect(expensive).toEqual([]);
+        expect(found.filter((plan) => isExpensive(plan, statement))).toEqual([]);
       },
       FILL_MS,
     );
   });
+}
+
+/** The plans of a statement; of its last try if all of them cost too much. */
+async function plansOf<D>(
+  statement: HotStatement<D>,
+  plans: StatementPlans,
+  dataSource: D,
+): Promise<readonly StatementPlan[]> {
+  let found = await plans.of(() => statement.work(dataSource));
+  for (let tries = 1; tries < TRIES && found.some((plan) => isExpensive(plan, statement)); tries += 1)
+    found = await plans.of(() => statement.work(dataSource));
+  return found;
+}
+
+function isExpensive(
+  plan: StatementPlan,
+  { pages, scannedRows = MAX_SCANNED_ROWS }: Pick<HotStatement<unknown>, 'pages' | 'scannedRows'>,
+): boolean {
+  return plan.pages > pages || plan.scans.some(({ rows }) => rows > scannedRows);
 }
 
 /** How much a test with a load does: what its variable says, else `full` on the build server (`npm test -- --all`), else `quick`. */

@@ -43,6 +43,18 @@ describe('migrations that would keep requests waiting', () => {
   );
 
   it.each([
+    [['ALTER TABLE app.people ADD a integer', 'ALTER TABLE app.pets ADD b integer']],
+    [['LOCK TABLE app.people, app.pets IN ACCESS EXCLUSIVE MODE']],
+    [['DROP TABLE app.people', 'CREATE TRIGGER t BEFORE INSERT ON "app"."pets" EXECUTE FUNCTION f()']],
+  ])('finds that %s locks two tables', async (statements) => {
+    expect(await findMigrationProblems(migrationOf(statements))).toEqual([
+      'locks several tables that there are already: a migration for each: app.people, app.pets',
+    ]);
+  });
+
+  it.each([
+    [['ALTER TABLE app.people ADD a integer', 'ALTER TABLE app.people ADD b integer'], true],
+    [['CREATE TABLE app.pets (name text)', 'ALTER TABLE app.pets ADD a int', 'DROP TABLE app.people'], true],
     [['ALTER TABLE app.people ADD COLUMN age integer NOT NULL DEFAULT 0'], true],
     [['CREATE TABLE app.pets (name text)', 'CREATE INDEX pets_by_name ON app.pets (name)'], true],
     [['CREATE INDEX CONCURRENTLY by_name ON app.people (name)', 'DROP INDEX CONCURRENTLY app.by_age'], false],

@@ -19,8 +19,39 @@ export async function findMigrationProblems(Migration: MigrationClass): Promise<
   const statements = (await recordStatements(migration)).map(withoutBodies);
   const isTransactional = migration.transaction !== false;
   const created = new Set(statements.flatMap(createdTables));
-  const isNew = (table: string): boolean => created.has(table.toLowerCase().replaceAll('"', ''));
-  return statements.flatMap((statement) => problemsOf(statement, { isTransactional, isNew }));
+  const isNew = (table: string): boolean => created.has(plainName(table));
+  return [
+    ...statements.flatMap((statement) => problemsOf(statement, { isTransactional, isNew })),
+    ...(isTransactional ? severalLocks(statements, isNew) : []),
+  ];
+}
+
+/**
+ * A request that has the lock of one table may wait for that of the other: a deadlock, which ends the request
+ * after a second.
+ */
+function severalLocks(statements: readonly string[], isNew: Surroundings['isNew']): string[] {
+  const locked = new Set(
+    statements
+      .filter((statement) => !isHarmless(statement))
+      .flatMap(lockedTables)
+      .filter((table) => !isNew(table)),
+  );
+  if (locked.size < 2) return [];
+  return [`locks several tables that there are already: a migration for each: ${[...locked].join(', ')}`];
+}
+
+function lockedTables(statement: string): string[] {
+  const [, listed] = LOCK_TABLES.exec(statement) ?? [];
+  if (listed !== undefined) return listed.split(',').map(plainName);
+  const [, altered] = ALTER_TABLE.exec(statement) ?? [];
+  const [, triggered] = TRIGGER_ON.exec(statement) ?? [];
+  const [, dropped] = DROP_TABLE.exec(statement) ?? [];
+  return [altered, triggered, dropped].flatMap((name) => (name === undefined ? [] : [plainName(name)]));
+}
+
+function plainName(name: string): string {
+  return name.trim().toLowerCase().replaceAll('"', '');
 }
 
 interface Surroundings {
@@ -39,6 +70,12 @@ const CREATE_INDEX = new RegExp(
   'i',
 );
 const ALTER_TABLE = new RegExp(String.raw`^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?${NAME}`, 'i');
+const LOCK_TABLES = /^LOCK (?:TABLE )?(?:ONLY )?(.+?)(?: IN .*)?$/i;
+const TRIGGER_ON = new RegExp(
+  String.raw`^(?:CREATE (?:OR REPLACE )?(?:CONSTRAINT )?|DROP )TRIGGER .*?\bON ${NAME}`,
+  'i',
+);
+const DROP_TABLE = new RegExp(String.raw`^DROP TABLE (?:IF EXISTS )?${NAME}`, 'i');
 const CHANGE_ROWS = new RegExp(String.raw`^(?:UPDATE|DELETE FROM) (?:ONLY )?${NAME}`, 'i');
 /** Statements that lock what is there against reads or writes. */
 const TAKES_STRONG_LOCK =
@@ -97,7 +134,7 @@ const LONG_ALTERATIONS = [
 
 function createdTables(statement: string): string[] {
   const [, name] = CREATE_TABLE.exec(statement) ?? [];
-  return name === undefined ? [] : [name.toLowerCase().replaceAll('"', '')];
+  return name === undefined ? [] : [plainName(name)];
 }
 
 /** In one line, without comments and without the bodies of functions: those run later, with limits of their own. */

@@ -10,7 +10,7 @@ import type { Pooler } from './pooler-double';
 
 const ADDRESS = '127.0.0.1';
 
-/** Its version; null where there is none. `.ci/install-pgbouncer` brings it. */
+/** Its version; null where there is none. `.ci/install pgbouncer` brings it. */
 export function pgbouncerVersion(): string | null {
   return findPgbouncer(cacheFolder())?.version ?? null;
 }

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MIN_SECRET_LENGTH } from './secrets-in-traffic';
+import { MIN_SECRET_LENGTH } from '#platform/secret-scan.ts';
 
 /** Loaded by processes before their program: records their requests and responses. */
 export const TRAFFIC_RECORDER = join(__dirname, 'record-traffic.cjs');

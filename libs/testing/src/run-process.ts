@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { basename, dirname } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { COMPILE_CACHE } from '#platform/state-folder.ts';
 import { eventually } from '#platform/waiting.ts';
 import { TRAFFIC_RECORDER, recordedLog, recordingFolder } from './recording';
+import { watchOutput } from './watch-log';
 
 export interface RunningProcess {
   child: ChildProcess;
@@ -31,7 +31,7 @@ export interface ProcessOptions {
 }
 
 /**
- * Starts a Node program as a child process and waits until it is ready.
+ * Starts a Node program as a child process and waits until it is ready. What it logs is held to what `watchLog` says.
  * @throws {Error} with what it wrote if it ends, or is not ready, in time
  */
 export async function runProcess(options: ProcessOptions): Promise<RunningProcess> {
@@ -43,11 +43,14 @@ export async function runProcess(options: ProcessOptions): Promise<RunningProces
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let written = '';
-  for (const stream of [child.stdout, child.stderr])
+  for (const stream of [child.stdout, child.stderr]) {
+    const watch = watchOutput();
     stream.on('data', (chunk: Buffer) => {
       written += chunk.toString();
       recording.log(chunk);
+      watch(chunk.toString());
     });
+  }
   // Not 'exit': its last output may still be in transit then.
   const exited = once(child, 'close').then(([code]) => code as number | null);
   const running: RunningProcess = {
@@ -77,10 +80,8 @@ export async function runTool(options: ProcessOptions & { timeoutMs: number }): 
   const { entry, timeoutMs } = options;
   const running = await runProcess(options);
   try {
-    const exitCode = await Promise.race([
-      running.exited,
-      delay(timeoutMs, 'timed out' as const, { ref: false }),
-    ]);
+    const timedOut = once(AbortSignal.timeout(timeoutMs), 'abort').then(() => 'timed out' as const);
+    const exitCode = await Promise.race([running.exited, timedOut]);
     // The whole output is the message: a comparison would show three lines around the difference.
     if (exitCode !== 0) throw new Error(`${entry} ended with ${exitCode}:\n${running.output()}`);
     return running.output();

@@ -1,5 +1,4 @@
-/** Shorter values stand in logs by chance. */
-export const MIN_SECRET_LENGTH = 8;
+import { MIN_SECRET_LENGTH } from '#platform/secret-scan.ts';
 
 /** Members of JSON bodies that must not be written to a log. */
 const SECRET_MEMBERS: ReadonlySet<string> = new Set([

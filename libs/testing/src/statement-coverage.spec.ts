@@ -37,6 +37,14 @@ describe('statement coverage', () => {
     ).toHaveLength(1);
   });
 
+  it('knows the names of parameters from the names of types', () => {
+    const program = "const A = 'SELECT a FROM demo.a WHERE b = :after::uuid LIMIT :limit';";
+    const run = 'SELECT a FROM demo.a WHERE b = $1::uuid LIMIT $2';
+    expect(statementsNotRun(statementsInText('demo.ts', program), [run])).toEqual([]);
+    const other = run.replace('uuid', 'text');
+    expect(statementsNotRun(statementsInText('demo.ts', program), [other])).toHaveLength(1);
+  });
+
   it('takes another statement for no run', () => {
     expect(places([FOUND.replace('value', 'other'), PURGED.replace('<', '>')])).toEqual([
       'demo.ts:2',

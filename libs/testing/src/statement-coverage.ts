@@ -12,8 +12,9 @@ export interface SourceStatement {
 
 /** Case-sensitive: a sentence may begin with "Select", SQL in this workspace never does. */
 const BEGINS_A_STATEMENT = /^\s*(?:WITH|SELECT|INSERT INTO|UPDATE|DELETE FROM)\s/;
-/** What pg_stat_statements replaces by a parameter of its own, and parameters, which it may number anew. */
-const CONSTANT = /\$\d+|'(?:[^']|'')*'|\b(?:\d+(?:\.\d+)?|true|false|NULL|null)\b/g;
+/** What pg_stat_statements replaces by a parameter of its own, and parameters, which it may number anew.
+ *  TypeORM's have names. */
+const CONSTANT = /\$\d+|(?<!:):[A-Za-z]\w*|'(?:[^']|'')*'|\b(?:\d+(?:\.\d+)?|true|false|NULL|null)\b/g;
 const ANY_CONSTANT = String.raw`(?:\$\d+|'(?:[^']|'')*'|\d+(?:\.\d+)?|true|false|NULL|null)`;
 
 /** The SQL statements in the program files below a folder, specs and migrations left out. @param workspace places are given relative to it */

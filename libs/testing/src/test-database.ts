@@ -1,7 +1,8 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { queryAt } from '#platform/postgresql.ts';
 import { testVariable } from '#platform/private-servers.ts';
+import { runName } from './test-run';
 
 interface TestLogin {
   role: string;
@@ -19,35 +20,49 @@ export interface TestRole {
 export interface TestDatabase {
   /** The database as the role that a service has in production: it may do what the migrations grant, and nothing else. */
   url: string;
-  /** The same database as the role that owns it, for migrations, administration and preparing data. */
+  /** The same database as the role that owns it, as in production: for migrations, administration and preparing data. */
   ownerUrl: string;
+  /** The same database as the server's superuser: for faults, and to see the sessions of others. */
+  superuserUrl: string;
   /** Rows of one statement, run as the owner. */
   query<R extends object = Record<string, unknown>>(sql: string, params?: readonly unknown[]): Promise<R[]>;
+  /** Rows of one statement, run as the superuser. */
+  querySuperuser<R extends object = Record<string, unknown>>(
+    sql: string,
+    params?: readonly unknown[],
+  ): Promise<R[]>;
   /** A login role without any rights; it goes with the database. */
   createRole(): Promise<TestRole>;
   /** Disconnects everybody and drops the database. */
   drop(): Promise<void>;
 }
 
-/**
- * Fills a database as its owner and grants `appRole` what the service needs. The same function gives the same template within one
- * test file.
- */
-export type Migrate = (ownerUrl: string, appRole: string) => Promise<unknown>;
+/** Fills a database as its owner and grants `appRole` what the service needs. */
+export interface Migrate {
+  (ownerUrl: string, appRole: string): Promise<unknown>;
+  /** Under this name all test files of a run share what it made; see `sharedMigration`. */
+  readonly sharedName?: string;
+}
 
 interface Template {
   name: string;
   /** The service's role. Grants are copied with the database, so all clones share it. */
   app: TestLogin;
-  /** Databases cloned from it and not dropped yet. */
-  clones: number;
 }
 
 const templatesByServer = new Map<string, Map<Migrate, Promise<Template>>>();
 
+/** Lets all test files of a run clone one database that `migrate` filled once. @param name of `migrate` and whatever it depends on */
+export function sharedMigration(name: string, migrate: Migrate): Migrate {
+  return Object.assign((ownerUrl: string, appRole: string) => migrate(ownerUrl, appRole), {
+    sharedName: name,
+  });
+}
+
 /**
- * A freshly migrated database with a random name, on the server of TEST_DATABASE_URL unless `server` names another. The first
- * call with a `migrate` fills a template; this and every further call clone it. Call `drop()` when done.
+ * A freshly migrated database with a random name, on the server of TEST_DATABASE_URL unless `server` names another; either is a
+ * superuser's address. The first call with a `migrate` fills a template; this and every further call clone it. Call `drop()` when
+ * done. The end of the run drops the templates.
  */
 export async function createTestDatabase({
   migrate,
@@ -59,50 +74,86 @@ export async function createTestDatabase({
   const templates = templatesByServer.get(server) ?? new Map<Migrate, Promise<Template>>();
   templatesByServer.set(server, templates);
   let pending = templates.get(migrate);
-  if (pending === undefined) templates.set(migrate, (pending = createTemplate(server, migrate)));
+  if (pending === undefined) templates.set(migrate, (pending = findOrMakeTemplate(server, migrate)));
   const template = await pending;
-  template.clones += 1;
   const name = randomName('test');
-  await queryAt(server, `CREATE DATABASE ${name} TEMPLATE ${template.name}`);
-  return new ClonedDatabase(server, name, template.app, async () => {
-    template.clones -= 1;
-    if (template.clones > 0) return;
-    templates.delete(migrate);
-    await queryAt(
-      server,
-      `DROP DATABASE IF EXISTS ${template.name} WITH (FORCE)`,
-      `DROP ROLE IF EXISTS ${template.app.role}`,
-    );
-  });
+  await queryAt(
+    server,
+    `CREATE DATABASE ${name} TEMPLATE ${template.name} OWNER ${OWNER_ROLE}`,
+    `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`,
+    `GRANT CONNECT ON DATABASE ${name} TO ${template.app.role}`,
+  );
+  return new ClonedDatabase(server, name, template.app);
 }
 
 class ClonedDatabase implements TestDatabase {
   readonly url: string;
   readonly ownerUrl: string;
+  readonly superuserUrl: string;
   private readonly roles: string[] = [];
-  private connection: Promise<Client> | null = null;
+  private readonly owner: LastingConnection;
+  private readonly superuser: LastingConnection;
 
   constructor(
     private readonly server: string,
     private readonly name: string,
     app: TestLogin,
-    private readonly onDrop: () => Promise<void>,
   ) {
-    this.ownerUrl = databaseUrl(server, name);
-    this.url = urlAs(this.ownerUrl, app);
+    this.superuserUrl = databaseUrl(server, name);
+    this.ownerUrl = urlAs(this.superuserUrl, ownerOf(server));
+    this.url = urlAs(this.superuserUrl, app);
+    this.owner = new LastingConnection(this.ownerUrl);
+    this.superuser = new LastingConnection(this.superuserUrl);
   }
 
-  async query<R extends object = Record<string, unknown>>(
+  query<R extends object = Record<string, unknown>>(
     sql: string,
     params: readonly unknown[] = [],
   ): Promise<R[]> {
+    return this.owner.query<R>(sql, params);
+  }
+
+  querySuperuser<R extends object = Record<string, unknown>>(
+    sql: string,
+    params: readonly unknown[] = [],
+  ): Promise<R[]> {
+    return this.superuser.query<R>(sql, params);
+  }
+
+  async createRole(): Promise<TestRole> {
+    const login = { role: randomName('test_role'), password: randomBytes(12).toString('hex') };
+    await queryAt(this.server, creation(login), `GRANT CONNECT ON DATABASE ${this.name} TO ${login.role}`);
+    this.roles.push(login.role);
+    return { role: login.role, url: urlAs(this.superuserUrl, login) };
+  }
+
+  async drop(): Promise<void> {
+    await this.owner.end();
+    await this.superuser.end();
+    const roles = this.roles.map((role) => `DROP ROLE IF EXISTS ${role}`);
+    await queryAt(this.server, `DROP DATABASE IF EXISTS ${this.name} WITH (FORCE)`, ...roles);
+  }
+}
+
+/** One connection, made when it is first needed, and anew after it was lost. */
+class LastingConnection {
+  private connection: Promise<Client> | null = null;
+
+  constructor(private readonly url: string) {}
+
+  async query<R extends object>(sql: string, params: readonly unknown[]): Promise<R[]> {
     this.connection ??= this.connect();
     const result = await (await this.connection).query<R>(sql, [...params]);
     return result.rows;
   }
 
+  async end(): Promise<void> {
+    await (await this.connection)?.end();
+    this.connection = null;
+  }
+
   private async connect(): Promise<Client> {
-    const client = new Client({ connectionString: this.ownerUrl, connectionTimeoutMillis: 5_000 });
+    const client = new Client({ connectionString: this.url, connectionTimeoutMillis: 5_000 });
     // Tests end servers and connections on purpose; what matters fails in the statement.
     client.on('error', () => undefined);
     await client.connect();
@@ -110,41 +161,75 @@ class ClonedDatabase implements TestDatabase {
     client.once('end', () => (this.connection = null));
     return client;
   }
+}
 
-  async createRole(): Promise<TestRole> {
-    const login = await createLogin(this.server, randomName('test_role'));
-    this.roles.push(login.role);
-    return { role: login.role, url: urlAs(this.ownerUrl, login) };
+/** Its name is the same on each server, so that its statements are never taken for those of a service. */
+const OWNER_ROLE = 'test_owner';
+
+function ownerOf(server: string): TestLogin {
+  return { role: OWNER_ROLE, password: derivedPassword(server, OWNER_ROLE) };
+}
+
+/** Test files do not talk to each other: each derives the passwords of the roles that they share. */
+function derivedPassword(server: string, role: string): string {
+  return createHash('sha256')
+    .update(`${role}:${new URL(server).password}`)
+    .digest('hex');
+}
+
+/** Other processes may want the same template at the same time: one of them makes it. */
+async function findOrMakeTemplate(server: string, migrate: Migrate): Promise<Template> {
+  const prefix = `test_template_${runName()}`;
+  const name = `${prefix}_${migrate.sharedName ?? randomBytes(8).toString('hex')}`;
+  const app = { role: `${name}_app`, password: derivedPassword(server, `${name}_app`) };
+  const client = new Client({ connectionString: server, connectionTimeoutMillis: 5_000 });
+  await client.connect();
+  try {
+    await createOwner(client, server);
+    await client.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [name]);
+    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [name]);
+    if (rowCount === 0) await makeTemplate(client, server, { name, app }, migrate);
+  } finally {
+    // The lock goes with the connection.
+    await client.end();
   }
-
-  async drop(): Promise<void> {
-    await (await this.connection)?.end();
-    this.connection = null;
-    const roles = this.roles.map((role) => `DROP ROLE IF EXISTS ${role}`);
-    await queryAt(this.server, `DROP DATABASE IF EXISTS ${this.name} WITH (FORCE)`, ...roles);
-    await this.onDrop();
-  }
+  return { name, app };
 }
 
-async function createTemplate(server: string, migrate: Migrate): Promise<Template> {
-  const name = randomName('test_template');
-  await queryAt(server, `CREATE DATABASE ${name}`);
-  const app = await createLogin(server, randomName('test_app'));
-  await migrate(databaseUrl(server, name), app.role);
-  return { name, app, clones: 0 };
+async function createOwner(client: Client, server: string): Promise<void> {
+  await client.query('BEGIN');
+  await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [OWNER_ROLE]);
+  const { rowCount } = await client.query('SELECT FROM pg_roles WHERE rolname = $1', [OWNER_ROLE]);
+  if (rowCount === 0) await client.query(creation(ownerOf(server)));
+  await client.query('COMMIT');
 }
 
-async function createLogin(server: string, role: string): Promise<TestLogin> {
-  const password = randomBytes(12).toString('hex');
-  await queryAt(server, `CREATE ROLE ${role} LOGIN PASSWORD '${password}'`);
-  return { role, password };
+/** It has its name only when it is complete. */
+async function makeTemplate(
+  client: Client,
+  server: string,
+  { name, app }: Template,
+  migrate: Migrate,
+): Promise<void> {
+  const unfinished = `${name}_part`;
+  await client.query(`DROP DATABASE IF EXISTS ${unfinished} WITH (FORCE)`);
+  await client.query(`DROP ROLE IF EXISTS ${app.role}`);
+  await client.query(`CREATE DATABASE ${unfinished} OWNER ${OWNER_ROLE}`);
+  await client.query(`REVOKE ALL ON DATABASE ${unfinished} FROM PUBLIC`);
+  await client.query(creation(app));
+  await migrate(urlAs(databaseUrl(server, unfinished), ownerOf(server)), app.role);
+  await client.query(`ALTER DATABASE ${unfinished} RENAME TO ${name}`);
 }
 
-function urlAs(ownerUrl: string, { role, password }: TestLogin): string {
-  const url = new URL(ownerUrl);
-  url.username = role;
-  url.password = password;
-  return url.toString();
+function creation({ role, password }: TestLogin): string {
+  return `CREATE ROLE ${role} LOGIN PASSWORD '${password}'`;
+}
+
+function urlAs(url: string, { role, password }: TestLogin): string {
+  const address = new URL(url);
+  address.username = role;
+  address.password = password;
+  return address.toString();
 }
 
 function databaseUrl(server: string, name: string): string {

@@ -1,4 +1,26 @@
-import { exponentialRetryDelayMs, fullJitterDelayMs, sleep, waitUntil, withTimeout } from './index';
+import { getEventListeners } from 'node:events';
+import {
+  exponentialRetryDelayMs,
+  fixedClock,
+  fullJitterDelayMs,
+  ManualClock,
+  sleep,
+  waitUntil,
+  withTimeout,
+} from './index';
+
+describe('a clock moved by hand', () => {
+  it('stands still until it is moved, and moves both its times', () => {
+    const clock = new ManualClock('2026-01-05T10:00:00Z');
+    const startedMs = clock.monotonicMs();
+    expect(clock.now()).toEqual(new Date('2026-01-05T10:00:00Z'));
+    clock.advance(1_500);
+    clock.advance(500);
+    expect(clock.now()).toEqual(new Date('2026-01-05T10:00:02Z'));
+    expect(clock.monotonicMs() - startedMs).toBe(2_000);
+    expect(fixedClock(clock.now()).now()).toEqual(clock.now());
+  });
+});
 
 describe('withTimeout', () => {
   const tooLate = (): Error => new Error('too late');
@@ -12,6 +34,21 @@ describe('withTimeout', () => {
     const failsLater = sleep(20).then(() => Promise.reject(new Error('broken')));
     await expect(withTimeout(failsLater, 1, tooLate)).rejects.toThrow('too late');
     await expect(failsLater).rejects.toThrow('broken');
+  });
+
+  it('names the limit unless an error is given', async () => {
+    await expect(withTimeout(sleep(20), 1)).rejects.toThrow('no answer within 1 ms');
+  });
+
+  it('leaves no timer behind', async () => {
+    jest.useFakeTimers();
+    try {
+      await withTimeout(Promise.resolve(1), 1_000);
+      await withTimeout(Promise.reject(new Error('broken')), 1_000).catch(String);
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 });
 
@@ -44,8 +81,8 @@ describe('fullJitterDelayMs', () => {
     expect(fullJitterDelayMs(3, { baseMs: 10, maxMs: 50, random: () => 0 })).toBe(0);
   });
 
-  it('refuses attempt 0', () => {
-    expect(() => fullJitterDelayMs(0, { baseMs: 10, maxMs: 50 })).toThrow(RangeError);
+  it.each([0, 1.5])('refuses attempt %p', (attempt) => {
+    expect(() => fullJitterDelayMs(attempt, { baseMs: 10, maxMs: 50 })).toThrow(RangeError);
   });
 });
 
@@ -56,5 +93,23 @@ describe('sleep', () => {
     abort.abort(new Error('stopping'));
     await expect(sleeping).rejects.toThrow('stopping');
     await expect(sleep(60_000, abort.signal)).rejects.toThrow('stopping');
+  });
+
+  it('leaves nothing behind on its signal, nor a timer, however it ends', async () => {
+    jest.useFakeTimers();
+    try {
+      const abort = new AbortController();
+      const done = sleep(10, abort.signal);
+      jest.advanceTimersByTime(10);
+      await done;
+      expect(getEventListeners(abort.signal, 'abort')).toEqual([]);
+      const aborted = sleep(10, abort.signal).catch(String);
+      abort.abort(new Error('stopping'));
+      await aborted;
+      expect(getEventListeners(abort.signal, 'abort')).toEqual([]);
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 });

@@ -100,6 +100,7 @@ function pathOf(source: string, file: string): string | null {
   if (source.startsWith('.')) return join(dirname(file), source);
   const [, library] = /^@platform\/([^/]+)$/.exec(source) ?? [];
   if (library !== undefined) return `libs/${library}/src/index.ts`;
+  if (source.startsWith('#verification/')) return source.slice(1);
   return source.startsWith('#') ? `tools/${source.slice(1)}` : null;
 }
 

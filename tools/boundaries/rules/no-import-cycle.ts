@@ -55,6 +55,7 @@ function resolveImport(source: string, importer: string, workspace: string): str
   const path = source
     .replace(/^\.\.?\//, `${dirname(importer)}/$&`)
     .replace(/^@platform\/(.+)$/, join(workspace, 'libs/$1/src/index'))
+    .replace(/^#verification\//, join(workspace, 'verification/'))
     .replace(/^#/, join(workspace, 'tools/'));
   if (path === source) return null;
   const file = join(path.endsWith('.ts') ? path : `${path}.ts`);

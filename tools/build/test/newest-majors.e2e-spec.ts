@@ -8,6 +8,7 @@ import {
   eventually,
   findFreePorts,
   startAuthServiceDouble,
+  testsThatNeed,
 } from '@platform/testing';
 import type { AuthServiceDouble } from '@platform/testing';
 
@@ -43,10 +44,10 @@ function latest(name: string): string | null {
 }
 
 const NODE_TYPES = latest('@types/node');
-if (NODE_TYPES === null)
-  process.stderr.write(
-    '\nSKIPPED: the published libraries beside the newest majors (no registry can be reached)\n\n',
-  );
+const { describe: describeWithRegistry } = testsThatNeed(
+  'the published libraries beside the newest majors',
+  NODE_TYPES === null ? 'no registry can be reached' : null,
+);
 
 const IMPORTS = `
   import { AccessTokenValidator, staticKeys } from '@platform/access-tokens';
@@ -82,7 +83,7 @@ function nestExample(): string {
   return examples.find((code) => code.includes('NestFactory'))!;
 }
 
-(NODE_TYPES === null ? describe.skip : describe)('the published libraries beside the newest majors', () => {
+describeWithRegistry('the published libraries beside the newest majors', () => {
   let project: EmptyProject;
   let auth: AuthServiceDouble;
 

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as delay } from 'node:timers/promises';
 import { connect } from 'amqplib';
 import { Client } from 'pg';
 import { isRunning } from '../processes.ts';
 import { findRunRecord, type RecordedProcess } from '../run-record.ts';
+import { eventually } from '../waiting.ts';
 
 const WORKSPACE = join(__dirname, '../../..');
 
@@ -84,9 +84,7 @@ describe('private servers', () => {
 
     servers.process.kill('SIGKILL');
 
-    const deadline = performance.now() + 40_000;
-    while (existsSync(servers.folder) && performance.now() < deadline) await delay(100);
+    await eventually(() => expect(existsSync(servers.folder)).toBe(false), { timeoutMs: 40_000 });
     expect(stillRunning(servers)).toEqual([]);
-    expect(existsSync(servers.folder)).toBe(false);
   }, 120_000);
 });

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import type { Postgresql } from '../postgresql.ts';
 import { makePostgresql, openTemporaryPlace, type TemporaryPlace } from '../private-servers.ts';
-import { childrenOf, trySignal } from '../processes.ts';
+import { childrenOf } from '../proc.ts';
+import { trySignal } from '../processes.ts';
 import { eventually } from '../waiting.ts';
 
 const CALLERS = 20;

@@ -4,6 +4,7 @@ import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import type { DataSource } from 'typeorm';
 import { mayHaveAdministrators } from '../applications/application';
+import type { Application } from '../applications/application';
 import { ApplicationsRepository } from '../applications/applications.repository';
 import type { ChangedSecrets, ListedApplication } from '../applications/applications.repository';
 import { isReturnUrl } from '../openid/application-return';
@@ -23,6 +24,7 @@ import { addDiscardSecret } from './discard-secret-command';
 const APPLICATION_KEY = ['<application-key>', 'the key that the application sends'] as const;
 const MAX_VERSION = 1_000_000;
 const ADMINISTRATORS = 'let its tokens name the role CustomerGlobalAdministrator';
+const CONFIDENTIAL = 'give it no token without its secret, in any flow';
 const SUBJECTS = [
   '--subjects <names>',
   'the only users for whom it may get tokens, e.g. svc.platform; or anybody',
@@ -58,6 +60,7 @@ function addList(group: Command, run: RunCommand): void {
           'PERSONAS',
           'ADMINISTRATORS',
           'REFRESH',
+          'CONFIDENTIAL',
           'FLOWS',
           'SUBJECTS',
           'LIVE SECRETS',
@@ -77,6 +80,7 @@ function row(application: ListedApplication): string[] {
     personaNames(application.allowedPersonas).join(',') || '-',
     mayHaveAdministrators(application) ? 'yes' : 'no',
     application.allowRefresh ? 'yes' : 'no',
+    application.confidential ? 'yes' : 'no',
     application.allowedFlows.join(',') || '-',
     application.allowedSubjects?.join(',') ?? 'anybody',
     live.join(', ') || '-',
@@ -88,6 +92,7 @@ interface CreateOptions {
   flows: string[];
   allowAdministrators?: true;
   allowRefresh?: true;
+  confidential?: true;
   subjects?: Subjects;
 }
 
@@ -102,15 +107,16 @@ function addCreate(group: Command, run: RunCommand): void {
       parsePersonas,
     )
     .requiredOption('--flows <names>', 'flows it may use, e.g. trust,bearer; or all', parseFlows)
-    .option('--allow-administrators', `${ADMINISTRATORS} although it may not have every persona`)
+    .option(
+      '--administrators, --allow-administrators',
+      `${ADMINISTRATORS} although it may not have every persona`,
+    )
     .option('--allow-refresh', 'let it hold refresh tokens; needs the flow refresh too')
+    .option('--confidential', CONFIDENTIAL)
     .option(...SUBJECTS)
     .action((applicationKey: string, options: CreateOptions) =>
       run(async ({ dataSource, secretBox, show }) => {
-        const { personas, flows, allowAdministrators = false, allowRefresh = false, subjects } = options;
-        const allowedSubjects = subjects?.names ?? null;
-        const permitted = { allowedPersonas: personas, allowedFlows: flows, allowedSubjects };
-        const application = { applicationKey, ...permitted, allowAdministrators, allowRefresh };
+        const application = newApplication(applicationKey, options);
         const { sharedSecret, sealed } = newSharedSecret(applicationKey, secretBox());
         const result = {
           json: { ...application, version: 1, sharedSecret },
@@ -126,6 +132,18 @@ function addCreate(group: Command, run: RunCommand): void {
     );
 }
 
+function newApplication(applicationKey: string, options: CreateOptions): Application {
+  return {
+    applicationKey,
+    allowedPersonas: options.personas,
+    allowedFlows: options.flows,
+    allowedSubjects: options.subjects?.names ?? null,
+    allowAdministrators: options.allowAdministrators ?? false,
+    allowRefresh: options.allowRefresh ?? false,
+    confidential: options.confidential ?? false,
+  };
+}
+
 function parseApplicationKey(text: string): string {
   if (/^[A-Za-z\d][\w.-]{0,99}$/.test(text)) return text;
   throw new InvalidArgumentError('an application key holds letters, digits, "_", "." and "-", at most 100');
@@ -136,6 +154,7 @@ interface UpdateOptions {
   flows?: string[];
   administrators?: boolean;
   refresh?: boolean;
+  confidential?: boolean;
   subjects?: Subjects;
 }
 
@@ -147,18 +166,24 @@ function addUpdate(group: Command, run: RunCommand): void {
     .argument(...APPLICATION_KEY)
     .option('--personas <names>', 'personas it may ask for, e.g. Customer,Owner; or all', parsePersonas)
     .option('--flows <names>', 'flows it may use, e.g. trust,bearer; or all', parseFlows)
-    .option('--administrators', `${ADMINISTRATORS} although it may not have every persona`)
+    .option(
+      '--allow-administrators, --administrators',
+      `${ADMINISTRATORS} although it may not have every persona`,
+    )
     .option('--no-administrators', 'give it none, unless it may have every persona')
     .option('--refresh', 'let it hold refresh tokens; needs the flow refresh too')
     .option('--no-refresh', 'let it hold none; those it has stop working')
+    .option('--confidential', CONFIDENTIAL)
+    .option('--no-confidential', 'let users get tokens in it without its secret')
     .option(...SUBJECTS)
     .action((applicationKey: string, options: UpdateOptions) => {
-      const { personas, flows, administrators, refresh, subjects } = options;
+      const { personas, flows, administrators, refresh, confidential, subjects } = options;
       const change = {
         ...(personas === undefined ? {} : { allowedPersonas: personas }),
         ...(flows === undefined ? {} : { allowedFlows: flows }),
         ...(administrators === undefined ? {} : { allowAdministrators: administrators }),
         ...(refresh === undefined ? {} : { allowRefresh: refresh }),
+        ...(confidential === undefined ? {} : { confidential }),
         ...(subjects === undefined ? {} : { allowedSubjects: subjects.names }),
       };
       if (Object.keys(change).length === 0) throw new InvalidArgumentError('name what to change');

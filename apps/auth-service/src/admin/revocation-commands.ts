@@ -11,10 +11,12 @@ import {
   revocationDomain,
   toWire,
 } from '../revocations/revocation';
-import type { RevocationDomain } from '../revocations/revocation';
+import type { RevocationDomain, RevocationKey } from '../revocations/revocation';
 import { RevocationsRepository } from '../revocations/revocations.repository';
 import { LIMIT, RefusedError, columns, parseInstant, printableUpTo } from './command';
-import type { RunCommand } from './command';
+import type { CommandContext, RunCommand } from './command';
+import { isKnown } from './known-users';
+import { SessionsRepository, sessionOwner } from '../sessions/sessions.repository';
 
 export function addRevocationCommands(program: Command, run: RunCommand): void {
   const group = program
@@ -39,6 +41,9 @@ function addList(group: Command, run: RunCommand): void {
     );
 }
 
+const FORCE =
+  'even of somebody, a session or an application that is not known, as one that was deleted, or of a token whose jti is no UUID, as a legacy issuer’s; asks no identity store';
+
 interface SetOptions {
   by: string;
   force?: boolean;
@@ -55,16 +60,14 @@ function addSet(group: Command, run: RunCommand): void {
     .argument('<domain>', DOMAIN_CHOICE, parseDomain)
     .argument('<identifier>', 'person id, user id, or the claim’s value')
     .option('--by <name>', 'who revokes, for the record', printableUpTo(255), 'administrator')
-    .option('--force', 'even of an application that does not exist, as one whose row was deleted')
+    .option('--force', FORCE)
     .action((domain: RevocationDomain, identifier: string, { by: subject, force = false }: SetOptions) => {
       const canonical = canonicalIdentifier(domain, identifier);
       if (!isRevocationIdentifier(domain, canonical))
         throw new InvalidArgumentError(`"${identifier}" cannot be an identifier of ${domain}`);
-      return run(async ({ dataSource }) => {
-        // Every token of this service has a UUID: another word revokes nothing.
-        if (domain === 'jti' && !isUuid(canonical))
-          throw new RefusedError(`"${identifier}" is no token: its claim jti is a UUID`);
-        if (domain === 'client_id' && !force) await assertApplication(dataSource, canonical);
+      return run(async (context) => {
+        const { dataSource } = context;
+        if (!force) await assertKnown(context, { domain, identifier: canonical });
         const revocations = new RevocationsRepository(dataSource);
         const interrupts = domain !== 'client_id';
         const token = domain === 'jti' ? await revocations.findIssued(canonical) : null;
@@ -85,8 +88,34 @@ function addSet(group: Command, run: RunCommand): void {
     });
 }
 
-/** A misspelt key would be revoked without effect, and the tokens of the one that was meant would work on.
+/** A misspelt identifier would be revoked without effect, and the tokens that were meant would work on.
  *  @throws {RefusedError} */
+async function assertKnown(context: CommandContext, { domain, identifier }: RevocationKey): Promise<void> {
+  const { dataSource } = context;
+  switch (domain) {
+    case 'jti':
+      // Every token of this service has a UUID.
+      if (isUuid(identifier)) return;
+      throw new RefusedError(
+        `"${identifier}" is no token of this service, whose jti is a UUID: pass --force to revoke one of a legacy issuer`,
+      );
+    case 'client_id':
+      return assertApplication(dataSource, identifier);
+    case 'sid':
+      if (await new SessionsRepository(dataSource).isKnown(identifier)) return;
+      throw new RefusedError(
+        `there is no session ${identifier} that can be refreshed: pass --force to end one without refresh tokens`,
+      );
+    case 'svc-personid':
+    case 'internal-legacy':
+    case 'sub':
+      if (await isKnown(context, sessionOwner(domain, identifier)!)) return;
+  }
+  throw new RefusedError(
+    `no store knows ${domain} "${identifier}", and no session of theirs lives: pass --force to revoke the tokens of one who was removed, or of a technician without an account or of a legacy issuer`,
+  );
+}
+
 async function assertApplication(dataSource: DataSource, applicationKey: string): Promise<void> {
   if (await dataSource.getRepository(ApplicationEntity).existsBy({ applicationKey })) return;
   throw new RefusedError(

@@ -5,7 +5,7 @@ import type { DataSource } from 'typeorm';
 import { AuditedAttemptsRepository } from '../audit/audited-attempts.repository';
 import type { AuditedAttempt } from '../audit/audited-attempts.repository';
 import { ExternalIdentity } from '../identity/external-identity.entity';
-import { formatSubject, parseSubject, userNameKey } from '../identity/identity';
+import { formatSubject, userNameKey } from '../identity/identity';
 import type { IdentityQuery, IdentityRecord, Resolution } from '../identity/identity';
 import { IdentityStoresRepository } from '../identity/identity-stores.repository';
 import type { IdentityStoreRepository } from '../identity/identity-stores.repository';
@@ -15,16 +15,12 @@ import { PasswordLockoutsRepository } from '../identity/passwords/password-locko
 import type { FailedLogins } from '../identity/passwords/password-lockouts.repository';
 import { StoredPasswordsRepository } from '../identity/passwords/stored-passwords.repository';
 import type { FoundPassword } from '../identity/passwords/stored-passwords.repository';
-import {
-  InternalLegacyRepository,
-  PersonDirectoryRepository,
-  ServiceProvidersRepository,
-} from '../identity/single-stores.repository';
 import { toWire } from '../revocations/revocation';
 import { RevocationsRepository } from '../revocations/revocations.repository';
 import { SessionsRepository } from '../sessions/sessions.repository';
 import type { SessionOwner, SessionRow } from '../sessions/sessions.repository';
 import { RefusedError } from './command';
+import { inAllStores, queryOfSubject } from './known-users';
 import type { CommandContext } from './command';
 
 /** Whom an administrator asks about. */
@@ -72,22 +68,10 @@ const MAX_AGE_SECONDS = 366 * 24 * 60 * 60;
  *  @param limit of attempts and of sessions */
 export async function explainUser(
   asked: AskedUser,
-  { dataSource, inStore }: Pick<CommandContext, 'dataSource' | 'inStore'>,
+  context: Pick<CommandContext, 'dataSource' | 'inStore'>,
   shown: { since: Date; limit: number },
 ): Promise<UserExplanation> {
-  return inStore('PERSON_DIRECTORY', (persons) =>
-    inStore('INTERNAL_LEGACY', (users) =>
-      inStore('SERVICE_PROVIDERS', (technicians) => {
-        // In the order in which a sign-in asks them.
-        const stores = [
-          new PersonDirectoryRepository(persons),
-          new InternalLegacyRepository(users),
-          new ServiceProvidersRepository(technicians),
-        ];
-        return explain(asked, stores, dataSource, shown);
-      }),
-    ),
-  );
+  return inAllStores(context, (stores) => explain(asked, stores, context.dataSource, shown));
 }
 
 async function explain(
@@ -129,20 +113,11 @@ const UNMAPPED: Obstacle = {
 
 function queryOf(asked: AskedUser): IdentityQuery {
   if ('userName' in asked) return { by: 'user-name', userName: asked.userName };
-  const subject = parseSubject(asked.subject);
-  switch (subject?.kind) {
-    case 'person':
-      return { by: 'person', personId: subject.personId };
-    case 'user':
-      return { by: 'user', userId: subject.userId };
-    case 'technician':
-      return { by: 'technician', technicianId: subject.technicianId };
-    case 'technician-name':
-    case undefined:
-      throw new RefusedError(
-        `"${asked.subject}" names no account: write personid:<n>, userid:<n> or technician:<provider>:<account>`,
-      );
-  }
+  const query = queryOfSubject(asked.subject);
+  if (query !== null) return query;
+  throw new RefusedError(
+    `"${asked.subject}" names no account: write personid:<n>, userid:<n> or technician:<provider>:<account>`,
+  );
 }
 
 /** The folded names under which they may sign in. */

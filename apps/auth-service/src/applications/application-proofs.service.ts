@@ -5,7 +5,7 @@ import { MINUTE_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { SecretBox } from '../keys/secret-box';
 import { LIVE_SECRETS, applicationSecretPurpose, isProven } from './application';
-import type { Proof } from './application';
+import type { Application, Proof } from './application';
 import type { EnabledApplication } from './applications.repository';
 
 const STAND_IN_PURPOSE = 'stand-in';
@@ -39,6 +39,11 @@ export class ApplicationProofs {
   proves(application: EnabledApplication | null, proof: Proof): boolean {
     const proven = isProven(proof, this.liveSecrets(application));
     return application !== null && proven;
+  }
+
+  /** Whether a request without a proof may act for this application: never for a confidential one, in any flow. */
+  mayOmitProof(application: Pick<Application, 'confidential'>): boolean {
+    return !application.confidential;
   }
 
   private liveSecrets(application: EnabledApplication | null): readonly Buffer[] {

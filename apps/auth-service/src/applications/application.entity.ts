@@ -24,6 +24,10 @@ export class ApplicationEntity {
   @Column({ name: 'allow_administrators', type: 'boolean', default: false })
   allowAdministrators!: boolean;
 
+  /** Whether it gets no token without a proof, in any flow. */
+  @Column({ type: 'boolean', default: false })
+  confidential!: boolean;
+
   @Column({ name: 'allowed_flows', type: 'text', array: true })
   allowedFlows!: string[];
 

@@ -1,4 +1,13 @@
-import { decodeAuthenticationCode, isFreshTimestamp, isProven } from './application';
+import { ALL_PERSONAS, Persona } from '@platform/personas';
+import {
+  applicationSecretPurpose,
+  decodeAuthenticationCode,
+  isFreshTimestamp,
+  isProven,
+  mayHaveAdministrators,
+  mayUseFlow,
+} from './application';
+import type { Application } from './application';
 
 const bytes = (text: string): Buffer => Buffer.from(text);
 
@@ -47,5 +56,36 @@ describe('application proof', () => {
     expect(isFreshTimestamp(new Date('2026-01-05T10:05:00Z'), now)).toBe(true);
     expect(isFreshTimestamp(new Date('2026-01-05T09:54:59.999Z'), now)).toBe(false);
     expect(isFreshTimestamp(new Date('2026-01-05T10:05:00.001Z'), now)).toBe(false);
+  });
+});
+
+describe('an application', () => {
+  const application = (overrides: Partial<Application> = {}): Application => ({
+    applicationKey: 'app',
+    allowedPersonas: Persona.Customer,
+    allowAdministrators: false,
+    allowRefresh: false,
+    confidential: false,
+    allowedFlows: ['password', 'refresh'],
+    allowedSubjects: null,
+    ...overrides,
+  });
+
+  it('has tokens of administrators only if it says so, or may have every persona; nobody else is limited', () => {
+    expect(mayHaveAdministrators(application())).toBe(false);
+    expect(mayHaveAdministrators(application({ allowedPersonas: ALL_PERSONAS - Persona.Owner }))).toBe(false);
+    expect(mayHaveAdministrators(application({ allowAdministrators: true }))).toBe(true);
+    expect(mayHaveAdministrators(application({ allowedPersonas: ALL_PERSONAS }))).toBe(true);
+    expect(mayHaveAdministrators(null)).toBe(true);
+  });
+
+  it('uses the flows that it is permitted, and no other', () => {
+    expect(mayUseFlow(application(), 'password')).toBe(true);
+    expect(mayUseFlow(application(), 'trust')).toBe(false);
+    expect(mayUseFlow(application({ allowedFlows: [] }), 'password')).toBe(false);
+  });
+
+  it('seals its secrets for itself alone', () => {
+    expect(applicationSecretPurpose('one')).not.toBe(applicationSecretPurpose('other'));
   });
 });

@@ -6,7 +6,7 @@ import type { ApplicationEntity } from './application.entity';
 /** A registered caller of the token endpoints, as the flows see it. */
 export interface Application extends Pick<
   ApplicationEntity,
-  'applicationKey' | 'allowedPersonas' | 'allowAdministrators' | 'allowRefresh'
+  'applicationKey' | 'allowedPersonas' | 'allowAdministrators' | 'allowRefresh' | 'confidential'
 > {
   allowedFlows: readonly string[];
   /** Folded names of the users for whom it may get tokens; null: anybody. */

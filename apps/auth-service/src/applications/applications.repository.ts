@@ -13,6 +13,8 @@ export interface EnabledApplication extends Application {
   sealedSecrets: Buffer[];
   /** The versions of the secrets, in the same order. */
   secretVersions: number[];
+  /** The database's time before this was read. */
+  readAt: Date;
 }
 
 /** An application as administrators see it; the secrets themselves stay sealed. */
@@ -39,23 +41,20 @@ export interface ChangedSecrets {
   expired: { version: number; expiresAt: Date }[];
 }
 
-/** SQL: a column of the secrets of application `a` that count. */
-const liveSecrets = (column: string): string => `
-    ARRAY(
-      SELECT s.${column} FROM auth.application_secret s
-      WHERE s.application_key = a.application_key AND (s.expires_at IS NULL OR s.expires_at > now())
-      ORDER BY s.version DESC LIMIT ${String(LIVE_SECRETS)}
-    )`;
-
 // Hot: almost every token request reads its application.
 const FIND_ENABLED: PreparedStatement = {
   name: 'find-applications',
   text: `
   SELECT a.application_key AS "applicationKey", a.allowed_personas AS "allowedPersonas",
     a.allow_administrators AS "allowAdministrators", a.allow_refresh AS "allowRefresh", a.allowed_flows AS "allowedFlows",
-    a.allowed_subjects AS "allowedSubjects",
-    ${liveSecrets('ciphertext')} AS "sealedSecrets", ${liveSecrets('version')} AS "secretVersions"
-  FROM auth.application a
+    a.allowed_subjects AS "allowedSubjects", a.confidential,
+    live."sealedSecrets", live."secretVersions", now() AS "readAt"
+  FROM auth.application a CROSS JOIN LATERAL (
+    SELECT coalesce(array_agg(ciphertext), '{}') AS "sealedSecrets", coalesce(array_agg(version), '{}') AS "secretVersions"
+    FROM (
+      SELECT ciphertext, version FROM auth.application_secret s
+      WHERE s.application_key = a.application_key AND (s.expires_at IS NULL OR s.expires_at > now())
+      ORDER BY version DESC LIMIT ${String(LIVE_SECRETS)}) AS newest) AS live
   WHERE a.application_key = ANY (${listParameter(1, 'text')}) AND a.enabled`,
 };
 

@@ -96,7 +96,7 @@ class RevocationAudit extends AuditEntry {
   @Column({ type: 'text' })
   identifier!: string;
 
-  /** `request`, or `reuse` of a refresh token. */
+  /** `request`, `reuse` of a refresh token, or `displaced`: the user has too many sessions. */
   @Column({ type: 'text' })
   because!: string;
 

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hideTokens } from '@platform/service-defaults';
 import { userNameKey } from '../identity/identity';
+import { sharedNetwork } from './client-address';
 
 /** What is known of the token request being handled. It grows while a flow finds out more, and ends in the audit trail. */
 export interface TokenAttempt {
@@ -64,6 +65,11 @@ export function currentAttempt(): TokenAttempt {
       subject: null,
     }
   );
+}
+
+/** The network that the attempt comes from, as one party has it. `unknown` outside of an attempt. */
+export function currentNetwork(): string {
+  return sharedNetwork(currentAttempt().address);
 }
 
 /** Adds what has been found out, for the audit trail of a request that fails later. Nulls and what is absent change nothing. */

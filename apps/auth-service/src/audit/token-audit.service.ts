@@ -123,15 +123,15 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
         this.rows.inc({ outcome: 'written' }, batch.length);
         return true;
       } catch (error) {
-        const passes = isConnectionError(error) || isStatementTimeout(error);
-        if (passes && !this.stopping.signal.aborted) {
+        const isOutage = isConnectionError(error) || isStatementTimeout(error);
+        if (isOutage && !this.stopping.signal.aborted) {
           await sleep(RETRY_DELAY_MS, this.stopping.signal).catch(() => undefined);
           continue;
         }
-        const lost = passes ? this.waiting.length : batch.length;
+        const lost = isOutage ? this.waiting.length : batch.length;
         this.rows.inc({ outcome: 'lost' }, lost);
         this.logger.error('audit rows of refused token requests are lost', { err: error, rows: lost });
-        return !passes;
+        return !isOutage;
       }
     }
   }

@@ -5,27 +5,29 @@ import type { Clock } from '@platform/time';
 import type { z } from 'zod';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
+import { CircuitBreakers } from './circuit-breakers';
 
 const ATTEMPTS = 3;
 const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 const RETRY_WAIT = { baseMs: 50, maxMs: 200 };
-const BREAKER = { failures: 5, openMs: 5_000 };
 
 /** What came of one attempt: an answer to pass on, or a failure that may pass by itself. */
 type Attempt =
-  { answer: string } | { refused: ProblemException } | { failed: ProblemException; cause: unknown };
+  | { answer: string }
+  | { refused: ProblemException }
+  | { failed: ProblemException; cause: unknown; isAnswered: boolean };
 
 /** Asks the customers service on a caller's behalf: with a time-out, a few retries, and not at all while it keeps failing. */
 @Injectable()
 export class CustomersClient {
-  private readonly breaker: CircuitBreaker;
+  private readonly breakers: CircuitBreakers;
   private readonly logger = new Logger(CustomersClient.name);
 
   constructor(
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     @Inject(CLOCK) clock: Clock,
   ) {
-    this.breaker = new CircuitBreaker(BREAKER, clock);
+    this.breakers = new CircuitBreakers(clock);
   }
 
   /** The JSON answer to GET `path`. @param token the caller's, passed on
@@ -39,14 +41,14 @@ export class CustomersClient {
 
   private async ask(path: string, token: string): Promise<string> {
     for (let attempt = 1; ; attempt += 1) {
-      if (!this.breaker.admits()) throw unavailable();
+      if (!this.breakers.admits(path)) throw unavailable();
       const outcome = await this.attempt(path, token);
       if (!('failed' in outcome)) {
-        this.breaker.succeeded();
+        this.breakers.succeeded(path);
         if ('refused' in outcome) throw outcome.refused;
         return outcome.answer;
       }
-      this.breaker.failed();
+      this.breakers.failed(path, outcome);
       this.logger.warn('the customers service did not answer', { err: outcome.cause, attempt });
       if (attempt === ATTEMPTS) throw outcome.failed;
       await sleep(fullJitterDelayMs(attempt, RETRY_WAIT));
@@ -64,7 +66,7 @@ export class CustomersClient {
       await response.body?.cancel();
       return notAnswered(response);
     } catch (cause) {
-      return { failed: unavailable(), cause };
+      return { failed: unavailable(), cause, isAnswered: false };
     }
   }
 }
@@ -112,45 +114,7 @@ function notAnswered({ status, headers }: Pick<Response, 'status' | 'headers'>):
       if (status >= 400 && status < 500)
         return { refused: problems.badGateway('The customers service did not take the request.') };
       const cause = new Error(`the customers service answered ${String(status)}`);
-      return { failed: problems.badGateway('The customers service failed.'), cause };
+      return { failed: problems.badGateway('The customers service failed.'), cause, isAnswered: true };
     }
-  }
-}
-
-export interface CircuitBreakerLimits {
-  /** Failures in a row that open the circuit. */
-  failures: number;
-  /** How long it stays open before one attempt is let through, in ms. */
-  openMs: number;
-}
-
-/** Stops asking a neighbour that keeps failing: while open, callers are refused at once instead of waiting for a time-out. */
-export class CircuitBreaker {
-  private failuresInARow = 0;
-  private openedAtMs: number | null = null;
-
-  constructor(
-    private readonly limits: CircuitBreakerLimits,
-    private readonly clock: Clock,
-  ) {}
-
-  /** True when an attempt may be made. When the time is up it lets one caller through and keeps the others out until that one
-   *  has reported. */
-  admits(): boolean {
-    if (this.openedAtMs === null) return true;
-    const nowMs = this.clock.monotonicMs();
-    if (nowMs - this.openedAtMs < this.limits.openMs) return false;
-    this.openedAtMs = nowMs;
-    return true;
-  }
-
-  succeeded(): void {
-    this.failuresInARow = 0;
-    this.openedAtMs = null;
-  }
-
-  failed(): void {
-    this.failuresInARow += 1;
-    if (this.failuresInARow >= this.limits.failures) this.openedAtMs = this.clock.monotonicMs();
   }
 }

@@ -68,7 +68,12 @@ async function writeOwnTables(dataSource: DataSource, config: DevelopmentConfig)
     const purpose = applicationSecretPurpose(application.applicationKey);
     const sealed = secretBox.seal(purpose, Buffer.from(sharedSecret));
     const allowedSubjects = subject === undefined ? null : [subject];
-    const limits = { allowedFlows: TOKEN_FLOWS, allowedSubjects, allowAdministrators: false };
+    const limits = {
+      allowedFlows: TOKEN_FLOWS,
+      allowedSubjects,
+      allowAdministrators: false,
+      confidential: false,
+    };
     await applications.replace({ ...application, ...limits }, sealed);
   }
   if (issuer !== undefined)

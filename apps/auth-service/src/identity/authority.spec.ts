@@ -1,5 +1,6 @@
 import { Persona } from '@platform/personas';
-import { authorityOf, uniteAuthority } from './authority';
+import { authorityOf, narrowedClaims, uniteAuthority, withinApplication } from './authority';
+import type { Authority } from './authority';
 
 const PERSON = {
   personas: Persona.Customer | Persona.Resident,
@@ -42,6 +43,26 @@ describe('authority', () => {
     expect(authorityOf(held, 31, { ...token, overflow: [] }).facilities).toEqual([]);
   });
 
+  it('is whole in every claim that did not fit into the token that is exchanged, and limited in the others', () => {
+    const everything = uniteAuthority([{ ...PERSON, groups: [['Night', null]] }]);
+    const token = { roles: [], facilities: [], facilityPersonas: [], groups: [] };
+    expect(authorityOf(everything, Persona.Customer, { ...token, overflow: ['roles'] })).toMatchObject({
+      roles: ['Auditor', 'CustomerGlobalAdministrator'],
+      facilities: [],
+      groups: [],
+    });
+    expect(authorityOf(everything, Persona.Customer, { ...token, overflow: ['groups'] })).toMatchObject({
+      roles: [],
+      facilities: [],
+      groups: ['Night'],
+    });
+    expect(authorityOf(everything, Persona.Customer, { ...token, overflow: ['facilities'] })).toMatchObject({
+      roles: [],
+      facilities: [9, 10],
+      groups: [],
+    });
+  });
+
   describe('of several personas says for which of them each facility is held', () => {
     const { InternalPartner, Customer, ServiceProvider, Resident, Owner } = Persona;
     const BOTH = Customer | Resident;
@@ -58,6 +79,13 @@ describe('authority', () => {
       for (const personas of [Customer, Customer | InternalPartner, InternalPartner, Persona.None])
         expect(authorityOf(held, personas)).not.toHaveProperty('facilityPersonas');
       expect(authorityOf(held, Owner | InternalPartner)).not.toHaveProperty('facilityPersonas');
+    });
+
+    it('also where all are held for all of them, but not where there is none', () => {
+      const record = { personas: BOTH, roles: [], groups: [], facilities: [[10, null] as const] };
+      expect(authorityOf(uniteAuthority([record]), BOTH)).toMatchObject({ facilityPersonas: [BOTH] });
+      const none = uniteAuthority([{ ...record, facilities: [] }]);
+      expect(authorityOf(none, BOTH)).not.toHaveProperty('facilityPersonas');
     });
 
     it('and of one if InternalPartner alone holds a facility', () => {
@@ -80,5 +108,45 @@ describe('authority', () => {
       const silent = { ...presented, facilityPersonas: null };
       expect(authorityOf(held, BOTH, silent)).toMatchObject({ facilityPersonas: [Resident, Customer, BOTH] });
     });
+  });
+});
+
+describe('claims that an exchange has narrowed', () => {
+  const HELD: Authority = { roles: ['Auditor'], facilities: [8, 9], groups: ['Dispatch', 'Night'] };
+
+  it('are none where the token says all that its user holds', () => {
+    expect(narrowedClaims(HELD, HELD)).toEqual([]);
+    const paired = { ...HELD, facilityPersonas: [2, 8] };
+    expect(narrowedClaims(paired, { ...paired, facilityPersonas: [2, 8] })).toEqual([]);
+  });
+
+  it('are those that say less', () => {
+    expect(narrowedClaims({ ...HELD, roles: [] }, HELD)).toEqual(['roles']);
+    expect(narrowedClaims({ ...HELD, groups: ['Night'], facilities: [] }, HELD)).toEqual([
+      'facilities',
+      'groups',
+    ]);
+  });
+
+  it('are the facilities, once, where they are held for fewer personas', () => {
+    const paired = { ...HELD, facilityPersonas: [10, 8] };
+    expect(narrowedClaims({ ...paired, facilityPersonas: [2, 8] }, paired)).toEqual(['facilities']);
+    expect(narrowedClaims(HELD, paired)).toEqual(['facilities']);
+    expect(narrowedClaims({ ...paired, facilities: [8], facilityPersonas: [2] }, paired)).toEqual([
+      'facilities',
+    ]);
+  });
+});
+
+describe('the authority that an application may have', () => {
+  const AUTHORITY: Authority = {
+    roles: ['Auditor', 'CustomerGlobalAdministrator'],
+    facilities: [8],
+    groups: ['Night'],
+  };
+
+  it('is without the role of an administrator, unless the application may have those', () => {
+    expect(withinApplication(AUTHORITY, true)).toEqual(AUTHORITY);
+    expect(withinApplication(AUTHORITY, false)).toEqual({ ...AUTHORITY, roles: ['Auditor'] });
   });
 });

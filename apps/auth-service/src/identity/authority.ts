@@ -15,6 +15,9 @@ interface Values {
   groups: string[];
 }
 
+const AUTHORITY_CLAIMS = ['roles', 'facilities', 'groups'] as const;
+export type AuthorityClaim = (typeof AUTHORITY_CLAIMS)[number];
+
 /** A role, facility or group of a store's record, and the persona to which it belongs there; null where the store does not say. */
 export type StoredAuthority<T> = readonly [value: T, persona: Personas | null];
 
@@ -59,7 +62,6 @@ function personaOf(role: string): Personas | null {
 }
 
 function unite<T extends string | number>(all: readonly Held<T>[]): Held<T>[] {
-  if (all.length === 0) return [];
   const byValue = new Map<T, Personas>();
   for (const { value, personas } of all) byValue.set(value, (byValue.get(value) ?? Persona.None) | personas);
   return [...byValue]
@@ -75,11 +77,11 @@ export function authorityOf(
   limit: AuthorityLimit | null = null,
 ): Authority {
   const granted = <T>(claim: keyof Values, all: readonly Held<T>[], presented?: readonly T[]): Held<T>[] => {
-    const isLimited = presented !== undefined && limit?.overflow.includes(claim) === false;
+    const bound = limit?.overflow.includes(claim) ? undefined : presented;
     return all
       .map((each) => ({ value: each.value, personas: each.personas & personas }))
       .filter((each) => each.personas !== Persona.None)
-      .filter(({ value }) => !isLimited || presented.includes(value));
+      .filter(({ value }) => bound === undefined || bound.includes(value));
   };
   const facilities = withinPairs(granted('facilities', identity.facilities, limit?.facilities), limit);
   return {
@@ -92,8 +94,8 @@ export function authorityOf(
 
 /** Facilities for no persona for which the presented token does not have them, as far as it says. */
 function withinPairs(facilities: readonly Held<number>[], limit: AuthorityLimit | null): Held<number>[] {
-  const pairs = limit?.facilityPersonas ?? null;
-  if (limit === null || pairs === null || limit.overflow.includes('facilities')) return [...facilities];
+  if (!limit?.facilityPersonas || limit.overflow.includes('facilities')) return [...facilities];
+  const pairs = limit.facilityPersonas;
   const presented = new Map(limit.facilities.map((facility, index) => [facility, pairs[index]]));
   return facilities
     .map(({ value, personas }) => ({ value, personas: personas & (presented.get(value) ?? Persona.None) }))
@@ -114,6 +116,14 @@ function facilityPersonas(
 
 function valuesOf<T>(all: readonly Held<T>[]): T[] {
   return all.map(({ value }) => value);
+}
+
+/** The claims of which `granted` has less than `held`.
+ *  @param held what the user has without the limit of the exchanged token */
+export function narrowedClaims(granted: Authority, held: Authority): AuthorityClaim[] {
+  const claims = AUTHORITY_CLAIMS.filter((claim) => granted[claim].length < held[claim].length);
+  const isSamePairing = granted.facilityPersonas?.join() === held.facilityPersonas?.join();
+  return isSamePairing || claims.includes('facilities') ? claims : [...claims, 'facilities'];
 }
 
 /** The authority that an application may have: without the role that makes administrators of customers, unless it may have those.

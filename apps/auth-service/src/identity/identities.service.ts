@@ -37,7 +37,6 @@ export class IdentitiesService {
     if (subject?.kind === 'technician-name')
       return this.resolveTechnician(subject.providerId, { name: subject.name, userName: null });
     if (subject?.kind === 'technician') return this.resolveSubject(subject);
-    // A legacy issuer names its subjects differently; the identifier claims say the same.
     if (caller.personId !== null) return this.stores.resolve({ by: 'person', personId: caller.personId });
     if (caller.userId !== null) return this.stores.resolve({ by: 'user', userId: caller.userId });
     return ABSENT;
@@ -64,14 +63,6 @@ export class IdentitiesService {
           await this.stores.resolve({ by: 'technician', technicianId: subject.technicianId }),
         );
     }
-  }
-
-  /** `resolveTrusted`, begun while the application is still being proved: both look-ups share a round trip. Whoever fails the proof need not
-   *  wait for it, so that the response's time says nothing about users. */
-  resolveTrustedAhead(user: TrustedUser): Promise<Resolution> {
-    const resolution = this.resolveTrusted(user);
-    resolution.catch(() => undefined);
-    return resolution;
   }
 
   /** The user that a trusted application names. A technician named by provider and name needs no account. Everybody else is found by

@@ -1,4 +1,4 @@
-import { formatSubject, parseSubject } from './identity';
+import { formatSubject, isLegacySubject, parseSubject, userNameKey } from './identity';
 import type { Subject } from './identity';
 
 describe('subjects', () => {
@@ -21,7 +21,33 @@ describe('subjects', () => {
     'personid:99999999999999999999',
     'technician:815',
     'someone:1',
+    'xpersonid:1',
+    'personid:1x',
+    'userid:1\n',
+    'technician:815:',
   ])('does not read %p', (text) => {
     expect(parseSubject(text)).toBeNull();
+  });
+});
+
+describe('the subject of a legacy token', () => {
+  it.each([
+    ['legacy:https://legacy.platform.test:carl', true],
+    ['legacy:issuer:c', true],
+    ['legacy:issuer:', false],
+    ['legacy:issuer', false],
+    ['legacy::carl', false],
+    ['xlegacy:issuer:carl', false],
+    ['personid:1001', false],
+  ])('names an issuer and a subject of it: %s, %p', (text, expected) => {
+    expect(isLegacySubject(text)).toBe(expected);
+  });
+});
+
+describe('user names', () => {
+  it('are one without regard to case and to how their letters are composed', () => {
+    expect(userNameKey('J\u00d6RG')).toBe('j\u00f6rg');
+    expect(userNameKey('jo\u0308rg')).toBe('j\u00f6rg');
+    expect(userNameKey('jorg')).not.toBe(userNameKey('j\u00f6rg'));
   });
 });

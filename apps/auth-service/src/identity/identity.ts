@@ -97,6 +97,12 @@ export function parseSubject(text: string): Subject | null {
   return kind === 'personid' ? { kind: 'person', personId: id } : { kind: 'user', userId: id };
 }
 
+/** Whether a subject is that of a legacy issuer's token without person and user: `legacy:<issuer>:<its
+ *  sub>`. */
+export function isLegacySubject(text: string): boolean {
+  return /^legacy:.*[^:]:./.test(text);
+}
+
 /** The technician of a provider by what a subject says of them: a number is an account, so nobody can be named by one. */
 export function technicianSubject(providerId: number, accountOrName: string): Subject {
   const technicianId = parseIdentifier(accountOrName);

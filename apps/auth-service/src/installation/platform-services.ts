@@ -71,9 +71,13 @@ async function ensureApplication(dataSource: DataSource, config: InstallationCon
   const secret = Buffer.from(SERVICE_SHARED_SECRET);
   const sealed = box.seal(purpose, secret);
   const application = {
-    ...{ applicationKey, allowedPersonas: Persona.InternalPartner, allowedFlows: ['trust'] },
-    ...{ allowAdministrators: false, allowRefresh: false },
-    ...{ allowedSubjects: [userNameKey(SERVICE_USER_NAME)] },
+    applicationKey,
+    allowedPersonas: Persona.InternalPartner,
+    allowedFlows: ['trust'],
+    allowAdministrators: false,
+    allowRefresh: false,
+    confidential: false,
+    allowedSubjects: [userNameKey(SERVICE_USER_NAME)],
   };
   if ((await applications.create(application, sealed)) === null)
     return `application ${applicationKey}: registered`;

@@ -13,7 +13,6 @@ export class BoundRevocations1796510000000 implements MigrationInterface {
   async down(runner: QueryRunner): Promise<void> {
     await runner.query(`DROP FUNCTION auth.find_issued_token(uuid)`);
     await runner.query(`DROP TABLE auth.revocation_quota, auth.refusal_count`);
-    await runner.query(`ALTER TABLE auth.token_audit DROP COLUMN refusals`);
     await runner.query(
       `ALTER TABLE auth.revocations DROP COLUMN expires_at, DROP COLUMN own, DROP COLUMN interrupts_at`,
     );
@@ -43,8 +42,6 @@ const STATEMENTS = [
      PRIMARY KEY (network, minute)
    )`,
   `CREATE INDEX refusal_count_minute ON auth.refusal_count (minute)`,
-  // Null: the row is one request. Otherwise it stands for so many refused requests.
-  `ALTER TABLE auth.token_audit ADD COLUMN refusals integer`,
   // The service may not read the audit trail. This tells it of a token only whose it is and when it was issued.
   `CREATE FUNCTION auth.find_issued_token(token_id uuid)
    RETURNS TABLE (subject text, access_issued_at timestamptz, refresh_expires_at timestamptz)
@@ -59,6 +56,21 @@ const STATEMENTS = [
    $$`,
   `REVOKE ALL ON FUNCTION auth.find_issued_token(uuid) FROM PUBLIC`,
 ];
+
+/** By itself: a transaction with the locks of two tables and a request that locks them in the other order
+ *  would end each other. */
+export class CountRefusals1796510000050 implements MigrationInterface {
+  readonly name = 'CountRefusals1796510000050';
+
+  async up(runner: QueryRunner): Promise<void> {
+    // Null: the row is one request. Otherwise it stands for so many refused requests.
+    await runner.query(`ALTER TABLE auth.token_audit ADD COLUMN IF NOT EXISTS refusals integer`);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query(`ALTER TABLE auth.token_audit DROP COLUMN refusals`);
+  }
+}
 
 /** Indexes of tables that may be large, built while the service writes. */
 export class IndexRevocations1796510000100 implements MigrationInterface {

@@ -11,13 +11,27 @@ export class LateCommits1796540000000 implements MigrationInterface {
     await runner.query(
       `CREATE TABLE auth.recorded_snapshot (recorded_at timestamptz PRIMARY KEY, snapshot text NOT NULL)`,
     );
-    await runner.query(`ALTER TABLE auth.revocations ADD COLUMN counted_client text COLLATE "C"`);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query(`DROP TABLE auth.recorded_snapshot`);
+    await runner.query(`ALTER TABLE auth.refresh_token DROP COLUMN rotated_in`);
+  }
+}
+
+/** By itself: a transaction with the locks of two tables and a request that locks them in the other order
+ *  would end each other. */
+export class CountClients1796540000050 implements MigrationInterface {
+  readonly name = 'CountClients1796540000050';
+
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(
+      `ALTER TABLE auth.revocations ADD COLUMN IF NOT EXISTS counted_client text COLLATE "C"`,
+    );
   }
 
   async down(runner: QueryRunner): Promise<void> {
     await runner.query(`ALTER TABLE auth.revocations DROP COLUMN counted_client`);
-    await runner.query(`DROP TABLE auth.recorded_snapshot`);
-    await runner.query(`ALTER TABLE auth.refresh_token DROP COLUMN rotated_in`);
   }
 }
 

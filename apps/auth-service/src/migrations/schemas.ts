@@ -37,12 +37,21 @@ import {
   ConfirmRevocations1796530000000,
   IndexUnconfirmed1796530000100,
 } from './1796530000000-confirm-revocations';
-import { IndexCountedClients1796540000100, LateCommits1796540000000 } from './1796540000000-late-commits';
+import {
+  CountClients1796540000050,
+  IndexCountedClients1796540000100,
+  LateCommits1796540000000,
+} from './1796540000000-late-commits';
 import { BoundSignIns1796560000000, IndexSignIns1796560000100 } from './1796560000000-bound-sign-ins';
 import { NewestRefreshTokens1796550000000 } from './1796550000000-newest-refresh-tokens';
 import { NewestIssue1796570000000 } from './1796570000000-newest-issue';
+import { ConfidentialApplications1796580000000 } from './1796580000000-confidential-applications';
+import { PruneUsedTokens1796585000000 } from './1796585000000-prune-used-tokens';
+import { EvidenceOfCodes1796587000000 } from './1796587000000-evidence-of-codes';
+import { LiveAndEndedSessions1796590000000 } from './1796590000000-live-and-ended-sessions';
 import {
   BoundRevocations1796510000000,
+  CountRefusals1796510000050,
   IndexRevocations1796510000100,
 } from './1796510000000-bound-revocations';
 
@@ -102,15 +111,21 @@ export const AUTH_SCHEMA = schema(
       AllowAdministrators1796500000000,
       SessionsByOwner1796520000000,
       BoundRevocations1796510000000,
+      CountRefusals1796510000050,
       IndexRevocations1796510000100,
       ConfirmRevocations1796530000000,
       IndexUnconfirmed1796530000100,
       LateCommits1796540000000,
+      CountClients1796540000050,
       IndexCountedClients1796540000100,
       NewestRefreshTokens1796550000000,
       BoundSignIns1796560000000,
       IndexSignIns1796560000100,
       NewestIssue1796570000000,
+      ConfidentialApplications1796580000000,
+      PruneUsedTokens1796585000000,
+      EvidenceOfCodes1796587000000,
+      LiveAndEndedSessions1796590000000,
     ],
   },
   (role) => [

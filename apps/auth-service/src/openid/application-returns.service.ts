@@ -8,8 +8,8 @@ import { TokenMetrics } from '../token/token-metrics.service';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 import { codeChallenge, returnLocation, returnState, returnTo } from './application-return';
 import type { ApplicationReturn } from './application-return';
-import type { SignedInSubject } from './identity-provider.client';
 import { SignOnCodesRepository } from './sign-on-codes.repository';
+import type { ProvenSignOn } from './single-sign-on.service';
 
 /** Sign-ins that end at an application: they begin with its address, and it gets a code for its tokens. */
 @Injectable()
@@ -34,7 +34,7 @@ export class ApplicationReturns {
       throw invalid('applicationKey and returnUrl are required, each once.');
     // One answer for unknown applications and addresses: nobody has proved anything yet.
     await this.assertRegistered(applicationKey, returnUrl);
-    await this.applications.find('code', applicationKey);
+    await this.applications.assertPermitted('code', applicationKey);
     const state = returnState.nullable().safeParse(query['state'] ?? null);
     returnTo(request, { url: returnUrl, state: state.success ? state.data : null });
     const challenge = codeChallenge.safeParse(query['codeChallenge']);
@@ -57,11 +57,7 @@ export class ApplicationReturns {
 
   /** The address with which a completed sign-in goes back to its application.
    *  @throws {TokenRejected} AuthenticationFailed when nobody known has signed in */
-  async complete(
-    target: ApplicationReturn,
-    signedIn: SignedInSubject,
-    resolution: Resolution,
-  ): Promise<string> {
+  async complete(target: ApplicationReturn, signedIn: ProvenSignOn, resolution: Resolution): Promise<string> {
     const { applicationKey } = target;
     const subject = resolution.outcome === 'resolved' ? resolution.identity.subject : null;
     noteInAttempt({ applicationKey, subject });

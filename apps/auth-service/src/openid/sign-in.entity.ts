@@ -24,6 +24,10 @@ export class SignOnCode {
   @Column({ type: 'timestamptz', name: 'auth_time' })
   authTime!: Date;
 
+  /** When the sign-in began that it ends. Null: a replica of release 1.0.0 made the code, and the code counts. */
+  @Column({ type: 'timestamptz', name: 'evidence_at', nullable: true })
+  evidenceAt!: Date | null;
+
   @Column({ type: 'timestamptz', name: 'expires_at' })
   expiresAt!: Date;
 }

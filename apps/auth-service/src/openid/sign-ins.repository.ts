@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import { isStillToCome } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { SecretBox } from '../keys/secret-box';
 import { purgeBatch } from '../purge-batch';
@@ -26,17 +27,26 @@ export interface SignInPurpose {
 }
 
 /** A sign-in that its own browser has come back with. */
-export type ResumedSignIn = SignInTerms & SignInPurpose;
+export interface ResumedSignIn extends SignInTerms, SignInPurpose {
+  /** By the database's clock. */
+  begunAt: Date;
+}
+
+type TakenSignIn = Pick<OpenIdSignIn, 'sealedSecrets' | 'applicationKey'> & Pick<ResumedSignIn, 'begunAt'>;
+
+const IS_WAITING = isStillToCome('expires_at', SIGN_IN_LIFETIME_SECONDS);
 
 // Hand-written SQL: one statement, so that of several callbacks with one state, on whichever replicas,
 // exactly one gets the row. The wrong browser takes nothing: knowing somebody's state must not be enough to
 // spoil their sign-in.
 const TAKE = `
   WITH taken AS (
-    DELETE FROM auth.openid_sign_in WHERE state_hash = $1 AND browser_hash = $2 AND expires_at > now()
-    RETURNING sealed_secrets, application_key
+    DELETE FROM auth.openid_sign_in WHERE state_hash = $1 AND browser_hash = $2 AND ${IS_WAITING}
+    RETURNING sealed_secrets, application_key, expires_at
   )
-  SELECT sealed_secrets AS "sealedSecrets", application_key AS "applicationKey" FROM taken`;
+  SELECT sealed_secrets AS "sealedSecrets", application_key AS "applicationKey",
+    expires_at - interval '${String(SIGN_IN_LIFETIME_SECONDS)} seconds' AS "begunAt"
+  FROM taken`;
 
 // By hand: it counts and inserts in one round trip. Requests that come at the same instant do not see each
 // other's rows, so a network may exceed its limit $6 by as many as there are connections.
@@ -45,13 +55,13 @@ const STORE = `
   SELECT $1::bytea, $2::bytea, $3::bytea, $4::text, $5::text, now() + interval '${String(SIGN_IN_LIFETIME_SECONDS)} seconds'
   WHERE $6 > (
     SELECT count(*) FROM (
-      SELECT 1 FROM auth.openid_sign_in WHERE network = $5::text AND expires_at > now() LIMIT $6::bigint
+      SELECT 1 FROM auth.openid_sign_in WHERE network = $5::text AND ${IS_WAITING} LIMIT $6::bigint
     ) AS waiting)
   RETURNING 1`;
 
 const COUNT_WAITING = `
   SELECT count(*)::int AS waiting
-  FROM (SELECT 1 FROM auth.openid_sign_in WHERE expires_at > now() LIMIT $1) AS waiting`;
+  FROM (SELECT 1 FROM auth.openid_sign_in WHERE ${IS_WAITING} LIMIT $1) AS waiting`;
 
 export const PURGE_SIGN_INS = purgeBatch('openid_sign_in', 'expires_at < now()', 'expires_at');
 
@@ -95,10 +105,7 @@ export class SignInsRepository {
   /** The sign-in with this state, which is used up by it. Null when it is unknown, expired, used before or another browser's. */
   async resume(state: string, browserSecret: string): Promise<ResumedSignIn | null> {
     const stateHash = sha256(state);
-    const [taken] = await this.dataSource.query<Pick<OpenIdSignIn, 'sealedSecrets' | 'applicationKey'>[]>(
-      TAKE,
-      [stateHash, sha256(browserSecret)],
-    );
+    const [taken] = await this.dataSource.query<TakenSignIn[]>(TAKE, [stateHash, sha256(browserSecret)]);
     if (taken === undefined) return null;
     const plain = this.secretBox.open(purposeOf(stateHash), taken.sealedSecrets).toString();
     // Release 1.0.0 stores no age.
@@ -108,8 +115,8 @@ export class SignInsRepository {
       ApplicationReturn | null,
       number?,
     ];
-    const { applicationKey } = taken;
-    return { state, nonce, codeVerifier, maxAgeSeconds, applicationKey, returnTo };
+    const { applicationKey, begunAt } = taken;
+    return { state, nonce, codeVerifier, maxAgeSeconds, applicationKey, returnTo, begunAt };
   }
 }
 

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import type { DataSource } from 'typeorm';
+import { isStillToCome } from '@platform/database';
+import type { DataSource, QueryDeepPartialEntity } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
 import type { ApplicationReturn } from './application-return';
-import type { SignedInSubject } from './identity-provider.client';
 import { SignOnCode } from './sign-in.entity';
 import { randomSecret } from './sign-ins.repository';
+import type { ProvenSignOn } from './single-sign-on.service';
 
 /** How long an application has to fetch its tokens. */
 const LIFETIME_SECONDS = 60;
@@ -17,12 +18,25 @@ const LIFETIME_SECONDS = 60;
 const TAKE = `
   WITH taken AS (
     DELETE FROM auth.sign_on_code
-    WHERE code_hash = $1 AND application_key = $2 AND code_challenge = $3 AND expires_at > now()
-    RETURNING issuer, subject, auth_time
+    WHERE code_hash = $1 AND application_key = $2 AND code_challenge = $3 AND ${isStillToCome('expires_at', LIFETIME_SECONDS)}
+    RETURNING issuer, subject, auth_time, coalesce(evidence_at, expires_at - interval '${String(LIFETIME_SECONDS)} seconds') AS evidence_at,
+      expires_at
   )
-  SELECT issuer, subject, auth_time AS "authTime" FROM taken`;
+  SELECT issuer, subject, auth_time AS "authTime", evidence_at AS "evidenceAt", expires_at AS "expiresAt" FROM taken`;
 
 export const PURGE_SIGN_ON_CODES = purgeBatch('sign_on_code', 'expires_at < now()', 'expires_at');
+
+/** A code as a request names it, with the verifier of its challenge. */
+export interface PresentedCode {
+  applicationKey: string;
+  code: string;
+  codeVerifier: string;
+}
+
+/** The sign-in that a code stands for. */
+export interface TakenCode extends ProvenSignOn {
+  expiresAt: Date;
+}
 
 /** Codes of completed sign-ins: made on one replica, exchanged on any, once. */
 @Injectable()
@@ -41,33 +55,48 @@ export class SignOnCodesRepository {
   /** Makes a code. It expires by the database's clock, which all replicas share. */
   async create(
     { applicationKey, codeChallenge }: ApplicationReturn,
-    { issuer, subject, authTime }: SignedInSubject,
+    { issuer, subject, authTime, evidenceAt }: ProvenSignOn,
   ): Promise<string> {
     const code = randomSecret();
-    const row = {
+    await this.insert({
       codeHash: sha256(code),
       applicationKey,
       codeChallenge: Buffer.from(codeChallenge, 'base64url'),
       issuer,
       subject,
       authTime: authTime ?? (() => 'now()'),
+      evidenceAt,
       expiresAt: () => `now() + interval '${String(LIFETIME_SECONDS)} seconds'`,
-    };
+    });
+    return code;
+  }
+
+  private async insert(row: QueryDeepPartialEntity<SignOnCode>): Promise<void> {
     const codes = this.dataSource.createQueryBuilder().insert().into(SignOnCode);
     await codes.values(row).updateEntity(false).execute();
-    return code;
   }
 
   /** Whose sign-in a code stands for; that uses it up. Null when it is unknown, expired, used, another application's, or the verifier is
    *  another's. */
-  async take(
-    applicationKey: string,
-    code: string,
-    codeVerifier: string,
-  ): Promise<Required<SignedInSubject> | null> {
+  async take({ applicationKey, code, codeVerifier }: PresentedCode): Promise<TakenCode | null> {
     const parameters = [sha256(code), applicationKey, sha256(codeVerifier)];
-    const [taken] = await this.dataSource.query<SignedInSubject[]>(TAKE, parameters);
+    const [taken] = await this.dataSource.query<TakenCode[]>(TAKE, parameters);
     return taken ?? null;
+  }
+
+  /** Makes a code that was taken good again, for as long as it would have been. */
+  async giveBack({ applicationKey, code, codeVerifier }: PresentedCode, taken: TakenCode): Promise<void> {
+    const { issuer, subject, authTime, evidenceAt, expiresAt } = taken;
+    await this.insert({
+      codeHash: sha256(code),
+      applicationKey,
+      codeChallenge: sha256(codeVerifier),
+      issuer,
+      subject,
+      authTime: authTime ?? (() => 'now()'),
+      evidenceAt,
+      expiresAt,
+    });
   }
 }
 

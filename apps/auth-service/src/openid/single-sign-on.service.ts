@@ -12,6 +12,12 @@ import { WaitingSignIns } from './waiting-sign-ins.service';
 /** What the identity provider has the browser post: strings by name, `state` and `code` or `error` among them. */
 export type Callback = Readonly<Record<string, string>> & { readonly state: string };
 
+/** Whom the provider has signed in, and since when the sign-in has been under way. */
+export interface ProvenSignOn extends SignedInSubject {
+  /** The database's time when it began. What is revoked afterwards may be what it rests on. */
+  evidenceAt: Date;
+}
+
 /** Where a browser is sent to sign in, and the cookie it takes along. */
 export interface StartedSignIn {
   authorizationUrl: string;
@@ -66,8 +72,8 @@ export class SingleSignOn {
   /** Whom the provider has signed in.
    *  @throws {TokenRejected} AuthenticationFailed
    *  @throws {IdentityProviderUnavailableError} */
-  async identify(callback: Callback, signIn: ResumedSignIn): Promise<SignedInSubject> {
-    return this.provider().identify(callback, signIn);
+  async identify(callback: Callback, signIn: ResumedSignIn): Promise<ProvenSignOn> {
+    return { ...(await this.provider().identify(callback, signIn)), evidenceAt: signIn.begunAt };
   }
 
   private provider(): IdentityProvider {

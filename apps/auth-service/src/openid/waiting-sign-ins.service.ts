@@ -2,8 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { CLOCK, Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { SECOND_MS } from '@platform/time';
-import { sharedNetwork } from '../audit/client-address';
-import { currentAttempt } from '../audit/token-attempt';
+import { currentNetwork } from '../audit/token-attempt';
 import { TooMuchWorkError } from '../bounded-work';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
@@ -88,8 +87,4 @@ export class WaitingSignIns {
     this.refusals.inc({ reason: 'per-address' });
     return new TokenRateExceeded('waiting sign-ins', RETRY_AFTER_SECONDS, isRepeated);
   }
-}
-
-function currentNetwork(): string {
-  return sharedNetwork(currentAttempt().address);
 }

@@ -1,5 +1,6 @@
+import { ContentionError, DatabaseUnavailableError } from '@platform/database';
 import { ManualClock } from '@platform/time';
-import { RefusedBuckets, perMinute } from './rate-limit';
+import { orGiveBack, RefusedBuckets, perMinute, TokenRateExceeded } from './rate-limit';
 
 describe('perMinute', () => {
   it('spreads the requests over the minute, and lets all of them come at once', () => {
@@ -25,5 +26,17 @@ describe('RefusedBuckets', () => {
     const refused = new RefusedBuckets(new ManualClock('2026-01-01T00:00:00Z'), 2);
     for (const bucket of ['a', 'b', 'c']) refused.remember(bucket, 60);
     expect(['a', 'b', 'c'].map((bucket) => refused.waitSeconds(bucket))).toEqual([null, 60, 60]);
+  });
+});
+
+describe('orGiveBack', () => {
+  it.each([
+    ['a limit refuses it', new TokenRateExceeded('application', 1, false), 1],
+    ['the database had no turn for it', new ContentionError('kept colliding'), 1],
+    ['nobody knows what became of it', new DatabaseUnavailableError('gone'), 0],
+  ])('gives a used proof back where nothing can have been issued: %s', async (_when, error, times) => {
+    const giveBack = jest.fn(() => Promise.resolve());
+    await expect(orGiveBack(Promise.reject(error), giveBack)).rejects.toBe(error);
+    expect(giveBack).toHaveBeenCalledTimes(times);
   });
 });

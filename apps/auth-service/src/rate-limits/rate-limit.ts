@@ -1,3 +1,5 @@
+import { ContentionError } from '@platform/database';
+import type { Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 
 /** So many requests a minute, as the time each one takes from a bucket (GCRA: the generic cell rate algorithm). A bucket that
@@ -9,7 +11,7 @@ export interface RateLimit {
   toleranceSeconds: number;
 }
 
-const MINUTE_SECONDS = 60;
+export const MINUTE_SECONDS = 60;
 
 export function perMinute(requests: number): RateLimit {
   const costSeconds = MINUTE_SECONDS / requests;
@@ -22,13 +24,38 @@ export class TokenRateExceeded extends Error {
 
   /** @param isRepeated true when the same bucket was refused moments ago, so that the audit trail need not hold it again */
   constructor(
-    readonly by: 'address' | 'application' | 'waiting sign-ins',
+    readonly by: 'address' | 'application' | 'waiting sign-ins' | 'session' | 'exchange' | 'user',
     readonly retryAfterSeconds: number,
     readonly isRepeated: boolean,
   ) {
-    const what = by === 'waiting sign-ins' ? 'sign-ins under way' : 'token requests';
-    super(`Too many ${what}; try again in ${String(retryAfterSeconds)} s.`);
+    super(`Too many ${TOO_MANY[by]}; try again in ${String(retryAfterSeconds)} s.`);
   }
+}
+
+const TOO_MANY = {
+  address: 'token requests',
+  application: 'token requests',
+  session: 'refreshes of this session or user',
+  exchange: 'exchanges of this session or user',
+  user: 'sign-ins of this user',
+  'waiting sign-ins': 'sign-ins under way',
+} as const;
+
+/** The result of `issue`, for which a proof that works once was used up. If a limit refuses it, or the
+ *  database had
+ *  no turn for it, the proof is given back first: the caller sends the same request later. */
+export async function orGiveBack<T>(issue: Promise<T>, giveBack: () => Promise<void>): Promise<T> {
+  try {
+    return await issue;
+  } catch (error) {
+    if (error instanceof TokenRateExceeded || error instanceof ContentionError) await giveBack();
+    throw error;
+  }
+}
+
+/** Counts the refusals of every limit on token requests, by limit. */
+export function rateLimitRefusals(metrics: Metrics): ReturnType<Metrics['counter']> {
+  return metrics.counter('auth_token_rate_limited_total', 'Token requests refused by a rate limit', ['by']);
 }
 
 /** Buckets known to be empty for a while yet. Nothing refills a bucket but time, so no other replica needs to be asked, and a

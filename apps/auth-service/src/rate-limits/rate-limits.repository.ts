@@ -1,10 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { queryPrepared } from '@platform/database';
+import { isStillToCome, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
+import { MINUTE_SECONDS } from './rate-limit';
 import type { RateLimit } from './rate-limit';
+
+/** Something was taken that has not flowed back. A bucket is never spent for more than a minute ahead. */
+const IS_SPENT = isStillToCome('bucket.free_at', MINUTE_SECONDS);
 
 /** SQL that takes one request from the bucket $1 while `condition` holds, and returns a row if it could. $2
  *  is the cost and $3 the tolerance in seconds. Hand-written SQL: the conflicting row is locked and judged as
@@ -13,8 +17,9 @@ import type { RateLimit } from './rate-limit';
 export const takeFromBucket = (condition: string): string => `
     INSERT INTO auth.rate_limit AS bucket (bucket, free_at)
     SELECT $1::text, now() + $2 * interval '1 second' WHERE ${condition}
-    ON CONFLICT (bucket) DO UPDATE SET free_at = greatest(bucket.free_at, now()) + $2 * interval '1 second'
-    WHERE bucket.free_at <= now() + $3 * interval '1 second'
+    ON CONFLICT (bucket) DO UPDATE SET
+      free_at = CASE WHEN ${IS_SPENT} THEN bucket.free_at ELSE now() END + $2 * interval '1 second'
+    WHERE NOT ${IS_SPENT} OR bucket.free_at <= now() + $3 * interval '1 second'
     RETURNING 1`;
 
 /** SQL: `waitSeconds`, the time until the bucket has something to take again. What it reads of the bucket may be a moment old, which only makes

@@ -6,7 +6,7 @@ import { addressNetworks } from '../audit/client-address';
 import { currentAttempt } from '../audit/token-attempt';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-import { RefusedBuckets, TokenRateExceeded, perMinute } from './rate-limit';
+import { RefusedBuckets, TokenRateExceeded, perMinute, rateLimitRefusals } from './rate-limit';
 import type { RateLimit } from './rate-limit';
 import { RateLimitsRepository } from './rate-limits.repository';
 
@@ -92,11 +92,7 @@ export const RATE_LIMITS: FactoryProvider<RateLimitsService | null> = {
   inject: [RateLimitsRepository, AUTH_CONFIG, CLOCK, Metrics],
   useFactory: (repository: RateLimitsRepository, config: AuthConfig, clock: Clock, metrics: Metrics) => {
     // Also where it stays empty: an alert on a metric that is missing never comes.
-    const refusals = metrics.counter(
-      'auth_token_rate_limited_total',
-      'Token requests refused by a rate limit',
-      ['by'],
-    );
+    const refusals = rateLimitRefusals(metrics);
     const { TOKEN_RATE_LIMIT_PER_ADDRESS, TOKEN_RATE_LIMIT_PER_APPLICATION } = config;
     const isOff =
       TOKEN_RATE_LIMIT_PER_ADDRESS === undefined && TOKEN_RATE_LIMIT_PER_APPLICATION === undefined;

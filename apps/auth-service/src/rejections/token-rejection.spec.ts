@@ -1,4 +1,4 @@
-import { REJECTION_STATUS, TokenRejectionReason, rejectionStatus } from './token-rejection';
+import { REJECTION_STATUS, TokenRejected, TokenRejectionReason, rejectionStatus } from './token-rejection';
 import type { Rejection, TokenFlow } from './token-rejection';
 
 describe('the reason → status table', () => {
@@ -33,6 +33,19 @@ describe('the reason → status table', () => {
   it.each<TokenFlow>(['trust', 'trust-simple'])('tells a failed proof from an unknown user in %s', (flow) => {
     expect(rejectionStatus(flow, TokenRejectionReason.AuthenticationFailed, 'proof')).toBe(401);
     expect(rejectionStatus(flow, TokenRejectionReason.AuthenticationFailed, 'resolution')).toBe(422);
+  });
+
+  it('counts a failure without a stage as one of the proof', () => {
+    expect(rejectionStatus('trust', TokenRejectionReason.AuthenticationFailed, null)).toBe(401);
+    expect(rejectionStatus('password', TokenRejectionReason.AuthenticationFailed, null)).toBe(401);
+  });
+
+  it('names no stage unless the rejection has one', () => {
+    const wrongPassword = new TokenRejected(
+      TokenRejectionReason.AuthenticationFailed,
+      'Authentication failed.',
+    );
+    expect(wrongPassword.stage).toBeNull();
   });
 
   it('has every reason in every flow', () => {

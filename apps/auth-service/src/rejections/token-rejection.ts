@@ -94,13 +94,17 @@ export type TokenFlow = keyof typeof REJECTION_STATUS;
 /** All of them; an application may be permitted any. */
 export const TOKEN_FLOWS = Object.keys(REJECTION_STATUS) as readonly TokenFlow[];
 
-/** The HTTP status of a rejection.
+/** The HTTP status of a rejection. Without a stage it counts as one of the proof.
  *  @throws {RangeError} for a reason that the flow never gives: a programming error, not a response. */
-export function rejectionStatus(flow: TokenFlow, reason: Rejection, stage: RejectionStage): RejectionStatus {
+export function rejectionStatus(
+  flow: TokenFlow,
+  reason: Rejection,
+  stage: RejectionStage | null,
+): RejectionStatus {
   const cell: Cell = REJECTION_STATUS[flow][reason];
   if (cell === null)
     throw new RangeError(`the ${flow} flow never rejects with ${TokenRejectionReason[reason]}`);
-  return typeof cell === 'number' ? cell : cell[stage];
+  return typeof cell === 'number' ? cell : cell[stage ?? 'proof'];
 }
 
 /** A token request that gets a rejection. `message` is public and does not help guessing: an unknown user, a
@@ -108,7 +112,7 @@ export function rejectionStatus(flow: TokenFlow, reason: Rejection, stage: Rejec
  *  never to the caller. */
 export class TokenRejected extends Error {
   override readonly name = 'TokenRejected';
-  readonly stage: RejectionStage;
+  readonly stage: RejectionStage | null;
   readonly privateDetail: string | undefined;
 
   constructor(
@@ -117,7 +121,7 @@ export class TokenRejected extends Error {
     options: { stage?: RejectionStage; privateDetail?: string; cause?: unknown } = {},
   ) {
     super(publicDetail, { cause: options.cause });
-    this.stage = options.stage ?? 'proof';
+    this.stage = options.stage ?? null;
     this.privateDetail = options.privateDetail;
   }
 }

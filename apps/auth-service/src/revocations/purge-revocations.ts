@@ -22,6 +22,7 @@ export const PURGE_SESSION_REVOCATIONS = `
   )
   SELECT count(*)::int AS removed FROM removed`;
 
-/** Everything else, of persons, users, subjects and applications too. */
+/** Everything else of persons and users, and tokens whose expiry is not known. */
 export const PURGE_OLD_REVOCATIONS = purgeBatch('revocation', OLD, 'revocation_date');
+/** Everything else of subjects and applications. */
 export const PURGE_OLD_SESSION_REVOCATIONS = purgeBatch('session_revocation', OLD, 'revocation_date');

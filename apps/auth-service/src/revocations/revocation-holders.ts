@@ -13,7 +13,7 @@ export function applicationHolder(application: string): string {
   return `application:${application}`;
 }
 
-/** True for a caller whom the application has named and no store knows. */
+/** True for a caller whom only the application has named, and no store knows. */
 export function isNamedOnly(subject: string): boolean {
   return parseSubject(subject)?.kind === 'technician-name';
 }

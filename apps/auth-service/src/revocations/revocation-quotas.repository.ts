@@ -35,7 +35,7 @@ const isFull = (which: 'own' | 'NOT own'): string => `
 const IS_FULL_OF_OTHERS = isFull('NOT own');
 const IS_FULL_OF_OWN = isFull('own');
 
-// Technicians without an account may revoke their own subject too, which is in the other partition.
+// Technicians without an account may revoke their own subject too, which is in auth.session_revocation.
 const IS_FULL_OF_APPLICATION = `
   SELECT count(*) >= $2::int AND NOT EXISTS (
     SELECT 1 FROM auth.revocations WHERE domain = $3 AND identifier = $4 AND counted_client = $1
@@ -51,7 +51,8 @@ export const PURGE_REVOCATION_QUOTAS = purgeBatch(
   'window_ends_at',
 );
 
-/** Counts what callers revoke of others, for all replicas. */
+/** Counts what callers revoke of others, and technicians without an account of their own too, except
+ *  sessions; for all replicas. */
 @Injectable()
 export class RevocationQuotasRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}

@@ -26,7 +26,8 @@ export class RevocationEntity {
   @Column({ name: 'expires_at', type: 'timestamptz', nullable: true })
   expiresAt!: Date | null;
 
-  /** Set by the user whose tokens it covers. Others are counted against the quota of who set them. */
+  /** True when the caller revoked its own token or session. Rows with false count when a caller who is no
+   *  administrator is checked. */
   @Column({ type: 'boolean', default: false })
   own!: boolean;
 

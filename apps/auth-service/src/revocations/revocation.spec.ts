@@ -2,11 +2,16 @@ import type { Caller } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
 import {
   canonicalIdentifier,
+  DEFAULT_MIN_DATE,
+  DOMAIN_CHOICE,
   entitlementOf,
   formatRevocationDate,
+  isDated,
   isRevocationIdentifier,
   parseMinDate,
+  REVOCATION_DOMAINS,
   revocationDomain,
+  toWire,
 } from './revocation';
 import type { Entitlement, RevocationDomain, RevocationKey } from './revocation';
 
@@ -36,8 +41,12 @@ describe('revocations', () => {
     ['sid', '7f3c1a52-7a61-4c5e-9b33-1f1f0a4c8d11', true],
     ['sid', '7F3C1A52-7A61-4C5E-9B33-1F1F0A4C8D11', false],
     ['sid', 'session-1', false],
+    ['sid', 'x7f3c1a52-7a61-4c5e-9b33-1f1f0a4c8d11', false],
+    ['sid', '7f3c1a52-7a61-4c5e-9b33-1f1f0a4c8d11x', false],
     ['sub', 'personid:1001', true],
     ['sub', 'technician:815:Jörg Müller', true],
+    ['sub', 'legacy:https://legacy.platform.test:carl', true],
+    ['sub', 'legacy:', false],
     ['sub', 'personid:01', false],
     ['sub', 'carl.customer', false],
     ['sub', 'technician:815:a\u0000b', false],
@@ -64,6 +73,7 @@ describe('revocations', () => {
 
   it.each([
     ['2018-11-19', '2018-11-19T00:00:00.000Z'],
+    [' 2018-11-19 ', '2018-11-19T00:00:00.000Z'],
     ['2026-01-01T10:00:00Z', '2026-01-01T10:00:00.000Z'],
     ['2026-01-01T10:00:00.1234567+02:00', '2026-01-01T08:00:00.123Z'],
     ['2026-01-01T10:00:00 02:00', '2026-01-01T08:00:00.000Z'],
@@ -78,6 +88,18 @@ describe('revocations', () => {
 
   it('are written with an offset', () => {
     expect(formatRevocationDate(new Date('2026-01-01T10:00:00.120Z'))).toBe('2026-01-01T10:00:00.120+00:00');
+    expect(
+      toWire({ domain: 'jti', identifier: 't-1', revocationDate: new Date('2026-01-01T10:00:00.120Z') }),
+    ).toEqual({ domain: 'jti', identifier: 't-1', revocationDate: '2026-01-01T10:00:00.120+00:00' });
+  });
+
+  it('have the domains of the specification and ours, and its earliest date', () => {
+    expect(DOMAIN_CHOICE).toBe('svc-personid, internal-legacy, jti, sid, sub, client_id, token');
+    expect(DEFAULT_MIN_DATE.toISOString()).toBe('2018-11-19T00:00:00.000Z');
+  });
+
+  it('of one token or session cover it whenever it was issued, all others by date', () => {
+    expect(REVOCATION_DOMAINS.filter((domain) => !isDated(domain))).toEqual(['jti', 'sid']);
   });
 });
 
@@ -113,6 +135,11 @@ describe('a caller is entitled to a revocation', () => {
     expect(strict(token('t-2'))).toBeNull();
     expect(strict(token('t-2'), caller(), true)).toBe('own');
     expect(strict({ domain: 'internal-legacy', identifier: '1001' })).toBeNull();
+    const user = caller({ personId: null, userId: 9001 });
+    expect(strict({ domain: 'internal-legacy', identifier: '9001' }, user)).toBe('own');
+    expect(strict({ domain: 'internal-legacy', identifier: '1001' }, user)).toBeNull();
+    expect(strict(person('null'), user)).toBeNull();
+    expect(strict({ domain: 'internal-legacy', identifier: 'null' })).toBeNull();
     expect(strict(token('t-2'), caller({ personas: Persona.InternalPartner }))).toBe('administrator');
     expect(strict(token('t-2'), caller({ roles: ['CustomerGlobalAdministrator'] }))).toBe('administrator');
   });

@@ -1,7 +1,7 @@
 import { isInternalAdministrator } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { z } from 'zod';
-import { parseSubject } from '../identity/identity';
+import { isLegacySubject, parseSubject } from '../identity/identity';
 
 /** What the specification knows how to revoke. */
 export const SPECIFIED_DOMAINS = ['svc-personid', 'internal-legacy', 'jti'] as const;
@@ -45,7 +45,7 @@ export function isRevocationIdentifier(domain: RevocationDomain, identifier: str
     case 'sid':
       return isUuid(identifier);
     case 'sub':
-      return TEXT.test(identifier) && parseSubject(identifier) !== null;
+      return TEXT.test(identifier) && (parseSubject(identifier) !== null || isLegacySubject(identifier));
     case 'jti':
     case 'client_id':
       return TEXT.test(identifier);
@@ -145,4 +145,5 @@ export const REVOCATION_FORBIDDEN: Readonly<Record<RevocationWritePolicy, string
   'any-token': 'Only internal administrators may revoke sessions and subjects of others, and applications.',
   'self-or-admin': 'You may revoke only yourself, your own sessions and your own tokens.',
 };
-export const SERVICE_FORBIDDEN = 'Only internal administrators may revoke the tokens of services.';
+export const SERVICE_FORBIDDEN =
+  'Only internal administrators, and the service itself, may revoke the tokens of a service.';

@@ -61,12 +61,12 @@ const UNKNOWN_DOMAIN = `The domain must be one of ${DOMAIN_CHOICE}.`;
 const BAD_IDENTIFIER = 'The identifier is not valid for this domain.';
 const NOT_FOUND = 'There is no such revocation.';
 const QUOTA_DETAILS = {
-  'per-minute': "You have reached the limit of revocations of other people's tokens in a minute.",
-  live: "You have the maximum number of stored revocations of other people's tokens. Wait until one expires.",
+  'per-minute': 'You have reached the limit of revocations in a minute.',
+  live: 'You have the maximum number of stored revocations. Wait until one expires.',
   'own-live':
     'You have the maximum number of stored revocations of your own tokens. Wait until one expires, or end sessions.',
   'application-per-minute':
-    "The users of this application have reached their limit of revocations of other people's tokens in a minute.",
+    'The users of this application have reached their limit of revocations in a minute.',
   'application-live':
     'The users of this application have the maximum number of stored revocations. Wait until one expires.',
 } as const satisfies Record<RevocationQuota, string>;
@@ -124,7 +124,7 @@ function PutRefusals(): MethodDecorator {
     ),
     ProblemResponse(
       429,
-      'The caller has revoked as many tokens of others as it may.',
+      'The caller, or all users of its application together, have set as many revocations as they may.',
       {
         minute: { summary: 'Too many a minute', detail: QUOTA_DETAILS['per-minute'], instance },
         live: { summary: 'Too many at a time', detail: QUOTA_DETAILS.live, instance },
@@ -235,8 +235,10 @@ export class RevocationsController {
     summary: 'Revoke now',
     description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two
 seconds. Signing in again works from the next second on. Every token issued before the response is covered. A caller who is no
-internal administrator may set 100 revocations of others a minute. At most 10,000 of them are kept; one more is refused (429) until
-one expires. All users of one application together have ten times that. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits everybody
+internal administrator may set \`REVOCATIONS_PER_MINUTE\` (100) revocations a minute of tokens that are not its own, and
+\`REVOCATIONS_PER_CALLER\` (10,000) of them are kept; one more is refused (429) until one expires. All users of one application together
+may set \`REVOCATIONS_PER_MINUTE_PER_APPLICATION\` (1,000), and \`REVOCATIONS_PER_APPLICATION\` (100,000) are kept. Technicians without an
+account count what they revoke of their own too, except sessions. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits everybody
 but internal administrators to themselves.`,
   })
   @RevocationPath()

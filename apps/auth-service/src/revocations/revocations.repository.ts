@@ -27,7 +27,8 @@ export interface NewRevocation extends RevocationKey {
   traceId?: string | null;
   /** `reuse`: a refresh token was used twice, and the revocation ends its session. Audited only if it was not over before. */
   because?: 'request' | 'reuse';
-  /** The caller revokes tokens of its own. Else the row counts against the caller's quota. */
+  /** True when the caller revokes its own token or session. Rows with false count when a caller who is no
+   *  administrator is checked. */
   own?: boolean;
   /** The application whose quota it counts against, empty for none; null: it counts against none. */
   countedClient?: string | null;
@@ -58,12 +59,32 @@ export function newestRevocation(
     sub: subject,
     client_id: applicationKey,
   };
+  // OFFSET 0 has the look-ups made once.
+  return `SELECT ${newest('revocation_date', names)} AS at OFFSET 0`;
+}
+
+/** SQL: when the newest revocation was set of the person, internal user or subject that ends sign-ins under
+ *  way; null if none. */
+export function newestInterruption(personId: string, userId: string, subject: string): string {
+  return newest('interrupts_at', { 'svc-personid': personId, 'internal-legacy': userId, sub: subject });
+}
+
+/** One look-up by the primary key for each name, whatever the table was like when the plan was made. */
+function newest(
+  column: 'revocation_date' | 'interrupts_at',
+  names: Partial<Record<RevocationDomain, string>>,
+): string {
   const dates = Object.entries(names).map(
     ([domain, identifier]) =>
-      `(SELECT revocation_date FROM auth.revocations WHERE domain = '${domain}' AND identifier = ${identifier})`,
+      `(SELECT ${column} FROM auth.revocations WHERE domain = '${domain}' AND identifier = ${identifier})`,
   );
-  // One look-up by the primary key for each, whatever the table was like when the plan was made; OFFSET 0 has them made once.
-  return `SELECT greatest(${dates.join(', ')}) AS at OFFSET 0`;
+  return `greatest(${dates.join(', ')})`;
+}
+
+/** SQL: whether the application that an expression names as text was revoked at or after an instant. */
+export function isApplicationRevokedSince(applicationKey: string, instant: string): string {
+  return `coalesce((SELECT revocation_date >= ${instant} FROM auth.revocations
+    WHERE domain = 'client_id' AND identifier = ${applicationKey}), false)`;
 }
 
 /** SQL: whether the token or session that an expression names as text is revoked. With a limit it is looked up in the index each time; EXISTS
@@ -91,7 +112,7 @@ const LIST_FROM = `
   WHERE (revocation_date, domain, identifier) > ($2, $3, $4) AND domain = ANY ($5) ${ORDER} $1`;
 
 /** How long a session's revocation is kept: no access token of it lives longer than a day, and its refresh tokens end with its family. */
-const SESSION_KEPT = `interval '25 hours'`;
+export const SESSION_KEPT = `interval '25 hours'`;
 
 // Hand-written SQL: atomic over the registry, its audit trail and the sessions. A session ends with the
 // revocation of any of its refresh tokens. Dates are whole milliseconds, rounded down, so that none lies in
@@ -140,7 +161,7 @@ const RENEW_LATE = `
   WHERE domain = $1 AND identifier = $2
     AND date_trunc('second', revocation_date) < date_trunc('second', present.at)
   RETURNING 1`;
-/** Commits that a revocation may be late by. Each one was slower than the rest of its second. */
+/** How often a revocation is dated anew because its commit ended after the second of its date. */
 const MAX_RENEWALS = 8;
 
 const FIND_ISSUED: PreparedStatement = {
@@ -165,15 +186,6 @@ const DELAY = `
     ) AS known
   ) AS r, LATERAL (SELECT extract(milliseconds FROM now()) % 1000 AS ms) AS at
   WHERE r.revocation_date >= date_trunc('second', now()) - interval '1 second'`;
-
-// Hand-written SQL: one SELECT, four look-ups by the primary key.
-const INTERRUPTED = `
-  SELECT EXISTS (
-    SELECT 1 FROM auth.revocations
-    WHERE interrupts_at > $5::timestamptz AND (domain = 'svc-personid' AND identifier = $1
-      OR domain = 'internal-legacy' AND identifier = $2 OR domain = 'sub' AND identifier = $3
-      OR domain = 'client_id' AND identifier = $4)
-  ) AS interrupted`;
 
 /** The revocation registry: reads, writes, and the SQL fragments by which other statements judge a token.
  *  `confirm-revocations.job`, `purge-revocations` and `revocation-quotas.repository` have statements of their
@@ -261,20 +273,5 @@ export class RevocationsRepository {
     const parameters = [names.map(({ domain }) => domain), names.map(({ identifier }) => identifier)];
     const [row] = await this.dataSource.query<{ delayMs: number }[]>(DELAY, parameters);
     if (row !== undefined && row.delayMs > 0) await wait(row.delayMs);
-  }
-
-  /** True when a revocation of the user or application that ends sign-ins under way is newer than `since`. */
-  async isInterrupted(
-    {
-      personId,
-      userId,
-      subject,
-      applicationKey,
-    }: { personId: number | null; userId: number | null; subject: string; applicationKey: string | null },
-    since: Date,
-  ): Promise<boolean> {
-    const parameters = [personId, userId, subject, applicationKey, since];
-    const [row] = await this.dataSource.query<{ interrupted: boolean }[]>(INTERRUPTED, parameters);
-    return row!.interrupted;
   }
 }

@@ -58,7 +58,7 @@ export class RevocationsService {
     const entitlement = await this.rights.find(key, caller, token);
     if (entitlement === null) throw new RevocationForbidden('not-own');
     const countedClient = await this.count(key, caller, entitlement);
-    // After the quota, because it asks the identity stores.
+    // After the quota: `users.find` resolves the user in every store.
     const { isService, names } = await this.users.find(key, token?.subject ?? null);
     if (isService && entitlement === 'by-policy') throw new RevocationForbidden('service');
     // A revocation by its user or an administrator ends sign-ins under way: they may rest on what it revokes. One by anybody else does not. Nor

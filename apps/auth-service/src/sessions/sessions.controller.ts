@@ -35,6 +35,8 @@ import type { SessionOwner, SessionOwnerNames, SessionPosition, SessionRow } fro
 import { SessionsRepository } from './sessions.repository';
 
 const NOT_YOURS = 'Only internal administrators may list the sessions of others.';
+const LISTED =
+  'Sessions that can still be refreshed; those without a refresh token are not listed. A page may be short or empty and still have a next one. Internal administrators can ask for others.';
 const NOT_FOUND = 'There is no such session of yours.';
 
 /** What has signed in and can be refreshed, and ending it. Additive to the specification. */
@@ -75,8 +77,7 @@ export class SessionsController {
   @ApiOperation({
     operationId: 'listSessions',
     summary: 'List the sessions of the caller, newest first',
-    description:
-      'Sessions that can still be refreshed; those without a refresh token are not listed. Internal administrators can ask for others.',
+    description: LISTED,
   })
   @PagedQuery()
   @ApiOkResponse({
@@ -105,10 +106,11 @@ export class SessionsController {
     const list = `sessions of ${JSON.stringify(asked ?? { subject: caller.subject })}`;
     const after = pageKey === undefined ? undefined : position(this.cursors.decode(list, pageKey));
     const owner = asked === null ? await this.namesOfCaller(caller) : await this.namesOf(asked);
-    const rows = await this.sessions.list(owner, this.config.REFRESH_MAX_AGE, pageSize + 1, after);
-    const page = rows.slice(0, pageSize);
-    const last = rows.length > pageSize ? page.at(-1) : undefined;
-    const nextPageKey = last === undefined ? null : this.cursors.encode(list, [last.position, last.sid]);
+    const maxAge = this.config.REFRESH_MAX_AGE;
+    const { sessions, lookedUntil } = await this.sessions.page(owner, maxAge, pageSize + 1, after);
+    const page = sessions.slice(0, pageSize);
+    const last = sessions.length > pageSize ? page.at(-1)! : lookedUntil;
+    const nextPageKey = last === null ? null : this.cursors.encode(list, [last.position, last.sid]);
     return { sessions: page.map((row) => sessionBody(row, caller)), nextPageKey };
   }
 

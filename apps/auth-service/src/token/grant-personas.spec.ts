@@ -2,7 +2,7 @@ import { Persona } from '@platform/personas';
 import type { Application } from '../applications/application';
 import type { Identity } from '../identity/identity';
 import { authoriseRequest, authoriseSubject, grantPersonas } from './grant-personas';
-import { TokenRejectionReason } from '../rejections/token-rejection';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
 const { InternalPartner, Customer, ServiceProvider, Owner } = Persona;
 
@@ -12,7 +12,7 @@ function holder(personas: number, identityType: Identity['identityType'] = 'svc-
 
 function application(allowedPersonas: number, allowedSubjects: string[] | null = null): Application {
   const limits = { allowedPersonas, allowedSubjects, allowAdministrators: false };
-  return { applicationKey: 'app', ...limits, allowRefresh: true, allowedFlows: [] };
+  return { applicationKey: 'app', ...limits, allowRefresh: true, confidential: false, allowedFlows: [] };
 }
 
 const login = (grantAsInternalPartner: boolean) => ({ kind: 'login' as const, grantAsInternalPartner });
@@ -67,6 +67,50 @@ describe('grantPersonas', () => {
   });
 });
 
+describe('a user without any persona', () => {
+  it('signs in, also at an application that is limited', () => {
+    expect(grantPersonas(holder(0), login(false), application(Customer))).toBe(0);
+  });
+});
+
+describe('a refusal', () => {
+  const refusalOf = (grant: () => unknown): TokenRejected => {
+    try {
+      grant();
+    } catch (error) {
+      if (error instanceof TokenRejected) return error;
+    }
+    throw new Error('was not refused');
+  };
+  const exactly = { kind: 'exactly' as const, personas: Owner };
+  const within = { kind: 'within' as const, personas: Owner };
+
+  it('says to the caller only that authentication failed, and to the log which persona was missing', () => {
+    const refusals = [exactly, within].map((request) =>
+      refusalOf(() => grantPersonas(holder(Customer), request, null)),
+    );
+    expect(refusals.map(({ message }) => message)).toEqual([
+      'Authentication failed.',
+      'Authentication failed.',
+    ]);
+    expect(refusals.map(({ privateDetail }) => privateDetail)).toEqual([
+      'persona not held',
+      'no persona left',
+    ]);
+  });
+
+  it('says what the application may not have, whoever the user is', () => {
+    const persona = refusalOf(() => {
+      authoriseRequest(application(Customer), { persona: Owner, userName: 'nobody' });
+    });
+    expect(persona.message).toBe('The requested persona is not permitted to this application.');
+    const subject = refusalOf(() => {
+      authoriseSubject(application(Customer, []), ['nobody']);
+    });
+    expect(subject.message).toBe('Tokens for this user are not permitted to this application.');
+  });
+});
+
 describe('authoriseRequest', () => {
   const refused = expect.objectContaining({ reason: TokenRejectionReason.InvalidGrant }) as unknown as Error;
 
@@ -90,6 +134,9 @@ describe('authoriseRequest', () => {
     expect(() => {
       authoriseSubject(application(Customer, []), ['ann']);
     }).toThrow(refused);
+    expect(() => {
+      authoriseSubject(application(Customer, ['ann']), ['ann', 'ann.internal']);
+    }).not.toThrow();
     expect(() => {
       authoriseSubject(null, []);
     }).not.toThrow();

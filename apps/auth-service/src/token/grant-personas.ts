@@ -52,8 +52,8 @@ function withinApplication(personas: Personas, application: Application | null):
   return granted;
 }
 
-/** Refuses personas and users that the application may not ask for. Runs before the result of the user
- *  look-up is read, so the response says nothing about the user. @throws {TokenRejected} InvalidGrant */
+/** Refuses personas and users that the application may not ask for. Runs before the user is looked up, so the
+ *  response says nothing about the user. @throws {TokenRejected} InvalidGrant */
 export function authoriseRequest(
   application: Application,
   { persona, userName }: { persona: Personas; userName: string },

@@ -1,6 +1,8 @@
-/** How far the newest issue may be ahead of the database's clock and still count: a standby that took over is behind by less. Further ahead,
- *  the clock was wrong when the tokens were issued, and revocations dated like them would keep their users out for as long. */
-const BELIEVED_SECONDS = 60;
+import { CLOCK_STEP_SECONDS } from '@platform/database';
+
+/** How far the newest issue may be ahead of the database's clock and still count. Further ahead, the clock was wrong when the tokens were
+ *  issued, and revocations dated like them would keep their users out for as long. */
+const BELIEVED_SECONDS = CLOCK_STEP_SECONDS;
 
 /** SQL: notes the present second as one in which tokens are issued, for use as a materialised CTE that is read. Once a second one request
  *  writes it; the others only look. */

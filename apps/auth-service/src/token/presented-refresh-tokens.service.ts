@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { SECOND_MS } from '@platform/time';
 import { IdentitiesService } from '../identity/identities.service';
 import type { Resolution } from '../identity/identity';
 import { parseSubject } from '../identity/identity';
@@ -32,9 +33,9 @@ export class PresentedRefreshTokens {
   }
 
   /** The token itself names the user, so both look-ups run at once. @throws {TokenRejected} RefreshTokenIsNotValid when it is not known */
-  async find({ jti, sub }: RefreshTokenClaims): Promise<PresentedRefreshToken> {
+  async find({ jti, sub, sid, iat }: RefreshTokenClaims): Promise<PresentedRefreshToken> {
     const [session, resolution] = await Promise.all([
-      this.sessions.get(jti),
+      this.sessions.get({ jti, sessionId: sid ?? null, issuedAt: new Date(iat * SECOND_MS) }),
       this.resolve(parseSubject(sub)),
     ]);
     return { session, resolution };

@@ -21,6 +21,7 @@ import {
 } from '../revocations/purge-revocations';
 import { PURGE_REVOCATION_QUOTAS } from '../revocations/revocation-quotas.repository';
 import { PURGE_WINDOWS_TICKETS } from '../windows/windows-tickets.repository';
+import { purgeClockGuard } from './purge-clock-guard';
 import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
 import { PURGE_TRUST_SIGNATURES } from './trust-signatures.repository';
 
@@ -43,31 +44,25 @@ const PURGES: Readonly<Record<string, string>> = {
 /** A million rows of each kind; what is left has to wait for the next minute. */
 const MAX_BATCHES = 100;
 
-/** Further apart, the database's clock and the replica's give no date by which anything may be removed for good. */
-const CLOCK_TOLERANCE_MS = 30_000;
-
 /** Keeps the tables from growing for ever. */
 @Injectable()
 export class PurgeExpiredJob extends RecurringJob {
   private readonly rows;
   private readonly failures;
-  private readonly putOff;
+  private readonly guard;
   private readonly log = new Logger('Purge');
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly audits: TokenAuditRepository,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
-    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(CLOCK) clock: Clock,
     metrics: Metrics,
   ) {
     super(MINUTE_MS, metrics);
-    this.rows = metrics.counter('auth_purged_rows_total', 'Expired rows removed', ['kind']);
+    this.rows = metrics.counter('auth_purged_rows_total', 'Rows removed, by kind', ['kind']);
     this.failures = metrics.counter('auth_purge_failures_total', 'Purges that failed', ['kind']);
-    this.putOff = metrics.counter(
-      'auth_purges_put_off_total',
-      'Runs of the purge that removed no more, because the clocks of the database and the replica differ',
-    );
+    this.guard = purgeClockGuard(dataSource, clock, metrics);
     for (const kind of [...Object.keys(PURGES), 'refusal-counts', 'audit']) this.failures.inc({ kind }, 0);
   }
 
@@ -90,7 +85,7 @@ export class PurgeExpiredJob extends RecurringJob {
       ['audit', () => this.audits.purge(this.config.AUDIT_RETENTION_DAYS)],
     ];
     for (const [kind, removeBatch] of removals) {
-      if (!(await this.clocksAgree())) break;
+      if (!(await this.guard.clocksAgree())) break;
       await attempt(kind, removeBatch);
     }
     if (errors.length > 0) throw new AggregateError(errors, `${String(errors.length)} purges failed`);
@@ -116,21 +111,6 @@ export class PurgeExpiredJob extends RecurringJob {
     }
     if (total > PURGE_BATCH) this.log.log('a backlog was purged', { kind, rows: total });
     return failure;
-  }
-
-  /** Which of the two clocks is wrong, nobody knows. */
-  private async clocksAgree(): Promise<boolean> {
-    const before = this.clock.now().getTime();
-    const [row] = await this.dataSource.query<{ present: Date }[]>('SELECT clock_timestamp() AS present');
-    const after = this.clock.now().getTime();
-    const present = row!.present.getTime();
-    const differenceMs = Math.max(before - present, present - after, 0);
-    if (differenceMs <= CLOCK_TOLERANCE_MS) return true;
-    this.putOff.inc();
-    this.log.warn('nothing is purged: the clocks of the database and of this replica differ', {
-      differenceMs,
-    });
-    return false;
   }
 
   private async removeBatch(statement: string): Promise<number> {

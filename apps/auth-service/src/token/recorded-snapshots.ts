@@ -6,10 +6,12 @@ const LEAST_AGE = `interval '900 milliseconds'`;
 /** Snapshots further apart than this leave a gap: within it nobody knows when a commit became visible. */
 const GAP = `interval '5 seconds'`;
 
-const WINDOW = `interval '${String(REFRESH_GRACE_SECONDS)} seconds'`;
+/** SQL: how long a rotated refresh token may be presented again. */
+export const WINDOW = `interval '${String(REFRESH_GRACE_SECONDS)} seconds'`;
 
-/** Records which transactions have ended by now, unless another replica just did, and removes what is no longer needed: all but the newest
- *  snapshot that is older than the window. `off`: a commit that waits for a standby or the disk must not hold up the record of its wait. */
+/** Records which transactions have ended by now, unless another replica just did, and removes what is no
+ *  longer needed: all but the newest snapshot that is older than the window. `synchronous_commit` is off:
+ *  a commit that waits for a standby or the disk must not hold up the record of its wait. */
 export const RECORD_SNAPSHOT = `
   WITH setting AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)

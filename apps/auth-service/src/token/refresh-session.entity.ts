@@ -5,8 +5,15 @@ import { IDENTIFIER } from '../identity/identity-stores.entity';
  *  from it. The row is made together with the first refresh token and removed with the last. A session
  *  without refresh tokens has no row. */
 @Entity({ schema: 'auth', name: 'refresh_family' })
-@Index('refresh_family_subject', ['subject', 'createdAt', 'familyId'])
-@Index('refresh_family_user', ['userId', 'createdAt', 'familyId'], { where: 'user_id IS NOT NULL' })
+@Index('refresh_family_live_subject', ['subject', 'createdAt', 'familyId'], {
+  where: 'subject IS NOT NULL AND revoked_at IS NULL',
+})
+@Index('refresh_family_live_user', ['userId', 'createdAt', 'familyId'], {
+  where: 'user_id IS NOT NULL AND revoked_at IS NULL',
+})
+@Index('refresh_family_ended', ['subject', 'applicationKey', 'revokedAt'], {
+  where: 'revoked_at IS NOT NULL',
+})
 export class RefreshFamily {
   /** The session: claim `sid`. */
   @PrimaryColumn({ type: 'uuid', name: 'family_id' })
@@ -44,6 +51,10 @@ export class RefreshFamily {
 
   @Column({ type: 'text', name: 'revoked_because', nullable: true })
   revokedBecause!: string | null;
+
+  /** Used refresh tokens issued up to then were pruned: one that has no row any more was used. Null: none was pruned. */
+  @Column({ type: 'timestamptz', name: 'pruned_until', nullable: true })
+  prunedUntil!: Date | null;
 }
 
 /** One refresh token. It is used once: then its successor takes its place. */

@@ -1,18 +1,29 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { batched, listParameter, queryPrepared, readPrepared } from '@platform/database';
+import { batched, batchedWrites, listParameter, queryPrepared, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { Application } from '../applications/application';
 import { ISSUE_AUDIT_FIELDS, insertIssueAuditsOf } from '../audit/token-audit.repository';
 import type { IssueAuditRow } from '../audit/token-audit.repository';
+import { AUTH_CONFIG } from '../config';
+import type { AuthConfig } from '../config';
 import type { Identity } from '../identity/identity';
 import { PURGE_BATCH } from '../purge-batch';
 import { canonicalIdentifier } from '../revocations/revocation';
 import { isRevoked, newestRevocation } from '../revocations/revocations.repository';
+import {
+  ADMITTED,
+  APPLICATION_GONE,
+  INTERRUPTED,
+  ISSUE_INSTANT,
+  PRESENTED_REVOKED,
+  WAIT_MS,
+} from './issue-verdict';
 import { NOTE_ISSUE } from './newest-issue';
 import { ROTATION_SEEN_AT } from './recorded-snapshots';
 import type { RefreshState } from './refresh-state';
+import { PRUNED_AGE } from './session-bounds.repository';
 
 /** An access token that is exchanged for another. */
 export interface PresentedToken {
@@ -23,7 +34,17 @@ export interface PresentedToken {
   keyId: string | null;
 }
 
-/** A refresh token to issue, with its session; what the session has already if it is there stays. */
+/** What a new sign-in rests on. */
+export interface Evidence {
+  /** The database's time, in whole milliseconds: it was made then, or all of it was read after that. */
+  at: Date;
+  /** It was made then, and is good for one issue. A revocation of the application covers it, as it does tokens. */
+  isCredential: boolean;
+  /** The application's secrets that were live. */
+  secretVersions: readonly number[];
+}
+
+/** A refresh token to issue, with its session. If the session exists, its personas and its date stay. */
 export interface NewRefreshFamily {
   familyId: string;
   tokenId: string;
@@ -43,21 +64,35 @@ export interface IssueRequest {
   identity: Pick<Identity, 'personId' | 'userId' | 'subject'>;
   applicationKey: string | null;
   presented: PresentedToken | null;
+  /** Null: the presented token, which is judged by itself. */
+  evidence: Evidence | null;
   /** Null: no refresh token. */
   family: NewRefreshFamily | null;
   audit: IssueAuditRow;
 }
 
-/** When the tokens count as issued, and whether the token presented for them has been revoked meanwhile. */
+/** When the tokens count as issued, or why there are none. */
 export interface Issue {
   issuedAt: Date;
+  /** The token presented for them has been revoked meanwhile. */
   presentedRevoked: boolean;
+  /** What the evidence says may be over: it is older than a revocation. */
+  interrupted: boolean;
+  /** The application is disabled, or not there any more. */
+  applicationGone: boolean;
   /** Nothing is issued: how long to wait before asking again. */
   waitMs: number | null;
-  /** The newest revocation of the user or application. */
-  revokedAt: Date | null;
-  /** Of the refresh token; null when there is none: not asked for, or the sign-in is too old. */
+  /** Of the refresh token; null when there is none: not asked for, the sign-in is too old, or its session has more personas or enough
+   *  refresh tokens. */
   refreshExpiresAt: Date | null;
+}
+
+/** What a refresh token says of itself. */
+export interface RefreshTokenName {
+  jti: string;
+  /** Null: it is from before there were sessions, and only its row has it. */
+  sessionId: string | null;
+  issuedAt: Date;
 }
 
 /** A refresh token's row with its session and its successor. */
@@ -98,26 +133,10 @@ const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.sub'
 
 const NEWEST_REVOCATION_OF = newestRevocation('$1::text', '$2::text', '$3::text', '$4::text');
 
-/** SQL: the `iat` of a token issued now. The database's clock decides, as it dates the revocations too. */
-const ISSUE_INSTANT = `date_trunc('second', now())`;
-
-/** SQL: null, or how long to wait until the second of the newest revocation, `revoked.at`, is over: it covers what is issued in it. Tokens are
- *  never dated ahead: the next revocation, perhaps in this very second, would miss them. */
-const WAIT_MS = `
-  CASE WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
-    THEN extract(epoch FROM date_trunc('second', revoked.at) + interval '1 second' - now())::float8 * 1000 END`;
-
-// The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind. A
-// session that was ended says so itself too, whatever became of its revocation. A replica may know a key that was
-// removed until its next reload: what is forged with it must not become a genuine token. LIMIT 1 has the rows
-// looked up in the index.
-const PRESENTED_REVOKED = `
-  coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
-    OR ${isRevoked('jti', 'r."presentedTokenId"')} OR ${isRevoked('sid', 'r."presentedSessionId"::text')}
-    OR coalesce((SELECT revoked_at IS NOT NULL FROM auth.refresh_family WHERE family_id = r."presentedSessionId" LIMIT 1), false)
-    OR coalesce((SELECT state = 'removed' FROM auth.signing_key WHERE kid = r."presentedKeyId" LIMIT 1), false)`;
-
-const ADMITTED = 'NOT presented_revoked AND wait_ms IS NULL';
+/** Refresh tokens of a session, used ones too, from which on its exchanges give access tokens only. */
+const FULL_SESSION_TOKENS = 500;
+/** The same for unused ones of the last hour. */
+const FULL_HOUR_TOKENS = 30;
 
 const FAMILY_FIELDS = `"familyId" uuid, "tokenId" uuid, subject text, "applicationKey" text, flow text, "personaLimit" integer,
     "authTime" timestamptz, "lifetimeSeconds" double precision, "maxAgeSeconds" double precision`;
@@ -131,15 +150,25 @@ const ISSUE: PreparedStatement = {
   name: 'begin-issues',
   text: `
   WITH verdict AS MATERIALIZED (
-    SELECT r.*, ${ISSUE_INSTANT} AS issued_at, revoked.at AS revoked_at, ${WAIT_MS} AS wait_ms, ${PRESENTED_REVOKED} AS presented_revoked
+    SELECT r.*, ${ISSUE_INSTANT} AS issued_at, ${WAIT_MS} AS wait_ms, ${PRESENTED_REVOKED} AS presented_revoked,
+      ${INTERRUPTED} AS interrupted, ${APPLICATION_GONE} AS application_gone
     FROM json_to_recordset($1::json) AS r(position integer, ${REVOCABLE_FIELDS}, "presentedTokenId" text, "presentedSessionId" uuid, "presentedKeyId" text,
-      "presentedIssuedAt" timestamptz, family json, ${ISSUE_AUDIT_FIELDS})
+      "presentedIssuedAt" timestamptz, "evidenceAt" timestamptz, "isCredential" boolean, "secretVersions" integer[], family json, ${ISSUE_AUDIT_FIELDS})
     CROSS JOIN LATERAL (${NEWEST_REVOCATION}) AS revoked
   ), opened AS MATERIALIZED (
     SELECT f.*, verdict.position, verdict.issued_at, verdict."personId"::bigint AS person_id, verdict."userId"::bigint AS user_id,
-      ${expiresAt('coalesce("authTime", issued_at)')} AS expires_at, known.persona_limit
+      ${expiresAt('coalesce("authTime", issued_at)')} AS expires_at, known.persona_limit, known.is_full
     FROM verdict, json_to_record(verdict.family) AS f(${FAMILY_FIELDS})
-    LEFT JOIN LATERAL (SELECT persona_limit FROM auth.refresh_family WHERE family_id = f."familyId" LIMIT 1) AS known ON true
+    LEFT JOIN LATERAL (
+      SELECT persona_limit, coalesce((
+        SELECT true FROM auth.refresh_token t WHERE t.family_id = f."familyId" ORDER BY t.issued_at DESC OFFSET ${String(FULL_SESSION_TOKENS - 1)} LIMIT 1
+      ), (
+        SELECT true FROM auth.refresh_token t
+        WHERE t.family_id = f."familyId" AND t.issued_at > now() - interval '1 hour' AND t.rotated_at IS NULL
+        ORDER BY t.issued_at DESC OFFSET ${String(FULL_HOUR_TOKENS - 1)} LIMIT 1
+      )) AS is_full
+      FROM auth.refresh_family WHERE family_id = f."familyId" LIMIT 1
+    ) AS known ON true
     WHERE ${ADMITTED} AND json_typeof(verdict.family) = 'object'
       AND ("authTime" IS NULL OR "authTime" + "maxAgeSeconds" * interval '1 second' > issued_at)
   ), family AS (
@@ -153,19 +182,39 @@ const ISSUE: PreparedStatement = {
   ), refreshable AS MATERIALIZED (
     -- A session keeps the personas that it began with: one that has more would give them to whoever refreshes an exchanged token.
     SELECT opened.* FROM opened LEFT JOIN family ON family.family_id = opened."familyId"
-    WHERE coalesce(opened.persona_limit, family.persona_limit) & ~opened."personaLimit" = 0
+    -- One that is full gets none: unused tokens live as long as their session.
+    WHERE coalesce(opened.persona_limit, family.persona_limit) & ~opened."personaLimit" = 0 AND opened.is_full IS NULL
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
     SELECT "tokenId", "familyId", issued_at, expires_at FROM refreshable
   ), noted AS MATERIALIZED (${NOTE_ISSUE}
   ), audited AS (${insertIssueAuditsOf('verdict', ADMITTED)})
-  SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", wait_ms AS "waitMs",
-    revoked_at AS "revokedAt", expires_at AS "refreshExpiresAt"
+  SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", interrupted,
+    application_gone AS "applicationGone", wait_ms AS "waitMs", expires_at AS "refreshExpiresAt"
   FROM verdict LEFT JOIN refreshable USING (position) CROSS JOIN (SELECT count(*) FROM noted) AS noted`,
 };
 
+const FAMILY_REVOKED_AT = `
+    coalesce(f.revoked_at, (SELECT revocation_date FROM auth.revocations WHERE domain = 'sid' AND identifier = f.family_id::text))`;
+
+const USER_REVOKED_AT = newestRevocation(
+  'f.person_id::text',
+  'f.user_id::text',
+  'f.subject',
+  'f.application_key',
+);
+
+/** SQL: the application of family `f`, or null. */
+const APPLICATION_OF_FAMILY = `
+    SELECT json_build_object('applicationKey', application_key, 'allowedPersonas', allowed_personas, 'allowRefresh', allow_refresh,
+      'allowAdministrators', allow_administrators, 'allowedFlows', allowed_flows, 'allowedSubjects', allowed_subjects,
+      'confidential', confidential) AS application
+    FROM auth.application WHERE application_key = f.application_key AND enabled LIMIT 1`;
+
 // Hand-written SQL: hot and batched. LIMIT 1 has each row looked up by itself: a plan that was made while the
-// tables were small joins them from end to end.
+// tables were small joins them from end to end. The tokens that the session got and used in the last hour are
+// counted for unused tokens only, from the newest one back, and as far as the limit $2. Those of exchanges that
+// nobody has used are not counted.
 const FIND_REFRESH_SESSIONS: PreparedStatement = {
   name: 'find-refresh-sessions',
   text: `
@@ -175,20 +224,35 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
     ${ROTATION_SEEN_AT} AS "rotationSeenAt",
     t.successor_jti AS "successorJti", s.issued_at AS "successorIssuedAt", s.expires_at AS "successorExpiresAt",
     s.rotated_at AS "successorRotatedAt",
-    coalesce(f.revoked_at, (SELECT revocation_date FROM auth.revocations WHERE domain = 'sid' AND identifier = f.family_id::text))
-      AS "familyRevokedAt",
-    (${newestRevocation('f.person_id::text', 'f.user_id::text', 'f.subject', 'f.application_key')}) AS "userRevokedAt",
+    ${FAMILY_REVOKED_AT} AS "familyRevokedAt",
+    (${USER_REVOKED_AT}) AS "userRevokedAt",
+    CASE WHEN t.rotated_at IS NULL AND $2::integer > 0 THEN (
+      SELECT issued_at FROM auth.refresh_token recent
+      WHERE recent.family_id = t.family_id AND recent.issued_at > now() - interval '1 hour' AND recent.rotated_at IS NOT NULL
+      ORDER BY recent.issued_at DESC OFFSET greatest($2::integer - 1, 0) LIMIT 1
+    ) END AS "hourFullSince",
     a.application
   FROM unnest(${listParameter(1, 'uuid')}) AS asked (jti)
   CROSS JOIN LATERAL (SELECT * FROM auth.refresh_token WHERE jti = asked.jti LIMIT 1) AS t
   CROSS JOIN LATERAL (SELECT * FROM auth.refresh_family WHERE family_id = t.family_id LIMIT 1) AS f
   LEFT JOIN LATERAL (SELECT issued_at, expires_at, rotated_at FROM auth.refresh_token WHERE jti = t.successor_jti LIMIT 1) AS s ON true
-  LEFT JOIN LATERAL (
-    SELECT json_build_object('applicationKey', application_key, 'allowedPersonas', allowed_personas, 'allowRefresh', allow_refresh,
-      'allowAdministrators', allow_administrators, 'allowedFlows', allowed_flows, 'allowedSubjects', allowed_subjects) AS application
-    FROM auth.application WHERE application_key = f.application_key AND enabled LIMIT 1
-  ) AS a ON true`,
+  LEFT JOIN LATERAL (${APPLICATION_OF_FAMILY}) AS a ON true`,
 };
+
+// Hand-written SQL: atomic over the session and its revocations. A genuine token without a row that was issued
+// at or before the pruned instant was used; when is not known any more, but longer ago than any window.
+const FIND_PRUNED = `
+  SELECT $1::uuid AS jti, f.family_id AS "familyId", f.subject, f.application_key AS "applicationKey",
+    f.persona_limit AS "personaLimit", now() AS now, $3::timestamptz AS "issuedAt", f.auth_time AS "authTime",
+    used.at AS "rotatedAt", used.at AS "rotationSeenAt", NULL AS "successorJti", NULL AS "successorIssuedAt",
+    NULL AS "successorExpiresAt", NULL AS "successorRotatedAt",
+    ${FAMILY_REVOKED_AT} AS "familyRevokedAt",
+    (${USER_REVOKED_AT}) AS "userRevokedAt",
+    NULL AS "hourFullSince", a.application
+  FROM auth.refresh_family f
+  CROSS JOIN LATERAL (SELECT least(f.pruned_until, now() - ${PRUNED_AGE}) AS at) AS used
+  LEFT JOIN LATERAL (${APPLICATION_OF_FAMILY}) AS a ON true
+  WHERE f.family_id = $2::uuid AND $3::timestamptz <= f.pruned_until`;
 
 // Hand-written SQL: hot, batched, and atomic over three tables. One UPDATE decides which of several
 // concurrent requests rotates. The others find rotated_at set, even if they waited for the row, and change
@@ -243,16 +307,27 @@ export class RefreshSessionsRepository {
   /** Dates and audits an issue and opens the refresh family that it wants, in one round trip. A revoked presented token opens nothing, nor does
    *  a request that has to wait. */
   readonly issue: (request: IssueRequest) => Promise<Issue>;
-  /** The session behind a refresh token, or null when it is not known (any more). */
-  readonly find: (jti: string) => Promise<RefreshSession | null>;
+  /** The session behind a refresh token with a row, or null. */
+  private readonly findStored: (jti: string) => Promise<RefreshSession | null>;
   /** Replaces a refresh token by its successor, and audits it. Null, and nothing changed, when it is no longer the one to rotate: another
    *  request came first, or it was revoked in between. */
   readonly rotate: (rotation: Rotation) => Promise<Rotated | null>;
 
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {
-    this.issue = batched((requests) => this.issueAll(requests));
-    this.find = batched((jtis) => this.findAll(jtis));
-    this.rotate = batched((rotations) => this.rotateAll(rotations));
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    @Inject(AUTH_CONFIG) private readonly config: Pick<AuthConfig, 'REFRESH_TOKENS_PER_HOUR'>,
+  ) {
+    this.issue = batchedWrites(dataSource, (requests) => this.issueAll(requests));
+    this.findStored = batched((jtis) => this.findAll(jtis));
+    this.rotate = batchedWrites(dataSource, (rotations) => this.rotateAll(rotations));
+  }
+
+  /** The session behind a genuine refresh token, or null when it is not known (any more). Of a pruned token it says that it was used. */
+  async find({ jti, sessionId, issuedAt }: RefreshTokenName): Promise<RefreshSession | null> {
+    const stored = await this.findStored(jti);
+    if (stored !== null || sessionId === null) return stored;
+    const [pruned] = await this.dataSource.query<RefreshSession[]>(FIND_PRUNED, [jti, sessionId, issuedAt]);
+    return pruned ?? null;
   }
 
   /** The newest revocation of a user or an application, or null. */
@@ -266,13 +341,16 @@ export class RefreshSessionsRepository {
   private async issueAll(requests: readonly IssueRequest[]): Promise<Issue[]> {
     const rows = await queryPrepared<Issue & { position: number }>(this.dataSource, ISSUE, [
       JSON.stringify(
-        requests.map(({ identity, applicationKey, presented, family, audit }, position) => ({
+        requests.map(({ identity, applicationKey, presented, evidence, family, audit }, position) => ({
           position,
           ...revocableOf(identity, applicationKey),
           presentedTokenId: presented === null ? undefined : canonicalIdentifier('jti', presented.tokenId),
           presentedSessionId: presented?.sessionId,
           presentedKeyId: presented?.keyId ?? undefined,
           presentedIssuedAt: presented?.issuedAt,
+          evidenceAt: evidence?.at,
+          isCredential: evidence?.isCredential,
+          secretVersions: evidence?.secretVersions,
           // What is left out reads as null, and costs less.
           family: family ?? undefined,
           ...audit,
@@ -283,7 +361,10 @@ export class RefreshSessionsRepository {
   }
 
   private async findAll(jtis: readonly string[]): Promise<(RefreshSession | null)[]> {
-    const rows = await readPrepared<RefreshSession>(this.dataSource, FIND_REFRESH_SESSIONS, [jtis]);
+    const rows = await readPrepared<RefreshSession>(this.dataSource, FIND_REFRESH_SESSIONS, [
+      jtis,
+      this.config.REFRESH_TOKENS_PER_HOUR,
+    ]);
     const byJti = new Map(rows.map((row) => [row.jti, row]));
     return jtis.map((jti) => byJti.get(jti.toLowerCase()) ?? null);
   }
@@ -295,8 +376,9 @@ export class RefreshSessionsRepository {
         ...revocableOf(identity, applicationKey),
         ...audit,
       }))
-      // Makes it unlikely that two replicas lock the same rows crosswise. A joined UPDATE promises no order: a deadlock is refused, and
-      // `batched` takes the batch apart.
+      // Makes it unlikely that two replicas lock the same rows crosswise. A joined UPDATE promises no order:
+      // of a statement
+      // that PostgreSQL ends to break a deadlock each rotation is tried by itself.
       .toSorted((one, other) => (one.jti < other.jti ? -1 : 1));
     const rows = await queryPrepared<Rotated & { successorJti: string }>(this.dataSource, ROTATE, [
       JSON.stringify(requests),

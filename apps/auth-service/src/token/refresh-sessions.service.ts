@@ -10,11 +10,13 @@ import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import type { Identity } from '../identity/identity';
 import { RevocationsRepository } from '../revocations/revocations.repository';
+import { BoundSessionsJob } from './bound-sessions.job';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
-import type { RefreshSession } from './refresh-sessions.repository';
+import type { NewRefreshFamily, RefreshSession, RefreshTokenName } from './refresh-sessions.repository';
 import type { RefreshPolicy } from './refresh-state';
 import { decideRefresh, isRevokedByUser } from './refresh-state';
 import { REFRESH_TOKEN_LIFETIME_SECONDS, epochSecond } from './token-claims';
+import { TokenRateExceeded, rateLimitRefusals } from '../rate-limits/rate-limit';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
 /** What a refresh yields: the next refresh token of the family, and the instant of issue of the access token. */
@@ -40,11 +42,13 @@ export class RefreshSessionsService {
   private readonly logger = new Logger('RefreshSessions');
   readonly policy: RefreshPolicy;
   private readonly reuses;
+  private readonly refusals;
 
   constructor(
     private readonly repository: RefreshSessionsRepository,
     private readonly audits: TokenAuditRepository,
     private readonly revocations: RevocationsRepository,
+    private readonly bounds: BoundSessionsJob,
     @Inject(AUTH_CONFIG) config: AuthConfig,
     metrics: Metrics,
   ) {
@@ -52,12 +56,13 @@ export class RefreshSessionsService {
       'auth_refresh_reuses_total',
       'Refresh tokens presented again after their time: their family is revoked',
     );
+    this.refusals = rateLimitRefusals(metrics);
     this.policy = { maxAgeSeconds: config.REFRESH_MAX_AGE, idleSeconds: config.REFRESH_IDLE ?? null };
   }
 
   /** @throws {TokenRejected} RefreshTokenIsNotValid when the token is not known */
-  async get(jti: string): Promise<RefreshSession> {
-    const session = await this.repository.find(jti);
+  async get(name: RefreshTokenName): Promise<RefreshSession> {
+    const session = await this.repository.find(name);
     if (session !== null) return session;
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'no such row');
   }
@@ -78,7 +83,8 @@ export class RefreshSessionsService {
   }
 
   /** Refuses a token that may not be refreshed. A reused one ends its family: of thief and owner, nobody knows which this is.
-   *  @throws {TokenRejected} TokenRevoked, RefreshTokenIsNotValid or RefreshThresholdExceeded */
+   *  @throws {TokenRejected} TokenRevoked, RefreshTokenIsNotValid or RefreshThresholdExceeded
+   *  @throws {TokenRateExceeded} when the session was refreshed too often */
   async admit(session: RefreshSession): Promise<'rotate' | 'repeat-successor'> {
     const decision = decideRefresh(session, this.policy);
     switch (decision.action) {
@@ -89,6 +95,9 @@ export class RefreshSessionsService {
         throw rejected(decision.reason);
       case 'undecided':
         throw undecided();
+      case 'wait':
+        this.refusals.inc({ by: 'session' });
+        throw new TokenRateExceeded('session', decision.seconds, false);
       case 'reused':
         await this.endReused(session);
         this.reuses.inc();
@@ -98,6 +107,12 @@ export class RefreshSessionsService {
         });
         throw rejected(TokenRejectionReason.TokenRevoked, 'reused');
     }
+  }
+
+  /** Has the session looked at that a sign-in opened or an exchange went on with. */
+  noteIssued({ familyId, subject, applicationKey }: NewRefreshFamily, isExchange: boolean): void {
+    if (isExchange) this.bounds.noteRefreshed(familyId);
+    this.bounds.noteOpened({ subject, applicationKey });
   }
 
   private async endReused({ familyId, subject, applicationKey }: RefreshSession): Promise<void> {
@@ -125,7 +140,8 @@ export class RefreshSessionsService {
         : this.repeat(current, identity, audit));
       if (renewal !== null) return renewal;
       await this.assertNotRevoked(current, identity);
-      current = await this.get(current.jti);
+      const { jti, familyId: sessionId, issuedAt } = current;
+      current = await this.get({ jti, sessionId, issuedAt });
     }
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'the state kept changing');
   }
@@ -155,6 +171,7 @@ export class RefreshSessionsService {
       ...{ jti, successorJti, sessionId, applicationKey, lifetimeSeconds, maxAgeSeconds, identity, audit },
     });
     if (rotated === null) return null;
+    this.bounds.noteRefreshed(sessionId);
     return { issuedAt: rotated.issuedAt, refreshToken: { jti: successorJti, ...rotated } };
   }
 }

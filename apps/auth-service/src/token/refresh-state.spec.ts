@@ -20,6 +20,7 @@ function state(overrides: Partial<RefreshState> = {}): RefreshState {
     successorRotatedAt: null,
     familyRevokedAt: null,
     userRevokedAt: null,
+    hourFullSince: null,
     ...overrides,
   };
 }
@@ -35,6 +36,11 @@ describe('decideRefresh', () => {
     expect(decideRefresh(state({ rotatedAt: secondsAgo(age) }), POLICY)).toEqual({
       action: 'repeat-successor',
     });
+  });
+
+  it('repeats the successor inside the window, also while nobody can tell when others could see the rotation', () => {
+    const unknown = state({ rotatedAt: secondsAgo(30), rotationSeenAt: null });
+    expect(decideRefresh(unknown, POLICY)).toEqual({ action: 'repeat-successor' });
   });
 
   it('refuses a retry inside the window once the successor was used', () => {
@@ -85,6 +91,26 @@ describe('decideRefresh', () => {
     expect(decideRefresh(state({ authTime: secondsAgo(1_000.001) }), POLICY)).toEqual(
       rejected(TokenRejectionReason.RefreshThresholdExceeded),
     );
+  });
+
+  it.each([
+    [3_599.5, 1],
+    [600, 3_000],
+    [0, 3_600],
+    [-5, 3_600],
+  ])('waits while the hour is full (for %d s): %d s', (age, seconds) => {
+    const full = state({ hourFullSince: secondsAgo(age) });
+    expect(decideRefresh(full, POLICY)).toEqual({ action: 'wait', seconds });
+  });
+
+  it('repeats the successor and sees reuse even while the hour is full', () => {
+    const full = { hourFullSince: secondsAgo(10) };
+    expect(decideRefresh(state({ ...full, rotatedAt: secondsAgo(5) }), POLICY)).toEqual({
+      action: 'repeat-successor',
+    });
+    expect(decideRefresh(state({ ...full, rotatedAt: secondsAgo(31) }), POLICY)).toEqual({
+      action: 'reused',
+    });
   });
 
   it('refuses a token that lay unused too long, when that is limited', () => {

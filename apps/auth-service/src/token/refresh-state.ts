@@ -5,6 +5,8 @@ import { TokenRejectionReason } from '../rejections/token-rejection';
 /** How long a rotated refresh token may be presented again by a caller that did not get the response. */
 export const REFRESH_GRACE_SECONDS = 30;
 
+const HOUR_SECONDS = 60 * 60;
+
 /** A refresh token as its row, its family and the revocations tell it, at one instant of the database's clock. */
 export interface RefreshState {
   now: Date;
@@ -17,6 +19,9 @@ export interface RefreshState {
   familyRevokedAt: Date | null;
   /** The newest revocation of the person, user, subject or application behind the token. */
   userRevokedAt: Date | null;
+  /** When the session has used its hourly number of refresh tokens: the instant of the oldest of them. Null:
+   *  it may use more. */
+  hourFullSince: Date | null;
 }
 
 /** Limits on refreshing, in seconds; null: no limit. */
@@ -26,12 +31,13 @@ export interface RefreshPolicy {
 }
 
 /** What to do with a genuine, unexpired refresh token. `reused` means: revoke the family, then reject as revoked. `undecided`: nobody knows yet
- *  when the rotation became visible, so the client has to ask again. */
+ *  when the rotation became visible, so the client has to ask again. `wait`: the session was refreshed too often in the last hour. */
 export type RefreshDecision =
   | { action: 'rotate' }
   | { action: 'repeat-successor' }
   | { action: 'reused' }
   | { action: 'undecided' }
+  | { action: 'wait'; seconds: number }
   | {
       action: 'reject';
       reason:
@@ -49,7 +55,9 @@ export function decideRefresh(state: RefreshState, policy: RefreshPolicy): Refre
   const tooOld = secondsBetween(state.authTime, state.now) > policy.maxAgeSeconds;
   const idle = policy.idleSeconds !== null && secondsBetween(state.issuedAt, state.now) > policy.idleSeconds;
   if (tooOld || idle) return { action: 'reject', reason: TokenRejectionReason.RefreshThresholdExceeded };
-  return { action: 'rotate' };
+  if (state.hourFullSince === null) return { action: 'rotate' };
+  const waitSeconds = Math.ceil(HOUR_SECONDS - secondsBetween(state.hourFullSince, state.now));
+  return { action: 'wait', seconds: Math.min(Math.max(waitSeconds, 1), HOUR_SECONDS) };
 }
 
 function decideRepeat(state: RefreshState, rotatedAt: Date): RefreshDecision {

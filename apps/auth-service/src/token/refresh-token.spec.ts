@@ -6,6 +6,7 @@ import {
   isCutBySession,
   isRefreshTokenExpired,
   readRefreshToken,
+  refreshTokenClaimsOf,
   signRefreshToken,
 } from './token-claims';
 
@@ -35,8 +36,30 @@ describe('refresh tokens', () => {
     expect(readRefreshToken(signRefreshToken(key, older), [key], ISSUER)).toEqual(older);
   });
 
+  it('say whom, which application and which session they are for, and from when to when', () => {
+    const token = {
+      jti: claims.jti,
+      subject: 'personid:1001',
+      clientId: 'billing-api',
+      sessionId: claims.sid,
+      issuedAt: new Date(1_000_999),
+      expiresAt: new Date(2_000_000),
+    };
+    expect(refreshTokenClaimsOf(token, ISSUER)).toEqual(claims);
+    const [header = ''] = signRefreshToken(key, claims).split('.');
+    expect(Buffer.from(header, 'base64url').toString()).toContain('"typ":"rt+jwt"');
+  });
+
+  it('live for a year at most, whoever has signed them', () => {
+    expect(REFRESH_TOKEN_LIFETIME_SECONDS).toBe(31_536_000);
+    const oneYear = { ...claims, exp: claims.iat + REFRESH_TOKEN_LIFETIME_SECONDS };
+    expect(readRefreshToken(signRefreshToken(key, oneYear), [key], ISSUER)).toEqual(oneYear);
+    const longer = { ...claims, exp: oneYear.exp + 1 };
+    expect(readRefreshToken(signRefreshToken(key, longer), [key], ISSUER)).toBeNull();
+  });
+
   it('tell whether the age of their session has cut them short', () => {
-    expect(isCutBySession(claims)).toBe(true);
+    expect(isCutBySession({ ...claims, iat: 1_767_312_000, exp: 1_767_313_000 })).toBe(true);
     expect(isCutBySession({ ...claims, exp: claims.iat + REFRESH_TOKEN_LIFETIME_SECONDS })).toBe(false);
   });
 
@@ -60,7 +83,7 @@ describe('refresh tokens', () => {
       `${token.slice(0, -1)}${String.fromCharCode(256 + token.charCodeAt(token.length - 1))}`,
     ],
     ['non-ASCII text', `${header}.${payload}.${'ü'.repeat(43)}`],
-    ['an endless token', 'a'.repeat(20_000)],
+    ['a signed token of 20,000 characters', signRefreshToken(key, { ...claims, sub: 'x'.repeat(15_000) })],
     ['an access token', signCompact(signingKey('HS256', 'r1', secret, 'at+jwt'), JSON.stringify(claims))],
     ['another issuer', signRefreshToken(key, { ...claims, iss: 'https://other.example' })],
     ['another audience', signRefreshToken(key, { ...claims, aud: 'platform' })],

@@ -1,7 +1,9 @@
+import { createSecretKey } from 'node:crypto';
 import { accessTokenClaims } from '@platform/access-tokens';
 import { Persona } from '@platform/personas';
 import type { Authority } from '../identity/authority';
-import { accessTokenClaimsOf, fitClaims } from './token-claims';
+import { signingKey } from '../keys/compact-jws';
+import { accessTokenClaimsOf, fitClaims, signAccessToken } from './token-claims';
 import type { AccessGrant, WrittenClaims } from './token-claims';
 
 const CARL: AccessGrant['identity'] = {
@@ -12,8 +14,8 @@ const CARL: AccessGrant['identity'] = {
   name: 'Carl Customer',
 };
 
-function claimsFor(authority: Partial<Authority> = {}): WrittenClaims {
-  const grant: AccessGrant = {
+function grantOf(authority: Partial<Authority> = {}): AccessGrant {
+  return {
     identity: CARL,
     personas: Persona.Customer,
     authority: {
@@ -22,13 +24,17 @@ function claimsFor(authority: Partial<Authority> = {}): WrittenClaims {
       groups: ['Dispatch'],
       ...authority,
     },
+    narrowed: [],
     clientId: 'billing-api',
     authTime: new Date('2026-01-01T00:00:00.900Z'),
     issuedAt: new Date('2026-01-02T00:00:00Z'),
     tokenId: 'a-token',
     sessionId: '7f3c1a52-7a61-4c5e-9b33-1f1f0a4c8d11',
   };
-  return accessTokenClaimsOf(grant, 'https://auth.example', 'platform');
+}
+
+function claimsFor(authority: Partial<Authority> = {}): WrittenClaims {
+  return accessTokenClaimsOf(grantOf(authority), 'https://auth.example', 'platform');
 }
 
 const read = (json: string): WrittenClaims => JSON.parse(json) as WrittenClaims;
@@ -54,6 +60,15 @@ describe('claims of an access token', () => {
       facilities: [501, 502],
       groups: ['Dispatch'],
     });
+  });
+
+  it('leave out what there is nothing to say about', () => {
+    const identity = { ...CARL, personId: null, userId: 9001, name: null };
+    const grant = { ...grantOf(), identity, clientId: null };
+    const claims = accessTokenClaimsOf(grant, 'https://auth.example', 'platform');
+    expect(claims.userId).toBe(9001);
+    for (const name of ['personId', 'name', 'client_id']) expect(claims).not.toHaveProperty(name);
+    expect(claimsFor()).not.toHaveProperty('userId');
   });
 
   it('are what receivers accept', () => {
@@ -97,10 +112,31 @@ describe('claims of an access token', () => {
       expect(accessTokenClaims.safeParse(claims).success).toBe(true);
   });
 
+  it('name no narrowed claim in overflow', () => {
+    const facilities = many(3_000, (n) => 100_000 + n);
+    const cut = (narrowed: ('groups' | 'facilities')[]): WrittenClaims =>
+      read(fitClaims(claimsFor({ facilities }), 100, narrowed));
+    expect(cut(['facilities'])).toMatchObject({ groups: [], facilities: [], overflow: ['groups'] });
+    expect(cut(['groups'])).toMatchObject({ groups: [], facilities: [], overflow: ['facilities'] });
+    const both = cut(['facilities', 'groups']);
+    expect(both).toMatchObject({ groups: [], facilities: [] });
+    expect(both).not.toHaveProperty('overflow');
+  });
+
+  it('make no token longer than 6 KiB', () => {
+    const key = signingKey('HS256', 'a1', createSecretKey(Buffer.alloc(32, 7)), 'at+jwt');
+    const keys = { access: key, refresh: key, issuer: 'https://auth.example', audience: 'platform' };
+    const lengths = many(700, (n) => many(n, () => 100_000)).map(
+      (facilities) => signAccessToken(keys, grantOf({ facilities })).length,
+    );
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(6_144);
+    expect(Math.max(...lengths)).toBeGreaterThan(6_130);
+  });
+
   it('are cut exactly at the limit', () => {
     const claims = claimsFor();
     const length = 100 + 2 + Buffer.from(JSON.stringify(claims)).toString('base64url').length;
-    expect(read(fitClaims(claims, 100, length)).overflow).toBeUndefined();
-    expect(read(fitClaims(claims, 100, length - 1)).overflow).toContain('groups');
+    expect(read(fitClaims(claims, 100, [], length)).overflow).toBeUndefined();
+    expect(read(fitClaims(claims, 100, [], length - 1)).overflow).toContain('groups');
   });
 });

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Personas } from '@platform/personas';
 import { SECOND_MS } from '@platform/time';
 import { z } from 'zod';
-import type { Authority } from '../identity/authority';
+import type { Authority, AuthorityClaim } from '../identity/authority';
 import type { Identity } from '../identity/identity';
 import type { SigningKey } from '../keys/compact-jws';
 import { SIGNATURE_CHARACTERS, signCompact } from '../keys/compact-jws';
@@ -17,6 +17,8 @@ export interface AccessGrant {
   identity: Pick<Identity, 'identityType' | 'subject' | 'personId' | 'userId' | 'name'>;
   personas: Personas;
   authority: Authority;
+  /** Claims of `authority` that say less than the identity holds, because the exchanged token did. */
+  narrowed: readonly AuthorityClaim[];
   clientId: string | null;
   authTime: Date;
   issuedAt: Date;
@@ -42,8 +44,12 @@ export interface WrittenClaims extends Authority {
   name?: string;
   personas: Personas;
   /** Names of the claims that were emptied because the token would have been too long. */
-  overflow?: ('groups' | 'facilities')[];
+  overflow?: OverflowingClaim[];
 }
+
+/** Claims that are emptied when the token would be too long, in this order. */
+const OVERFLOWING_CLAIMS = ['groups', 'facilities'] as const;
+type OverflowingClaim = (typeof OVERFLOWING_CLAIMS)[number];
 
 /** The claims that say `grant`. Source: docs/spec-gaps.md. */
 export function accessTokenClaimsOf(grant: AccessGrant, issuer: string, audience: string): WrittenClaims {
@@ -80,25 +86,38 @@ export interface TokenKeys {
 export function signAccessToken({ access: key, issuer, audience }: TokenKeys, grant: AccessGrant): string {
   const claims = accessTokenClaimsOf(grant, issuer, audience);
   const fixedCharacters = key.encodedHeader.length + SIGNATURE_CHARACTERS[key.algorithm];
-  return signCompact(key, fitClaims(claims, fixedCharacters));
+  return signCompact(key, fitClaims(claims, fixedCharacters, grant.narrowed));
 }
 
 /** The claims as JSON text that keeps the token within the limit: `groups` are emptied first, then `facilities`, with
- *  which `facilityPersonas` goes. `overflow` names what is missing, so that receivers refuse rather than guess.
- *  @param fixedCharacters length of the encoded header and signature */
+ *  which `facilityPersonas` goes. `overflow` names what is missing, so that receivers refuse or ask.
+ *  @param fixedCharacters length of the encoded header and signature
+ *  @param narrowed claims that `overflow` does not name: whoever asked would get all that the identity holds */
 export function fitClaims(
   claims: WrittenClaims,
   fixedCharacters: number,
+  narrowed: readonly AuthorityClaim[] = [],
   maxCharacters = ACCESS_TOKEN_MAX_CHARACTERS,
 ): string {
   const fits = (json: string): boolean => tokenCharacters(json, fixedCharacters) <= maxCharacters;
   const whole = JSON.stringify(claims);
   if (fits(whole)) return whole;
-  const withoutGroups = JSON.stringify({ ...claims, groups: [], overflow: ['groups'] });
+  const withoutGroups = JSON.stringify(emptied(claims, ['groups'], narrowed));
   if (fits(withoutGroups)) return withoutGroups;
+  return JSON.stringify(emptied(claims, OVERFLOWING_CLAIMS, narrowed));
+}
+
+function emptied(
+  claims: WrittenClaims,
+  names: readonly OverflowingClaim[],
+  narrowed: readonly AuthorityClaim[],
+): WrittenClaims {
+  const remaining = { ...claims };
+  for (const name of names) remaining[name] = [];
   // Without the facilities there is nothing to pair.
-  const { facilityPersonas: _, ...rest } = claims;
-  return JSON.stringify({ ...rest, groups: [], facilities: [], overflow: ['groups', 'facilities'] });
+  if (names.includes('facilities')) delete remaining.facilityPersonas;
+  const overflow = names.filter((name) => !narrowed.includes(name));
+  return overflow.length === 0 ? remaining : { ...remaining, overflow };
 }
 
 /** Characters of a compact token with this payload: the parts in base64url and the two dots. */

@@ -94,7 +94,8 @@ const TOKENS: Response = {
 
 const TOO_SOON = {
   status: 429,
-  description: 'This address or application asks too often. Only where a rate limit is configured.',
+  description:
+    'This user or session got as many tokens as it may in an hour or, where a rate limit is configured, this address or application asks too often.',
   type: TokenResponseDto.Output,
   examples: {
     tooSoon: {

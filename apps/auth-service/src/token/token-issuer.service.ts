@@ -5,17 +5,19 @@ import type { Personas } from '@platform/personas';
 import { SECOND_MS, sleep } from '@platform/time';
 import { mayHaveAdministrators } from '../applications/application';
 import type { Application } from '../applications/application';
+import type { EnabledApplication } from '../applications/applications.repository';
 import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
 import type { IssueAuditRow } from '../audit/token-audit.repository';
-import { authorityOf, withinApplication } from '../identity/authority';
-import type { Authority } from '../identity/authority';
+import { authorityOf, narrowedClaims, withinApplication } from '../identity/authority';
+import type { Authority, AuthorityClaim } from '../identity/authority';
 import { parseSubject } from '../identity/identity';
 import type { Identity, Resolution } from '../identity/identity';
-import { RevocationsRepository } from '../revocations/revocations.repository';
+import { TokenAllowances } from '../rate-limits/token-allowances.service';
 import { authoriseSubject, grantPersonas } from './grant-personas';
 import type { PersonaRequest } from './grant-personas';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import type {
+  Evidence,
   Issue,
   IssueRequest,
   NewRefreshFamily,
@@ -38,11 +40,21 @@ import type { TokenResponse } from './token.dto';
 import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 
-/** Timers end a moment early, and a revocation may be committed in the second after its own. */
+/** How often an issue is tried. One wait may not suffice: a timer may end early, and a revocation may be
+ *  committed in the second after its own. */
 const MAX_ISSUE_ATTEMPTS = 5;
 
 /** Who signs in, as a flow has established it. */
-export interface SignIn {
+export interface SignIn extends Grantable {
+  application: EnabledApplication | null;
+  /** The database's time when what the sign-in rests on was made, or before any of it was read. */
+  evidenceAt: Date;
+  /** What it rests on was made for this one exchange, as a code. */
+  isCredential?: boolean;
+}
+
+/** Of whom tokens would tell what. */
+interface Grantable {
   flow: TokenFlow;
   /** The application that gets the tokens; null: none is known, so there is no refresh token. */
   application: Application | null;
@@ -73,6 +85,8 @@ interface Grant {
   identity: Identity;
   personas: Personas;
   authority: Authority;
+  /** Claims of `authority` that the exchanged token has narrowed. */
+  narrowed: readonly AuthorityClaim[];
   authTime: Date | null;
   /** The `jti` of the access token. */
   tokenId: string;
@@ -103,14 +117,17 @@ export class TokenIssuer {
     private readonly signer: TokenSigner,
     private readonly sessions: RefreshSessionsService,
     private readonly repository: RefreshSessionsRepository,
-    private readonly revocations: RevocationsRepository,
     private readonly metrics: TokenMetrics,
+    private readonly allowances: TokenAllowances,
   ) {}
 
   /** Tokens for a new sign-in.
-   *  @throws {TokenRejected} AuthenticationFailed or InvalidGrant */
+   *  @throws {TokenRejected} AuthenticationFailed or InvalidGrant
+   *  @throws {TokenRateExceeded} when the user signs in too often */
   async issue(signIn: SignIn): Promise<TokenResponse> {
-    return this.begin(this.grant(signIn), null);
+    const { application, evidenceAt: at, isCredential = false } = signIn;
+    const secretVersions = application?.secretVersions ?? [];
+    return this.begin(this.grant(signIn), { at, isCredential, secretVersions });
   }
 
   /** Tokens for a token. They have no persona that the presented token lacks. For an access token they also
@@ -124,16 +141,14 @@ export class TokenIssuer {
     }
     const { authTime, ...caller } = renewal.accessTokenOf;
     const personas: PersonaRequest = { kind: 'within', personas: caller.personas };
-    const signIn: SignIn = { flow: 'bearer', application, resolution, personas, authTime };
+    const signIn: Grantable = { flow: 'bearer', application, resolution, personas, authTime };
     const grant = this.grant(signIn, { session: caller.sessionId, limit: caller });
+    const narrowed = narrowedClaims(grant.authority, this.grant(signIn).authority);
+    const presented = { ...caller, keyId: asymmetricKeyOf(caller.token) };
+    if (narrowed.length === 0) return this.begin(grant, presented);
     // A later refresh reads authority from the stores. It would give back the roles, facilities and groups
     // that this exchange left out.
-    const isNarrowed = !isSameAuthority(grant.authority, this.grant(signIn).authority);
-    const keyId = asymmetricKeyOf(caller.token);
-    return this.begin(isNarrowed ? { ...grant, application: withoutRefresh(application) } : grant, {
-      ...caller,
-      keyId,
-    });
+    return this.begin({ ...grant, narrowed, application: withoutRefresh(application) }, presented);
   }
 
   /** Refuses what `renew` would refuse of a refresh token that its session admits, and changes nothing. @throws {TokenRejected} */
@@ -148,11 +163,11 @@ export class TokenIssuer {
     const { application, resolution, session, hmacSigning } = token;
     const { authTime, personaLimit, familyId } = session;
     const personas: PersonaRequest = { kind: 'within', personas: personaLimit };
-    const signIn: SignIn = { flow: 'refresh', application, resolution, personas, authTime };
+    const signIn: Grantable = { flow: 'refresh', application, resolution, personas, authTime };
     return this.grant(signIn, { session: familyId, hmacSigning });
   }
 
-  private grant(signIn: SignIn, { session = null, hmacSigning, limit }: PresentedFor = {}): Grant {
+  private grant(signIn: Grantable, { session = null, hmacSigning, limit }: PresentedFor = {}): Grant {
     const { flow, application, resolution, authTime = null } = signIn;
     const subject = resolution.outcome === 'resolved' ? resolution.identity.subject : null;
     const applicationKey = application?.applicationKey ?? null;
@@ -168,47 +183,71 @@ export class TokenIssuer {
     // Before anything is written: without a key nothing may be used up.
     const keys = this.signer.keys(hmacSigning);
     const [tokenId, sessionId] = [randomUUID(), session ?? randomUUID()];
-    return { flow, application, identity, personas, authority, authTime, tokenId, sessionId, keys };
+    return {
+      flow,
+      application,
+      identity,
+      personas,
+      authority,
+      narrowed: [],
+      authTime,
+      tokenId,
+      sessionId,
+      keys,
+    };
   }
 
-  /** @param presented the access token that is exchanged */
-  private async begin(grant: Grant, presented: PresentedToken | null): Promise<TokenResponse> {
-    const family = newFamily(grant, this.sessions.policy.maxAgeSeconds);
+  /** @param basis the access token that is exchanged, or what a new sign-in rests on */
+  private async begin(grant: Grant, basis: PresentedToken | Evidence): Promise<TokenResponse> {
+    const presented = 'tokenId' in basis ? basis : null;
+    const evidence = 'tokenId' in basis ? null : basis;
     const { identity } = grant;
     const applicationKey = grant.application?.applicationKey ?? null;
+    const recipient = { subject: identity.subject, applicationKey };
+    if (presented === null) this.allowances.takeSignIn(recipient);
+    else this.allowances.takeExchange(grant.sessionId, recipient);
+    const family = newFamily(grant, this.sessions.policy.maxAgeSeconds);
     const issue = await this.awaitIssue({
-      ...{ identity, applicationKey, presented, family, audit: auditOf(grant) },
+      identity,
+      applicationKey,
+      presented,
+      evidence,
+      family,
+      audit: auditOf(grant),
     });
     const { issuedAt, refreshExpiresAt: expiresAt } = issue;
-    if (family === null || expiresAt === null) return this.respond(grant, issuedAt, null);
+    if (family === null) return this.respond(grant, issuedAt, null);
     const { tokenId: jti, subject, applicationKey: clientId, familyId: sessionId } = family;
+    this.sessions.noteIssued(family, presented !== null);
+    if (expiresAt === null) {
+      this.metrics.countWithheld();
+      return this.respond(grant, issuedAt, null);
+    }
     return this.respond(grant, issuedAt, { jti, subject, clientId, sessionId, issuedAt, expiresAt });
   }
 
-  /** Waits while a revocation covers the present second. If the user, an administrator or an operator sets
-   *  another one meanwhile, the sign-in ends with 503: the revocation may be about what the sign-in rests on.
+  /** Waits while a revocation covers the present second. If the user, an administrator or an operator has set
+   *  one since the evidence was read, the sign-in ends with 503: the revocation may be about what it rests on.
    *  A revocation by anybody else delays the sign-in by this second at most and never ends it. The same holds
-   *  for a revocation of an application, whoever sets it, and for one of a service, unless an operator sets
-   *  it. */
+   *  for a revocation of an application that keeps its secrets, whoever sets it, and for one of a service,
+   *  unless an operator sets it. */
   private async awaitIssue(request: IssueRequest): Promise<Issue> {
-    let waitedFor: Date | null = null;
     for (let attempts = 0; attempts < MAX_ISSUE_ATTEMPTS; attempts += 1) {
       const issue = await this.repository.issue(request);
-      if (issue.presentedRevoked)
-        throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
+      refuseEnded(issue, request);
       if (issue.waitMs === null) return issue;
       if (issue.waitMs > SECOND_MS) break;
-      waitedFor ??= issue.revokedAt!;
       await sleep(issue.waitMs);
-      const { identity, applicationKey } = request;
-      const { personId, userId, subject } = identity;
-      const user = { personId, userId, subject, applicationKey };
-      if (await this.revocations.isInterrupted(user, waitedFor)) break;
     }
     throw new SignInInterruptedError();
   }
 
   private async rotate(grant: Grant, session: RefreshSession): Promise<TokenResponse> {
+    const { subject: recipient } = grant.identity;
+    this.allowances.takeRefresh(session.familyId, {
+      subject: recipient,
+      applicationKey: session.applicationKey,
+    });
     const { issuedAt, refreshToken } = await this.sessions.renew(session, grant.identity, auditOf(grant));
     const { subject, applicationKey: clientId, familyId: sessionId } = session;
     return this.respond(grant, issuedAt, { ...refreshToken, subject, clientId, sessionId });
@@ -227,16 +266,29 @@ export class TokenIssuer {
   }
 }
 
+/** @throws {TokenRejected} or {SignInInterruptedError} for what waiting does not help */
+function refuseEnded(
+  { presentedRevoked, applicationGone, interrupted }: Issue,
+  { evidence }: IssueRequest,
+): void {
+  if (presentedRevoked)
+    throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.');
+  if (applicationGone)
+    throw new TokenRejected(
+      TokenRejectionReason.InvalidGrant,
+      'This application may not get tokens any more.',
+    );
+  if (!interrupted) return;
+  if (evidence?.isCredential !== true) throw new SignInInterruptedError();
+  const privateDetail = 'older than a revocation of its user or application';
+  const detail = 'This code is not valid. Start again.';
+  throw new TokenRejected(TokenRejectionReason.AuthenticationFailed, detail, { privateDetail });
+}
+
 /** The key id of a verified token that was not signed with a shared secret, else null. */
 function asymmetricKeyOf(token: string): string | null {
   const header = JSON.parse(Buffer.from(token.split('.', 1)[0]!, 'base64url').toString()) as JwsHeader;
   return header.alg === 'HS256' ? null : (header.kid ?? null);
-}
-
-function isSameAuthority(one: Authority, other: Authority): boolean {
-  const claims = ['roles', 'facilities', 'groups'] as const;
-  const isSamePairing = one.facilityPersonas?.join() === other.facilityPersonas?.join();
-  return isSamePairing && claims.every((claim) => one[claim].length === other[claim].length);
 }
 
 function withoutRefresh(application: Application | null): Application | null {

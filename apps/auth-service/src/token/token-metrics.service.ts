@@ -10,12 +10,17 @@ const INTROSPECTION_REASONS = ['Successful', 'AuthenticationFailed', 'InvalidReq
 @Injectable()
 export class TokenMetrics {
   private readonly responses;
+  private readonly withheld;
 
   constructor(metrics: Metrics) {
     this.responses = metrics.counter('auth_token_answers_total', 'Token responses, outages (503) excluded', [
       'flow',
       'reason',
     ]);
+    this.withheld = metrics.counter(
+      'auth_refresh_tokens_withheld_total',
+      'Access tokens without a refresh token, because the session has enough refresh tokens, has more personas, or is too old',
+    );
     // Prometheus does not see a series' first step: every series is there from the start.
     for (const flow of TOKEN_FLOWS) {
       for (const reason of reasonsOf(flow)) this.responses.inc({ flow, reason }, 0);
@@ -25,6 +30,10 @@ export class TokenMetrics {
 
   count(flow: TokenFlow | typeof INTROSPECTION, reason: TokenRejectionReason): void {
     this.responses.inc({ flow, reason: TokenRejectionReason[reason] });
+  }
+
+  countWithheld(): void {
+    this.withheld.inc();
   }
 }
 

@@ -104,7 +104,7 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
     this.rejections.log('token request rejected', {
       flow,
       reason: TokenRejectionReason[reason],
-      stage,
+      ...(stage === null ? {} : { stage }),
       detail: privateDetail,
     });
     const address = returnAddressOf(request);

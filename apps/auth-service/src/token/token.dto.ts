@@ -20,6 +20,12 @@ const requestedPersonas = z
     'must be a combination of persona bits',
   );
 
+/** The secret of the application that asks, in flows that public clients use too. */
+export const optionalSharedSecret = z.string().min(1).max(1_024).nullish().meta({
+  description:
+    'Proves the application. A confidential one has to send it; for others it may be left out. It is never logged.',
+});
+
 const optionalInteger = z.int().nullish();
 
 /** Whom a trust request speaks for: the same in both trust flows. */

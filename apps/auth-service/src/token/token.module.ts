@@ -15,8 +15,10 @@ import { SingleSignOn } from '../openid/single-sign-on.service';
 import { WaitingSignIns } from '../openid/waiting-sign-ins.service';
 import { RateLimitsRepository } from '../rate-limits/rate-limits.repository';
 import { RATE_LIMITS } from '../rate-limits/rate-limits.service';
+import { TokenAllowances } from '../rate-limits/token-allowances.service';
 import { WindowsSignIn, chooseSignIn } from '../windows/windows-sign-in';
 import { WindowsTicketsRepository } from '../windows/windows-tickets.repository';
+import { BoundSessionsJob } from './bound-sessions.job';
 import { BearerFlow } from './flows/bearer.flow';
 import { CodeFlow } from './flows/code.flow';
 import { OpenIdFlow } from './flows/openid.flow';
@@ -30,11 +32,13 @@ import { PurgeExpiredJob } from './purge-expired.job';
 import { RecordSnapshotsJob } from './record-snapshots.job';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
+import { SessionBoundsRepository } from './session-bounds.repository';
 import { TokenApplicationsService } from './token-applications.service';
 import { TokenIssuer } from './token-issuer.service';
 import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 import { TrustSignaturesRepository } from './trust-signatures.repository';
+import { TrustedSignIn } from './trusted-sign-in.service';
 
 const FLOWS = [
   RefreshFlow,
@@ -65,9 +69,13 @@ export class TokenModule {
         IntrospectionAudit,
         TokenApplicationsService,
         TrustSignaturesRepository,
+        TrustedSignIn,
         RateLimitsRepository,
         RATE_LIMITS,
+        TokenAllowances,
         PurgeExpiredJob,
+        SessionBoundsRepository,
+        BoundSessionsJob,
         RecordSnapshotsJob,
         SignInsRepository,
         WaitingSignIns,

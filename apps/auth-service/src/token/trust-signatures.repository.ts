@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { batched, queryPrepared } from '@platform/database';
+import { batchedWrites, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
 import type { RateLimit } from '../rate-limits/rate-limit';
 import { WAIT_SECONDS, takeFromBucket } from '../rate-limits/rate-limits.repository';
+import { TrustReplay } from './trust-replay.entity';
 
 /** How long a signature counts as used. One is refused by its timestamp once that is older than 300 s; a minute more covers clocks that differ. */
 const KEPT = `interval '360 seconds'`;
@@ -70,7 +71,7 @@ export class TrustSignaturesRepository {
   readonly record: (signature: TrustSignature) => Promise<SignatureUse>;
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {
-    this.record = batched((signatures) => this.recordAll(signatures));
+    this.record = batchedWrites(dataSource, (signatures) => this.recordAll(signatures));
   }
 
   private async recordAll(signatures: readonly TrustSignature[]): Promise<SignatureUse[]> {
@@ -116,6 +117,12 @@ export class TrustSignaturesRepository {
     if (row?.isStale === true) return 'stale';
     if (row?.recorded === true) return 'first';
     return row?.isDecided === true ? 'replayed' : (row?.waitSeconds ?? 0);
+  }
+
+  /** Forgets that a signature was used. */
+  async giveBack({ applicationKey, code }: Omit<TrustSignature, 'signedAt'>): Promise<void> {
+    const replays = this.dataSource.getRepository(TrustReplay);
+    await replays.delete({ applicationKey, authenticationCode: code });
   }
 }
 

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { withTimeout } from '@platform/time';
+import { currentNetwork } from '../audit/token-attempt';
 import { BoundedWork } from '../bounded-work';
 
 /** The part of the package `kerberos` that accepts tickets. */
@@ -64,7 +65,7 @@ export class KerberosAcceptor {
   accept(ticket: string): Promise<AcceptedTicket> {
     // The place is held until the native call is over, whether or not somebody still waits for it.
     return withTimeout(
-      this.work.run(() => this.judge(ticket)),
+      this.work.run(currentNetwork(), () => this.judge(ticket)),
       TIME_LIMIT_MS,
       () => new KerberosUnavailableError(`no verdict on a ticket within ${TIME_LIMIT_MS} ms`),
     );

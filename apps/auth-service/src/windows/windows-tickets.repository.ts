@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import { CLOCK } from '@platform/service-defaults';
+import type { Clock } from '@platform/time';
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
+import { KerberosUnavailableError } from './kerberos-acceptor.service';
 
 /** A Kerberos ticket that was used. All replicas see it; Kerberos's own replay cache is a local file. */
 @Entity({ schema: 'auth', name: 'windows_ticket' })
@@ -25,17 +28,39 @@ export const PURGE_WINDOWS_TICKETS = purgeBatch(
   'seen_at',
 );
 
+/** How far the replica's clock may differ from the database's, two replicas' in opposite directions within
+ *  that minute. Ten seconds less than  half of it: the statement may take as long. */
+const TOLERANCE = `interval '20 seconds'`;
+
+// Hand-written SQL: one atomic statement decides for all replicas, and by the database's clock.
+const RECORD = `
+  WITH judged AS MATERIALIZED (
+    SELECT $2::timestamptz BETWEEN now() - ${TOLERANCE} AND now() + ${TOLERANCE} AS agrees
+  ), recorded AS (
+    INSERT INTO auth.windows_ticket (authenticator_hash) SELECT $1::bytea FROM judged WHERE agrees
+    ON CONFLICT DO NOTHING RETURNING 1
+  )
+  SELECT agrees, EXISTS (SELECT 1 FROM recorded) AS recorded FROM judged`;
+
 /** The Kerberos tickets that were used, on whichever replica. */
 @Injectable()
 export class WindowsTicketsRepository {
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
 
-  /** Notes that a ticket was used. False when it was used before.
-   *  @param authenticator see `authenticatorOf` */
+  /** Notes that a ticket was used. False when it was used before.  @param authenticator see `authenticatorOf`
+   *  @throws {KerberosUnavailableError} when the clocks of the replica and the database differ: the ticket
+   *  may have been used and forgotten */
   async record(authenticator: Buffer): Promise<boolean> {
-    const authenticatorHash = createHash('sha256').update(authenticator).digest();
-    const tickets = this.dataSource.createQueryBuilder().insert().into(WindowsTicket);
-    const inserted = await tickets.values({ authenticatorHash }).orIgnore().returning(['seenAt']).execute();
-    return (inserted.raw as unknown[]).length === 1;
+    const hash = createHash('sha256').update(authenticator).digest();
+    const [row] = await this.dataSource.query<{ agrees: boolean; recorded: boolean }[]>(RECORD, [
+      hash,
+      this.clock.now(),
+    ]);
+    const { agrees, recorded } = row!;
+    if (!agrees) throw new KerberosUnavailableError('the clocks of the database and of this replica differ');
+    return recorded;
   }
 }

@@ -13,6 +13,7 @@ import type { CurrentSetting, ListPosition, ListedSetting } from '../settings/se
 import { START } from '../settings/settings-page';
 import type { Page } from '../settings/settings-page';
 import { SettingsRepository } from '../settings/settings.repository';
+import { SettledPastRepository } from '../settings/settled-past.repository';
 import { SettledPastService } from '../settings/settled-past.service';
 import type { AuditTrail } from '../settings/write-request';
 import { SettingLineError, lineOf, settingOf } from './setting-lines';
@@ -35,6 +36,7 @@ export interface TransferObserver {
 
 /** Whose pages these are: nobody else reads in this process. */
 const OPERATOR = 'settings:admin';
+const CONNECTIONS = 2;
 const PAGE = 1_000;
 /** Settings that are compared, and written in one transaction. */
 const BATCH = 100;
@@ -59,7 +61,7 @@ export class TransferService {
       applicationName: 'settings-service-admin',
       entities: ENTITIES,
       migrations: [],
-      poolSize: 2,
+      poolSize: CONNECTIONS,
       defaultIsolation: DEFAULT_ISOLATION,
     });
     return new TransferService(await new DataSource(options).initialize());
@@ -69,7 +71,7 @@ export class TransferService {
     this.settings = new SettingsRepository(dataSource);
     this.batch = new BatchedSettingsRepository(dataSource);
     this.past = new PastSettingsRepository(dataSource);
-    this.settled = new SettledPastService(this.past, SYSTEM_CLOCK, new Metrics());
+    this.settled = new SettledPastService(new SettledPastRepository(dataSource), SYSTEM_CLOCK, new Metrics());
   }
 
   close(): Promise<void> {
@@ -105,7 +107,7 @@ export class TransferService {
       if (trail !== null && changed.length > 0) {
         const writes = changed.map((setting) => ({ ...setting, trail }));
         await inTransaction(this.dataSource, 'REPEATABLE READ', (manager) =>
-          this.batch.writeAll(writes, manager),
+          this.batch.writeAll(writes, 0, manager),
         );
       }
       observer.progressed((done += batch.length));

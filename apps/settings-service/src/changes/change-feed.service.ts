@@ -5,7 +5,7 @@ import { MINUTE_MS, SECOND_MS, sleep, withTimeout } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { Counter } from 'prom-client';
 import { SettingError } from '../settings/setting-problems.filter';
-import { ChangeLog, KEPT_CHANGES, isMarked, markOf, pageAfter } from './change-log';
+import { ChangeLog, KEPT_CHANGES, isSameChange, markOf, pageAfter } from './change-log';
 import type { Change, ChangePage, Look, Mark, Position } from './change-log';
 import { ChangesRepository, LOOK_LIMIT } from './changes.repository';
 import { WatcherShares } from './watcher-shares';
@@ -42,14 +42,22 @@ export interface ChangeLimits {
 export const CHANGE_LIMITS = Symbol('CHANGE_LIMITS');
 
 const PAGE_SIZE = 1_000;
+/** Pages that show nothing of a subsystem which one request passes over. */
+const EMPTY_PAGES = 50;
 /** Pause between two looks while somebody waits: at most ten statements a second, and a watcher learns of a
  *  change that much later. */
 const LOOK_INTERVAL_MS = 100;
 /** A database that does not answer for this long is an outage to watchers, so that no response says that nothing has changed. */
 const LOOK_LIMIT_MS = 5 * SECOND_MS;
-/** After this long without a reader the log starts afresh rather than catching up. */
+/** After this long without a reader the log starts afresh rather than catching up, if it can do so at once. */
 const IDLE_MS = MINUTE_MS;
-/** Gaps older than this do not close by themselves: some old transaction holds the horizon of the cluster. */
+/** After so many looks at writers that began before the log, one each interval, the log from before goes
+ *  on. */
+const LOOKS_BEFORE_GOING_ON = 3;
+/** After so many looks without a log from before, readers are refused. */
+const LOOKS_BEFORE_REFUSING = 30;
+/** After so long with gaps all the time, looks ask who writes: some old transaction holds the horizon of
+ *  the cluster. */
 const ASK_WRITERS_AFTER_MS = SECOND_MS;
 
 /**
@@ -99,13 +107,16 @@ export class ChangeFeedService {
 
   /**
    * The next changes; empty after `waitMs` without one, or when the service stops.
-   * @throws {SettingError} `too-many-watchers`, `changes-expired` for a position in a history that went back
-   *   since
+   * @throws {SettingError} `too-many-watchers`, `changes-not-settled`, `changes-expired` for a position in a
+   *   history that went back since
    * @throws {DatabaseUnavailableError} or the driver's error: what happened meanwhile is not known
    */
   async read(request: ChangesRequest): Promise<ChangePage> {
     const log = await this.currentLog(request.after);
-    const page = await this.find(log, request.after ?? log.position, request.subsystemKey);
+    let page = await this.find(log, request.after ?? log.position, request.subsystemKey);
+    // A reader of one subsystem would take an empty page for the present.
+    for (let pages = 1; page.changes.length === 0 && page.hasMore && pages < EMPTY_PAGES; pages += 1)
+      page = await this.find(log, page.next, request.subsystemKey);
     const mayWait = request.waitMs > 0 && !this.isStopping && !request.signal.aborted;
     if (page.changes.length > 0 || page.hasMore || !mayWait) return this.marked(page);
     return this.marked(await this.wait(page, request));
@@ -129,9 +140,9 @@ export class ChangeFeedService {
   private async currentLog(after: Position | null): Promise<ChangeLog> {
     if (after === null) await this.lookAfresh();
     else if (this.clock.monotonicMs() - this.lookedAtMs > LOOK_INTERVAL_MS) await this.look();
-    if (after !== null && !(await this.hasSeenThis(after))) {
+    if (after !== null && !(await this.stillHoldsSeenChanges(after))) {
       await this.lookAfresh();
-      if (!(await this.hasSeenThis(after))) throw new SettingError('changes-expired');
+      if (!(await this.stillHoldsSeenChanges(after))) throw new SettingError('changes-expired');
     }
     return this.log!;
   }
@@ -140,19 +151,19 @@ export class ChangeFeedService {
    * Whether the history still holds the changes that the reader has seen last. A failover or a restore may
    * have removed them.
    */
-  private async hasSeenThis({ upTo, marks = [] }: Position): Promise<boolean> {
+  private async stillHoldsSeenChanges({ upTo, marks = [] }: Position): Promise<boolean> {
     const log = this.log!;
     if (upTo > log.position.upTo) return false;
     const older: Mark[] = [];
     for (const mark of marks) {
       const change = log.find(mark.id);
       if (change === null) older.push(mark);
-      else if (!isMarked(mark, change)) return false;
+      else if (!isSameChange(mark, change)) return false;
     }
     if (older.length === 0) return true;
     const found = await this.repository.findAll(older.map(({ id }) => id));
     return older.every((mark) =>
-      isMarked(
+      isSameChange(
         mark,
         found.find(({ id }) => id === mark.id),
       ),
@@ -161,7 +172,7 @@ export class ChangeFeedService {
 
   /** Looks, but does not join a look under way: it may have begun before something that the reader knows of. */
   private async lookAfresh(): Promise<void> {
-    await this.looking?.catch(() => undefined);
+    if (this.looking !== null) await this.look().catch(() => undefined);
     await this.look();
   }
 
@@ -195,7 +206,7 @@ export class ChangeFeedService {
           signal.removeEventListener('abort', leave);
         };
         // What came between the page and now.
-        tell(this.log!, watcher);
+        tellAll(this.log!, [watcher]);
         void this.watch();
       });
     } finally {
@@ -205,12 +216,12 @@ export class ChangeFeedService {
 
   /** @throws {SettingError} `too-many-watchers` */
   private takePlace(watcher: Watcher): void {
-    const displaced = this.watchers.add(watcher);
-    if (displaced === null) return;
-    if (displaced === undefined) {
+    const { isPlaced, displaced } = this.watchers.add(watcher);
+    if (!isPlaced) {
       this.refused.inc();
       throw new SettingError('too-many-watchers');
     }
+    if (displaced === null) return;
     this.displaced.inc();
     displaced.respond({ changes: [], next: displaced.position, hasMore: false });
   }
@@ -248,7 +259,7 @@ export class ChangeFeedService {
 
   private async lookOnce(): Promise<void> {
     const isIdle = this.clock.monotonicMs() - this.lookedAtMs > IDLE_MS;
-    const log = this.log === null || isIdle ? await this.openLog() : this.log;
+    const log = this.log !== null && !isIdle ? this.log : await this.openLog(this.log);
     for (let isBehind = true; isBehind;) {
       const startedAtMs = this.clock.monotonicMs();
       const asksWriters = startedAtMs - (this.gapsSinceMs ?? Infinity) > ASK_WRITERS_AFTER_MS;
@@ -257,7 +268,7 @@ export class ChangeFeedService {
       const hasNews = log.add(look);
       this.gapsSinceMs = log.position.open.length === 0 ? null : (this.gapsSinceMs ?? startedAtMs);
       [this.log, this.lookedAtMs] = [log, startedAtMs];
-      if (hasNews) for (const watcher of this.watchers) tell(log, watcher);
+      if (hasNews) tellAll(log, this.watchers);
       isBehind = hasNews && look.found.length >= LOOK_LIMIT;
     }
   }
@@ -273,27 +284,47 @@ export class ChangeFeedService {
     await this.lookOnce();
   }
 
-  /** A log that begins where everything is settled: every transaction that could have drawn an identifier
-   *  before its end has ended. */
-  private async openLog(): Promise<ChangeLog> {
+  /**
+   * A log that begins where everything is settled: every transaction that could have drawn an identifier before its end has ended.
+   * While one of them is under way, the log from before goes on; without it this waits.
+   * @throws {SettingError} `changes-not-settled` when that takes too long
+   */
+  private async openLog(previous: ChangeLog | null): Promise<ChangeLog> {
     const upTo = await this.repository.findEnd();
-    const horizon = (): Promise<Look> =>
-      this.repository.look({ upTo: Number.MAX_SAFE_INTEGER, open: [] }, { asksWriters: true });
-    const first = await horizon();
-    for (let before = first; ;) {
-      const now = await horizon();
-      if (Math.max(now.xmin, before.writersFrom ?? 0) >= first.xmax) break;
+    const first = await this.lookAtHorizon();
+    let before = first;
+    for (let looks = 1; ; looks += 1) {
+      const now = await this.lookAtHorizon();
+      if (Math.max(now.xmin, before.writersFrom ?? 0) >= first.nextXid) break;
+      if (previous !== null && looks >= LOOKS_BEFORE_GOING_ON) return previous;
+      if (looks >= LOOKS_BEFORE_REFUSING) throw new SettingError('changes-not-settled');
       before = now;
       await sleep(LOOK_INTERVAL_MS);
     }
     const latest = await this.repository.findLatest(upTo, KEPT_CHANGES);
     return new ChangeLog(latest.length < KEPT_CHANGES ? 0 : latest[0]!.id - 1, latest);
   }
+
+  private lookAtHorizon(): Promise<Look> {
+    return this.repository.look({ upTo: Number.MAX_SAFE_INTEGER, ids: [] }, { asksWriters: true });
+  }
 }
 
-/** Responds to the watcher if the log has something for it. */
-function tell(log: ChangeLog, watcher: Watcher): void {
-  const page = findInMemory(log, watcher.position, watcher.subsystemKey);
+/** Responds to every watcher that the log has something for. Most are at the same position: their pages are made once. */
+function tellAll(log: ChangeLog, watchers: Iterable<Watcher>): void {
+  const pages = new Map<Position, Map<string | null, ChangePage | null>>();
+  for (const watcher of watchers) {
+    const { position, subsystemKey } = watcher;
+    const ofPosition = pages.get(position) ?? new Map<string | null, ChangePage | null>();
+    pages.set(position, ofPosition);
+    let page = ofPosition.get(subsystemKey);
+    if (page === undefined) ofPosition.set(subsystemKey, (page = findInMemory(log, position, subsystemKey)));
+    tell(watcher, page);
+  }
+}
+
+/** Responds to the watcher if the page shows something. @param page null when the log does not reach back to the watcher's position */
+function tell(watcher: Watcher, page: ChangePage | null): void {
   if (page === null) watcher.respond({ changes: [], next: watcher.position, hasMore: true });
   else if (page.changes.length > 0) watcher.respond(page);
   else watcher.position = page.next;

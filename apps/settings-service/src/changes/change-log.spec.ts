@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { ChangeLog, KEPT_CHANGES, pageAfter } from './change-log';
+import { SignedCursor, pageKeyQuery } from '@platform/service-defaults';
+import { ChangeLog, KEPT_CHANGES, MAX_OPEN, pageAfter } from './change-log';
 import type { Change, ChangePage, Look, Position } from './change-log';
 
 const change = (id: number, settingName = 'a'): Change => ({
@@ -52,7 +53,7 @@ class HistoryModel {
     return {
       found: [...sorted.filter(({ id }) => open.includes(id)), ...after],
       xmin: this.hasOldTransaction ? 1 : writersFrom,
-      xmax: this.nextXid,
+      nextXid: this.nextXid,
       writersFrom: asksWriters ? writersFrom : null,
     };
   }
@@ -61,11 +62,11 @@ class HistoryModel {
 describe('ChangeLog', () => {
   it('tells of a change that was committed after one with a higher identifier', () => {
     const log = new ChangeLog(0, []);
-    log.add({ found: [change(2)], xmin: 5, xmax: 7, writersFrom: null });
+    log.add({ found: [change(2)], xmin: 5, nextXid: 7, writersFrom: null });
     const first = log.after({ upTo: 0, open: [] }, 10);
     expect(idsOf(first)).toEqual([2]);
     expect(first?.next).toEqual({ upTo: 2, open: [1] });
-    log.add({ found: [change(1)], xmin: 7, xmax: 7, writersFrom: null });
+    log.add({ found: [change(1)], xmin: 7, nextXid: 7, writersFrom: null });
     expect(idsOf(log.after(first!.next, 10))).toEqual([1]);
     expect(log.position).toEqual({ upTo: 2, open: [] });
   });
@@ -73,10 +74,10 @@ describe('ChangeLog', () => {
   it('gives a gap up once every transaction that can fill it has ended, and no earlier', () => {
     const log = new ChangeLog(0, []);
     const look = (xmin: number, writersFrom: number | null = null): readonly number[] => {
-      log.add({ found: [], xmin, xmax: 9, writersFrom });
+      log.add({ found: [], xmin, nextXid: 9, writersFrom });
       return log.position.open;
     };
-    log.add({ found: [change(2)], xmin: 5, xmax: 7, writersFrom: null });
+    log.add({ found: [change(2)], xmin: 5, nextXid: 7, writersFrom: null });
     expect(look(6)).toEqual([1]);
     // The horizon of the cluster stands still, but nobody older than 7 writes to the history: known from the next snapshot on.
     expect(look(6, 7)).toEqual([1]);
@@ -85,22 +86,63 @@ describe('ChangeLog', () => {
 
   it('holds back what lies behind more gaps than a position can name', () => {
     const log = new ChangeLog(0, []);
-    const look = { found: [change(2_501)], xmin: 1, xmax: 2, writersFrom: null };
+    const look = { found: [change(2_501)], xmin: 1, nextXid: 2, writersFrom: null };
     log.add(look);
-    expect(log.position).toMatchObject({ upTo: 1_000 });
-    log.add({ ...look, xmin: 2 });
-    log.add({ ...look, xmin: 2 });
+    expect(log.position).toMatchObject({ upTo: MAX_OPEN });
+    for (let looks = 0; looks < 2_500 / MAX_OPEN; looks += 1) log.add({ ...look, xmin: 2 });
     expect(log.position.upTo).toBe(2_501);
+  });
+
+  it('names no more open identifiers than a cursor has room for, after a billion changes', () => {
+    const distances = Array.from({ length: MAX_OPEN }, (_, index) => 1_000_000_000 + index);
+    const marks = [
+      [1, 'abcdefgh'],
+      [2_000_000_000, 'abcdefgh'],
+    ];
+    const cursors = new SignedCursor(Buffer.alloc(32, 'key'));
+    const cursor = cursors.encode('changes', [
+      Number.MAX_SAFE_INTEGER,
+      [4_000_000_000, ...marks],
+      ...distances,
+    ]);
+    expect(pageKeyQuery.safeParse(cursor).success).toBe(true);
+    expect(cursors.decode('changes', cursor)).toHaveLength(2 + MAX_OPEN);
+  });
+
+  it('keeps a bounded number of changes behind an open identifier, and goes on once it is settled', () => {
+    const log = new ChangeLog(0, [], 2 * KEPT_CHANGES + 100);
+    const found = Array.from({ length: 3 * KEPT_CHANGES }, (_, index) => change(index + 2));
+    const look = (xmin: number): number => {
+      const { upTo } = log.position;
+      log.add({ found: found.filter(({ id }) => id > upTo), xmin, nextXid: 2, writersFrom: null });
+      return log.position.upTo;
+    };
+    expect(look(1)).toBe(2 * KEPT_CHANGES + 101);
+    expect(look(1)).toBe(2 * KEPT_CHANGES + 101);
+    look(2);
+    expect(look(2)).toBe(3 * KEPT_CHANGES + 1);
+  });
+
+  it('gives readers at the end one position, so that their next page is made once', () => {
+    const log = new ChangeLog(0, []);
+    log.add({ found: [change(2), change(3)], xmin: 1, nextXid: 2, writersFrom: null });
+    const [one, other] = [log.after({ upTo: 0, open: [] }, 9), log.after({ upTo: 2, open: [1] }, 9)];
+    expect(one?.next).toBe(other?.next);
   });
 
   it('forgets the oldest changes, but none behind a gap', () => {
     const log = new ChangeLog(0, []);
     const many = (from: number, to: number): Change[] =>
       Array.from({ length: to - from + 1 }, (_, index) => change(from + index));
-    log.add({ found: [change(1), ...many(3, 2 * KEPT_CHANGES + 2)], xmin: 1, xmax: 2, writersFrom: null });
+    log.add({ found: [change(1), ...many(3, 2 * KEPT_CHANGES + 2)], xmin: 1, nextXid: 2, writersFrom: null });
     expect(log.after({ upTo: 0, open: [] }, 1)).toBeNull();
     expect(idsOf(log.after({ upTo: 1, open: [] }, 1))).toEqual([3]);
-    log.add({ found: many(2 * KEPT_CHANGES + 3, 2 * KEPT_CHANGES + 4), xmin: 2, xmax: 2, writersFrom: null });
+    log.add({
+      found: many(2 * KEPT_CHANGES + 3, 2 * KEPT_CHANGES + 4),
+      xmin: 2,
+      nextXid: 2,
+      writersFrom: null,
+    });
     expect(log.after({ upTo: 1, open: [] }, 1)).toBeNull();
     expect(idsOf(log.after({ upTo: 2 * KEPT_CHANGES, open: [] }, 9))).toHaveLength(4);
   });

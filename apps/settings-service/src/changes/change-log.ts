@@ -15,7 +15,8 @@ export interface Position {
   readonly upTo: number;
   /** Ascending, none above `upTo`. */
   readonly open: readonly number[];
-  /** Some changes of those, by which a history that went back is told from one that went on. */
+  /** Fingerprints of some changes that the holder has seen. If the history holds other changes under these
+   *  identifiers, it has gone back. */
   readonly marks?: readonly Mark[];
 }
 
@@ -34,8 +35,14 @@ export function markOf({ id, revision, occurredAt }: Change): Mark {
 }
 
 /** Whether the change is still the one that was seen. @param change what has the mark's identifier now */
-export function isMarked(mark: Mark, change: Change | undefined): boolean {
+export function isSameChange(mark: Mark, change: Change | undefined): boolean {
   return change !== undefined && markOf(change).fingerprint === mark.fingerprint;
+}
+
+/** What a look asks for: changes after `upTo`, and those with these identifiers. */
+export interface Question {
+  readonly upTo: number;
+  readonly ids: readonly number[];
 }
 
 /** Changes that follow a position, and the position after them. */
@@ -50,36 +57,42 @@ export interface ChangePage {
 export interface Look {
   /** The changes after the log's end and those that fill its gaps, by rising identifier. */
   readonly found: readonly Change[];
-  /** Every transaction with a lower id had ended. */
+  /** The lowest id of a transaction that was under way. */
   readonly xmin: number;
   /** No transaction with this id or a higher one had begun. */
-  readonly xmax: number;
-  /** Every transaction with a lower id that had written to the history had ended a moment later; null where nobody asked. */
+  readonly nextXid: number;
+  /** The lowest id of a transaction that has written to the history and was under way a moment later; null
+   *  where nobody asked. */
   readonly writersFrom: number | null;
 }
 
 /** Changes kept in memory: after more than twice as many, the oldest are forgotten. About 300 bytes each. */
 export const KEPT_CHANGES = 10_000;
-/** Identifiers that may be open at once, so that positions stay short. Beyond them the log waits until some are settled. */
-const MAX_OPEN = 1_000;
+/** Identifiers that may be open at once. A cursor names them all and must fit into an address: 500 take at most 7,400 characters.
+ *  Beyond them the log waits until some are settled. */
+export const MAX_OPEN = 500;
+/** Changes kept behind an open identifier, about 60 MB. Beyond them the log waits until the identifier is settled. */
+const MAX_KEPT = 200_000;
 
 /**
  * The latest changes, with the gaps between their identifiers.
  *
- * Identifiers of the history are drawn in order and committed in any: a cursor over them alone passes by what commits late. An identifier
- * missing below one that was seen is a gap. It is filled later, or settled: once every transaction that can have drawn it has ended, it
- * stays empty. A position names the gaps, so its holder is told of what fills them. No change waits for a gap, so an old transaction
- * elsewhere in the cluster delays nothing.
+ * Identifiers of the history are drawn in order and committed in any: a cursor over them alone passes by
+ * what commits late. An identifier missing below one that was seen is a gap; positions call it open. It is
+ * filled later, or settled: once every transaction that can have drawn it has ended, it stays empty. A
+ * position names the gaps, so its holder is told of what fills them. No change waits for a gap, so an old
+ * transaction elsewhere in the cluster delays nothing.
  *
- * A setting's row is locked before its change draws an identifier, so the changes of one setting commit in the order of their identifiers,
- * and what one snapshot shows of them lacks none in between: sorted by identifier, they come in the order of their commits.
+ * A setting's row is locked before its change draws an identifier, so the changes of one setting commit in
+ * the order of their identifiers, and what one snapshot shows of them lacks none in between: sorted by
+ * identifier, they come in the order of their commits.
  */
 export class ChangeLog {
   private entries: Change[];
   /** Open identifiers, ascending; all transactions that can have drawn one have an id below its value. */
   private readonly gaps = new Map<number, number>();
   private end: Position;
-  /** What the look before said. */
+  /** `writersFrom` of the last look. */
   private writersFrom = 0;
   /** The lowest of the changes that were found last: it may have been committed after all others. */
   private foundLast: Change | undefined;
@@ -87,10 +100,12 @@ export class ChangeLog {
   /**
    * @param floor everything up to here is settled, and not in memory
    * @param entries what follows, all of it settled, by rising identifier
+   * @param maxKept changes that are kept at most, however long an identifier stays open
    */
   constructor(
     private floor: number,
     entries: readonly Change[],
+    private readonly maxKept = MAX_KEPT,
   ) {
     this.entries = [...entries];
     this.end = { upTo: entries.at(-1)?.id ?? floor, open: [] };
@@ -102,14 +117,14 @@ export class ChangeLog {
   }
 
   /** What the next look asks for: newer changes, those that fill gaps, and those that were seen last. */
-  get question(): Position {
-    return { upTo: this.end.upTo, open: [...this.end.open, ...this.marksAt(this.end).map(({ id }) => id)] };
+  get question(): Question {
+    return { upTo: this.end.upTo, ids: [...this.end.open, ...this.marksAt(this.end).map(({ id }) => id)] };
   }
 
   /** Whether the history still holds what the log saw last. A failover or a restore may have removed it. */
   continues({ found }: Look): boolean {
     return this.marksAt(this.end).every((mark) =>
-      isMarked(
+      isSameChange(
         mark,
         found.find(({ id }) => id === mark.id),
       ),
@@ -134,14 +149,14 @@ export class ChangeLog {
   }
 
   /** Takes up a look that began after the last one had ended. @returns whether there was anything new */
-  add({ found, xmin, xmax, writersFrom }: Look): boolean {
+  add({ found, xmin, nextXid, writersFrom }: Look): boolean {
     const filled = found.filter(({ id }) => this.gaps.delete(id));
     const settled = Math.max(xmin, this.writersFrom);
     for (const [id, bound] of this.gaps) if (bound <= settled) this.gaps.delete(id);
     this.writersFrom = writersFrom ?? 0;
     const appended = this.append(
       found.filter(({ id }) => id > this.end.upTo),
-      xmax,
+      nextXid,
     );
     this.entries.push(...filled, ...appended);
     if (filled.length > 0) this.entries.sort((left, right) => left.id - right.id);
@@ -166,14 +181,14 @@ export class ChangeLog {
     );
   }
 
-  private append(found: readonly Change[], xmax: number): readonly Change[] {
+  private append(found: readonly Change[], nextXid: number): readonly Change[] {
     let { upTo } = this.end;
     let taken = 0;
     for (const { id } of found) {
       const last = Math.min(id - 1, upTo + MAX_OPEN - this.gaps.size);
-      for (let gap = upTo + 1; gap <= last; gap += 1) this.gaps.set(gap, xmax);
+      for (let gap = upTo + 1; gap <= last; gap += 1) this.gaps.set(gap, nextXid);
       upTo = Math.max(upTo, last);
-      if (upTo < id - 1) break;
+      if (upTo < id - 1 || this.entries.length + taken >= this.maxKept) break;
       upTo = id;
       taken += 1;
     }
@@ -224,5 +239,15 @@ export function pageAfter(
   const stillOpen = position.open.filter((id) => isOpen.has(id) || id > end.upTo || id > lastShown);
   const newlyOpen = end.open.filter((id) => id > position.upTo && id <= upTo);
   const open = [...stillOpen, ...newlyOpen].filter((id) => !shown.has(id));
-  return { changes, next: { upTo, open }, hasMore };
+  const next = { upTo, open };
+  // Readers at the end share one position, so that they can share their next page.
+  return { changes, next: isSamePosition(next, end) ? end : next, hasMore };
+}
+
+function isSamePosition(left: Position, right: Position): boolean {
+  return (
+    left.upTo === right.upTo &&
+    left.open.length === right.open.length &&
+    left.open.every((id, index) => id === right.open[index])
+  );
 }

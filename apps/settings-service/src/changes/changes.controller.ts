@@ -37,6 +37,20 @@ type TokenContent = [
   ...open: number[],
 ];
 
+function refusal(reason: 'too-many-watchers' | 'changes-not-settled') {
+  const { type, title = reason, detail } = new SettingError(reason).problem;
+  return { summary: title, type, title, detail, instance: '/platform/v1/changes' };
+}
+
+/** Documents 503. */
+const Unavailable = (): MethodDecorator =>
+  ProblemResponse(
+    503,
+    'The database cannot be reached, every place is taken, or a transaction from before still writes.',
+    { watchers: refusal('too-many-watchers'), unsettled: refusal('changes-not-settled') },
+    RESPONSE_HEADERS.retryAfter,
+  );
+
 function ListChanges(): MethodDecorator {
   return applyDecorators(
     ApiOperation({
@@ -69,6 +83,7 @@ To keep a copy: ask without \`after\`, then read the settings, then ask again an
       'The cursor is too old, or the changes before it are undone: the settings were restored from a backup, or a failover lost changes.',
       'changes-expired',
     ),
+    Unavailable(),
   );
 }
 

@@ -3,28 +3,29 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource } from 'typeorm';
-import type { Change, Look, Position } from './change-log';
+import type { Change, Look, Position, Question } from './change-log';
 
 type ChangeRow = Omit<Change, 'id'> & { readonly id: string };
 interface HorizonRow {
   readonly xmin: string;
-  readonly xmax: string;
+  readonly nextXid: string;
   readonly writersFrom: string | null;
 }
 
 const COLUMNS = `history_id AS id, subsystem_key AS "subsystemKey", subsystem_name AS "subsystemName",
     setting_name AS "settingName", operation, revision, occurred_at AS "occurredAt"`;
 
-// Hand-written SQL: changes and horizon must come from one snapshot. Whoever writes to the history holds a
+// Hand-written SQL: changes and horizon must come from one snapshot. A snapshot's xmax lies behind the transactions that have ended, so
+// one with that id or a higher one may be under way: age() counts up to the id that nobody has yet. Whoever writes to the history holds a
 // lock on it until its transaction has ended, and this lock tells it from other transactions of the cluster.
-// A 32-bit transaction id is counted back from the next one.
+// A 32-bit transaction id is placed by its signed distance from the next one: a writer may have begun since the snapshot.
 const LOOK: PreparedStatement = {
   name: 'look-for-changes',
   text: `
   SELECT horizon.*, change.*
-    FROM (SELECT pg_snapshot_xmin(s)::text AS xmin, pg_snapshot_xmax(s)::text AS xmax,
+    FROM (SELECT pg_snapshot_xmin(s)::text AS xmin, (x + age(pg_snapshot_xmax(s)::xid))::text AS "nextXid",
                  CASE WHEN $4 THEN (
-                   SELECT least(x, min(x - ((x - writer.transactionid::text::bigint) & 4294967295)))::text
+                   SELECT least(x, min(x - (((x - writer.transactionid::text::bigint + 2147483648) & 4294967295) - 2147483648)))::text
                      FROM pg_locks AS writer
                     WHERE writer.locktype = 'transactionid' AND writer.mode = 'ExclusiveLock' AND writer.virtualtransaction IN (
                       SELECT virtualtransaction FROM pg_locks
@@ -60,19 +61,23 @@ export const LOOK_LIMIT = 5_000;
 export class ChangesRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** What is new after `position`. @param asksWriters whether to find out who writes to the history: for gaps that do not close */
+  /** The changes that are asked for, with the horizon of the transactions.
+   *  @param asksWriters whether to find out who writes to the history: for gaps that do not close */
   async look(
-    { upTo, open }: Position,
+    { upTo, ids }: Question,
     { asksWriters, limit = LOOK_LIMIT }: { asksWriters: boolean; limit?: number },
   ): Promise<Look> {
     const rows = await queryPrepared<HorizonRow & (ChangeRow | { id: null })>(this.dataSource, LOOK, [
-      ...[upTo, open, limit, asksWriters],
+      upTo,
+      ids,
+      limit,
+      asksWriters,
     ]);
-    const { xmin, xmax, writersFrom } = rows[0]!;
+    const { xmin, nextXid, writersFrom } = rows[0]!;
     return {
       found: rows.flatMap((row) => (row.id === null ? [] : [changeOf(row)])),
       xmin: Number(xmin),
-      xmax: Number(xmax),
+      nextXid: Number(nextXid),
       writersFrom: writersFrom === null ? null : Number(writersFrom),
     };
   }

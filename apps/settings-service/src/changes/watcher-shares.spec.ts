@@ -13,17 +13,19 @@ const counts = (shares: WatcherShares<Holder>): Record<string, number> => {
 describe('WatcherShares', () => {
   it('lets a lone caller have every place, and no more', () => {
     const shares = new WatcherShares<Holder>(3);
-    expect([1, 2, 3, 4].map(() => shares.add(holder('x')))).toEqual([null, null, null, undefined]);
+    const added = [1, 2, 3, 4].map(() => shares.add(holder('x')));
+    const placed = { isPlaced: true, displaced: null };
+    expect(added).toEqual([placed, placed, placed, { isPlaced: false, displaced: null }]);
   });
 
   it('gives a newcomer the oldest place of the caller who has most', () => {
     const shares = new WatcherShares<Holder>(4);
     const hog = [1, 2, 3, 4].map(() => holder('hog'));
     for (const each of hog) shares.add(each);
-    expect(shares.add(holder('x'))).toBe(hog[0]);
-    expect(shares.add(holder('x'))).toBe(hog[1]);
-    expect(shares.add(holder('x'))).toBeUndefined();
-    expect(shares.add(holder('hog'))).toBeUndefined();
+    expect(shares.add(holder('x')).displaced).toBe(hog[0]);
+    expect(shares.add(holder('x')).displaced).toBe(hog[1]);
+    expect(shares.add(holder('x')).isPlaced).toBe(false);
+    expect(shares.add(holder('hog')).isPlaced).toBe(false);
     expect(counts(shares)).toEqual({ 'a/hog': 2, 'a/x': 2 });
   });
 
@@ -55,7 +57,7 @@ describe('WatcherShares', () => {
     it('go to others down to a sixteenth', () => {
       const shares = new WatcherShares<Holder>(LIMIT);
       for (const each of hog(LIMIT)) shares.add(each);
-      const refused = people(LIMIT).filter((each) => shares.add(each) === undefined);
+      const refused = people(LIMIT).filter((each) => !shares.add(each).isPlaced);
       expect(placesOf(shares, 'hog')).toBe(SHARE);
       expect(refused).toHaveLength(SHARE);
     });
@@ -67,7 +69,8 @@ describe('WatcherShares', () => {
     shares.add(first);
     shares.delete(first);
     shares.delete(first);
-    expect([shares.size, shares.add(holder('y'))]).toEqual([0, null]);
+    expect(shares.size).toBe(0);
+    expect(shares.add(holder('y'))).toEqual({ isPlaced: true, displaced: null });
   });
 
   it('never has more than its limit, and refuses nobody who has less than another but for one', () => {
@@ -82,7 +85,7 @@ describe('WatcherShares', () => {
           const before = counts(shares);
           const own = before[`${each.application}/${each.caller}`] ?? 0;
           const rivals = Object.entries(before).filter(([name]) => name.startsWith(`${each.application}/`));
-          const isRefused = shares.add({ ...each }) === undefined;
+          const isRefused = !shares.add({ ...each }).isPlaced;
           expect(shares.size).toBeLessThanOrEqual(limit);
           if (isRefused) for (const [, count] of rivals) expect(count).toBeLessThanOrEqual(own + 1);
         }

@@ -39,20 +39,17 @@ export class WatcherShares<Watcher extends Holder> implements Iterable<Watcher> 
     return this.all.values();
   }
 
-  /**
-   * Gives the watcher a place.
-   * @returns the watcher that lost its place, null if none did; undefined when there is no place
-   */
-  add(watcher: Watcher): Watcher | null | undefined {
+  /** Gives the watcher a place, if there is one. @returns with the watcher that lost its place for it */
+  add(watcher: Watcher): { isPlaced: boolean; displaced: Watcher | null } {
     if (this.all.size < this.limit) {
       this.insert(watcher);
-      return null;
+      return { isPlaced: true, displaced: null };
     }
     const displaced = this.displacedBy(watcher);
-    if (displaced === undefined) return undefined;
+    if (displaced === undefined) return { isPlaced: false, displaced: null };
     this.delete(displaced);
     this.insert(watcher);
-    return displaced;
+    return { isPlaced: true, displaced };
   }
 
   delete(watcher: Watcher): void {

@@ -28,7 +28,7 @@ const NEXT_REVISION = `
     SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 20) | (nextval('settings.setting_revision') & 1048575)
   $$`;
 
-/** Defaults of columns, so that replicas of the release before write the same while both run. */
+/** A column's default, so that replicas of the release before write the same while both run. */
 export class NoteOneInstant1796500000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(TRANSACTION_INSTANT);
@@ -36,6 +36,21 @@ export class NoteOneInstant1796500000000 implements MigrationInterface {
     await runner.query(
       'ALTER TABLE settings.setting_history ALTER COLUMN occurred_at SET DEFAULT settings.transaction_instant()',
     );
+  }
+
+  down(): Promise<void> {
+    return Promise.reject(new Error('migrations only go forward'));
+  }
+}
+
+/**
+ * By itself: a transaction with the locks of two tables and a request that locks them in the other order
+ * would end each other.
+ */
+export class DateRevisions1796500000050 implements MigrationInterface {
+  readonly name = 'DateRevisions1796500000050';
+
+  async up(runner: QueryRunner): Promise<void> {
     await runner.query(
       'ALTER TABLE settings.setting ALTER COLUMN revision SET DEFAULT settings.next_revision()',
     );

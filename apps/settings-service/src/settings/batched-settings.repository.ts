@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { batched, listParameter, queryPrepared, readPreparedArrays } from '@platform/database';
+import { batched, isLockTimeout, listParameter, queryPrepared, readPreparedArrays } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
@@ -9,7 +9,7 @@ import type { RecordedWrite } from './history-entry.entity';
 import type { SettingKey } from './setting-key';
 import type { JsonText } from './setting-value';
 import type { CurrentSetting } from './setting.entity';
-import { RECORDED_WRITE_COLUMNS } from './settings.repository';
+import { SHORT_LOCK_WAIT_MS } from './slow-work';
 import { AUDIT_COLUMNS, auditColumns, columnsOf } from './write-request';
 import type { AuditTrail } from './write-request';
 
@@ -26,6 +26,9 @@ type Row = [
   revision: string,
   position?: string,
 ];
+
+/** What the database decides of a write: the names of a setting that was there keep their casing. */
+type WrittenRow = Omit<RecordedWrite, 'valueText' | 'operation'>;
 
 const FIND_SETTING: PreparedStatement = {
   name: 'find-setting',
@@ -69,11 +72,16 @@ const writeStatement = (name: string, free: string): PreparedStatement => ({
   SELECT w.*, 'write', ${AUDIT_COLUMNS}
     FROM written w JOIN request r ON r.subsystem_key = w.subsystem_key AND r.setting_key = w.setting_key
    ORDER BY w.subsystem_key, w.setting_key
-  RETURNING ${RECORDED_WRITE_COLUMNS}`,
+  RETURNING subsystem_key AS "subsystemKey", setting_key AS "settingKey",
+    subsystem_name AS "subsystemName", setting_name AS "settingName", revision`,
 });
 
-/** Waits for rows that other transactions hold. */
-const WRITE_SETTINGS = writeStatement('write-settings', '');
+/** Waits for rows that other transactions hold, $13 milliseconds for each; '0': without a limit. */
+const WRITE_SETTINGS = writeStatement(
+  'write-settings',
+  `
+     CROSS JOIN set_config('lock_timeout', $13, true)`,
+);
 
 // Leaves out settings whose row another transaction holds. One that another transaction is creating has no row to see: it fails the
 // statement after a moment (55P03), and each of its writes is sent by itself.
@@ -95,12 +103,15 @@ const WRITE_FREE_SETTINGS = writeStatement(
 export class BatchedSettingsRepository {
   /** The setting as it is now, or null. */
   readonly find: (key: SettingKey) => Promise<CurrentSetting | null>;
-  /** Creates a setting or replaces its value, in a transaction that the batch shares. No two writes of one setting may be under way. */
-  readonly write: (write: SettingWrite) => Promise<RecordedWrite>;
+  /**
+   * Creates a setting or replaces its value, in a transaction that the batch shares. Null: another
+   * transaction holds the setting, and nothing was written. No two writes of one setting may be under way.
+   */
+  readonly writeUnlessLocked: (write: SettingWrite) => Promise<RecordedWrite | null>;
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {
     this.find = batched((keys) => this.findAll(keys));
-    this.write = batched((writes) => this.writeEach(writes));
+    this.writeUnlessLocked = batched((writes) => this.writeAllUnlessLocked(writes));
   }
 
   /** Each of these settings as it is now, null where there is none; one round trip. */
@@ -121,38 +132,53 @@ export class BatchedSettingsRepository {
       : readPreparedArrays<Row>(this.dataSource, FIND_SETTINGS, [subsystemKeys, settingKeys]);
   }
 
-  /** As `writeAll`, but the write of a setting that another transaction holds comes by itself: only its caller waits for it. */
-  private async writeEach(
-    writes: readonly SettingWrite[],
-  ): Promise<(RecordedWrite | Promise<RecordedWrite>)[]> {
-    if (writes.length === 1) return this.writeAll(writes);
-    const recorded = await queryPrepared<RecordedWrite>(
-      this.dataSource,
-      WRITE_FREE_SETTINGS,
-      writeColumns(writes),
-    );
-    return writes.map(
-      (write) =>
-        recorded.find((each) => isWriteOf(each, write.key)) ??
-        this.writeAll([write]).then(([waited]) => waited!),
-    );
+  private async writeAllUnlessLocked(writes: readonly SettingWrite[]): Promise<(RecordedWrite | null)[]> {
+    const [first] = writes;
+    if (writes.length === 1) return [await this.writeOneUnlessLocked(first!)];
+    const columns = writeColumns(writes);
+    const rows = await queryPrepared<WrittenRow>(this.dataSource, WRITE_FREE_SETTINGS, columns);
+    return writes.map((write) => recordedWrite(rows, write));
+  }
+
+  private async writeOneUnlessLocked(write: SettingWrite): Promise<RecordedWrite | null> {
+    try {
+      return await this.writeOne(write, SHORT_LOCK_WAIT_MS);
+    } catch (error) {
+      if (isLockTimeout(error)) return null;
+      throw error;
+    }
+  }
+
+  /** As `writeAll`. */
+  async writeOne(write: SettingWrite, lockWaitMs: number): Promise<RecordedWrite> {
+    const [recorded] = await this.writeAll([write], lockWaitMs);
+    return recorded!;
   }
 
   /**
-   * Creates settings of different keys, or replaces their values and keeps the casing of their names; records them in the same
-   * statement. It is a transaction by itself unless it is given the manager of one.
+   * Creates settings of different keys, or replaces their values and keeps the casing of their names; records
+   * them in the same statement. It is a transaction by itself unless it is given the manager of one.
+   * @param lockWaitMs longest wait for each row, and for the rest of that transaction; 0: no limit
    */
   async writeAll(
     writes: readonly SettingWrite[],
+    lockWaitMs: number,
     database: DataSource | EntityManager = this.dataSource,
   ): Promise<RecordedWrite[]> {
-    const recorded = await queryPrepared<RecordedWrite>(database, WRITE_SETTINGS, writeColumns(writes));
-    return writes.map(({ key }) => {
-      const write = recorded.find((each) => isWriteOf(each, key));
-      if (write === undefined) throw new Error('an upsert with RETURNING gave no row');
-      return write;
+    const values = [...writeColumns(writes), String(lockWaitMs)];
+    const rows = await queryPrepared<WrittenRow>(database, WRITE_SETTINGS, values);
+    return writes.map((write) => {
+      const recorded = recordedWrite(rows, write);
+      if (recorded === null) throw new Error('an upsert with RETURNING gave no row');
+      return recorded;
     });
   }
+}
+
+/** What became of a write; null if none of these rows is its setting's. */
+function recordedWrite(rows: readonly WrittenRow[], { key, value }: SettingWrite): RecordedWrite | null {
+  const row = rows.find((each) => isWriteOf(each, key));
+  return row === undefined ? null : { ...row, valueText: value, operation: 'write' };
 }
 
 function writeColumns(writes: readonly SettingWrite[]): unknown[][] {

@@ -18,7 +18,7 @@ import {
 import { distinctKeys } from './setting-key';
 import { SettingProblemResponse, WriteRefusals } from './setting-problems.filter';
 import {
-  HeadersOfWrite,
+  HeadersOfBulkWrite,
   IdempotencyHeader,
   InvalidRequestResponse,
   JsonBody,
@@ -84,7 +84,7 @@ export class BulkController {
   @RequirePersona(Persona.InternalPartner)
   async write(
     @JsonBody(validatedBy(writeSettings)) { writes }: z.output<typeof writeSettings>,
-    @HeadersOfWrite() headers: WriteHeaders,
+    @HeadersOfBulkWrite() headers: WriteHeaders,
     @CurrentCaller() caller: Caller,
     @Res() reply: FastifyReply,
   ): Promise<void> {

@@ -30,7 +30,7 @@ describe('LargeReads', () => {
   });
 
   it('reads large ones a few at once, the others in turn', async () => {
-    const reads = new LargeReads({ atOnce: 2, waiting: 10, waitMs: 60_000 });
+    const reads = new LargeReads({ atOnce: 2, perCaller: 2, waiting: 10, waitMs: 60_000 });
     const { read, ends, most } = pending();
     const all = [1, 2, 3, 4, 5].map(() => reads.read('a', read, isCut));
     for (let n = 0; n < 5; n += 1) {
@@ -42,7 +42,7 @@ describe('LargeReads', () => {
   });
 
   it('gives a failed one’s place to the next', async () => {
-    const reads = new LargeReads({ atOnce: 1, waiting: 10, waitMs: 60_000 });
+    const reads = new LargeReads({ atOnce: 1, perCaller: 1, waiting: 10, waitMs: 60_000 });
     const failing = (bytes: number) =>
       bytes === SMALL ? Promise.resolve(bytes) : Promise.reject(new Error('lost'));
     await expect(reads.read('a', failing, isCut)).rejects.toThrow('lost');
@@ -52,8 +52,24 @@ describe('LargeReads', () => {
   describe('of a caller who asks without end', () => {
     const LARGE = 8 * 1024 * 1024;
 
+    it('leave places free for others', async () => {
+      const reads = new LargeReads({ atOnce: 3, perCaller: 2, waiting: 10, waitMs: 60_000 });
+      const { read, ends, most } = pending();
+      const all = [1, 2, 3, 4].map(() => reads.read('hog', read, isCut));
+      await turns();
+      expect([ends.length, most()]).toEqual([2, 2]);
+      all.push(reads.read('x', read, isCut));
+      await turns();
+      expect([ends.length, most()]).toEqual([3, 3]);
+      for (let n = 0; n < 5; n += 1) {
+        await turns();
+        ends[n]!();
+      }
+      await expect(Promise.all(all)).resolves.toHaveLength(5);
+    });
+
     it('take turns with those of others, whoever came first', async () => {
-      const reads = new LargeReads({ atOnce: 2, waiting: 10, waitMs: 60_000 });
+      const reads = new LargeReads({ atOnce: 2, perCaller: 2, waiting: 10, waitMs: 60_000 });
       const { read, ends } = pending();
       const order: string[] = [];
       const ask = (caller: string) => reads.read(caller, read, isCut).then(() => order.push(caller));
@@ -67,7 +83,7 @@ describe('LargeReads', () => {
     });
 
     it('keep nobody else from waiting: its last one is refused', async () => {
-      const reads = new LargeReads({ atOnce: 1, waiting: 2, waitMs: 60_000 });
+      const reads = new LargeReads({ atOnce: 1, perCaller: 1, waiting: 2, waitMs: 60_000 });
       const { read, ends } = pending();
       const outcomes: string[] = [];
       const ask = (caller: string, name: string) =>
@@ -98,8 +114,8 @@ describe('LargeReads', () => {
   });
 
   it.each([
-    ['when too many wait', { atOnce: 1, waiting: 0, waitMs: 60_000 }],
-    ['when it has waited for too long', { atOnce: 1, waiting: 10, waitMs: 1 }],
+    ['when too many wait', { atOnce: 1, perCaller: 1, waiting: 0, waitMs: 60_000 }],
+    ['when it has waited for too long', { atOnce: 1, perCaller: 1, waiting: 10, waitMs: 1 }],
   ])('refuses one %s', async (_case, limits) => {
     const reads = new LargeReads(limits);
     const { read, ends } = pending();

@@ -11,7 +11,7 @@ const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 /** What a read takes without waiting for its turn: nearly every one. */
 const SMALL_PAGE_BYTES = 512 * 1024;
 
-const LIMITS = { atOnce: 4, waiting: 64, waitMs: 5 * SECOND_MS };
+const LIMITS = { atOnce: 4, perCaller: 2, waiting: 64, waitMs: 5 * SECOND_MS };
 
 interface Waiting {
   readonly caller: string;
@@ -21,7 +21,7 @@ interface Waiting {
 
 /**
  * Bounds the memory that large responses of one replica take while they are read and built. Every response is
- * read with a small limit first. A larger one waits for its turn; four are built at once.
+ * read with a small limit first. A larger one waits for its turn; four are built at once, two of one caller.
  *
  * The next turn goes to the caller with the fewest responses being built. When all waiting places are taken,
  * a newcomer takes one from the caller who holds the most. So nobody can keep others out.
@@ -67,8 +67,8 @@ export class LargeReads {
   }
 
   private async inTurn<Page>(caller: string, read: () => Promise<Page>): Promise<Page> {
-    if (this.running >= this.limits.atOnce) await this.turn(caller);
-    else this.begin(caller);
+    if (this.running < this.limits.atOnce && this.mayBegin(caller)) this.begin(caller);
+    else await this.turn(caller);
     try {
       return await read();
     } finally {
@@ -93,10 +93,15 @@ export class LargeReads {
     return this.runningBy.get(caller) ?? 0;
   }
 
-  /** Of the callers who have fewest under way, the one who has waited longest. */
+  private mayBegin(caller: string): boolean {
+    return this.runningOf(caller) < this.limits.perCaller;
+  }
+
+  /** Of the callers who have fewest under way, and not too many, the one who has waited longest. */
   private next(): Waiting | undefined {
-    const fewest = Math.min(...this.waiting.map(({ caller }) => this.runningOf(caller)));
-    return this.waiting.find(({ caller }) => this.runningOf(caller) === fewest);
+    const waiting = this.waiting.filter(({ caller }) => this.mayBegin(caller));
+    const fewest = Math.min(...waiting.map(({ caller }) => this.runningOf(caller)));
+    return waiting.find(({ caller }) => this.runningOf(caller) === fewest);
   }
 
   private turn(caller: string): Promise<void> {

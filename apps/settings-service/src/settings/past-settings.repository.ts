@@ -43,13 +43,6 @@ interface ComparedSetting {
 /** Where a page of the history ended. */
 type EntryPosition = Pick<NamedEntry, 'historyId'>;
 
-/** A transaction that may write to the history. */
-export interface HistoryWriter {
-  readonly writer: string;
-  /** Null where this role may not see it. */
-  readonly startedAt: Date | null;
-}
-
 // Parameters that are null fall out when PostgreSQL plans the statement. The position is compared as a row.
 const IN_TIME = `($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
     AND ($8::bigint IS NULL OR (occurred_at, history_id) <
@@ -103,14 +96,6 @@ const SCANS = {
   person: { end: scanEnd('person'), page: listScanned('person', '$2') },
   user: { end: scanEnd('user'), page: listScanned('user', '$5') },
 };
-
-// A transaction that writes to the history holds this lock until others see what it wrote.
-const FIND_WRITERS = `
-  SELECT now() AS now, writer.virtualtransaction AS writer, activity.xact_start AS "startedAt"
-    FROM (SELECT) AS one
-    LEFT JOIN pg_locks AS writer ON writer.relation = 'settings.setting_history'::regclass AND writer.mode = 'RowExclusiveLock'
-      AND writer.granted AND writer.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    LEFT JOIN pg_stat_activity AS activity ON activity.pid = writer.pid`;
 
 // The instants of one setting have the order of its identifiers: a transaction notes its instant after it has
 // locked the row.
@@ -169,7 +154,7 @@ const FIND_NEXT_NAME = `
 const COMPARE_WITH_PAST = `
   WITH RECURSIVE ${names('$3')}
   SELECT name.setting_key AS "settingKey", coalesce(past.setting_name, present.setting_name) AS "settingName",
-         octet_length(past.value_text) AS bytes,
+         octet_length(coalesce(past.value_text, present.value_text)) AS bytes,
          CASE WHEN (past.subsystem_name, past.setting_name, past.value_text)
                      IS NOT DISTINCT FROM (present.subsystem_name, present.setting_name, present.value_text) THEN NULL
               WHEN past.value_text IS NULL THEN 'delete' ELSE 'write' END AS operation
@@ -239,14 +224,6 @@ export class PastSettingsRepository {
     const others = [userId, ...times, end?.historyId ?? null];
     const page = await readPage<NamedEntry>(this.dataSource, caller, SCANS[column].page, range, others);
     return { rows: page.rows, next: page.next ?? end };
-  }
-
-  /** Who may be writing to the history, and the database's time from before they were looked for. */
-  async findWriters(): Promise<{ now: Date; writers: HistoryWriter[] }> {
-    const rows =
-      await this.dataSource.query<({ now: Date } & (HistoryWriter | { writer: null }))[]>(FIND_WRITERS);
-    const writers = rows.flatMap((row) => (row.writer === null ? [] : [row]));
-    return { now: rows[0]!.now, writers };
   }
 
   /** The setting as it was at `at`; null if there was none. */
@@ -321,6 +298,11 @@ export class PastSettingsRepository {
     );
     const last = compared.length < count ? null : compared.at(-1)!.settingKey;
     return { different, compared: compared.length, last };
+  }
+
+  /** For the rest of the transaction. */
+  async limitLockWaits(manager: EntityManager, lockWaitMs: number): Promise<void> {
+    await manager.query("SELECT set_config('lock_timeout', $1, true)", [String(lockWaitMs)]);
   }
 
   /**

@@ -15,8 +15,9 @@ import {
   RestoredSubsystemDto,
 } from './past.dto';
 import { PastSettingsRepository } from './past-settings.repository';
+import { RestorationsService } from './restorations.service';
 import {
-  HeadersOfWrite,
+  HeadersOfBulkWrite,
   InvalidRequestResponse,
   JsonBody,
   Subsystem,
@@ -24,9 +25,8 @@ import {
   ReadResponses,
 } from './setting-request.decorator';
 import { historyPageJson, sendPage } from './setting-response';
-import { SettingProblemResponse } from './setting-problems.filter';
+import { RestorationRefusals } from './setting-problems.filter';
 import { READ_HEADERS } from './setting.dto';
-import { SettingsService } from './settings.service';
 import { SettledPastService } from './settled-past.service';
 import { auditTrail } from './write-request';
 import type { WriteHeaders } from './write-request';
@@ -39,7 +39,7 @@ export class PastController {
   constructor(
     private readonly cursors: SignedCursor,
     private readonly past: PastSettingsRepository,
-    private readonly service: SettingsService,
+    private readonly restorations: RestorationsService,
     private readonly settled: SettledPastService,
   ) {}
 
@@ -90,22 +90,19 @@ Ask with `dryRun` first. For up to 10,000 settings that change.',
     examples: PAST_EXAMPLES.restored,
   })
   @InvalidRequestResponse()
-  @SettingProblemResponse(
-    'More than 10,000 settings or 256 MiB would change, or the subsystem has had more than 200,000 names: nothing was changed.',
-    'restore-too-large',
-  )
-  @SettingProblemResponse('The caller writes faster than one caller may.', 'too-much-written')
+  @RestorationRefusals()
   async restore(
     @Subsystem() subsystem: SettingName,
     @JsonBody(validatedBy(RestoreSubsystemDto.schema))
     { at, dryRun }: z.output<typeof RestoreSubsystemDto.schema>,
-    @HeadersOfWrite() headers: WriteHeaders,
+    @HeadersOfBulkWrite() headers: WriteHeaders,
     @CurrentCaller() caller: Caller,
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const trail = dryRun ? null : auditTrail(headers, caller);
     await this.settled.wait(at);
-    const changes = await this.service.restoreSubsystem({ subsystemKey: subsystem.key, at, trail });
+    const restoration = { subsystemKey: subsystem.key, at, trail };
+    const changes = await this.restorations.restore(caller.subject, restoration);
     sendJsonText(reply, JSON.stringify({ at, dryRun, changes }));
   }
 }

@@ -60,6 +60,28 @@ const SETTING_PROBLEMS = {
     detail: 'Too many responses of more than 512 KiB are being made. Try again, or ask for less.',
     headers: { 'Retry-After': '1' },
   },
+  'too-many-restorations': {
+    status: 429,
+    type: 'urn:platform:problem:too-many-restorations',
+    title: 'Too many restorations',
+    detail:
+      'You have a restoration under way, or asked what one would change, and others wait. Try again later.',
+    headers: { 'Retry-After': '5' },
+  },
+  'restorations-busy': {
+    status: 503,
+    type: 'urn:platform:problem:restorations-busy',
+    title: 'Restorations busy',
+    detail: 'Other restorations are under way. Try again later.',
+    headers: { 'Retry-After': '5' },
+  },
+  'setting-busy': {
+    status: 503,
+    type: 'urn:platform:problem:setting-busy',
+    title: 'Setting busy',
+    detail: 'Another change holds a setting for too long. Nothing was written. Try again.',
+    headers: { 'Retry-After': '1' },
+  },
   'too-much-written': {
     status: 429,
     type: 'urn:platform:problem:too-much-written',
@@ -73,6 +95,14 @@ const SETTING_PROBLEMS = {
     title: 'Changes expired',
     detail:
       'What changed since `after` is no longer told. Start over: ask without `after`, then read again what was read before.',
+  },
+  'changes-not-settled': {
+    status: 503,
+    type: 'urn:platform:problem:changes-not-settled',
+    title: 'Changes not settled',
+    detail:
+      'A transaction that began to write settings before this replica was asked for changes has not ended yet. Try again.',
+    headers: { 'Retry-After': '1' },
   },
   'too-many-watchers': {
     status: 503,
@@ -138,7 +168,7 @@ export function SettingProblemResponse(description: string, reason: SettingError
   return ProblemResponse(status, description, example, headers);
 }
 
-/** Documents 412, 422 and 429 of every write. */
+/** Documents 412, 422, 429 and 503 of every write. */
 export const WriteRefusals = (): MethodDecorator =>
   applyDecorators(
     SettingProblemResponse(
@@ -150,6 +180,26 @@ export const WriteRefusals = (): MethodDecorator =>
       'idempotency-key-reused',
     ),
     SettingProblemResponse('The caller writes faster than one caller may.', 'too-much-written'),
+    SettingProblemResponse(
+      'The database cannot be reached, or another change, a restoration for example, holds the setting.',
+      'setting-busy',
+    ),
+  );
+
+/** Documents 422, 429 and 503 of a restoration. */
+export const RestorationRefusals = (): MethodDecorator =>
+  applyDecorators(
+    SettingProblemResponse(
+      'More than 10,000 settings or 256 MiB would change, or the subsystem has had more than 200,000 names: nothing was changed.',
+      'restore-too-large',
+    ),
+    SettingProblemResponse('The caller writes faster than one caller may.', 'too-much-written'),
+    SettingProblemResponse('The caller has other restorations under way.', 'too-many-restorations'),
+    SettingProblemResponse(
+      'The database cannot be reached, or other callers have restorations under way.',
+      'restorations-busy',
+    ),
+    SettingProblemResponse('Another change holds a setting of the subsystem.', 'setting-busy'),
   );
 
 /** Documents 400 of a body without a value. */

@@ -5,7 +5,7 @@ import { FORBIDDEN, callerOf } from '@platform/access-tokens';
 import type { AuthenticatedRequest } from '@platform/access-tokens';
 import { ApiHeader, ApiHeaders, ApiParam, ApiQuery, ApiResponse, ProblemResponse } from '@platform/open-api';
 import { Persona, hasPersona } from '@platform/personas';
-import { ProblemException, entityTagsOf, problems } from '@platform/service-defaults';
+import { ProblemException, entityTagsOf, isConditional, problems } from '@platform/service-defaults';
 import { MAX_NAME_CODE_POINTS, SETTING_NAME_RULE, parseSettingName } from '@platform/setting-names';
 import type { SettingName } from '@platform/setting-names';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -16,7 +16,8 @@ import type { SettingKey } from './setting-key';
 import { InvalidSettingValueError, parseKeepingValues, settingValueOf } from './setting-value';
 import type { JsonText } from './setting-value';
 import { READ_HEADERS } from './setting.dto';
-import type { WriteHeaders } from './write-request';
+import { writeRequest } from './write-request';
+import type { WriteHeaders, WriteRequest } from './write-request';
 
 /** Which setting a read wants, and under which conditions. */
 export interface SettingRead {
@@ -40,12 +41,6 @@ export const KeyOfSetting = createParamDecorator((_data: unknown, context: Execu
   keyOf(requestOf(context)),
 );
 
-/** The exact text of the body's settingValue. @throws {InvalidSettingValueError | JsonSyntaxError} */
-export const ValueText = createParamDecorator((_data: unknown, context: ExecutionContext): JsonText => {
-  const { body } = requestOf(context);
-  return settingValueOf(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
-});
-
 /** The parsed body, each `settingValue` in its `writes` as its exact text. @throws {ProblemException} 400 if it cannot be parsed */
 export const JsonBody = createParamDecorator((_data: unknown, context: ExecutionContext): unknown => {
   const { body } = requestOf(context);
@@ -65,6 +60,19 @@ export function readingOf(request: FastifyRequest): SettingRead {
 }
 
 /**
+ * Reads the write of a setting. A plain function, because Nest awaits a pipe for every parameter decorator.
+ * @throws {ProblemException} 400 if a name or a header is malformed
+ */
+export function writeRequestOf(request: FastifyRequest): WriteRequest {
+  return writeRequest(keyOf(request), writeHeadersOf(request), callerOf(request as AuthenticatedRequest));
+}
+
+/** The exact text of the body's settingValue. @throws {InvalidSettingValueError | JsonSyntaxError} */
+export function valueTextOf({ body }: FastifyRequest): JsonText {
+  return settingValueOf(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+}
+
+/**
  * Reading the past needs the persona of the history, and reading the changes of all settings that of the list
  * of all. Their routes are open to more personas, because other parameters need less.
  * @throws {ProblemException} 403
@@ -74,21 +82,31 @@ export function requireInternalPartner(request: FastifyRequest): void {
   if (!hasPersona(caller.personas, Persona.InternalPartner)) throw new ProblemException(FORBIDDEN);
 }
 
-/** The conditions and identifiers of a write. @throws {ProblemException} 400 if a header is malformed */
-export const HeadersOfWrite = createParamDecorator(
+/**
+ * The identifiers of a write of many settings, for which If-Match and If-None-Match have no meaning. Ignoring
+ * them could lose a write.
+ * @throws {ProblemException} 400 if there is one, or a header is malformed
+ */
+export const HeadersOfBulkWrite = createParamDecorator(
   (_data: unknown, context: ExecutionContext): WriteHeaders => {
-    const request = requestOf(context);
-    const idempotencyKey = request.headers['idempotency-key'];
-    const isWellFormed = typeof idempotencyKey === 'string' && IDEMPOTENCY_KEY.test(idempotencyKey);
-    if (idempotencyKey !== undefined && !isWellFormed)
-      throw problems.badRequest('Idempotency-Key must be 1 to 255 visible ASCII characters.');
-    return {
-      conditions: conditionsOf(request),
-      idempotencyKey: isWellFormed ? idempotencyKey : null,
-      requestId: request.id,
-    };
+    const headers = writeHeadersOf(requestOf(context));
+    if (isConditional(headers.conditions))
+      throw problems.badRequest('If-Match and If-None-Match do not apply to a command for many settings.');
+    return headers;
   },
 );
+
+function writeHeadersOf(request: FastifyRequest): WriteHeaders {
+  const idempotencyKey = request.headers['idempotency-key'];
+  const isWellFormed = typeof idempotencyKey === 'string' && IDEMPOTENCY_KEY.test(idempotencyKey);
+  if (idempotencyKey !== undefined && !isWellFormed)
+    throw problems.badRequest('Idempotency-Key must be 1 to 255 visible ASCII characters.');
+  return {
+    conditions: conditionsOf(request),
+    idempotencyKey: isWellFormed ? idempotencyKey : null,
+    requestId: request.id,
+  };
+}
 
 function instantOf(request: FastifyRequest): Date | undefined {
   const { at } = request.query as Record<string, unknown>;
@@ -185,7 +203,7 @@ export const AtInstant = (): MethodDecorator =>
     name: 'at',
     required: false,
     description:
-      'As it was at this instant: ISO 8601 with an offset, not in the future. Needs the persona InternalPartner, as the history does. \
+      'As it was at this instant: ISO 8601 with an offset, at most 5 s in the future. Needs the persona InternalPartner, as the history does. \
 503 where a write under way may still belong to it after 5 s.',
     schema: { type: 'string', format: 'date-time', example: '2026-03-02T09:15:00Z' },
   });

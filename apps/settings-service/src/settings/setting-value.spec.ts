@@ -138,4 +138,52 @@ describe('parseKeepingValues', () => {
       100,
     );
   });
+
+  it('keeps the text of a value in a write only, and parses everything else', () => {
+    const entry = '{"settingValue": 1.0 ,"settingName":"\\u0041"}';
+    expect(parse(`{"writes":[${entry},7],"settings":[${entry}],"at":null}`)).toEqual({
+      writes: [{ settingValue: '1.0', settingName: 'A' }, 7],
+      settings: [{ settingValue: 1, settingName: 'A' }],
+      at: null,
+    });
+    expect(parse('{"writes":{"settingValue":1.0},"settings":"x","toString":[1.0]}')).toEqual({
+      writes: { settingValue: 1 },
+      settings: 'x',
+      toString: [1],
+    });
+    expect(parse(' { "writes" : [ ] , "settings" : [ { } , { } ] } ')).toEqual({
+      writes: [],
+      settings: [{}, {}],
+    });
+    expect(parse('7')).toBe(7);
+  });
+
+  it.each([
+    ['{"at":1,"at":1}'],
+    ['{"writes":[],"\\u0077rites":[]}'],
+    ['{"writes":[{"settingValue":1,"settingValue":1}]}'],
+    ['{"settings":[{"a":1,"a":1}]}'],
+  ])('refuses a member that is given twice: %s', (body) => {
+    expect(() => parse(body)).toThrow('no member may be given twice');
+  });
+
+  it('takes 20 members, 1,000 entries and 8,192 characters, and not one more', () => {
+    const object = (count: number) =>
+      `{${Array.from({ length: count }, (_none, index) => `"m${String(index)}":0`).join(',')}}`;
+    const list = (count: number) => `{"settings":[${Array.from({ length: count }, () => '{}').join(',')}]}`;
+    const text = (length: number) => `{"at":"${'x'.repeat(length - 2)}"}`;
+    expect(Object.keys(parse(object(20)) as object)).toHaveLength(20);
+    expect(() => parse(object(21))).toThrow('too many members');
+    expect((parse(list(1_000)) as { settings: object[] }).settings).toHaveLength(1_000);
+    expect(() => parse(list(1_001))).toThrow('1,000 entries at most');
+    expect((parse(text(8_192)) as { at: string }).at).toHaveLength(8_190);
+    expect(() => parse(text(8_193))).toThrow('a member is too long');
+  });
+
+  it.each(['', '{"at":1}}', '{"at":1 "b":2}', '{"settings":[{} {}]}', '{"settings":[{}}', '{"at" 1}'])(
+    'refuses what is not JSON: %s',
+    (body) => {
+      expect(() => parse(body)).toThrow(JsonSyntaxError);
+    },
+  );
 });

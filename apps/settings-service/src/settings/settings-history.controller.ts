@@ -1,26 +1,24 @@
-import { Controller, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
+import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { CurrentCaller, RequirePersona } from '@platform/access-tokens';
 import type { Caller } from '@platform/access-tokens';
 import { ApiOkResponse, ApiOperation, ApiTags, PagedQuery } from '@platform/open-api';
 import { Persona } from '@platform/personas';
 import { SignedCursor } from '@platform/service-defaults';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SettingKey } from './setting-key';
 import { SettingProblemResponse, WriteRefusals } from './setting-problems.filter';
 import {
-  HeadersOfWrite,
   InvalidRequestResponse,
   KeyOfSetting,
   SettingPath,
   WriteConditions,
   ReadResponses,
+  writeRequestOf,
 } from './setting-request.decorator';
 import { WrittenResponse, historyPageJson, sendPage, sendWritten } from './setting-response';
 import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto, READ_HEADERS } from './setting.dto';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';
-import { writeRequest } from './write-request';
-import type { WriteHeaders } from './write-request';
 
 /** The audit history of a setting; additive to the specification. */
 @Controller('platform/v1/subsystems/:subsystemName/settings/:settingName/history')
@@ -76,12 +74,10 @@ export class SettingsHistoryController {
   @WriteRefusals()
   @HttpCode(200)
   async restore(
-    @KeyOfSetting() key: SettingKey,
     @Param() { historyId }: HistoryEntryParams,
-    @HeadersOfWrite() headers: WriteHeaders,
-    @CurrentCaller() caller: Caller,
+    @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    sendWritten(reply, await this.service.restore(writeRequest(key, headers, caller), historyId));
+    sendWritten(reply, await this.service.restore(writeRequestOf(request), historyId));
   }
 }

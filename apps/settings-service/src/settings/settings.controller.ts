@@ -18,17 +18,16 @@ import {
 } from './setting-problems.filter';
 import {
   AtInstant,
-  HeadersOfWrite,
   InvalidRequestResponse,
-  KeyOfSetting,
   SettingPath,
   Subsystem,
   SubsystemPath,
-  ValueText,
   WriteConditions,
   ReadResponses,
   readingOf,
   requireInternalPartner,
+  valueTextOf,
+  writeRequestOf,
 } from './setting-request.decorator';
 import type { SettingRead } from './setting-request.decorator';
 import {
@@ -39,7 +38,6 @@ import {
   sendWritten,
   settingsPageJson,
 } from './setting-response';
-import type { JsonText } from './setting-value';
 import {
   INVOICE_DAY,
   PageQuery,
@@ -54,8 +52,6 @@ import type { CurrentSetting } from './setting.entity';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';
 import { SettledPastService } from './settled-past.service';
-import { writeRequest } from './write-request';
-import type { WriteHeaders } from './write-request';
 
 const LIST_OF_ALL = 'settings';
 const SETTING = 'subsystems/:subsystemName/settings/:settingName';
@@ -190,14 +186,8 @@ export class SettingsController {
   @InvalidValueResponse()
   @WriteRefusals()
   @RequirePersona(Persona.InternalPartner)
-  async put(
-    @KeyOfSetting() key: SettingKey,
-    @ValueText() value: JsonText,
-    @HeadersOfWrite() headers: WriteHeaders,
-    @CurrentCaller() caller: Caller,
-    @Res() reply: FastifyReply,
-  ): Promise<void> {
-    sendWritten(reply, await this.service.put(writeRequest(key, headers, caller), value));
+  async put(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    sendWritten(reply, await this.service.put(writeRequestOf(request), valueTextOf(request)));
   }
 
   @Delete(SETTING)
@@ -217,13 +207,8 @@ export class SettingsController {
   @NotFound()
   @WriteRefusals()
   @RequirePersona(Persona.InternalPartner)
-  async delete(
-    @KeyOfSetting() key: SettingKey,
-    @HeadersOfWrite() headers: WriteHeaders,
-    @CurrentCaller() caller: Caller,
-    @Res() reply: FastifyReply,
-  ): Promise<void> {
-    sendWritten(reply, await this.service.delete(writeRequest(key, headers, caller)));
+  async delete(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    sendWritten(reply, await this.service.delete(writeRequestOf(request)));
   }
 
   private async findPast(key: SettingKey, at: Date): Promise<CurrentSetting | null> {

@@ -27,7 +27,7 @@ interface SettingDeletion {
 type FoundRow = NonNullable<FoundSetting> & { readonly position: string };
 
 /** The columns of a RecordedWrite, for RETURNING. */
-export const RECORDED_WRITE_COLUMNS = `subsystem_key AS "subsystemKey", setting_key AS "settingKey",
+const RECORDED_WRITE_COLUMNS = `subsystem_key AS "subsystemKey", setting_key AS "settingKey",
     subsystem_name AS "subsystemName", setting_name AS "settingName", value_text AS "valueText", operation, revision`;
 
 // Each looked up by itself; `octet_length` reads sizes, not values. One statement sees one moment.
@@ -40,10 +40,11 @@ const FIND_MANY = `
             CROSS JOIN LATERAL (SELECT * FROM settings.setting
               WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1) AS s) AS found`;
 
-// Locked in the order of their keys, each looked up by itself.
+// Locked in the order of their keys, each looked up by itself. $3 holds for the rest of the transaction.
 const LOCK_REVISIONS = `
   SELECT k.subsystem_key AS "subsystemKey", k.setting_key AS "settingKey", s.revision
-    FROM (SELECT * FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C") AS k (subsystem_key, setting_key)
+    FROM (SELECT k.* FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C") AS k (subsystem_key, setting_key)
+           CROSS JOIN set_config('lock_timeout', $3, true)
            ORDER BY subsystem_key, setting_key) AS k
     CROSS JOIN LATERAL (SELECT revision FROM settings.setting
       WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1 FOR UPDATE) AS s`;
@@ -166,13 +167,23 @@ export class SettingsRepository {
   }
 
   /**
-   * The settings' revisions, null where there is none. The locks matter although the transaction is REPEATABLE READ: without them a
-   * setting deleted meanwhile would be created again by a write that was allowed only for the deleted revision.
+   * The settings' revisions, null where there is none. The locks matter although the transaction is
+   * REPEATABLE READ: without them a setting deleted meanwhile would be created again by a write that was
+   * allowed only for the deleted revision.
+   * @param lockWaitMs longest wait for each lock of the transaction from now on
    */
-  async lockRevisions(manager: EntityManager, keys: readonly SettingKey[]): Promise<(Revision | null)[]> {
+  async lockRevisions(
+    manager: EntityManager,
+    keys: readonly SettingKey[],
+    lockWaitMs: number,
+  ): Promise<(Revision | null)[]> {
     const rows = await manager.query<
       (Pick<RecordedWrite, 'subsystemKey' | 'settingKey'> & { revision: Revision })[]
-    >(LOCK_REVISIONS, [keys.map(({ subsystem }) => subsystem.key), keys.map(({ setting }) => setting.key)]);
+    >(LOCK_REVISIONS, [
+      keys.map(({ subsystem }) => subsystem.key),
+      keys.map(({ setting }) => setting.key),
+      String(lockWaitMs),
+    ]);
     return keys.map((key) => rows.find((row) => isWriteOf(row, key))?.revision ?? null);
   }
 

@@ -7,16 +7,15 @@ import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { BatchedSettingsRepository } from './batched-settings.repository';
+import type { SettingWrite } from './batched-settings.repository';
 import { isWriteOf } from './history-entry.entity';
 import type { EarlierWrite, RecordedWrite } from './history-entry.entity';
-import { PastSettingsRepository } from './past-settings.repository';
-import type { DifferentSetting, RestoredSetting, SubsystemRestoration } from './restoration';
 import { settingKeyText } from './setting-key';
 import type { SettingKey } from './setting-key';
 import { SettingError } from './setting-problems.filter';
 import type { JsonText } from './setting-value';
-import { START } from './settings-page';
 import { SettingsRepository } from './settings.repository';
+import { SHORT_LOCK_WAIT_MS, SlowWork } from './slow-work';
 import { WriteAllowance } from './write-allowance';
 import type { Reservation } from './write-allowance';
 import { fingerprinted, idempotencyDigest } from './write-request';
@@ -26,13 +25,9 @@ type Write = BulkWrite & WriteRequest;
 
 /** How often and how long writes are repeated; then the caller gets 503 with Retry-After. */
 const LIMITS = { maxAttempts: 10, deadlineMs: 5_000 };
+/** No attempt of a write starts later, its waits for turns included: clients give up after 10 s. */
+const LAST_ATTEMPT_MS = 8_000;
 const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
-/**
- * What one request restores at most. More settings would hold up the feed of changes, which waits for
- * identifiers that are drawn and not committed. More names or bytes would take too long in one transaction.
- */
-const MAX_RESTORED = { settings: 10_000, names: 200_000, bytes: 256 * 1024 * 1024 };
-
 /**
  * Writes of settings, each request all or nothing. An unconditional PUT shares one statement with others.
  * Every other write is a REPEATABLE READ transaction of its own. Either is repeated as a whole when
@@ -41,7 +36,7 @@ const MAX_RESTORED = { settings: 10_000, names: 200_000, bytes: 256 * 1024 * 102
  * A request that repeats an Idempotency-Key gets the result of the first one. It must ask for the same.
  *
  * All throw a ContentionError when time runs out, and a SettingError: `precondition-failed`,
- * `setting-not-found`, `idempotency-key-reused`, `too-much-written`, and those that the method names.
+ * `setting-not-found`, `idempotency-key-reused`, `too-much-written`, `setting-busy`, and those that the method names.
  */
 @Injectable()
 export class SettingsService {
@@ -50,8 +45,8 @@ export class SettingsService {
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly settings: SettingsRepository,
     private readonly batch: BatchedSettingsRepository,
-    private readonly past: PastSettingsRepository,
     private readonly allowance: WriteAllowance,
+    private readonly slowWork: SlowWork,
   ) {}
 
   async put(request: WriteRequest, value: JsonText): Promise<RecordedWrite> {
@@ -60,9 +55,9 @@ export class SettingsService {
     const reservation = this.reserve(trail, [value]);
     if (!isConditional(conditions)) {
       try {
-        const write = (): Promise<RecordedWrite> => this.batch.write({ key, value, trail });
-        return await inStatement(this.dataSource, write, this.inTurn([key]));
+        return await this.putUnconditionally({ key, value, trail });
       } catch (error) {
+        if (error instanceof SettingError) reservation.giveBack();
         // The idempotency key was used before. Find out what for.
         if (!isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT)) throw error;
       }
@@ -112,21 +107,17 @@ export class SettingsService {
     );
   }
 
-  /**
-   * Makes a subsystem what it was at an instant, which is settled.
-   * @throws {SettingError} `restore-too-large`, also when it only says what would change
-   */
-  restoreSubsystem(restoration: SubsystemRestoration): Promise<RestoredSetting[]> {
-    const { trail } = restoration;
-    const reservation = trail && this.allowance.reservationOf(trail.author.subject);
-    const work = async (manager: EntityManager): Promise<RestoredSetting[]> => {
-      const different = await this.compareAll(manager, restoration);
-      const bytes = different.reduce((sum, setting) => sum + setting.bytes, 0);
-      reservation?.take(different.length, bytes);
-      if (trail !== null) await this.past.restoreAll(manager, restoration, trail, different);
-      return different.map(({ settingName, operation }) => ({ settingName, operation }));
-    };
-    return inTransaction(this.dataSource, 'REPEATABLE READ', work, { ...LIMITS, clock: this.clock });
+  /** What waits for a lock takes its caller's turn first: meanwhile others write the setting. */
+  private async putUnconditionally(write: SettingWrite): Promise<RecordedWrite> {
+    const keys = [write.key];
+    const beganAtMs = this.clock.monotonicMs();
+    const writeAtOnce = (): Promise<RecordedWrite | null> => this.batch.writeUnlessLocked(write);
+    const written = await inStatement(this.dataSource, writeAtOnce, this.inTurn(keys, beganAtMs));
+    if (written !== null) return written;
+    return this.slowWork.waitForLock({ caller: write.trail.author.subject, keys }, (lockWaitMs) => {
+      const writeOne = (): Promise<RecordedWrite> => this.batch.writeOne(write, lockWaitMs);
+      return inStatement(this.dataSource, writeOne, this.inTurn(keys, beganAtMs, lockWaitMs));
+    });
   }
 
   /**
@@ -138,25 +129,6 @@ export class SettingsService {
     const bytes = values.reduce((sum, value) => sum + Buffer.byteLength(value ?? ''), 0);
     reservation.take(values.length, bytes);
     return reservation;
-  }
-
-  private async compareAll(
-    manager: EntityManager,
-    restoration: SubsystemRestoration,
-  ): Promise<DifferentSetting[]> {
-    const different: DifferentSetting[] = [];
-    let [names, bytes] = [0, 0];
-    for (let after: string | null = START; after !== null;) {
-      const part = await this.past.comparePart(manager, restoration, after);
-      different.push(...part.different);
-      names += part.compared;
-      for (const setting of part.different) bytes += setting.bytes;
-      const isTooLarge =
-        different.length > MAX_RESTORED.settings || names > MAX_RESTORED.names || bytes > MAX_RESTORED.bytes;
-      if (isTooLarge) throw new SettingError('restore-too-large');
-      after = part.last;
-    }
-    return different;
   }
 
   private async writeOne(
@@ -175,15 +147,20 @@ export class SettingsService {
     reservation: Reservation,
     prepare: (manager: EntityManager) => readonly Write[] | Promise<readonly Write[]>,
   ): Promise<RecordedWrite[]> {
+    const beganAtMs = this.clock.monotonicMs();
     let isRepetition = false;
-    const attempt = async (manager: EntityManager): Promise<RecordedWrite[]> => {
+    const attempt = async (manager: EntityManager, lockWaitMs: number): Promise<RecordedWrite[]> => {
       const writes = await prepare(manager);
       const earlier = await this.findEarlier(manager, writes);
       isRepetition = earlier !== null;
-      return earlier ?? this.write(manager, writes);
+      return earlier ?? this.write(manager, writes, lockWaitMs);
     };
     try {
-      const recorded = await inTransaction(this.dataSource, 'REPEATABLE READ', attempt, this.inTurn(keys));
+      const recorded = await this.slowWork.write({ caller: reservation.caller, keys }, (lockWaitMs) => {
+        const work = (manager: EntityManager): Promise<RecordedWrite[]> => attempt(manager, lockWaitMs);
+        const turn = this.inTurn(keys, beganAtMs, lockWaitMs);
+        return inTransaction(this.dataSource, 'REPEATABLE READ', work, turn);
+      });
       if (isRepetition) reservation.giveBack();
       return recorded;
     } catch (error) {
@@ -223,9 +200,13 @@ export class SettingsService {
    * that does not exist has no revision. RFC 9110, 13.2.1: conditions do not count where the response without
    * them would be an error.
    */
-  private async write(manager: EntityManager, writes: readonly Write[]): Promise<RecordedWrite[]> {
+  private async write(
+    manager: EntityManager,
+    writes: readonly Write[],
+    lockWaitMs: number,
+  ): Promise<RecordedWrite[]> {
     const keys = writes.map(({ key }) => key);
-    const revisions = await this.settings.lockRevisions(manager, keys);
+    const revisions = await this.settings.lockRevisions(manager, keys, lockWaitMs);
     for (const [index, write] of writes.entries()) {
       const revision = revisions[index] ?? null;
       if (write.value === null && revision === null) throw new SettingError('setting-not-found', { write });
@@ -234,15 +215,28 @@ export class SettingsService {
     const puts = writes.flatMap(({ value, ...write }) => (value === null ? [] : [{ ...write, value }]));
     const deletions = writes.filter(({ value }) => value === null);
     const recorded = [
-      ...(puts.length === 0 ? [] : await this.batch.writeAll(puts, manager)),
+      ...(puts.length === 0 ? [] : await this.batch.writeAll(puts, lockWaitMs, manager)),
       ...(deletions.length === 0 ? [] : await this.settings.deleteAll(manager, deletions)),
     ];
     return keys.map((key) => recorded.find((write) => write !== null && isWriteOf(write, key))!);
   }
 
-  private inTurn(keys: readonly SettingKey[]): TransactionOptions {
-    // Writes of one setting collide for certain: in turn, they collide with other replicas only.
-    return { ...LIMITS, clock: this.clock, serializeOn: keys.map(settingKeyText) };
+  /** A write that already holds a turn to wait for locks goes ahead in its setting's queue: other writes need
+   *  that turn too. */
+  private inTurn(
+    keys: readonly SettingKey[],
+    beganAtMs: number,
+    lockWaitMs = SHORT_LOCK_WAIT_MS,
+  ): TransactionOptions {
+    const leftMs = beganAtMs + LAST_ATTEMPT_MS - this.clock.monotonicMs();
+    return {
+      ...LIMITS,
+      deadlineMs: Math.min(LIMITS.deadlineMs, leftMs),
+      clock: this.clock,
+      // Writes of one setting collide for certain: in turn, they collide with other replicas only.
+      serializeOn: keys.map(settingKeyText),
+      isNext: lockWaitMs > SHORT_LOCK_WAIT_MS,
+    };
   }
 }
 

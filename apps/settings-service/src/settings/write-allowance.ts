@@ -17,6 +17,7 @@ interface Account {
 
 /** What one request takes of what its caller may write. */
 export interface Reservation {
+  readonly caller: string;
   /**
    * Takes `entries` with values of so many bytes, once, however often the request is tried.
    * @throws {SettingError} `too-much-written`
@@ -51,6 +52,7 @@ export class WriteAllowance {
   reservationOf(caller: string): Reservation {
     let taken: number | null = null;
     return {
+      caller,
       take: (entries, valueBytes) => {
         taken ??= this.take(caller, entries * ENTRY_BYTES + valueBytes);
       },
@@ -77,17 +79,19 @@ export class WriteAllowance {
   /** The caller's account as it is now. */
   private accountOf(caller: string): Account {
     const nowMs = this.clock.monotonicMs();
-    const { bytes, countedAtMs } = this.accounts.get(caller) ?? {
-      bytes: this.bytesPerHour,
-      countedAtMs: nowMs,
-    };
-    const filled = ((nowMs - countedAtMs) / HOUR_MS) * this.bytesPerHour;
-    const account = { bytes: Math.min(this.bytesPerHour, bytes + filled), countedAtMs: nowMs };
+    const account = this.accounts.get(caller) ?? { bytes: this.bytesPerHour, countedAtMs: nowMs };
+    const filled = ((nowMs - account.countedAtMs) / HOUR_MS) * this.bytesPerHour;
+    account.bytes = Math.min(this.bytesPerHour, account.bytes + filled);
+    account.countedAtMs = nowMs;
     // Moved to the end, so that the account used least recently is forgotten, never that of a busy writer.
     this.accounts.delete(caller);
     this.accounts.set(caller, account);
-    const [oldest] = this.accounts.keys();
-    if (this.accounts.size > MAX_CALLERS && oldest !== undefined) this.accounts.delete(oldest);
+    if (this.accounts.size > MAX_CALLERS) this.forgetOldest();
     return account;
+  }
+
+  private forgetOldest(): void {
+    const [oldest] = this.accounts.keys();
+    if (oldest !== undefined) this.accounts.delete(oldest);
   }
 }

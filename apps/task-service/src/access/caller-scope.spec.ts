@@ -1,5 +1,5 @@
 import { Persona } from '@platform/personas';
-import { actorOf, facilityScope, narrowedScope } from './caller-scope.service';
+import { actorOf, facilityScope, isWithinScope, narrowedScope } from './caller-scope.service';
 import { MANAGERS, PERFORMERS } from './route-personas';
 
 const CLAIMS = { facilityPersonas: null, overflow: [] };
@@ -43,6 +43,13 @@ describe('the facilities a caller reaches', () => {
     expect(narrowedScope([501, 502], 503)).toBeNull();
     expect(narrowedScope('all', 503)).toEqual([503]);
     expect(narrowedScope([], 501)).toBeNull();
+  });
+
+  it('hold every facility, or those listed', () => {
+    expect(isWithinScope('all', 501)).toBe(true);
+    expect(isWithinScope([501, 502], 502)).toBe(true);
+    expect(isWithinScope([501, 502], 503)).toBe(false);
+    expect(isWithinScope([], 501)).toBe(false);
   });
 });
 

@@ -19,7 +19,7 @@ export class CalendarRemovalService {
   ) {}
 
   /** False without such a calendar.
-   *  @throws {TaskError} calendar-changed; calendar-in-use by any schedule that is not removed; calendar-still-named by more removed schedules
+   *  @throws {TaskError} calendar-changed, outcome-unknown; calendar-in-use by any schedule that is not removed; calendar-still-named by more removed schedules
    *    than one request makes forget it */
   async delete(calendarId: string, conditions: Preconditions): Promise<boolean> {
     for (let step = 1; step <= STEPS_PER_REQUEST; step += 1) {
@@ -28,8 +28,9 @@ export class CalendarRemovalService {
       );
       if (left === 'absent') return false;
       if (left === 'more') continue;
-      const deleted = await this.outbound.transaction((manager) =>
-        this.calendars.delete(manager, calendarId, conditions),
+      const deleted = await this.outbound.transaction<'absent' | 'named' | 'deleted'>(
+        (manager, unconfirmed) =>
+          this.calendars.delete(manager, calendarId, { conditions, mayBeDeleted: unconfirmed === 'deleted' }),
       );
       if (deleted !== 'named') return deleted === 'deleted';
     }

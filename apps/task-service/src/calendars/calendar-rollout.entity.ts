@@ -13,9 +13,18 @@ export class CalendarRollout {
   })
   readonly calendarId!: string;
 
-  /** Generation has been requested for all facilities up to this one. */
+  /** This pass has requested generation for all facilities up to this one. */
   @Column({ name: 'after_facility_id', ...BIGINT })
   readonly afterFacilityId!: number;
+
+  /** Id of the next transaction, noted by the first step, and again where the row was restored to a server
+   *  whose ids are lower. Transactions with lower ids may have read the dates as they were. */
+  @Column({ name: 'next_transaction_id', ...BIGINT, nullable: true })
+  readonly nextTransactionId!: number | null;
+
+  /** This pass over the facilities begins once those transactions have ended. Nothing is left after it. */
+  @Column({ name: 'is_last_pass', type: 'boolean', default: false })
+  readonly isLastPass!: boolean;
 
   /** The instant of the change. */
   @Column({ name: 'changed_at', ...INSTANT })

@@ -1,4 +1,5 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
+import { inParts } from '@platform/database';
 import type { EntityManager } from 'typeorm';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { generationRequested } from '../scheduler/due-fire';
@@ -7,36 +8,42 @@ import { CalendarRolloutsRepository, type RolloutPosition } from './calendar-rol
 /** Facilities of one transaction: it holds few rows and ends soon, however many facilities follow the calendar. */
 const FACILITIES_PER_STEP = 1_000;
 
-/** Requests generation for the facilities whose schedules follow a changed calendar. The first step belongs to the transaction of the change,
- *  the others to a job of any replica. */
+/** Requests generation for the facilities whose schedules follow a changed calendar. The transaction of the change only notes it: before its
+ *  commit, others give schedules to the calendar and generate by the dates as they were. A job of any replica goes over the facilities
+ *  afterwards, and once more when all transactions that began before the commit have ended. */
 @Injectable()
 export class CalendarRolloutService {
+  private readonly logger = new Logger(CalendarRolloutService.name);
+
   constructor(
     private readonly rollouts: CalendarRolloutsRepository,
     private readonly outbound: OutboundProxy,
   ) {}
 
-  /** Takes the first step and notes what is left. */
+  /** Notes a change in its transaction. */
   begin(manager: EntityManager, calendarId: string, changedAt: Date): Promise<void> {
-    return this.step(manager, { calendarId, changedAt, afterFacilityId: 0 });
+    return this.rollouts.begin(manager, calendarId, changedAt);
   }
 
-  /** Takes the next step of the change that waited longest. False without one. */
-  async goOn(manager: EntityManager): Promise<boolean> {
-    const position = await this.rollouts.lockNext(manager);
-    if (position === null) return false;
-    await this.step(manager, position);
-    return true;
-  }
-
-  private async step(manager: EntityManager, position: RolloutPosition): Promise<void> {
-    const { calendarId, changedAt } = position;
+  /** Takes the next step of a change that is locked. */
+  async goOn(manager: EntityManager, position: RolloutPosition): Promise<void> {
+    const { calendarId, changedAt, afterFacilityId, isSettled } = position;
+    if (isSettled === null) return this.rollouts.noteTransactions(manager, calendarId);
+    const isLastPass = position.isLastPass || (afterFacilityId === 0 && isSettled);
     const facilities = await this.rollouts.nextFacilities(manager, position, FACILITIES_PER_STEP);
-    const requests = facilities.map((facilityId) => generationRequested(facilityId, { firedAt: changedAt }));
-    await this.outbound.store(manager, requests);
+    const refused = await inParts(manager, facilities, (savepoint, some) =>
+      this.outbound.store(
+        savepoint,
+        some.map((facilityId) => generationRequested(facilityId, { requestedAt: changedAt })),
+      ),
+    );
+    // Their next fire follows the dates as well.
+    for (const { item, error } of refused)
+      this.logger.error(`facility ${String(item)}: generation cannot be requested: ${String(error)}`);
     const last = facilities.at(-1);
-    if (last === undefined || facilities.length < FACILITIES_PER_STEP)
-      return this.rollouts.delete(manager, calendarId);
-    return this.rollouts.put(manager, { calendarId, changedAt, afterFacilityId: last });
+    if (last !== undefined && facilities.length === FACILITIES_PER_STEP)
+      return this.rollouts.advance(manager, { calendarId, afterFacilityId: last, isLastPass });
+    if (isLastPass) return this.rollouts.delete(manager, calendarId);
+    return this.rollouts.advance(manager, { calendarId, afterFacilityId: 0, isLastPass: true });
   }
 }

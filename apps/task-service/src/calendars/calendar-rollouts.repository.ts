@@ -5,43 +5,81 @@ import type { EntityManager } from 'typeorm';
 import { CalendarRollout } from './calendar-rollout.entity';
 
 /** How far a change of a calendar has come. */
-export type RolloutPosition = Pick<CalendarRollout, 'calendarId' | 'afterFacilityId' | 'changedAt'>;
+export interface RolloutPosition extends Pick<
+  CalendarRollout,
+  'calendarId' | 'afterFacilityId' | 'changedAt' | 'isLastPass'
+> {
+  /** All transactions that may have read the dates as they were have ended. Null: the next step has still
+   *  to note which those are. */
+  readonly isSettled: boolean | null;
+}
 
-// Hand-written SQL: locked, and passing over those that another replica is at.
+// Hand-written SQL: locked, and passing over those that another replica is at, and last passes that have
+// still to wait. All transactions below `ended.below` have ended;
+// none from `ended.above` on has begun. On one server a noted id is at most `ended.above`. A higher one was
+// noted on another server, before a restore or a failover. Then the transactions that run now are noted
+// instead.
 const LOCK_NEXT = `
-  SELECT calendar_id AS "calendarId", after_facility_id::float8 AS "afterFacilityId", changed_at AS "changedAt"
-  FROM task.calendar_rollouts
+  SELECT calendar_id AS "calendarId", after_facility_id::float8 AS "afterFacilityId", changed_at AS "changedAt",
+    is_last_pass AS "isLastPass",
+    CASE WHEN next_transaction_id <= ended.above THEN next_transaction_id <= ended.below END AS "isSettled"
+  FROM task.calendar_rollouts AS rollout,
+    (SELECT pg_snapshot_xmin(snapshot)::text::bigint AS below, pg_snapshot_xmax(snapshot)::text::bigint AS above
+     FROM pg_current_snapshot() AS snapshot) AS ended
+  WHERE calendar_id <> ALL ($1::uuid[])
+    AND (NOT is_last_pass OR after_facility_id > 0 OR next_transaction_id <= ended.below
+      OR next_transaction_id > ended.above)
   ORDER BY stepped_at
   LIMIT 1
-  FOR UPDATE SKIP LOCKED`;
+  FOR UPDATE OF rollout SKIP LOCKED`;
 
-const PUT = `
+const BEGIN = `
   INSERT INTO task.calendar_rollouts (calendar_id, after_facility_id, changed_at, stepped_at)
-  VALUES ($1, $2, $3, clock_timestamp())
+  VALUES ($1, 0, $2, clock_timestamp())
   ON CONFLICT (calendar_id) DO UPDATE
-  SET after_facility_id = excluded.after_facility_id, changed_at = excluded.changed_at, stepped_at = excluded.stepped_at`;
+  SET after_facility_id = 0, next_transaction_id = NULL, is_last_pass = false, changed_at = excluded.changed_at,
+    stepped_at = excluded.stepped_at`;
+
+// Hand-written SQL: a snapshot's xmax lies behind the transactions that have ended, not behind those that run.
+// The age of that id is how far the next one is ahead of it.
+const NOTE_TRANSACTIONS = `
+  UPDATE task.calendar_rollouts
+  SET next_transaction_id = snapshot.xmax::text::bigint + age(snapshot.xmax::xid), stepped_at = clock_timestamp()
+  FROM (SELECT pg_snapshot_xmax(pg_current_snapshot()) AS xmax) AS snapshot
+  WHERE calendar_id = $1`;
+
+const ADVANCE = `
+  UPDATE task.calendar_rollouts SET after_facility_id = $2, is_last_pass = $3, stepped_at = clock_timestamp()
+  WHERE calendar_id = $1`;
 
 // Hand-written SQL: by the index of a calendar's schedules, from the position on. A facility whose instances
-// follow the dates already is left out.
+// follow the dates already is left out, and one whose schedules have ended: generation leaves those alone.
 const FACILITIES = `
-  SELECT DISTINCT facility_id::float8 AS "facilityId" FROM task.schedules
-  WHERE calendar_id = $1 AND facility_id > $2 AND status = 'Active'
-    AND calendar_revision IS DISTINCT FROM (SELECT revision FROM task.calendars WHERE calendar_id = $1)
-  ORDER BY 1
-  LIMIT $3`;
+  SELECT facility_id::float8 AS "facilityId" FROM (
+    SELECT DISTINCT facility_id FROM task.schedules
+    WHERE calendar_id = $1 AND facility_id > $2 AND status = 'Active' AND ended_at IS NULL
+      AND calendar_revision IS DISTINCT FROM (SELECT revision FROM task.calendars WHERE calendar_id = $1)
+    ORDER BY facility_id
+    LIMIT $3
+  ) AS next`;
 
 /** Every statement on `task.calendar_rollouts`, and which facilities come next. */
 @Injectable()
 export class CalendarRolloutsRepository {
   constructor(@InjectRepository(CalendarRollout) private readonly rollouts: Repository<CalendarRollout>) {}
 
-  /** Locks the change that waited longest for its next step; null when there is none that nobody is at. */
-  async lockNext(manager: EntityManager): Promise<RolloutPosition | null> {
-    const rows = await manager.query<RolloutPosition[]>(LOCK_NEXT);
+  /** Locks the change that waited longest for its next step; null when there is none that nobody is at.
+   *  @param exceptCalendarIds whose steps failed just now */
+  async lockNext(
+    manager: EntityManager,
+    exceptCalendarIds: readonly string[],
+  ): Promise<RolloutPosition | null> {
+    const rows = await manager.query<RolloutPosition[]>(LOCK_NEXT, [exceptCalendarIds]);
     return rows[0] ?? null;
   }
 
-  /** The next facilities with instances to come that were generated by other dates than the calendar has now. */
+  /** The next facilities with schedules that have not ended and were generated by other dates than the
+   *  calendar has now. */
   async nextFacilities(
     manager: EntityManager,
     { calendarId, afterFacilityId }: Pick<RolloutPosition, 'calendarId' | 'afterFacilityId'>,
@@ -55,13 +93,26 @@ export class CalendarRolloutsRepository {
     return rows.map(({ facilityId }) => facilityId);
   }
 
-  /** Notes how far a change has come, in the place of an earlier one. Hand-written SQL: whichever is
-   *  there. */
-  async put(
+  /** Notes a change, in the place of an earlier one. */
+  async begin(manager: EntityManager, calendarId: string, changedAt: Date): Promise<void> {
+    await manager.query(BEGIN, [calendarId, changedAt]);
+  }
+
+  /** Notes which transactions may have read the dates before the change was committed: those that run now. */
+  async noteTransactions(manager: EntityManager, calendarId: string): Promise<void> {
+    await manager.query(NOTE_TRANSACTIONS, [calendarId]);
+  }
+
+  /** Notes how far a change has come. */
+  async advance(
     manager: EntityManager,
-    { calendarId, afterFacilityId, changedAt }: RolloutPosition,
+    {
+      calendarId,
+      afterFacilityId,
+      isLastPass,
+    }: Pick<RolloutPosition, 'calendarId' | 'afterFacilityId' | 'isLastPass'>,
   ): Promise<void> {
-    await manager.query(PUT, [calendarId, afterFacilityId, changedAt]);
+    await manager.query(ADVANCE, [calendarId, afterFacilityId, isLastPass]);
   }
 
   /** It is carried out. */

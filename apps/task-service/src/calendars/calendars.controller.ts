@@ -29,6 +29,8 @@ import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
 import { InvalidFieldResponse, TaskError, TaskProblemResponse } from '../problems/task-problem.filter';
 import { ChangeSlots } from '../schedules/change-slots.service';
+import { BoundedChange } from '../turns/bounded-change.decorator';
+import { BoundedRead } from '../turns/bounded-read.decorator';
 import {
   CALENDAR_ID,
   CalendarDto,
@@ -41,6 +43,7 @@ import {
   calendarBody,
   sentCalendar,
 } from './calendar.dto';
+import type { Calendar } from './calendar.entity';
 import { CalendarRemovalService } from './calendar-removal.service';
 import { CalendarRolloutService } from './calendar-rollout.service';
 import { CalendarsRepository } from './calendars.repository';
@@ -62,18 +65,18 @@ function conditionsOf(headers: ConditionalHeaders): Preconditions {
 const WriteConditions = (): MethodDecorator =>
   applyDecorators(
     ApiHeaders([
-      { name: 'If-Match', description: 'Go on only if the calendar has one of these ETags (`*`: any).' },
+      {
+        name: 'If-Match',
+        description:
+          'Go on only if the calendar has one of these ETags (`*`: any). 503 with the type `urn:platform:problem:outcome-unknown`: the change may have been carried out, and somebody else has changed the calendar since.',
+      },
       {
         name: 'If-None-Match',
         description: 'Go on only if the calendar has none of these ETags. `*` creates only.',
       },
     ]),
     TaskProblemResponse('A condition does not hold: nothing was changed.', PATH, 'calendar-changed'),
-    TaskProblemResponse(
-      'Too many changes of it, or of the same caller, are under way. `Retry-After` tells when to ask again.',
-      PATH,
-      'too-many-changes-at-once',
-    ),
+    BoundedChange(PATH),
   );
 
 @Controller('Calendars')
@@ -94,7 +97,7 @@ export class CalendarsController {
     operationId: 'putCalendar',
     summary: 'Create or replace a calendar',
     description:
-      'The instances still to come of the schedules that use it follow within moments; where thousands of facilities use it, in steps.',
+      'The instances still to come of the schedules that use it follow within moments; where thousands of facilities use it, in steps. A calendar that is put as it is keeps its ETag.',
   })
   @WriteConditions()
   @ApiBody({
@@ -117,10 +120,12 @@ export class CalendarsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<CalendarDto> {
     const conditions = conditionsOf(headers);
-    const write = async (manager: EntityManager) => {
-      const stored = await this.calendars.put(manager, { calendarId: id, ...request }, conditions);
-      await this.rollout.begin(manager, id, stored.changedAt);
-      return stored;
+    const write = async (manager: EntityManager, unconfirmed: Calendar | null) => {
+      const wanted = { calendarId: id, ...request };
+      const stored = await this.calendars.put(manager, wanted, { conditions, unconfirmed });
+      // An attempt whose commit was not confirmed has noted its roll-out with it.
+      if (stored.hasOtherDates) await this.rollout.begin(manager, id, stored.calendar.changedAt);
+      return stored.calendar;
     };
     const calendar = await this.slots.run(id, caller, () => this.outbound.transaction(write));
     return sentCalendar(reply, calendar);
@@ -139,6 +144,7 @@ export class CalendarsController {
     examples: { last: { summary: 'The last page', value: { calendars: [HOLIDAYS], nextPageKey: null } } },
   })
   @InvalidFieldResponse('/Calendars', 'pageSize', 'must be an integer from 1 to 1000')
+  @BoundedRead('/Calendars')
   async list(@Query() { pageKey, pageSize }: ListCalendarsDto): Promise<CalendarPageDto> {
     const { rows, nextPageKey } = await this.pages.read({
       ...{ list: 'calendars', filters: {}, pageKey, pageSize },
@@ -159,6 +165,7 @@ export class CalendarsController {
   })
   @InvalidFieldResponse('/Calendars/1', 'id', 'Invalid GUID')
   @TaskProblemResponse('There is no such calendar.', PATH, 'calendar-not-found')
+  @BoundedRead(PATH)
   async get(
     @Param() { id }: CalendarParams,
     @Res({ passthrough: true }) reply: FastifyReply,
@@ -179,6 +186,11 @@ export class CalendarsController {
   @InvalidFieldResponse('/Calendars/1', 'id', 'Invalid GUID')
   @TaskProblemResponse('There is no such calendar.', PATH, 'calendar-not-found')
   @TaskProblemResponse('A schedule that is not removed uses it.', PATH, 'calendar-in-use')
+  @TaskProblemResponse(
+    'The database cannot be reached, too much is under way, or more removed schedules name it than one request changes.',
+    PATH,
+    'calendar-still-named',
+  )
   @HttpCode(204)
   @RequirePersona(Persona.InternalPartner)
   @WriteConditions()

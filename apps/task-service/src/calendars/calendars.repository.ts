@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { mayWrite, type Preconditions } from '@platform/service-defaults';
@@ -14,34 +15,45 @@ const INSERT = `
   RETURNING calendar_id AS "calendarId", name, excluded_dates AS "excludedDates", revision::float8 AS revision,
     changed_at AS "changedAt"`;
 
-// Hand-written SQL: by what is stored. Only other dates are another revision. Of two changes in one
-// millisecond, or after the server's clock went back, the later one still has the later date: the ETag is
-// made of it.
+// Hand-written SQL: by what is stored. Only other dates are another revision. The ETag is made of the date
+// too: a failover that loses commits takes a count back, but not the time. So a date that a clock ahead has
+// given is not counted on from; of two changes in one millisecond, the later one has the next.
 const REPLACE = `
   WITH replaced AS (
     UPDATE task.calendars SET name = $2, excluded_dates = $3,
-      changed_at = greatest(now(), changed_at + interval '1 millisecond'),
+      changed_at = present.at + CASE WHEN present.at = changed_at THEN interval '1 millisecond' ELSE interval '0' END,
       revision = revision + CASE WHEN excluded_dates = $3 THEN 0 ELSE 1 END
+    FROM (SELECT clock_timestamp()::timestamptz(3) AS at OFFSET 0) AS present
     WHERE calendar_id = $1
-    RETURNING *
+    RETURNING calendars.*
   )
   SELECT calendar_id AS "calendarId", name, excluded_dates AS "excludedDates", revision::float8 AS revision,
     changed_at AS "changedAt"
   FROM replaced`;
 
-// By hand: bounded, by the index of a calendar's schedules. Nothing is changed where one of those that were read is in use.
+// By hand: bounded, by the index of a calendar's schedules. Nothing is changed where one of them is not removed,
+// which an index of its own tells.
 const FORGET = `
-  WITH page AS MATERIALIZED (
-    SELECT schedule_id, status FROM task.schedules WHERE calendar_id = $1
+  WITH in_use AS MATERIALIZED (
+    SELECT 1 FROM task.schedules WHERE calendar_id = $1 AND status <> 'Removed' LIMIT 1
+  ), page AS MATERIALIZED (
+    SELECT schedule_id FROM task.schedules WHERE calendar_id = $1 AND NOT EXISTS (SELECT 1 FROM in_use)
     ORDER BY facility_id LIMIT $2
   ), forgetting AS (
     UPDATE task.schedules SET calendar_id = NULL
-    WHERE schedule_id = ANY (ARRAY(SELECT schedule_id FROM page)) AND calendar_id = $1
-      AND NOT EXISTS (SELECT 1 FROM page WHERE status <> 'Removed'))
-  SELECT count(*)::int AS read, coalesce(bool_or(status <> 'Removed'), false) AS "isInUse" FROM page`;
+    WHERE schedule_id = ANY (ARRAY(SELECT schedule_id FROM page)) AND calendar_id = $1 AND status = 'Removed'
+  )
+  SELECT (SELECT count(*)::int FROM page) AS read, EXISTS (SELECT 1 FROM in_use) AS "isInUse"`;
 
 /** A calendar that is neither created nor found was created and deleted in between; nobody does that over and over. */
 const MAX_LOOKS = 5;
+
+/** A calendar as a write has left it. */
+export interface StoredCalendar {
+  readonly calendar: Calendar;
+  /** The write changed dates that schedules may follow. */
+  readonly hasOtherDates: boolean;
+}
 
 /** Calendars. Generation reads their dates in statements of its own. */
 @Injectable()
@@ -65,27 +77,34 @@ export class CalendarsRepository {
     return this.calendars.find({ where, order: { calendarId: 'ASC' }, take: limit });
   }
 
-  /** Creates or replaces a calendar, if its state is one that the conditions allow.
-   *  @throws {TaskError} calendar-changed */
+  /** Creates or replaces a calendar, if its state is one that the conditions allow. One that is as it should
+   * be stays as it is.  @param attempt `unconfirmed`: what an earlier attempt stored, whose commit was not
+   * confirmed  @throws {TaskError} calendar-changed, outcome-unknown */
   async put(
     manager: EntityManager,
     calendar: Pick<Calendar, 'calendarId' | 'name' | 'excludedDates'>,
-    conditions: Preconditions,
-  ): Promise<Calendar> {
+    { conditions, unconfirmed }: { conditions: Preconditions; unconfirmed: Calendar | null },
+  ): Promise<StoredCalendar> {
     const { calendarId, name, excludedDates } = calendar;
     for (let look = 1; look <= MAX_LOOKS; look += 1) {
       const found = await this.lock(manager, calendarId, 'for_no_key_update');
-      if (!mayWrite(conditions, found === null ? null : calendarRevision(found)))
-        throw new TaskError('calendar-changed');
+      const current = found === null ? null : calendarRevision(found);
+      if (found !== null && unconfirmed !== null && current === calendarRevision(unconfirmed))
+        return { calendar: found, hasOtherDates: false };
+      if (!mayWrite(conditions, current)) throw changedError(unconfirmed !== null);
+      if (found !== null && found.name === name && isDeepStrictEqual(found.excludedDates, excludedDates))
+        return { calendar: found, hasOtherDates: false };
       const statement = found === null ? INSERT : REPLACE;
       const rows = await manager.query<Calendar[]>(statement, [calendarId, name, excludedDates]);
-      if (rows[0]) return rows[0];
+      // Nobody follows a calendar before it is committed.
+      if (rows[0])
+        return { calendar: rows[0], hasOtherDates: found !== null && found.revision !== rows[0].revision };
     }
     throw new Error('the calendar was neither created nor found');
   }
 
   /** Makes at most `limit` removed schedules forget the calendar, which is not locked. Gives whether there may be more of them.
-   *  @throws {TaskError} calendar-changed; calendar-in-use by one of those that it came across */
+   *  @throws {TaskError} calendar-changed; calendar-in-use by any schedule that is not removed */
   async forget(
     manager: EntityManager,
     { calendarId, conditions, limit }: { calendarId: string; conditions: Preconditions; limit: number },
@@ -100,16 +119,18 @@ export class CalendarsRepository {
   }
 
   /** Deletes a calendar that no schedule names. `named`: a removed one does.
-   *  @throws {TaskError} calendar-changed; calendar-in-use by any schedule that is not removed */
+   *  @param attempt `mayBeDeleted`: by an earlier attempt whose commit was not confirmed
+   *  @throws {TaskError} calendar-changed, outcome-unknown; calendar-in-use by any schedule that is not removed */
   async delete(
     manager: EntityManager,
     calendarId: string,
-    conditions: Preconditions,
+    { conditions, mayBeDeleted }: { conditions: Preconditions; mayBeDeleted: boolean },
   ): Promise<'absent' | 'named' | 'deleted'> {
     // Locked, so that no schedule begins to refer to it.
     const found = await this.lock(manager, calendarId, 'pessimistic_write');
+    if (found === null && mayBeDeleted) return 'deleted';
     if (!mayWrite(conditions, found === null ? null : calendarRevision(found)))
-      throw new TaskError('calendar-changed');
+      throw changedError(mayBeDeleted);
     if (!found) return 'absent';
     const naming = await manager.findOneBy(Schedule, { calendarId });
     if (naming !== null && naming.status !== 'Removed') throw new TaskError('calendar-in-use');
@@ -126,4 +147,11 @@ export class CalendarsRepository {
   ): Promise<Calendar | null> {
     return manager.findOne(Calendar, { where: { calendarId }, lock: { mode } });
   }
+}
+
+/** A condition does not hold. An earlier attempt for which it did may have been committed. */
+function changedError(isUnconfirmed: boolean): TaskError {
+  return isUnconfirmed
+    ? new TaskError('outcome-unknown', { retryAfterSeconds: 1 })
+    : new TaskError('calendar-changed');
 }

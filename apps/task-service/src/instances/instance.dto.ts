@@ -18,31 +18,38 @@ import type { TaskInstance } from './instance.entity';
 export const INSTANCE_ID = '0198f2c5-03b7-4e0a-8f64-2d9c5a7e1b30';
 const instant = z.iso.datetime({ offset: true });
 
-const completeInstanceBody = z.strictObject({
-  completedAt: instant.nullish().transform((value) => value ?? null),
-  notes: text({ min: 0, max: 4_000 })
-    .nullish()
-    .transform((value) => value ?? null),
-});
+/** Release 1.0.0 reads the body `null` as an absent one: documented without the type `object`. */
+const ALSO_NULL = { type: undefined };
 
-/** Body of the complete command; the whole body may be absent. */
+const completeInstanceBody = z
+  .strictObject({
+    completedAt: instant.nullish().transform((value) => value ?? null),
+    notes: text({ min: 0, max: 4_000 })
+      .nullish()
+      .transform((value) => value ?? null),
+  })
+  .meta(ALSO_NULL);
+
+/** Body of the complete command; the whole body may be absent or null. */
 export class CompleteInstanceDto extends createZodDto(completeInstanceBody) {}
 export type CompleteInstanceRequest = z.output<typeof completeInstanceBody>;
 
-/** The same, with an absent body read as an empty one. */
+/** The same, with an absent body, or null, read as an empty one. */
 export const optionalCompleteInstanceBody = z.preprocess((body) => body ?? {}, completeInstanceBody);
 
-const cancelInstanceBody = z.strictObject({
-  reason: text({ min: 0, max: 4_000 })
-    .nullish()
-    .transform((value) => value ?? null),
-});
+const cancelInstanceBody = z
+  .strictObject({
+    reason: text({ min: 0, max: 4_000 })
+      .nullish()
+      .transform((value) => value ?? null),
+  })
+  .meta(ALSO_NULL);
 
-/** Body of the cancel command; the whole body may be absent. */
+/** Body of the cancel command; the whole body may be absent or null. */
 export class CancelInstanceDto extends createZodDto(cancelInstanceBody) {}
 export type CancelInstanceRequest = z.output<typeof cancelInstanceBody>;
 
-/** The same, with an absent body read as an empty one. */
+/** The same, with an absent body, or null, read as an empty one. */
 export const optionalCancelInstanceBody = z.preprocess((body) => body ?? {}, cancelInstanceBody);
 
 export class ListInstancesDto extends createZodDto(

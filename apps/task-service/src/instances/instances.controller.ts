@@ -12,6 +12,8 @@ import {
   TaskError,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
+import { BoundedChange } from '../turns/bounded-change.decorator';
+import { BoundedRead } from '../turns/bounded-read.decorator';
 import {
   CANCELLED,
   COMPLETED,
@@ -72,6 +74,7 @@ export class InstancesController {
   @ForbiddenResponse(COMPLETE)
   @TaskProblemResponse(NO_INSTANCE, COMPLETE, 'instance-not-found')
   @TaskProblemResponse('It is cancelled.', COMPLETE, 'instance-not-completable')
+  @BoundedChange(COMPLETE)
   @HttpCode(200)
   async complete(
     @Param() { id }: InstanceParams,
@@ -104,6 +107,7 @@ export class InstancesController {
   @ForbiddenResponse(CANCEL)
   @TaskProblemResponse(NO_INSTANCE, CANCEL, 'instance-not-found')
   @TaskProblemResponse('It is completed.', CANCEL, 'instance-not-cancellable')
+  @BoundedChange(CANCEL)
   @HttpCode(200)
   @RequirePersona(...MANAGERS)
   async cancel(
@@ -130,6 +134,7 @@ export class InstancesController {
   })
   @InvalidFieldResponse('/Instances', 'dueFrom', 'Invalid ISO datetime')
   @ForbiddenResponse('/Instances')
+  @BoundedRead('/Instances')
   async list(
     @Query() { facilityId, pageKey, pageSize, ...filters }: ListInstancesDto,
     @CurrentCaller() caller: Caller,
@@ -140,6 +145,7 @@ export class InstancesController {
       filters: { facilityId, ...filters },
       pageKey,
       pageSize,
+      lookEnd: (after) => this.instances.lookEnd({ scope, ...filters, after }),
       read: (range) => this.instances.list({ scope, ...filters, ...range }),
       position: ({ dueAt, taskInstanceId }) => [dueAt, taskInstanceId],
       bytes: (instance) => jsonBytes(instanceBody({ ...instance, template: null }), instance.template),
@@ -160,6 +166,7 @@ export class InstancesController {
   @InvalidFieldResponse('/Instances/1', 'id', 'Invalid GUID')
   @ForbiddenResponse(PATH)
   @TaskProblemResponse(NO_INSTANCE, PATH, 'instance-not-found')
+  @BoundedRead(PATH)
   async get(@Param() { id }: InstanceParams, @CurrentCaller() caller: Caller): Promise<InstanceDto> {
     const instance = await this.instances.find(id);
     if (!instance) throw new TaskError('instance-not-found');

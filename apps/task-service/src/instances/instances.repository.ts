@@ -4,6 +4,7 @@ import type { Actor } from '@platform/contracts';
 import { In, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
+import { fewOf, pageOfFewRanges, pageOfManyRanges } from '../paging/page-of-ranges';
 import { databaseNow } from './database-now.repository';
 import { INSTANCE_STATUSES, TaskInstance } from './instance.entity';
 import type { CancellationCause, InstanceStatus } from './instance.entity';
@@ -54,41 +55,52 @@ export interface InstanceListing {
   readonly dueTo?: string | undefined;
   /** Position of the last row of the page before; empty for the first page. */
   readonly after: readonly unknown[];
+  /** Position up to which the page looks; null: to the end. */
+  readonly end?: readonly unknown[] | null;
   readonly limit: number;
 }
 
 /** Before every identifier that is ever given. */
 const NIL_UUID = '00000000-0000-0000-0000-000000000000';
+/** Behind every one. */
+const MAX_UUID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** The instances of a page: for each facility and status the first of its range, and of these the first. Each range is read by an index
- *  in its order, so a list costs what it shows, whether one facility has most of the instances or one status none. As a plain filter a
- *  rare status reads the whole table. Rows are compared whole, not key by key with `=`: of a key that comes from a list PostgreSQL expects
- *  as many instances as the average one has, and while much of the table is not yet vacuumed it then reads all there are and sorts them. */
-const pageOf = (sources: string, columns: string, wanted: string): string => `
-  instance.taskInstanceId = ANY (ARRAY(
-    SELECT ranged.id FROM ${sources} CROSS JOIN LATERAL (
-      SELECT due_at, task_instance_id AS id FROM task.instances
-      WHERE (${columns}, due_at, task_instance_id) > (${wanted}, :dueAt::timestamptz, :taskInstanceId::uuid)
-        AND (${columns}, due_at) < (${wanted}, :dueBefore::timestamptz)
-      ORDER BY ${columns}, due_at, task_instance_id
-      LIMIT :limit) AS ranged
-    ORDER BY due_at, id
-    LIMIT :limit))`;
-
+const INSTANCES = { table: 'task.instances', instant: 'due_at', id: 'task_instance_id' } as const;
 const STATUSES = 'unnest(:statuses::text[]) AS wanted (status_key)';
-const PAGE_OF_ALL = pageOf(STATUSES, 'status', 'wanted.status_key');
-const PAGE_OF_FACILITIES = pageOf(
-  `unnest(:facilities::bigint[]) AS mine (facility_key) CROSS JOIN ${STATUSES}`,
-  'facility_id, status',
-  'mine.facility_key, wanted.status_key',
-);
+const PAGE_OF_ALL = pageOfFewRanges({
+  ...INSTANCES,
+  sources: STATUSES,
+  columns: ['status'],
+  keys: ['status_key'],
+});
+const PAGE_OF_FACILITIES = pageOfManyRanges({
+  ...INSTANCES,
+  sources: `unnest(:facilities::bigint[]) AS mine (facility_key) CROSS JOIN ${STATUSES}`,
+  columns: ['facility_id', 'status'],
+  keys: ['facility_key', 'status_key'],
+});
 
-/** A schedule has few instances; they come by the index that keeps them unique. */
+/** The instances of a schedule come by the index that keeps them unique, and are filtered; those of another facility's schedule are not
+ *  even looked at. */
 const PAGE_OF_SCHEDULE = `
   instance.scheduleId = :scheduleId AND instance.status = ANY (:statuses)
     AND (:facilities::bigint[] IS NULL OR instance.facilityId = ANY (:facilities))
-    AND (instance.dueAt, instance.taskInstanceId) > (:dueAt::timestamptz, :taskInstanceId::uuid)
-    AND instance.dueAt < :dueBefore::timestamptz`;
+    AND (:facilities::bigint[] IS NULL
+      OR coalesce((SELECT facility_id = ANY (:facilities) FROM task.schedules WHERE schedule_id = :scheduleId), true))
+    AND (instance.dueAt, instance.taskInstanceId) > (:afterInstant::timestamptz, :afterId::uuid)
+    AND instance.dueAt < :beforeInstant::timestamptz AND instance.dueAt <= :endInstant::timestamptz`;
+
+/** Instances of a schedule that one page looks at for those of a state. */
+const LONGEST_LOOK = 5_000;
+
+// Hand-written SQL: by the same index, which alone is read. A schedule of a facility that is not in the scope is
+// as one that there is not.
+const LOOK_END = `
+  SELECT due_at AS "dueAt" FROM task.instances
+  WHERE schedule_id = $1 AND due_at >= $2 AND due_at < $3
+    AND ($5::bigint[] IS NULL OR EXISTS (
+      SELECT 1 FROM task.schedules AS schedule WHERE schedule.schedule_id = $1 AND schedule.facility_id = ANY ($5)))
+  ORDER BY due_at OFFSET $4 - 1 LIMIT 1`;
 
 // Hand-written SQL: thousands of rows per statement, and only those that are missing.
 const INSERT_MISSING = `
@@ -150,7 +162,7 @@ const COUNT_PENDING_OF_SCHEDULES = `
     WHERE instance.schedule_id = span.schedule_id AND instance.status = 'Pending'
       AND instance.due_at > span.after AND instance.due_at <= $3) AS counted`;
 
-// Hand-written SQL: a batch by the index of each status.
+// Hand-written SQL: a batch by the index of each status. What somebody has locked is for another run.
 const DELETE_OLD = `
   WITH deleted AS (
     DELETE FROM task.instances WHERE task_instance_id = ANY (ARRAY(
@@ -158,7 +170,7 @@ const DELETE_OLD = `
         SELECT task_instance_id AS id FROM task.instances
         WHERE status = ended.status_key AND due_at < now() - $1 * interval '1 day'
         ORDER BY due_at, task_instance_id
-        LIMIT $2) AS old
+        LIMIT $2 FOR UPDATE SKIP LOCKED) AS old
       LIMIT $2))
     RETURNING 1)
   SELECT count(*)::int AS count FROM deleted`;
@@ -174,6 +186,12 @@ export class InstancesRepository {
     return found && ((await this.withTemplates(this.instances.manager, [found]))[0] ?? null);
   }
 
+  /** The facility of an instance; null: there is no such instance. */
+  async facilityOf(taskInstanceId: string): Promise<number | null> {
+    const found = await this.instances.findOne({ select: { facilityId: true }, where: { taskInstanceId } });
+    return found?.facilityId ?? null;
+  }
+
   /** Instances that match, by due time, after the given position, which a list with the same filters ended at. */
   async list({
     scope,
@@ -182,18 +200,22 @@ export class InstancesRepository {
     dueFrom,
     dueTo,
     after,
+    end = null,
     limit,
   }: InstanceListing): Promise<TaskInstance[]> {
-    // As dates: PostgreSQL refuses instants that ISO 8601 allows, with an offset of 23 h or in the year 0.
-    const first = [dueFrom === undefined ? '-infinity' : new Date(dueFrom), NIL_UUID];
-    const [dueAt, taskInstanceId] = after.length === 0 ? first : after;
-    const pageOfScope = scope === 'all' ? PAGE_OF_ALL : PAGE_OF_FACILITIES;
+    const [afterInstant, afterId] = after.length === 0 ? [firstInstant(dueFrom), NIL_UUID] : after;
+    const idsOfScope = scope === 'all' ? PAGE_OF_ALL : PAGE_OF_FACILITIES;
     const found = await this.instances
       .createQueryBuilder('instance')
-      .where(scheduleId === undefined ? pageOfScope : PAGE_OF_SCHEDULE)
+      .where(scheduleId === undefined ? `instance.taskInstanceId = ANY (${idsOfScope})` : PAGE_OF_SCHEDULE)
       .setParameters({
-        ...{ dueAt, taskInstanceId, scheduleId, limit },
-        dueBefore: dueTo === undefined ? 'infinity' : new Date(dueTo),
+        afterInstant,
+        afterId,
+        scheduleId,
+        limit,
+        few: fewOf(limit),
+        beforeInstant: beforeInstant(dueTo),
+        endInstant: end === null ? 'infinity' : end[0],
         statuses: status === undefined ? INSTANCE_STATUSES : [status],
         facilities: scope === 'all' ? null : [...new Set(scope)],
       })
@@ -202,6 +224,24 @@ export class InstancesRepository {
       .limit(limit)
       .getMany();
     return this.withTemplates(this.instances.manager, found);
+  }
+
+  /** How far a page of a schedule's instances in one state looks: a schedule that is due every few minutes has a hundred thousand in a year.
+   *  Null when it looks to the end. */
+  async lookEnd({
+    scope,
+    scheduleId,
+    status,
+    dueFrom,
+    dueTo,
+    after,
+  }: Omit<InstanceListing, 'limit'>): Promise<readonly unknown[] | null> {
+    if (scheduleId === undefined || status === undefined) return null;
+    const from = after.length === 0 ? firstInstant(dueFrom) : after[0];
+    const facilities = scope === 'all' ? null : scope;
+    const values = [scheduleId, from, beforeInstant(dueTo), LONGEST_LOOK, facilities];
+    const [row] = await this.instances.query<{ dueAt: Date }[]>(LOOK_END, values);
+    return row === undefined ? null : [row.dueAt, MAX_UUID];
   }
 
   /** Puts in the templates that are stored once. Each is read once, however many of the instances have it. */
@@ -324,4 +364,13 @@ export class InstancesRepository {
     ]);
     return rows[0]?.count ?? 0;
   }
+}
+
+// As dates: PostgreSQL refuses instants that ISO 8601 allows, with an offset of 23 h or in the year 0.
+function firstInstant(dueFrom: string | undefined): Date | '-infinity' {
+  return dueFrom === undefined ? '-infinity' : new Date(dueFrom);
+}
+
+function beforeInstant(dueTo: string | undefined): Date | 'infinity' {
+  return dueTo === undefined ? 'infinity' : new Date(dueTo);
 }

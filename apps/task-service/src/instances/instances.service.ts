@@ -9,6 +9,7 @@ import { withinLimits } from '../fields/fields';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-problem.filter';
+import { ChangeSlots } from '../schedules/change-slots.service';
 import type { CancelInstanceRequest, CompleteInstanceRequest } from './instance.dto';
 import { INSTANCE_TRANSITIONS, type TaskInstance } from './instance.entity';
 import { type Completion, InstancesRepository, type LockedInstance } from './instances.repository';
@@ -31,31 +32,45 @@ export class InstancesService {
     private readonly instances: InstancesRepository,
     private readonly outbound: OutboundProxy,
     private readonly scope: CallerScope,
+    private readonly slots: ChangeSlots,
   ) {}
 
   /** Completes an instance and stores its TaskInstanceCompletedEvent in the same transaction, once.
    *  @throws {TaskError} instance-not-found, facility-not-permitted, instance-not-completable, completed-in-the-future,
-   *    completed-before-creation, instant-out-of-range */
+   *    completed-before-creation, instant-out-of-range, too-many-changes-at-once, changes-busy */
   async complete(
     taskInstanceId: string,
     request: CompleteInstanceRequest,
     caller: Caller,
   ): Promise<TaskInstance> {
     const scope = await this.scope.of(caller, PERFORMERS);
+    await this.requireReach(taskInstanceId, scope, caller);
     const command = { taskInstanceId, request, actor: actorOf(caller), scope };
-    return this.outbound.transaction((manager) => this.completeIn(manager, command));
+    const complete = () => this.outbound.transaction((manager) => this.completeIn(manager, command));
+    return this.slots.run(taskInstanceId, caller, complete);
   }
 
   /** Cancels an instance for good and stores its TaskInstanceCancelledEvent in the same transaction, once. Nothing is generated for its
-   *  instant again. @throws {TaskError} instance-not-found, facility-not-permitted, instance-not-cancellable */
+   *  instant again.
+   *  @throws {TaskError} instance-not-found, facility-not-permitted, instance-not-cancellable, too-many-changes-at-once, changes-busy */
   async cancel(
     taskInstanceId: string,
     request: CancelInstanceRequest,
     caller: Caller,
   ): Promise<TaskInstance> {
     const scope = await this.scope.of(caller, MANAGERS);
+    await this.requireReach(taskInstanceId, scope, caller);
     const command = { taskInstanceId, request, actor: actorOf(caller), scope };
-    return this.outbound.transaction((manager) => this.cancelIn(manager, command));
+    const cancel = () => this.outbound.transaction((manager) => this.cancelIn(manager, command));
+    return this.slots.run(taskInstanceId, caller, cancel);
+  }
+
+  /** Before the command waits for the instance: nobody holds up those who may change it. */
+  private async requireReach(taskInstanceId: string, scope: FacilityScope, caller: Caller): Promise<void> {
+    if (scope === 'all') return;
+    const facilityId = await this.slots.lookUp(caller, () => this.instances.facilityOf(taskInstanceId));
+    if (facilityId === null) throw new TaskError('instance-not-found');
+    if (!isWithinScope(scope, facilityId)) throw new TaskError('facility-not-permitted');
   }
 
   private async completeIn(

@@ -6,9 +6,10 @@ import { Release } from './release.entity';
 
 export type NewRelease = Omit<Release, 'steppedAt'>;
 
-// Hand-written SQL: locked, and passing over those that another replica is at.
+// Hand-written SQL: locked, and passing over those that another replica is at. The same round trip sets how
+// long the step waits for any lock.
 const LOCK_NEXT = `
-  SELECT schedule.schedule_id AS "scheduleId"
+  SELECT schedule.schedule_id AS "scheduleId", set_config('lock_timeout', $2, true)
   FROM task.releases AS release JOIN task.schedules AS schedule USING (schedule_id)
   WHERE schedule.schedule_id <> ALL ($1::uuid[])
   ORDER BY release.stepped_at
@@ -18,6 +19,9 @@ const LOCK_NEXT = `
 const ADVANCE = `
   UPDATE task.releases SET done_until = $2, remaining = greatest(remaining - $3, 0), stepped_at = clock_timestamp()
   WHERE schedule_id = $1`;
+
+/** Whoever holds an instance for longer holds up its schedule, and delays the others by no more than this. */
+const LOCK_WAIT_MS = 500;
 
 /** Entries of an index that cost as much as finding the next facility. */
 const FACILITY_COST = 100;
@@ -88,7 +92,10 @@ export class ReleasesRepository {
   /** Locks the schedule of the change that waited longest for its next step; null when there is none that nobody is at.
    *  @param exceptScheduleIds whose steps failed just now */
   async lockNext(manager: EntityManager, exceptScheduleIds: readonly string[]): Promise<string | null> {
-    const rows = await manager.query<{ scheduleId: string }[]>(LOCK_NEXT, [exceptScheduleIds]);
+    const rows = await manager.query<{ scheduleId: string }[]>(LOCK_NEXT, [
+      exceptScheduleIds,
+      String(LOCK_WAIT_MS),
+    ]);
     return rows[0]?.scheduleId ?? null;
   }
 

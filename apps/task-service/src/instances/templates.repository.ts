@@ -3,18 +3,24 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Template } from './template.entity';
 
+/** As a span: ordered by it, only the index of the templates serves. Where nearly all instances have one template, any other would make
+ *  each look at an unused template read them all; and so would an equality, by which everything found is in order. */
+const HAS_IT = 'holder.template_id >= known.template_id AND holder.template_id <= known.template_id';
+
 // Hand-written SQL: each is looked at once a day. Those that something still has are noted as used, the
 // others deleted; one that a schedule begins to use at this moment has been noted by the trigger that stores
 // templates, and stays.
 const FORGET_UNUSED = `
   WITH looked AS MATERIALIZED (
     SELECT template_id,
-      EXISTS (SELECT 1 FROM task.schedules WHERE schedules.template_id = known.template_id)
-      OR EXISTS (SELECT 1 FROM task.instances WHERE instances.template_id = known.template_id) AS is_used
+      coalesce(
+        (SELECT true FROM task.schedules AS holder WHERE ${HAS_IT} ORDER BY template_id LIMIT 1),
+        (SELECT true FROM task.instances AS holder WHERE ${HAS_IT} ORDER BY template_id LIMIT 1),
+        false) AS is_used
     FROM task.templates AS known
     WHERE used_at < now() - interval '1 day'
     ORDER BY used_at, template_id
-    LIMIT $1
+    LIMIT $1 FOR UPDATE SKIP LOCKED
   ), noted AS (
     UPDATE task.templates AS known SET used_at = now() FROM looked
     WHERE known.template_id = looked.template_id AND is_used

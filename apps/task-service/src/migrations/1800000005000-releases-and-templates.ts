@@ -12,14 +12,11 @@ export class ReleasesAndTemplates1800000005000 implements MigrationInterface {
     await runner.query(`
       UPDATE task.instances AS instance SET template = known.template
       FROM task.templates AS known WHERE known.template_id = instance.template_id AND instance.template IS NULL`);
-    await runner.query('DROP TRIGGER template_followed ON task.instances');
     await runner.query('DROP TRIGGER template_stored ON task.schedules');
     await runner.query('DROP TRIGGER template_short ON task.schedules');
     await runner.query('DROP TRIGGER evaluated_anew ON task.schedules');
-    await runner.query(`DROP FUNCTION task.follow_template(), task.store_template(), task.forget_template(),
-      task.evaluate_anew()`);
+    await runner.query('DROP FUNCTION task.store_template(), task.forget_template(), task.evaluate_anew()');
     await runner.query('DROP TABLE task.releases');
-    await runner.query('ALTER TABLE task.instances DROP template_id');
     await runner.query(`ALTER TABLE task.schedules DROP template_id, DROP ended_at, DROP error, DROP changes_since,
       DROP change_count`);
     await runner.query('DROP TABLE task.templates');
@@ -39,8 +36,6 @@ const STATEMENTS = [
     ADD error text,
     ADD changes_since timestamptz(3),
     ADD change_count integer NOT NULL DEFAULT 0`,
-  // Also to released_instances, which inherits.
-  `ALTER TABLE task.instances ADD template_id uuid`,
   `CREATE TABLE task.releases (
     schedule_id uuid PRIMARY KEY,
     cause text NOT NULL CONSTRAINT releases_cause_check CHECK (cause IN ('Update', 'Pause', 'Removal', 'Calendar')),
@@ -75,14 +70,6 @@ const STATEMENTS = [
     END $$`,
   `CREATE TRIGGER template_short BEFORE UPDATE OF template ON task.schedules
     FOR EACH ROW WHEN ((octet_length(NEW.template) > 256) IS NOT TRUE) EXECUTE FUNCTION task.forget_template()`,
-  // Release 1.0.0 copies a changed template into the instances to come and does not know that the row refers to the one before.
-  `CREATE FUNCTION task.follow_template() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-      NEW.template_id := (SELECT template_id FROM task.schedules WHERE schedule_id = NEW.schedule_id);
-      RETURN NEW;
-    END $$`,
-  `CREATE TRIGGER template_followed BEFORE UPDATE OF template ON task.instances
-    FOR EACH ROW EXECUTE FUNCTION task.follow_template()`,
   // Whoever changes when a schedule is due has it looked at again: it may have an end to come, or be evaluable.
   `CREATE FUNCTION task.evaluate_anew() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN

@@ -13,6 +13,8 @@ export interface Batch {
   readonly read: number;
   /** Chains with an event that another transaction has locked. */
   readonly heldChains: ReadonlySet<string>;
+  /** The highest facility of which something was read; null when nothing was. */
+  readonly lastFacility: number | null;
 }
 
 /** How long the relay leaves a chain alone that is held. */
@@ -34,7 +36,11 @@ export function withoutHeld(read: readonly ReadEvent[]): Batch {
     if (!event.isFree) heldChains.add(chain);
     return !heldChains.has(chain);
   });
-  return { events, read: read.length, heldChains };
+  const lastFacility = read.reduce<number | null>(
+    (last, { facilityId }) => Math.max(last ?? facilityId, facilityId),
+    null,
+  );
+  return { events, read: read.length, heldChains, lastFacility };
 }
 
 /** Remembers which chains are held, so that their events take up no room in the next batches. */

@@ -39,16 +39,22 @@ export class OutboundProxy {
   ) {}
 
   /** Runs `work` in a transaction of its own, and again as a whole after a lost connection. A commit whose confirmation was
-   *  lost may have happened: `work` must find that out.
+   *  lost may have happened: `work` must find that out, and gets what its attempt before that commit returned.
    *  @throws {DatabaseUnavailableError} when the database stays unreachable past `deadlineMs` */
   transaction<T>(
-    work: (manager: EntityManager) => Promise<T>,
+    work: (manager: EntityManager, unconfirmed: T | null) => Promise<T>,
     { deadlineMs = HTTP_STORE_DEADLINE_MS }: { deadlineMs?: number } = {},
   ): Promise<T> {
-    return withConnectionRetry(() => inTransaction(this.dataSource, 'READ COMMITTED', work, { deadlineMs }), {
-      deadlineMs,
-      clock: this.clock,
-    });
+    let unconfirmed: T | null = null;
+    const attempt = async (manager: EntityManager): Promise<T> => {
+      const result = await work(manager, unconfirmed);
+      unconfirmed = result;
+      return result;
+    };
+    return withConnectionRetry(
+      () => inTransaction(this.dataSource, 'READ COMMITTED', attempt, { deadlineMs }),
+      { deadlineMs, clock: this.clock },
+    );
   }
 
   /** As `transaction`, for `work` that stores the prepared `messages` by a statement that is a transaction by itself: one

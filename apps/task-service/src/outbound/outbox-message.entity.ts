@@ -11,6 +11,7 @@ import { BIGINT, INSTANT } from '../fields/fields';
   where: 'parked_at IS NULL AND attempts > 0',
 })
 @Index('outbox_waiting', ['partition', 'messageType', 'sequence'], { where: 'parked_at IS NULL' })
+@Index('outbox_turns', ['partition', 'messageType', 'facilityId', 'sequence'], { where: 'parked_at IS NULL' })
 @Index('outbox_parked', ['parkedAt'], { where: 'parked_at IS NOT NULL' })
 @Check('outbox_partition_check', 'partition BETWEEN 0 AND 15')
 export class OutboxMessage {

@@ -1,12 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
+import { isStillToCome } from '@platform/database';
+import { SECOND_MS } from '@platform/time';
 import { Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { RELAY_POOL } from '../database-layout';
 import { PARTITION_COUNT } from './outbound-event';
 import { type Batch, type ReadEvent, withoutHeld } from './held-events';
 import { OutboxPause } from './outbox-pause.entity';
-import { EVENT_COLUMNS, HAS_REFUSED_BEFORE, readUnlocked } from './outbox.repository';
+import { EVENT_COLUMNS, HAS_REFUSED_BEFORE, readUnlocked } from './outbox-reads';
+import { LONGEST_DELAY_MS } from './publish-batch';
 import type { RefusedType } from './publish-batch';
 
 /** A type that this replica is to probe now. */
@@ -42,7 +45,7 @@ const PAUSE = `
 const CLAIM = `
   WITH due AS MATERIALIZED (
     SELECT message_type FROM task.outbox_pauses
-    WHERE message_type = ANY ($1::text[]) AND next_probe_at <= now()
+    WHERE message_type = ANY ($1::text[]) AND NOT ${isStillToCome('next_probe_at', LONGEST_DELAY_MS / SECOND_MS)}
     ORDER BY message_type FOR UPDATE SKIP LOCKED)
   UPDATE task.outbox_pauses AS pause SET next_probe_at = now() + $2 * interval '1 millisecond'
   FROM due WHERE pause.message_type = due.message_type

@@ -5,10 +5,12 @@ import { Any, IsNull, Not, Raw, Repository } from 'typeorm';
 import type { EntityManager, FindOptionsWhere } from 'typeorm';
 import { RELAY_POOL } from '../database-layout';
 import { OutboxMessage } from './outbox-message.entity';
+import type { FacilityTurn } from './facility-turns';
 import { type Batch, type ReadEvent, withoutHeld } from './held-events';
 import type { NewOutboxMessage } from './outbox-message.entity';
 import { PARTITION_COUNT } from './outbound-event';
 import type { OutboxFloor, OutboxHead } from './outbox-floors';
+import { BEHIND_FLOOR, NO_SORT, SELECT_BATCH, SELECT_TURNS } from './outbox-reads';
 import type { BatchOutcome } from './publish-batch';
 
 /** Which of the parked events an operator means; null stands for all. */
@@ -32,6 +34,8 @@ export interface BatchChoice {
   readonly heldChains?: readonly string[];
   /** Where to begin; at the beginning unless given. */
   readonly floors?: readonly OutboxFloor[];
+  /** Partitions whose facilities take turns; none unless given. */
+  readonly turns?: readonly FacilityTurn[];
 }
 
 /** Told after each batch how many are done. */
@@ -82,68 +86,13 @@ const STORE = {
   ORDER BY position`,
 };
 
-/** What the relay reads of an event. */
-export const EVENT_COLUMNS = `partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId",
-  message_type AS "messageType", conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts`;
-
-/** Whether an event of the same facility and type, itself included, waits for its next attempt. */
-export const HAS_REFUSED_BEFORE = `(
-  SELECT true FROM task.outbox AS refused
-  WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
-    AND refused.message_type = event.message_type AND refused.sequence <= event.sequence
-    AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.next_attempt_at > now()
-  LIMIT 1)`;
-
-/** Events of the wanted type behind its floor. Compared as a row and sorted as such, only `outbox_waiting` has them in order: by the
- *  primary key, which seems as good while there are no statistics, the events of all types would be read for each. */
-const BEHIND_FLOOR = `(event.message_type, event.sequence) > (wanted.message_type, wanted.floor)
-          AND event.message_type <= wanted.message_type`;
-
-/** A statement that reads the events of a batch, in order, and says of each whether it can be settled. `xmax` is 0 for a row that nobody has
- *  locked, which is the rule and costs nothing. Of the others those are locked that nobody has locked now, by their places: no look into
- *  an index for each. */
-export const readUnlocked = (batch: string): string => `
-  WITH batch AS MATERIALIZED (${batch}), locked AS MATERIALIZED (
-    SELECT partition, sequence FROM task.outbox
-    WHERE ctid = ANY (ARRAY(SELECT place FROM batch WHERE touched)) AND parked_at IS NULL
-    FOR UPDATE SKIP LOCKED
-  )
-  SELECT partition, sequence, "facilityId", "messageId", "messageType", "conversationId", "sentAt", "traceHeaders", message, attempts,
-    NOT touched OR locked.sequence IS NOT NULL AS "isFree"
-  FROM batch LEFT JOIN locked USING (partition, sequence)
-  ORDER BY sequence`;
-
 // The commit of a pass need not wait for the disk. After a crash of the server, events that were settled may
 // be published again.
 const LOCK = `
   SELECT array_agg(partition) AS partitions, set_config('task.partitions', coalesce(array_agg(partition), '{}')::text, true),
     set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '${String(LOCK_WAIT_MS)}', true),
-    set_config('idle_in_transaction_session_timeout', '${String(FROZEN_PASS_LIMIT_MS)}', true)
+    set_config('idle_in_transaction_session_timeout', '${String(FROZEN_PASS_LIMIT_MS)}', true), ${NO_SORT}
   FROM unnest($2::int[]) AS wanted (partition) WHERE pg_try_advisory_xact_lock($1, partition)`;
-
-// An event waits while an earlier one of its facility and type waits for its next attempt. Other types go on: they lead to
-// other queues, between which the broker keeps no order anyway. Each type is read from its head on: however long the backlog of one is, of
-// a bus that is away perhaps, no more than a batch of each is touched. A sub-query with a limit is looked up for each event; NOT EXISTS may
-// become a join of every event with everything refused, and the planner takes IS NULL for rare. A type that waits as a whole is left out.
-// An event that somebody else has locked is not published: the pass would wait for that lock with all its partitions, and publish
-// everything again.
-const SELECT_BATCH = readUnlocked(`
-    SELECT batch.* FROM unnest(current_setting('task.partitions')::smallint[]) AS mine (partition) CROSS JOIN LATERAL (
-      SELECT event.* FROM (
-        SELECT message_type, coalesce((
-          SELECT floor.sequence FROM unnest($4::smallint[], $5::text[], $6::bigint[]) AS floor (partition, message_type, sequence)
-          WHERE floor.partition = mine.partition AND floor.message_type = open.message_type), 0) AS floor
-        FROM unnest($1::text[]) AS open (message_type)
-        WHERE message_type <> ALL (ARRAY(SELECT message_type FROM task.outbox_pauses))) AS wanted CROSS JOIN LATERAL (
-        SELECT ctid AS place, xmax <> 0 AS touched, ${EVENT_COLUMNS}
-        FROM task.outbox AS event
-        WHERE partition = mine.partition AND parked_at IS NULL AND ${BEHIND_FLOOR}
-          AND (cardinality($3::text[]) = 0 OR facility_id || ' ' || message_type <> ALL ($3::text[]))
-          AND NOT coalesce(${HAS_REFUSED_BEFORE}, false)
-        ORDER BY message_type, sequence
-        LIMIT $2) AS event
-      ORDER BY event.sequence
-      LIMIT $2) AS batch`);
 
 // By index whatever the statistics say: joined with its positions, a table that was small when it was analysed is read as a whole.
 // A sequence number is given once: the partitions are named for the index.
@@ -226,22 +175,36 @@ export class OutboxRepository {
     ]);
   }
 
-  /** Locks those of the partitions that no other replica has, so that one at a time publishes each and keeps
-   *  its order, and gives the oldest events of each that may be published now, in order. From the first
-   *  event of a facility and type on that somebody else has locked, those of the two are left out. A lock ends with the transaction or the connection: a dead replica holds nothing, and the
-   *  server ends a frozen one. Hand-written SQL: advisory locks, SKIP LOCKED. */
+  /** Locks those of the partitions that no other replica has, so that one at a time publishes each and
+   *  keeps its order, and gives the oldest events of each that may be published now, in order; where
+   *  facilities take turns, the oldest of the facilities whose turn it is. Where somebody else has locked an event, it and later events of that facility and type are left out. A lock
+   *  ends with the transaction or the connection: a dead replica holds nothing, and the server ends a
+   *  frozen one. Hand-written SQL: advisory locks, SKIP LOCKED. */
   async lockBatches(
     manager: EntityManager,
-    { partitions, messageTypes, limit, heldChains = [], floors = [] }: BatchChoice,
+    { partitions, messageTypes, limit, heldChains = [], floors = [], turns = [] }: BatchChoice,
   ): Promise<Map<number, Batch>> {
-    // Two statements in one packet. A single statement would begin before it has the locks, and would still
+    const [inTurn, after] = [
+      turns.map(({ partition }) => partition),
+      turns.map(({ afterFacility }) => afterFacility),
+    ];
+    // All statements in one packet. A single statement would begin before it has the locks, and would still
     // see the events that the last holder has published.
-    const [[lock], events] = await Promise.all([
+    const [[lock], oldest, ofTurns] = await Promise.all([
       manager.query<{ partitions: number[] | null }[]>(LOCK, [RELAY_LOCK_CLASS, partitions]),
-      manager.query<ReadEvent[]>(SELECT_BATCH, [messageTypes, limit, heldChains, ...floorColumns(floors)]),
+      manager.query<ReadEvent[]>(SELECT_BATCH, [
+        messageTypes,
+        limit,
+        heldChains,
+        ...floorColumns(floors),
+        inTurn,
+      ]),
+      turns.length === 0
+        ? []
+        : manager.query<ReadEvent[]>(SELECT_TURNS, [messageTypes, limit, heldChains, inTurn, after]),
     ]);
     const read = new Map((lock?.partitions ?? []).map((partition) => [partition, [] as ReadEvent[]]));
-    for (const event of events) read.get(event.partition)?.push(event);
+    for (const event of [...oldest, ...ofTurns]) read.get(event.partition)?.push(event);
     return new Map([...read].map(([partition, found]) => [partition, withoutHeld(found)]));
   }
 
@@ -280,7 +243,7 @@ export class OutboxRepository {
     last: string;
   }> {
     const values = [partitions, messageTypes, ...floorColumns(floors)];
-    const rows: (OutboxHead & { last: string | null })[] = await this.messages.query(SELECT_HEADS, values);
+    const rows = await this.queryByIndex<OutboxHead & { last: string | null }>(SELECT_HEADS, values);
     return { heads: rows, last: rows[0]?.last ?? '0' };
   }
 
@@ -296,8 +259,16 @@ export class OutboxRepository {
     floors = [],
   }: Pick<BatchChoice, 'partitions' | 'messageTypes' | 'floors'>): Promise<OutboxBacklog> {
     const values = [partitions, messageTypes, ...floorColumns(floors), COUNT_LIMIT];
-    const rows: OutboxBacklog[] = await this.messages.query(SELECT_BACKLOG_BEHIND, values);
+    const rows = await this.queryByIndex<OutboxBacklog>(SELECT_BACKLOG_BEHIND, values);
     return rows[0] ?? NO_BACKLOG;
+  }
+
+  /** Hand-written SQL: a setting. */
+  private queryByIndex<Row>(sql: string, values: readonly unknown[]): Promise<Row[]> {
+    return this.messages.manager.transaction(async (manager) => {
+      await manager.query(`SELECT ${NO_SORT}`);
+      return manager.query<Row[]>(sql, [...values]);
+    });
   }
 
   /** What waits and what is parked, by message type, oldest first. */

@@ -7,7 +7,8 @@ import { type RefusalReason, countsAsAttempt, errorText, publishFailure } from '
 /** Attempts after which an event is parked for an operator. Source: docs/spec-gaps.md. */
 export const PARK_AFTER_ATTEMPTS = 20;
 
-const LONGEST_DELAY_MS = 5 * MINUTE_MS;
+/** The longest that an event, or a type, waits for its next attempt. */
+export const LONGEST_DELAY_MS = 5 * MINUTE_MS;
 
 /** An outage is nobody's refusal: it costs no event an attempt, and the backlog should drain soon after it. */
 const LONGEST_PAUSE_MS = 15 * SECOND_MS;
@@ -77,7 +78,7 @@ export interface BatchOutcome {
   readonly refusedTypes: Map<string, RefusedType>;
   /** Buses that could not take a message. */
   readonly outages: Set<Bus>;
-  /** True when messages were left over because the time was up. */
+  /** True when messages were left over because the time was up, or one facility had many. */
   cutShort: boolean;
 }
 
@@ -94,6 +95,9 @@ export interface Publishing {
   readonly isTimeUp: () => boolean;
 }
 
+/** Most events of a facility that a pass publishes, one after the other: the other facilities wait for the pass. */
+const MOST_OF_FACILITY = 100;
+
 /** Publishes a batch: facilities side by side, each facility's messages one after the other. What concerns one event holds back what
  *  follows it for the same facility and type; what concerns a type holds back that type; an outage holds back everything for that
  *  bus. */
@@ -102,10 +106,10 @@ export async function publishBatch(
   publishing: Publishing,
 ): Promise<BatchOutcome> {
   const outcome = emptyOutcome();
-  const publishChain = async (chain: readonly StoredMessage[]): Promise<void> => {
+  const publishFacility = async (messages: readonly StoredMessage[]): Promise<void> => {
     const heldBack = new Set<string>();
-    for (const message of chain) {
-      if (publishing.isTimeUp()) {
+    for (const [index, message] of messages.entries()) {
+      if (index >= MOST_OF_FACILITY || publishing.isTimeUp()) {
         outcome.cutShort = true;
         return;
       }
@@ -116,7 +120,7 @@ export async function publishBatch(
       if (!(await publishOne(message, publishing, outcome))) heldBack.add(messageType);
     }
   };
-  await Promise.all([...byFacility(batch).values()].map(publishChain));
+  await Promise.all([...byFacility(batch).values()].map(publishFacility));
   return outcome;
 }
 
@@ -164,13 +168,13 @@ function refusal(
 }
 
 function byFacility(batch: readonly StoredMessage[]): Map<number, StoredMessage[]> {
-  const chains = new Map<number, StoredMessage[]>();
+  const facilities = new Map<number, StoredMessage[]>();
   for (const message of batch) {
-    const chain = chains.get(message.facilityId);
-    if (chain) chain.push(message);
-    else chains.set(message.facilityId, [message]);
+    const messages = facilities.get(message.facilityId);
+    if (messages) messages.push(message);
+    else facilities.set(message.facilityId, [message]);
   }
-  return chains;
+  return facilities;
 }
 
 /** Wait in ms before the next pass over the partition of a batch; null when nothing is known to be left of it.

@@ -7,6 +7,7 @@ import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { RELAY_POOL } from '../database-layout';
 import { EventPublisher } from './event-publisher.service';
+import { FacilityTurns } from './facility-turns';
 import { type Batch, HELD_CHAIN_DELAY_MS, HeldChains } from './held-events';
 import { OutboxPausesRepository } from './outbox-pauses.repository';
 import { messageTypesOf, PARTITION_COUNT } from './outbound-event';
@@ -42,6 +43,7 @@ interface RelayedPartition {
 export class RelayPass {
   private readonly held = new HeldChains();
   private readonly floors = new OutboxFloors();
+  private readonly turns = new FacilityTurns();
   private readonly leftOut;
 
   constructor(
@@ -102,10 +104,12 @@ export class RelayPass {
     const limit = Math.ceil(BATCH_SIZE / partitions.length);
     const heldChains = this.held.keys(this.clock.monotonicMs());
     const floors = this.floors.of(partitions);
+    // From facility to facility there is no way past the dead rows that an old snapshot keeps.
+    const turns = floors.length === 0 ? this.turns.of(partitions) : [];
     const relayed = await inTransaction(
       this.dataSource,
       'READ COMMITTED',
-      (manager) => this.relay(manager, { partitions, messageTypes, limit, heldChains, floors }),
+      (manager) => this.relay(manager, { partitions, messageTypes, limit, heldChains, floors, turns }),
       // No second attempt: it would publish everything again. Partitions are this transaction's alone; pauses are written in one order.
       { maxAttempts: 1 },
     );
@@ -115,7 +119,9 @@ export class RelayPass {
       const done = relayed.get(partition);
       if (done) this.events.report(done.outcome);
       if (done && done.outcome.refusedTypes.size > 0) hasPausedTypes = true;
-      const delayMs = done ? this.delayMs(done, limit, heldChains.length > 0) : LOCKED_DELAY_MS;
+      const turn = turns.find((each) => each.partition === partition) ?? null;
+      const goesOn = done !== undefined && this.turns.note(partition, done.batch, { turn, limit });
+      const delayMs = done ? this.delayMs(done, goesOn, heldChains.length > 0) : LOCKED_DELAY_MS;
       if (delayMs !== null) delaysMs.set(partition, delayMs);
     }
     return { delaysMs, probeDelayMs: hasPausedTypes ? FIRST_PROBE_DELAY_MS : null };
@@ -143,16 +149,18 @@ export class RelayPass {
   }
 
   /** Wait before the next pass over a partition; null when nothing is known to be left of it.
+   *  @param goesOn whether the batch may not have held everything
    *  @param hasLeftOut whether the batch is without chains that may be free again */
-  private delayMs({ batch, outcome }: RelayedPartition, limit: number, hasLeftOut: boolean): number | null {
+  private delayMs({ batch, outcome }: RelayedPartition, goesOn: boolean, hasLeftOut: boolean): number | null {
     const { events, read, heldChains } = batch;
+    const limit = goesOn ? read : Infinity;
     const delayMs = nextPassDelayMs(events, limit, outcome, this.events.pausesAfter(outcome));
     if (read === events.length)
       return hasLeftOut ? Math.min(delayMs ?? Infinity, HELD_CHAIN_DELAY_MS) : delayMs;
     this.leftOut.inc(read - events.length);
     // A full batch may hide events of other chains, which the next one has room for.
     const isNew = this.held.note(heldChains, this.clock.monotonicMs());
-    const nextMs = read === limit && isNew ? 0 : HELD_CHAIN_DELAY_MS;
+    const nextMs = goesOn && isNew ? 0 : HELD_CHAIN_DELAY_MS;
     return Math.min(delayMs ?? Infinity, nextMs);
   }
 }

@@ -6,6 +6,12 @@ export interface KeysetPage<T> {
   readonly nextPageKey: string | null;
 }
 
+interface PageRange {
+  readonly after: readonly unknown[];
+  readonly end: readonly unknown[] | null;
+  readonly limit: number;
+}
+
 /** What a page of a list is made of. */
 export interface PageRequest<T> {
   /** Name of the list; with the filters it makes a page key that fits no other list. */
@@ -14,8 +20,10 @@ export interface PageRequest<T> {
   readonly filters: Readonly<Record<string, unknown>>;
   readonly pageKey: string | undefined;
   readonly pageSize: number;
-  /** Reads at most `limit` rows behind the position `after`, which is empty for the first page. */
-  readonly read: (range: { after: readonly unknown[]; limit: number }) => Promise<readonly T[]>;
+  /** For a list that may look at many rows and show few: how far a page looks. Null: to the end. The page ends there, however short it is. */
+  readonly lookEnd?: (after: readonly unknown[]) => Promise<readonly unknown[] | null>;
+  /** Reads at most `limit` rows behind the position `after`, which is empty for the first page, and up to `end` unless that is null. */
+  readonly read: (range: PageRange) => Promise<readonly T[]>;
   /** The position of a row in the order of the list. */
   readonly position: (row: T) => readonly unknown[];
   /** How many bytes of JSON a row becomes. */
@@ -46,18 +54,19 @@ export class KeysetPages {
     const list = `${request.list}?${JSON.stringify(Object.entries(filters).filter(([, value]) => value !== undefined))}`;
     const after = pageKey === undefined ? [] : this.cursor.decode(list, pageKey);
     const page = new PageInProgress(pageSize, bytes);
+    const end = (await request.lookEnd?.(after)) ?? null;
     let from: readonly unknown[] = after;
     while (!page.isFull) {
       const limit = page.nextRead();
-      const rows = await read({ after: from, limit });
+      const rows = await read({ after: from, end, limit });
       for (const row of rows) page.add(row);
       const last = rows.at(-1);
       if (rows.length < limit || last === undefined) break;
       from = position(last);
     }
     const last = page.rows.at(-1);
-    const nextPageKey = page.isFull && last !== undefined ? this.cursor.encode(list, position(last)) : null;
-    return { rows: page.rows, nextPageKey };
+    const next = page.isFull && last !== undefined ? position(last) : end;
+    return { rows: page.rows, nextPageKey: next === null ? null : this.cursor.encode(list, next) };
   }
 }
 

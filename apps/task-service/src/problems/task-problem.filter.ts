@@ -28,6 +28,7 @@ const limitProblem = ([name, detail]: [string, string]) => [
   { status: 422, type: `urn:platform:problem:${name}`, detail },
 ];
 
+const SPAN_TOO_LONG = { to: ['must be at most ten years after from'] };
 const END_IN_THE_PAST = { endDate: ['must not be in the past'] };
 
 /** Every reason for which the service refuses a request, with the response that says so. */
@@ -50,6 +51,11 @@ const TASK_PROBLEMS = {
     detail: 'The request is not valid.',
     errors: END_IN_THE_PAST,
   },
+  'span-too-long': {
+    status: 400,
+    detail: 'The request is not valid.',
+    errors: SPAN_TOO_LONG,
+  },
   'schedule-changed-too-often': {
     status: 429,
     type: 'urn:platform:problem:schedule-changed-too-often',
@@ -65,11 +71,24 @@ const TASK_PROBLEMS = {
     type: 'urn:platform:problem:too-many-changes-at-once',
     detail: 'Too many changes of the same thing, or by the same caller, are under way.',
   },
+  'too-many-reads-at-once': {
+    status: 429,
+    type: 'urn:platform:problem:too-many-reads-at-once',
+    detail: 'Too many reads of the same caller are under way.',
+  },
+  'reads-busy': { status: 503, detail: 'Too many reads are under way.' },
   'calendar-still-named': {
     status: 503,
+    type: 'urn:platform:problem:calendar-still-named',
     detail: 'Many removed schedules name the calendar. Some have forgotten it; the next request goes on.',
   },
-  'changes-busy': { status: 503, detail: 'Too many changes are under way.' },
+  'outcome-unknown': {
+    status: 503,
+    type: 'urn:platform:problem:outcome-unknown',
+    detail:
+      'The database connection was lost while the change was being stored, and somebody else has changed the same thing since. It may have been carried out: read before you repeat it.',
+  },
+  'changes-busy': { status: 503, detail: 'Changes and creations find no turn at the moment. Try again.' },
   'schedule-removed': { status: 409, detail: 'The schedule is removed, for good.' },
   'schedule-changed': { status: 412, detail: 'The schedule is not in the state that If-Match asks for.' },
   'instance-not-cancellable': {
@@ -83,7 +102,7 @@ const TASK_PROBLEMS = {
   'calendar-in-use': { status: 409, detail: 'A schedule uses the calendar.' },
   'idempotency-key-invalid': {
     status: 400,
-    detail: 'Idempotency-Key must be 1 to 200 printable ASCII characters.',
+    detail: 'Idempotency-Key must be 1 to 200 visible ASCII characters.',
   },
   'idempotency-key-reused': {
     status: 422,
@@ -96,7 +115,7 @@ const TASK_PROBLEMS = {
   },
 } as const satisfies Record<string, Problem>;
 
-type TaskErrorReason = keyof typeof TASK_PROBLEMS;
+export type TaskErrorReason = keyof typeof TASK_PROBLEMS;
 
 export class TaskError extends Error {
   override readonly name = 'TaskError';
@@ -157,7 +176,7 @@ export function TaskProblemResponse(
     return [reason, { summary: detail, type, detail, instance }] as const;
   };
   const { status } = TASK_PROBLEMS[reasons[0]];
-  const headers = status === 429 ? RESPONSE_HEADERS.retryAfter : {};
+  const headers = status === 429 || status === 503 ? RESPONSE_HEADERS.retryAfter : {};
   return ProblemResponse(status, description, Object.fromEntries(reasons.map(example)), headers);
 }
 

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import { inParts, inTransaction, type RefusedItem } from '@platform/database';
 import { DataSource } from 'typeorm';
 import type { RecurrenceText } from '../schedules/recurrence';
 import type { TriggerPlan } from '../scheduler/triggers.repository';
@@ -66,20 +67,26 @@ const TRIGGERS = `
   LEFT JOIN page ON state <> 'ERROR' AND next_fire_at > now() + interval '${TOLERANCE}'
   ORDER BY facility_id`;
 
-// Hand-written SQL: in a batch, and only where nobody else was faster. A fire dated ahead of now is from the
-// clock that was wrong.
+// Hand-written SQL: in a batch, and only where nobody else was faster or is at it. A fire dated ahead of now
+// is from the clock that was wrong.
 const MOVE_TRIGGERS = `
+  WITH free AS MATERIALIZED (
+    SELECT facility_id FROM task.triggers WHERE facility_id = ANY ($1) ORDER BY facility_id FOR UPDATE SKIP LOCKED
+  )
   UPDATE task.triggers AS trigger SET next_fire_at = plan.expected_at,
     previous_fire_at = CASE WHEN previous_fire_at <= now() THEN previous_fire_at END
   FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[]) AS plan (facility_id, next_fire_at, expected_at)
+    JOIN free USING (facility_id)
   WHERE trigger.facility_id = ANY ($1) AND trigger.facility_id = plan.facility_id AND trigger.next_fire_at = plan.next_fire_at`;
 
+// What was withdrawn is in another table: its instant is free.
 const DUE_INSTANTS = `
-  SELECT due_at AS "dueAt" FROM task.instances WHERE schedule_id = $1 AND due_at > $2 AND due_at <= $3`;
+  SELECT due_at AS "dueAt" FROM ONLY task.instances WHERE schedule_id = $1 AND due_at > $2 AND due_at <= $3`;
 
-// Hand-written SQL: only where nobody else was faster.
+// Hand-written SQL: only where nobody else was faster or is at it.
 const RESET_GENERATED = `
-  UPDATE task.schedules SET generated_until = now() WHERE schedule_id = $1 AND generated_until = $2`;
+  UPDATE task.schedules SET generated_until = now() WHERE schedule_id = (
+    SELECT schedule_id FROM task.schedules WHERE schedule_id = $1 AND generated_until = $2 FOR NO KEY UPDATE SKIP LOCKED)`;
 
 const DATES = `
   SELECT excluded_dates AS dates FROM task.calendars WHERE calendar_id = $1`;
@@ -103,16 +110,20 @@ export class GenerationPositionsRepository {
     return pageOf(await this.dataSource.query(TRIGGERS, [after]), 'facilityId');
   }
 
-  async moveTriggers(misplaced: readonly Misplacement[]): Promise<void> {
-    if (misplaced.length === 0) return;
-    await this.dataSource.query(MOVE_TRIGGERS, [
-      misplaced.map(({ facilityId }) => facilityId),
-      misplaced.map(({ nextFireAt }) => nextFireAt),
-      misplaced.map(({ expectedAt }) => expectedAt),
-    ]);
+  /** Gives those that PostgreSQL refuses. */
+  moveTriggers(misplaced: readonly Misplacement[]): Promise<RefusedItem<Misplacement>[]> {
+    return inTransaction(this.dataSource, 'READ COMMITTED', (manager) =>
+      inParts(manager, misplaced, (savepoint, some) =>
+        savepoint.query(MOVE_TRIGGERS, [
+          some.map(({ facilityId }) => facilityId),
+          some.map(({ nextFireAt }) => nextFireAt),
+          some.map(({ expectedAt }) => expectedAt),
+        ]),
+      ),
+    );
   }
 
-  /** Instants of all instances of the schedule in (`after`, `until`]. */
+  /** Instants of the schedule's instances in (`after`, `until`], but for withdrawn ones. */
   async dueInstants(scheduleId: string, after: Date, until: Date): Promise<Date[]> {
     const rows = await this.dataSource.query<{ dueAt: Date }[]>(DUE_INSTANTS, [scheduleId, after, until]);
     return rows.map(({ dueAt }) => dueAt);

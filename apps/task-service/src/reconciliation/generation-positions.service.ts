@@ -1,6 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { isStatementFailure } from '@platform/database';
 import { DAY_MS } from '@platform/time';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
+import { errorText } from '../outbound/publish-failure';
 import { findSecondFire, nextFireAfter } from '../scheduler/due-fire';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import { parseCronExpression } from '../schedules/cron-expression';
@@ -30,6 +32,7 @@ const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 /** Occurrences of a schedule that are compared with its instances. */
 const COMPARED_OCCURRENCES = 1_000;
 const MAX_FINDINGS = 10_000;
+const GENERATED_AGAIN = 'generated again with the next fire';
 
 /** Finds what a clock that was ahead for a time has left: triggers that fire in a year only, and schedules that count as generated although
  *  instances are missing. Every repair may come twice, and whoever is faster wins. Facilities without a trigger are found too; only an
@@ -58,10 +61,13 @@ export class GenerationPositions {
         // Generation covers two fires: one that is left out costs nothing.
         return trigger.nextFireAt > secondAt ? [{ ...trigger, expectedAt }] : [];
       });
-      if (applies) await this.positions.moveTriggers(misplaced);
+      const refused = applies && misplaced.length > 0 ? await this.positions.moveTriggers(misplaced) : [];
+      const failures = new Map(refused.map(({ item, error }) => [item.facilityId, error]));
       for (const { facilityId, expectedAt } of misplaced) {
         if (findings.length >= MAX_FINDINGS) break;
-        const repair = `fires at ${expectedAt.toISOString()}`;
+        const failure = failures.get(facilityId);
+        const repair =
+          failure === undefined ? `fires at ${expectedAt.toISOString()}` : `failed: ${errorText(failure)}`;
         findings.push({
           problem: 'next fire beyond the next occurrence',
           facilityId,
@@ -94,14 +100,24 @@ export class GenerationPositions {
           });
         }
         if (schedule.isFarAhead && (await this.hasGap(schedule))) {
-          if (options.applies) await this.positions.resetGenerated(schedule);
-          const repair = 'generated again with the next fire';
+          const repair = options.applies ? await this.resetGenerated(schedule) : GENERATED_AGAIN;
           findings.push({ problem: 'generated beyond its instances', facilityId, id: scheduleId, repair });
         }
       }
       after = page.last;
     }
     return findings;
+  }
+
+  /** Tells what came of it. */
+  private async resetGenerated(schedule: PositionedSchedule): Promise<string> {
+    try {
+      await this.positions.resetGenerated(schedule);
+      return GENERATED_AGAIN;
+    } catch (error) {
+      if (!isStatementFailure(error)) throw error;
+      return `failed: ${errorText(error)}`;
+    }
   }
 
   /** An instance is missing within the horizon although generation has passed it. */

@@ -2,13 +2,24 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
+import { calendarsOf } from '../schedules/generating-schedules.repository';
 import type { GeneratingSchedule } from '../schedules/schedules.repository';
 
-/** A schedule and what may be wrong with it; null: nothing. */
+/** A schedule and what may be wrong with it; null: nothing, and the dates of its calendar are not read. */
 export interface ExaminedSchedule extends GeneratingSchedule {
   readonly facilityId: number;
   readonly suspicion: 'nothing-generated' | 'inactive' | null;
+  /** It is Active, and its calendar has not changed within the grace period. */
+  readonly followsCalendar: boolean;
   readonly now: Date;
+}
+
+/** A date of a schedule's calendar, in the zone of the schedule. */
+export interface ScheduleSpan {
+  readonly scheduleId: string;
+  readonly from: Date;
+  /** Not part of it. */
+  readonly until: Date;
 }
 
 /** What is of a trigger or an event that only an operator can judge. */
@@ -17,31 +28,72 @@ export interface Leftover {
   readonly id: string;
 }
 
+/** A trigger that waits or is paused, and when it fires. */
+export interface FiringTrigger extends Leftover {
+  readonly schedule: string;
+  readonly timeZone: string;
+}
+
 /** Of the advisory lock under which one process at a time reconciles. Any fixed number that nothing else uses. */
 const LOCK_KEY = 0x7265_636f;
-const PAGE_SIZE = 1_000;
-const MAX_LEFTOVERS = 10_000;
+const TRIGGERS_PER_PAGE = 10_000;
+export const MAX_LEFTOVERS = 10_000;
 
 // Hand-written SQL: each row costs one or two probes of an index, so that all schedules can be examined every
-// hour; a sub-query with a limit is looked up for each, EXISTS may read the other table as a whole. An Active
+// hour; a sub-query with a limit is looked up for each, EXISTS may read the other table as a whole. The order
+// keeps to the index: where nearly all instances are of one schedule, each probe would read them all. An Active
 // schedule is to have instances; where its facility has a trigger, they are to reach past now.
 const EXAMINE = `
   SELECT schedule_id AS "scheduleId", facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone", start_date AS "startDate",
-    end_date AS "endDate", calendar_id AS "calendarId", generated_until AS "generatedUntil", excluded_dates AS "excludedDates",
-    calendar.revision::float8 AS "calendarRevision", false AS "isCalendarStale", now() AS now,
+    end_date AS "endDate", calendar_id AS "calendarId", generated_until AS "generatedUntil",
+    calendar.revision::float8 AS "calendarRevision", schedule.calendar_revision::float8 AS "generatedRevision", false AS "isCalendarStale", now() AS now,
+    coalesce(status = 'Active' AND ended_at IS NULL AND calendar.changed_at < now() - $2::interval, false) AS "followsCalendar",
     CASE WHEN status <> 'Active' THEN
       (SELECT 'inactive' FROM ONLY task.instances AS due
         WHERE due.schedule_id = schedule.schedule_id AND due.due_at > now() AND due.status = 'Pending'
-          AND NOT EXISTS (SELECT 1 FROM task.releases AS release WHERE release.schedule_id = schedule.schedule_id) LIMIT 1)
+          AND (SELECT true FROM task.releases AS release WHERE release.schedule_id = schedule.schedule_id LIMIT 1) IS NULL
+        ORDER BY due.due_at LIMIT 1)
     WHEN ended_at IS NULL AND created_at < now() - $2::interval AND generated_until < now() + $3::interval AND (
-      (SELECT true FROM task.instances AS due WHERE due.schedule_id = schedule.schedule_id LIMIT 1) IS NULL
+      (SELECT true FROM ONLY task.instances AS due WHERE due.schedule_id = schedule.schedule_id ORDER BY due.due_at LIMIT 1) IS NULL
       OR generated_until < now() - $2::interval AND
         (SELECT true FROM task.triggers WHERE triggers.facility_id = schedule.facility_id AND state = 'WAITING' LIMIT 1))
       THEN 'nothing-generated' END AS suspicion
   FROM task.schedules AS schedule LEFT JOIN task.calendars AS calendar USING (calendar_id)
   WHERE schedule_id > $1
   ORDER BY schedule_id
-  LIMIT ${String(PAGE_SIZE)}`;
+  LIMIT $4`;
+
+const NEXT_SCHEDULE = `
+  SELECT facility_id::float8 AS "facilityId", schedule_id AS id FROM task.schedules WHERE schedule_id > $1
+  ORDER BY schedule_id LIMIT 1`;
+
+/** Dates of a calendar that are examined: the next ones. Those that follow are examined in time. */
+const DATES_EXAMINED = 60;
+
+// Hand-written SQL: a calendar may have thousands of dates. In some zone yesterday goes on.
+const NEXT_EXCLUDED_DATES = `
+  SELECT calendar_id AS "calendarId", ARRAY(
+    SELECT date FROM unnest(excluded_dates) AS date
+    WHERE date COLLATE "C" >= to_char(now() AT TIME ZONE 'UTC' - interval '1 day', 'YYYY-MM-DD')
+    ORDER BY date COLLATE "C" LIMIT ${String(DATES_EXAMINED)}) AS dates
+  FROM task.calendars WHERE calendar_id = ANY ($1)`;
+
+// Hand-written SQL: a probe of an index for each span, of all schedules of a page at once. A change that is
+// carried out in steps has still to come to some of them.
+const FIRST_PENDING_IN = `
+  SELECT span.schedule_id AS "scheduleId", due.due_at AS "dueAt"
+  FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) AS span (schedule_id, from_at, until_at),
+    LATERAL (
+      SELECT due_at FROM ONLY task.instances AS instance
+      WHERE instance.schedule_id = span.schedule_id AND due_at >= greatest(from_at, now()) AND due_at < until_at AND status = 'Pending'
+      ORDER BY due_at LIMIT 1
+    ) AS due
+  WHERE NOT EXISTS (SELECT 1 FROM task.releases AS release WHERE release.schedule_id = span.schedule_id)`;
+
+// Hand-written SQL: only where nobody is at it.
+const FORGET_REVISION = `
+  UPDATE task.schedules SET calendar_revision = NULL WHERE schedule_id = (
+    SELECT schedule_id FROM task.schedules WHERE schedule_id = $1 AND status = 'Active' FOR NO KEY UPDATE SKIP LOCKED)`;
 
 const LOCK_INACTIVE = `
   SELECT status FROM task.schedules WHERE schedule_id = $1 AND status <> 'Active' FOR NO KEY UPDATE`;
@@ -51,6 +103,11 @@ const TRIGGERS_WITHOUT_BUSINESS_UNIT = `
   WHERE NOT EXISTS (SELECT 1 FROM task.business_unit_facilities AS pair
     WHERE pair.facility_id = trigger.facility_id AND pair.is_active)
   ORDER BY facility_id LIMIT ${String(MAX_LEFTOVERS)}`;
+
+const FIRING_TRIGGERS = `
+  SELECT facility_id::float8 AS "facilityId", trigger_name AS id, schedule, time_zone AS "timeZone"
+  FROM task.triggers WHERE facility_id > $1 AND state <> 'ERROR'
+  ORDER BY facility_id LIMIT ${String(TRIGGERS_PER_PAGE)}`;
 
 const EVENTS_OF_OTHER_TYPES = `
   SELECT facility_id::float8 AS "facilityId", message_id AS id FROM task.outbox
@@ -69,13 +126,55 @@ export class ReconciliationRepository {
     return rows[0]?.isLocked ?? false;
   }
 
-  /** The next thousand schedules by id. @param graceMinutes what was made later may still be on its way */
-  examine(
+  /** The next schedules by id, at most `limit`. @param graceMinutes what was made later may still be on its way */
+  async examine(
     manager: EntityManager,
     after: string,
-    { graceMinutes, horizonDays }: { graceMinutes: number; horizonDays: number },
+    { graceMinutes, horizonDays, limit }: { graceMinutes: number; horizonDays: number; limit: number },
   ): Promise<ExaminedSchedule[]> {
-    return manager.query(EXAMINE, [after, `${String(graceMinutes)} minutes`, `${String(horizonDays)} days`]);
+    const rows = await manager.query<Omit<ExaminedSchedule, 'excludedDates'>[]>(EXAMINE, [
+      after,
+      `${String(graceMinutes)} minutes`,
+      `${String(horizonDays)} days`,
+      limit,
+    ]);
+    const calendars = await calendarsOf(
+      manager,
+      rows.filter(({ suspicion }) => suspicion !== null),
+    );
+    return rows.map((row) => {
+      const calendar = row.calendarId === null ? undefined : calendars.get(row.calendarId);
+      return { ...row, excludedDates: calendar?.excludedDates ?? null };
+    });
+  }
+
+  /** The next dates that the calendars exclude, by the id of the calendar. */
+  async nextExcludedDates(
+    manager: EntityManager,
+    calendarIds: ReadonlySet<string>,
+  ): Promise<Map<string, string[]>> {
+    if (calendarIds.size === 0) return new Map();
+    const rows = await manager.query<{ calendarId: string; dates: string[] }[]>(NEXT_EXCLUDED_DATES, [
+      [...calendarIds],
+    ]);
+    return new Map(rows.map(({ calendarId, dates }) => [calendarId, dates]));
+  }
+
+  /** The first pending instance to come of a schedule within each span. */
+  firstPendingIn(
+    manager: EntityManager,
+    spans: readonly ScheduleSpan[],
+  ): Promise<{ scheduleId: string; dueAt: Date }[]> {
+    return manager.query(FIRST_PENDING_IN, [
+      spans.map(({ scheduleId }) => scheduleId),
+      spans.map(({ from }) => from),
+      spans.map(({ until }) => until),
+    ]);
+  }
+
+  /** Has generation follow the calendar of an Active schedule anew, as if it had changed. */
+  async forgetRevision(manager: EntityManager, scheduleId: string): Promise<void> {
+    await manager.query(FORGET_REVISION, [scheduleId]);
   }
 
   /** Locks a schedule and gives its status; null when it is Active by now. */
@@ -84,8 +183,19 @@ export class ReconciliationRepository {
     return rows[0]?.status ?? null;
   }
 
+  /** The next schedule by id; null after the last. Hand-written SQL: nothing else of it is read. */
+  async nextSchedule(after: string): Promise<Leftover | null> {
+    const rows = await this.dataSource.query<Leftover[]>(NEXT_SCHEDULE, [after]);
+    return rows[0] ?? null;
+  }
+
   triggersWithoutBusinessUnit(): Promise<Leftover[]> {
     return this.dataSource.query(TRIGGERS_WITHOUT_BUSINESS_UNIT);
+  }
+
+  /** The next page of triggers that are not in ERROR, by facility; the one after the last is empty. */
+  firingTriggers(afterFacility: number): Promise<FiringTrigger[]> {
+    return this.dataSource.query(FIRING_TRIGGERS, [afterFacility]);
   }
 
   /** Waiting events of types that this release does not publish. */

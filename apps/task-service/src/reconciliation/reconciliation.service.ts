@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { inTransaction, isConnectionError } from '@platform/database';
+import { inTransaction, isConnectionError, isStatementTimeout } from '@platform/database';
 import { DAY_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
@@ -10,14 +10,25 @@ import { errorText } from '../outbound/publish-failure';
 import { type GenerationPlans, planGeneration } from '../recurring-generation/generation-plan';
 import { InstanceAlignmentService } from '../recurring-generation/instance-alignment.service';
 import { generationRequested } from '../scheduler/due-fire';
-import { type ExaminedSchedule, ReconciliationRepository } from './reconciliation.repository';
+import { CronExpressionError, parseCronExpression } from '../schedules/cron-expression';
+import { dueBetween, RecurrenceError, recurrenceOf } from '../schedules/recurrence';
+import { TimeZoneError, timeZone } from '../schedules/time-zone';
+import { excludedSpans } from './excluded-spans';
+import {
+  type ExaminedSchedule,
+  type FiringTrigger,
+  MAX_LEFTOVERS,
+  ReconciliationRepository,
+} from './reconciliation.repository';
 
 /** Something that does not fit together, and what is done about it. */
 export interface Finding {
   readonly problem:
     | 'schedule without instances'
     | 'instances of a schedule that is not Active'
+    | 'instances on dates of the calendar'
     | 'trigger without business unit'
+    | 'trigger that cannot be evaluated'
     | 'event of an unknown type'
     | 'schedule that cannot be evaluated'
     | 'check that failed';
@@ -39,8 +50,18 @@ export interface ReconciliationOptions {
   readonly progress?: (examined: number) => void;
 }
 
+interface ReconciledPage {
+  readonly findings: Finding[];
+  readonly examined: number;
+  /** The last schedule of the page; absent when there was none, or another process is at it. */
+  readonly last?: string;
+}
+
 type GenerationConfig = Pick<TaskServiceConfig, 'GENERATION_HORIZON_DAYS' | 'GENERATION_CATCH_UP_DAYS'>;
 
+const PAGE_SIZE = 1_000;
+/** A page that the database does not read in time is taken in so many parts, and each of these likewise. */
+const PARTS = 10;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
 /** Finds what a lost message or a restored database left undone, and does it again. Every repair may come twice. Each is done by itself:
@@ -54,16 +75,13 @@ export class ReconciliationService {
     @Inject(TASK_CONFIG) private readonly config: GenerationConfig,
   ) {}
 
-  /** Examines every schedule, a thousand in a transaction. */
+  /** Examines every schedule, a thousand in a transaction, fewer where these take too long. One that does by itself is named. */
   async reconcileSchedules(options: ReconciliationOptions): Promise<Finding[]> {
     const { isStopping = () => false, progress = () => undefined } = options;
     const findings: Finding[] = [];
     let [examined, after]: [number, string | undefined] = [0, BEFORE_ALL];
     while (after !== undefined && !isStopping()) {
-      const from: string = after;
-      const page = await inTransaction(this.repository.dataSource, 'READ COMMITTED', (manager) =>
-        this.reconcilePage(manager, from, options),
-      );
+      const page = await this.reconcileNext(after, options);
       findings.push(...page.findings);
       if (page.examined > 0) progress((examined += page.examined));
       after = page.last;
@@ -71,13 +89,34 @@ export class ReconciliationService {
     return findings;
   }
 
+  /** The page behind a schedule, or as much of it as the database reads in time. */
+  private async reconcileNext(
+    after: string,
+    options: ReconciliationOptions,
+    limit = PAGE_SIZE,
+  ): Promise<ReconciledPage> {
+    try {
+      return await inTransaction(this.repository.dataSource, 'READ COMMITTED', (manager) =>
+        this.reconcilePage(manager, after, { ...options, limit }),
+      );
+    } catch (error) {
+      if (!isStatementTimeout(error)) throw error;
+      if (limit > 1) return this.reconcileNext(after, options, limit / PARTS);
+      const next = await this.repository.nextSchedule(after);
+      if (next === null) return { findings: [], examined: 0 };
+      const finding = { problem: 'check that failed', ...next, repair: `none: ${errorText(error)}` } as const;
+      return { findings: [finding], examined: 1, last: next.id };
+    }
+  }
+
   /** What only an operator can judge: a command may have made the trigger, a newer release the event. */
   async findLeftovers(): Promise<Finding[]> {
-    const [triggers, events] = await Promise.all([
+    const [triggers, broken, events] = await Promise.all([
       findOrName('triggers', () => this.findTriggers()),
+      findOrName('settings of triggers', () => this.findBrokenTriggers()),
       findOrName('events', () => this.findEvents()),
     ]);
-    return [...triggers, ...events];
+    return [...triggers, ...broken, ...events];
   }
 
   private async findTriggers(): Promise<Finding[]> {
@@ -87,6 +126,24 @@ export class ReconciliationService {
       ...trigger,
       repair: 'none: a command may have made it',
     }));
+  }
+
+  /** Its fire sets such a trigger aside: what fires once a year would be found within a year. */
+  private async findBrokenTriggers(): Promise<Finding[]> {
+    const findings: Finding[] = [];
+    const evaluate = rememberingEvaluation();
+    let page = await this.repository.firingTriggers(0);
+    while (page.length > 0 && findings.length < MAX_LEFTOVERS) {
+      for (const trigger of page) {
+        const error = evaluate(trigger);
+        if (error === null) continue;
+        const { facilityId, id } = trigger;
+        const repair = `none: ${error}; schedule the generation of the facility anew`;
+        findings.push({ problem: 'trigger that cannot be evaluated', facilityId, id, repair });
+      }
+      page = await this.repository.firingTriggers(page.at(-1)!.facilityId);
+    }
+    return findings;
   }
 
   private async findEvents(): Promise<Finding[]> {
@@ -101,15 +158,16 @@ export class ReconciliationService {
   private async reconcilePage(
     manager: EntityManager,
     after: string,
-    options: ReconciliationOptions,
-  ): Promise<{ findings: Finding[]; examined: number; last?: string }> {
+    options: ReconciliationOptions & { readonly limit: number },
+  ): Promise<ReconciledPage> {
     if (!(await this.repository.lock(manager, options.waits))) return { findings: [], examined: 0 };
     const horizonDays = this.config.GENERATION_HORIZON_DAYS;
     const page = await this.repository.examine(manager, after, { ...options, horizonDays });
     const findings: Finding[] = [];
     const requested = new Set<number>();
+    const onExcludedDates = await this.findOnExcludedDates(manager, page);
     for (const schedule of page) {
-      const finding = this.judge(schedule);
+      const finding = this.judge(schedule, onExcludedDates);
       if (finding === null) continue;
       const repairs = options.applies && this.repairOf(finding, schedule, requested);
       findings.push(repairs ? await this.repair(manager, finding, repairs) : finding);
@@ -117,8 +175,36 @@ export class ReconciliationService {
     return { findings, examined: page.length, ...(page.length > 0 && { last: page.at(-1)!.scheduleId }) };
   }
 
-  private judge(schedule: ExaminedSchedule): Finding | null {
+  /** The schedules with pending instances to come on dates that their calendar excludes. */
+  private async findOnExcludedDates(
+    manager: EntityManager,
+    page: readonly ExaminedSchedule[],
+  ): Promise<ReadonlySet<string>> {
+    const follows = page.filter(({ followsCalendar }) => followsCalendar);
+    const calendarIds = new Set(follows.flatMap(({ calendarId }) => calendarId ?? []));
+    const dates = await this.repository.nextExcludedDates(manager, calendarIds);
+    const following = new Map(
+      follows.map((each) => [
+        each.scheduleId,
+        { ...each, excludedDates: dates.get(each.calendarId ?? '') ?? [] },
+      ]),
+    );
+    const spans = excludedSpans([...following.values()]);
+    if (spans.length === 0) return new Set();
+    const pending = await this.repository.firstPendingIn(manager, spans);
+    const isUnwanted = ({ scheduleId, dueAt }: { scheduleId: string; dueAt: Date }): boolean => {
+      const schedule = following.get(scheduleId);
+      return schedule !== undefined && !isDueAt(schedule, dueAt);
+    };
+    return new Set(pending.filter(isUnwanted).map(({ scheduleId }) => scheduleId));
+  }
+
+  private judge(schedule: ExaminedSchedule, onExcludedDates: ReadonlySet<string>): Finding | null {
     const { facilityId, scheduleId: id, suspicion } = schedule;
+    if (onExcludedDates.has(id)) {
+      const problem = 'instances on dates of the calendar';
+      return { problem, facilityId, id, repair: 'the calendar is followed anew' };
+    }
     if (suspicion === null) return null;
     if (suspicion === 'inactive') {
       const problem = 'instances of a schedule that is not Active';
@@ -143,11 +229,15 @@ export class ReconciliationService {
   ): ((manager: EntityManager) => Promise<void>) | null {
     if (problem === 'instances of a schedule that is not Active')
       return (manager) => this.cancelInstances(manager, schedule);
-    const { facilityId, now } = schedule;
-    if (problem !== 'schedule without instances' || requested.has(facilityId)) return null;
+    const { facilityId, scheduleId, now } = schedule;
+    const isOnExcludedDates = problem === 'instances on dates of the calendar';
+    if (!isOnExcludedDates && (problem !== 'schedule without instances' || requested.has(facilityId)))
+      return null;
     return async (manager) => {
+      if (isOnExcludedDates) await this.repository.forgetRevision(manager, scheduleId);
+      if (requested.has(facilityId)) return;
       // By the message that a trigger's fire sends: its consumer generates for the whole facility what is missing.
-      await this.outbound.store(manager, [generationRequested(facilityId, { firedAt: now })]);
+      await this.outbound.store(manager, [generationRequested(facilityId, { requestedAt: now })]);
       requested.add(facilityId);
     };
   }
@@ -183,6 +273,41 @@ export class ReconciliationService {
     await this.alignment.begin(manager, {
       ...{ schedule, cause, actor: null, changedAt, onlyCopies: false },
     });
+  }
+}
+
+/** True also for a schedule that cannot be evaluated: generation tells of that. */
+function isDueAt(schedule: ExaminedSchedule, instant: Date): boolean {
+  try {
+    const before = new Date(instant.getTime() - 1);
+    return dueBetween(recurrenceOf(schedule), before, instant, 1).length > 0;
+  } catch (error) {
+    if (error instanceof RecurrenceError) return true;
+    throw error;
+  }
+}
+
+/** Tells why a trigger cannot be evaluated; null when it can. Thousands of facilities have the same few settings. */
+function rememberingEvaluation(): (trigger: FiringTrigger) => string | null {
+  const known = new Map<string, string | null>();
+  return ({ schedule, timeZone: zone }) => {
+    const key = `${schedule}\n${zone}`;
+    const remembered = known.get(key);
+    if (remembered !== undefined) return remembered;
+    const error = evaluationError(schedule, zone);
+    known.set(key, error);
+    return error;
+  };
+}
+
+function evaluationError(schedule: string, zone: string): string | null {
+  try {
+    parseCronExpression(schedule);
+    timeZone(zone);
+    return null;
+  } catch (error) {
+    if (error instanceof CronExpressionError || error instanceof TimeZoneError) return error.message;
+    throw error;
   }
 }
 

@@ -52,9 +52,10 @@ export class BusinessUnitChangeConsumer {
     }
     if (change.changeType === 'Activated')
       await this.activate(transaction, change, facilityIds, unit, conversationId);
-    else if (change.changeType === 'Deactivated')
-      await this.end(transaction, change, { listed: facilityIds, kept: [] });
-    else if (unit.isActive) await this.replace(transaction, change, facilityIds, conversationId);
+    else if (change.changeType === 'Updated' && unit.isListed)
+      await this.replace(transaction, change, facilityIds, unit, conversationId);
+    else if (change.changeType === 'Deactivated' && !unit.isListed)
+      await this.deactivate(transaction, change, facilityIds);
   }
 
   /** A younger list says which facilities the unit has: those, and no others, are activated. */
@@ -62,40 +63,59 @@ export class BusinessUnitChangeConsumer {
     transaction: EntityManager,
     change: BusinessUnitChangeV1,
     facilityIds: readonly number[],
-    { youngerList }: NotedUnit,
+    { youngerList, listedAt }: NotedUnit,
     conversationId: string | null,
   ): Promise<void> {
-    const activated = youngerList ?? facilityIds;
-    await this.facilities.lock(transaction, activated);
-    const applied = await this.facilities.activate(transaction, change, activated);
-    const stale = activated.length - applied.length;
+    if (youngerList !== null) {
+      await this.facilities.lock(transaction, youngerList);
+      await this.addListed(transaction, change, { facilityIds: youngerList, listedAt }, conversationId);
+      return;
+    }
+    await this.facilities.lock(transaction, facilityIds);
+    const applied = await this.facilities.activate(transaction, change, { facilityIds, listedAt: null });
+    const stale = facilityIds.length - applied.length;
     if (stale > 0) this.logger.log(staleText(change, stale));
     const applicable = applied.map(({ facilityId }) => facilityId);
     await this.schedule(transaction, change, applicable, conversationId);
   }
 
-  /** Facilities that the unit held before keep their triggers as they are. */
+  /** The unit has the facilities on the list, and those activated later. */
   private async replace(
     transaction: EntityManager,
     change: BusinessUnitChangeV1,
     facilityIds: readonly number[],
+    { listedAt }: NotedUnit,
     conversationId: string | null,
   ): Promise<void> {
-    await this.end(transaction, change, { listed: [], kept: facilityIds });
-    const applied = await this.facilities.activate(transaction, change, facilityIds);
+    // All facilities of the change at once: locks taken in two goes could be in another order than somebody else's.
+    await this.facilities.lockWithActive(transaction, change, facilityIds);
+    await this.retire(transaction, await this.facilities.endUnlisted(transaction, change, facilityIds));
+    await this.addListed(transaction, change, { facilityIds, listedAt }, conversationId);
+  }
+
+  /** Facilities that the unit held before keep their triggers as they are. */
+  private async addListed(
+    transaction: EntityManager,
+    change: BusinessUnitChangeV1,
+    list: { facilityIds: readonly number[]; listedAt: string | null },
+    conversationId: string | null,
+  ): Promise<void> {
+    const applied = await this.facilities.activate(transaction, change, list);
     const added = applied.filter(({ isNew }) => isNew).map(({ facilityId }) => facilityId);
     await this.schedule(transaction, change, added, conversationId);
   }
 
-  private async end(
+  private async deactivate(
     transaction: EntityManager,
     change: BusinessUnitChangeV1,
-    choice: { listed: readonly number[]; kept: readonly number[] },
+    facilityIds: readonly number[],
   ): Promise<void> {
-    // All facilities of the change at once: locks taken in two goes could be in another order than somebody else's.
-    await this.facilities.lockWithActive(transaction, change, [...choice.listed, ...choice.kept]);
-    const ended = await this.facilities.deactivate(transaction, change, choice);
-    for (const chunk of inChunks(ended)) await this.activity.retireInactive(transaction, chunk);
+    await this.facilities.lockWithActive(transaction, change, facilityIds);
+    await this.retire(transaction, await this.facilities.deactivate(transaction, change, facilityIds));
+  }
+
+  private async retire(transaction: EntityManager, facilityIds: readonly number[]): Promise<void> {
+    for (const chunk of inChunks(facilityIds)) await this.activity.retireInactive(transaction, chunk);
   }
 
   private async schedule(

@@ -51,6 +51,10 @@ export class BusinessUnitFacility extends AppliedChange {
 
   @Column({ name: 'is_active', type: 'boolean' })
   readonly isActive!: boolean;
+
+  /** The pair's last `Activated`; '-infinity' when only lists activated it, null when the previous release wrote it last. */
+  @Column({ name: 'activated_at', type: 'timestamptz', nullable: true })
+  readonly activatedAt!: Date | number | null;
 }
 
 /** A business unit as its changes left it, whatever order they came in. It keeps out changes of facilities that it has no pair with. */
@@ -59,9 +63,9 @@ export class BusinessUnit {
   @PrimaryColumn({ name: 'business_unit_id', ...BIGINT, primaryKeyConstraintName: 'business_units_pkey' })
   readonly businessUnitId!: number;
 
-  /** The oldest activation since the last deactivation; null while the unit is not active. */
-  @Column({ name: 'active_since', type: 'timestamptz', nullable: true })
-  readonly activeSince!: Date | null;
+  /** The dates of its activations since the last deactivation, ascending; none while the unit is not active. */
+  @Column({ type: 'timestamptz', array: true, default: () => `'{}'` })
+  readonly activations!: Date[];
 
   @Column({ name: 'deactivated_at', type: 'timestamptz', nullable: true })
   readonly deactivatedAt!: Date | null;

@@ -10,8 +10,10 @@ export interface NotedUnit {
   readonly isDeactivatedLater: boolean;
   /** The list of a younger `Updated`; null when none is known. */
   readonly youngerList: number[] | null;
-  /** The unit was active at the date of the change. */
-  readonly isActive: boolean;
+  /** The date of the last `Updated`, to the microsecond; null when none is known. */
+  readonly listedAt: string | null;
+  /** An activation precedes the last `Updated`: the unit has the facilities on its list, and those activated later. */
+  readonly isListed: boolean;
 }
 
 /** First key of the advisory locks of facilities; the second is one of a few, because a server has room for some thousand locks only. */
@@ -21,25 +23,30 @@ const LOCK_COUNT = 64;
 /** A change dated later than this would make all that follow it look stale. Source: docs/spec-gaps.md. */
 const LONGEST_LEAD = '5 minutes';
 
+/** The dates that are kept of a unit's activations: the oldest, and so many of the youngest. */
+const LONGEST_MEMORY = 100;
+
 // Hand-written SQL: one statement that creates or locks the unit's row, so that the changes of one unit take
-// turns, and notes the change. It names itself to the database trigger that concludes from the pairs what the
-// previous release has done. A deactivation that comes late leaves the unit active if a younger change
-// activated any of its facilities.
+// turns, and notes the change. It names itself to the database triggers that conclude from the pairs what the
+// previous release has done. All activations since the last deactivation are dated, because a deactivation
+// that comes late ends some of them: a list counts only after one that is left.
 const NOTE_CHANGE = `
-  INSERT INTO task.business_units AS unit (business_unit_id, active_since, deactivated_at, listed_at, listed_facilities)
+  INSERT INTO task.business_units AS unit (business_unit_id, activations, deactivated_at, listed_at, listed_facilities)
   VALUES ($1,
-    CASE WHEN $2 = 'Activated' THEN $3::timestamptz END,
+    CASE WHEN $2 = 'Activated' THEN ARRAY[$3::timestamptz] ELSE '{}' END,
     CASE WHEN $2 = 'Deactivated' THEN $3::timestamptz END,
     CASE WHEN $2 = 'Updated' THEN $3::timestamptz END,
     CASE WHEN $2 = 'Updated' THEN $4::bigint[] END)
   ON CONFLICT (business_unit_id) DO UPDATE SET
-    active_since = CASE
-      WHEN $2 = 'Activated' AND $3::timestamptz < unit.deactivated_at THEN unit.active_since
-      WHEN $2 = 'Activated' THEN least(unit.active_since, $3::timestamptz)
-      WHEN $2 = 'Deactivated' AND unit.active_since <= $3::timestamptz THEN (
-        SELECT min(pair.occurred_at) FROM task.business_unit_facilities AS pair
-        WHERE pair.business_unit_id = $1 AND pair.is_active AND pair.occurred_at > $3::timestamptz)
-      ELSE unit.active_since END,
+    activations = CASE
+      WHEN $2 = 'Activated' AND $3::timestamptz < unit.deactivated_at THEN unit.activations
+      WHEN $2 = 'Activated' THEN ARRAY(
+        SELECT dated.at FROM (
+          SELECT known.at, row_number() OVER (ORDER BY known.at) AS oldest, row_number() OVER (ORDER BY known.at DESC) AS youngest
+          FROM (SELECT DISTINCT at FROM unnest(unit.activations || $3::timestamptz) AS at) AS known) AS dated
+        WHERE dated.oldest = 1 OR dated.youngest <= ${String(LONGEST_MEMORY)} ORDER BY dated.at)
+      WHEN $2 = 'Deactivated' THEN ARRAY(SELECT at FROM unnest(unit.activations) AS at WHERE at > $3::timestamptz ORDER BY at)
+      ELSE unit.activations END,
     deactivated_at = greatest(unit.deactivated_at, excluded.deactivated_at),
     listed_at = greatest(unit.listed_at, excluded.listed_at),
     listed_facilities = CASE
@@ -48,7 +55,8 @@ const NOTE_CHANGE = `
   RETURNING $3::timestamptz > now() + interval '${LONGEST_LEAD}' AS "isAhead",
     coalesce($3::timestamptz < deactivated_at, false) AS "isDeactivatedLater",
     CASE WHEN $3::timestamptz < listed_at THEN listed_facilities::float8[] END AS "youngerList",
-    coalesce(active_since <= $3::timestamptz, false) AS "isActive",
+    listed_at::text AS "listedAt",
+    coalesce(activations[1] <= listed_at, false) AS "isListed",
     set_config('task.writes_units', 'yes', true)`;
 
 // Hand-written SQL: advisory locks. In order, so that two changes with common facilities wait for each other
@@ -66,18 +74,21 @@ const LOCK_WITH_ACTIVE = `
     ORDER BY number) AS locks`;
 
 // Hand-written SQL: decides and writes all pairs at once. Delayed retries overtake, so an older change than
-// the applied one is stale; one of the same instant is not, since it cannot be told which came first. What
-// release 0.2 applied is known per business unit.
+// the applied one is stale; one of the same instant is not, since it cannot be told which came first. A list
+// leaves the date of the pair's activation as it was. What release 0.2 applied is known per business unit.
 const ACTIVATE = `
   WITH active AS MATERIALIZED (
     SELECT facility_id FROM task.business_unit_facilities WHERE business_unit_id = $1 AND is_active
   ), written AS (
-    INSERT INTO task.business_unit_facilities AS pair (business_unit_id, facility_id, is_active, event_id, occurred_at)
-    SELECT $1, facility_id, true, $2, $3 FROM unnest($4::bigint[]) AS facility_id
+    INSERT INTO task.business_unit_facilities AS pair (business_unit_id, facility_id, is_active, event_id, occurred_at, activated_at)
+    SELECT $1, facility_id, true, $2, $3, CASE WHEN $5 THEN '-infinity' ELSE $3::timestamptz END
+    FROM unnest($4::bigint[]) AS facility_id
     WHERE NOT EXISTS (SELECT 1 FROM task.business_unit_changes AS earlier
       WHERE earlier.business_unit_id = $1 AND earlier.per_unit_at > $3)
     ON CONFLICT (business_unit_id, facility_id) DO UPDATE
-      SET is_active = true, event_id = excluded.event_id, occurred_at = excluded.occurred_at, applied_at = now()
+      SET is_active = true, event_id = excluded.event_id, occurred_at = excluded.occurred_at, applied_at = now(),
+        activated_at = greatest(excluded.activated_at, pair.activated_at,
+          CASE WHEN pair.is_active AND pair.activated_at IS NULL THEN pair.occurred_at END)
       WHERE pair.occurred_at <= excluded.occurred_at
     RETURNING facility_id
   )
@@ -85,21 +96,36 @@ const ACTIVATE = `
   FROM written LEFT JOIN active USING (facility_id)
   ORDER BY written.facility_id`;
 
-// Hand-written SQL: as above. Ends the listed pairs and the unit's active ones, but for those to keep.
+// Hand-written SQL: as above. Ends the unit's active pairs, but for those on the list.
+const END_UNLISTED = `
+  WITH ended AS (
+    UPDATE task.business_unit_facilities AS pair
+    SET is_active = false, event_id = $2, occurred_at = $3, applied_at = now()
+    WHERE business_unit_id = $1 AND is_active AND facility_id <> ALL ($4::bigint[]) AND occurred_at <= $3
+      AND NOT EXISTS (SELECT 1 FROM task.business_unit_changes AS earlier
+        WHERE earlier.business_unit_id = $1 AND earlier.per_unit_at > $3)
+    RETURNING facility_id
+  )
+  SELECT facility_id::float8 AS "facilityId" FROM ended ORDER BY facility_id`;
+
+// Hand-written SQL: as above. Ends the unit's active pairs, but for those activated later. What only lists
+// have renewed since is older than it looks, and dated back. A pair of the previous release is dated by its
+// last change. Listed ones that were not active are noted for that release alone.
 const DEACTIVATE = `
-  WITH written AS (
+  WITH active AS MATERIALIZED (
+    SELECT facility_id FROM task.business_unit_facilities WHERE business_unit_id = $1 AND is_active
+  ), written AS (
     INSERT INTO task.business_unit_facilities AS pair (business_unit_id, facility_id, is_active, event_id, occurred_at)
     SELECT $1, facility_id, false, $2, $3
-    FROM (SELECT facility_id FROM task.business_unit_facilities WHERE business_unit_id = $1 AND is_active
-      UNION SELECT unnest($4::bigint[]) EXCEPT SELECT unnest($5::bigint[])) AS ended
+    FROM (SELECT facility_id FROM active UNION SELECT unnest($4::bigint[])) AS ended
     WHERE NOT EXISTS (SELECT 1 FROM task.business_unit_changes AS earlier
       WHERE earlier.business_unit_id = $1 AND earlier.per_unit_at > $3)
     ON CONFLICT (business_unit_id, facility_id) DO UPDATE
       SET is_active = false, event_id = excluded.event_id, occurred_at = excluded.occurred_at, applied_at = now()
-      WHERE pair.occurred_at <= excluded.occurred_at
+      WHERE CASE WHEN pair.is_active THEN coalesce(pair.activated_at, pair.occurred_at) ELSE pair.occurred_at END <= excluded.occurred_at
     RETURNING facility_id
   )
-  SELECT facility_id::float8 AS "facilityId" FROM written ORDER BY facility_id`;
+  SELECT facility_id::float8 AS "facilityId" FROM written JOIN active USING (facility_id) ORDER BY facility_id`;
 
 /** Every statement on `task.business_units` and `task.business_unit_facilities`. */
 @Injectable()
@@ -122,7 +148,7 @@ export class BusinessUnitFacilitiesRepository {
     await manager.query(LOCK, [FACILITY_LOCK_CLASS, facilityIds]);
   }
 
-  /** As `lock`, with all facilities that the unit holds active; before `deactivate`. */
+  /** As `lock`, with all facilities that the unit holds active; before pairs are ended. */
   async lockWithActive(
     manager: EntityManager,
     { businessUnitId }: BusinessUnitChangeV1,
@@ -132,23 +158,37 @@ export class BusinessUnitFacilitiesRepository {
   }
 
   /** Activates the pairs of the change's business unit and these facilities. Gives the facilities, in ascending order, whose pair knew no
-   *  younger change, and whether the pair was inactive before. */
+   *  younger change, and whether the pair was inactive before. @param listedAt the date of the list that they are on; null: they are the
+   *  activation's own */
   activate(
     manager: EntityManager,
     { businessUnitId, eventId, occurredAtUtc }: BusinessUnitChangeV1,
-    facilityIds: readonly number[],
+    { facilityIds, listedAt }: { facilityIds: readonly number[]; listedAt: string | null },
   ): Promise<{ facilityId: number; isNew: boolean }[]> {
-    return manager.query(ACTIVATE, [businessUnitId, eventId, occurredAtUtc, facilityIds]);
+    const values = [businessUnitId, eventId, listedAt ?? occurredAtUtc, facilityIds, listedAt !== null];
+    return manager.query(ACTIVATE, values);
   }
 
-  /** Ends all active pairs of the change's business unit and those with the listed facilities, except the facilities to keep. Gives the
-   *  facilities, in ascending order, whose pair knew no younger change. */
+  /** Ends the active pairs of the change's business unit, except with the facilities on its list and those with a younger change. Gives the
+   *  facilities of the ended pairs, in ascending order. */
+  async endUnlisted(
+    manager: EntityManager,
+    { businessUnitId, eventId, occurredAtUtc }: BusinessUnitChangeV1,
+    listed: readonly number[],
+  ): Promise<number[]> {
+    const values = [businessUnitId, eventId, occurredAtUtc, listed];
+    const rows = await manager.query<{ facilityId: number }[]>(END_UNLISTED, values);
+    return rows.map(({ facilityId }) => facilityId);
+  }
+
+  /** Ends the active pairs of the change's business unit, except those that were activated later. Gives the facilities of the ended pairs,
+   *  in ascending order. */
   async deactivate(
     manager: EntityManager,
     { businessUnitId, eventId, occurredAtUtc }: BusinessUnitChangeV1,
-    { listed, kept }: { listed: readonly number[]; kept: readonly number[] },
+    listed: readonly number[],
   ): Promise<number[]> {
-    const values = [businessUnitId, eventId, occurredAtUtc, listed, kept];
+    const values = [businessUnitId, eventId, occurredAtUtc, listed];
     const rows = await manager.query<{ facilityId: number }[]>(DEACTIVATE, values);
     return rows.map(({ facilityId }) => facilityId);
   }

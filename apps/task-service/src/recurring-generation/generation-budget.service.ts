@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { inTransaction } from '@platform/database';
 import { Metrics } from '@platform/service-defaults';
-import { DAY_MS } from '@platform/time';
+import { DAY_MS, SYSTEM_CLOCK } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
@@ -15,6 +15,7 @@ import {
   GeneratingSchedulesRepository,
   type UngeneratedSchedule,
 } from '../schedules/generating-schedules.repository';
+import { mostOccurrences } from '../schedules/occurrences';
 import { countDue, type Recurrence, RecurrenceError, recurrenceOf } from '../schedules/recurrence';
 import type { GeneratingSchedule } from '../schedules/schedules.repository';
 import {
@@ -27,6 +28,7 @@ import {
   shorterWindows,
   startOf,
 } from './generation-plan';
+import { PendingCounts } from './pending-counts';
 
 /** A schedule as it would be. */
 export interface WantedSchedule {
@@ -58,6 +60,7 @@ export class GenerationBudget {
   private readonly logger = new Logger(GenerationBudget.name);
   private readonly limited;
   private readonly refused;
+  private readonly pendingCounts = new PendingCounts(SYSTEM_CLOCK);
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
@@ -95,7 +98,7 @@ export class GenerationBudget {
     return new Date(now.getTime() - this.config.GENERATION_CATCH_UP_DAYS * DAY_MS);
   }
 
-  /** What a run does so that its facility has no more than it may have: rather all schedules for a shorter time than some for all of it. */
+  /** Shortens the span for all schedules alike until the facility stays within its limit. */
   async cut(manager: EntityManager, demand: Demand): Promise<GenerationPlans> {
     const { facilityId, schedules, window, wanted, perRun } = demand;
     const count = wanted.isComplete ? instancesOf(wanted) : countPlanned(schedules, window);
@@ -108,7 +111,7 @@ export class GenerationBudget {
     runAfterCommit(manager, `limited ${String(facilityId)}`, () => {
       this.limited.inc();
       this.logger.warn(
-        `facility ${String(facilityId)} would have more than ${String(limit)} pending instances`,
+        `facility ${String(facilityId)}: generation stops early, because it would have more than ${String(limit)} pending instances`,
       );
     });
     for (const shorter of shorterWindows(window)) {
@@ -134,7 +137,7 @@ export class GenerationBudget {
     return this.instances.countPendingOfSchedules(manager, spans, window.until);
   }
 
-  /** Refuses a schedule that would give its facility more than it may have. Those of the same moment do not see each other; generation keeps
+  /** Refuses a schedule that would give its facility more than it may have. Those of the same second do not see each other; generation keeps
    *  to the limit whatever was let through. Calendars, which only take away, are not looked at.
    *  @throws {TaskError} instance-limit-reached */
   async require(wanted: WantedSchedule, now: Date, manager?: EntityManager): Promise<void> {
@@ -162,15 +165,22 @@ export class GenerationBudget {
     if (wanted <= own) return true;
     const others = await this.schedules.findUngenerated(manager, facilityId, until, scheduleId);
     const toCome = others.reduce((sum, each) => sum + countUngenerated(each, until), 0);
-    const pending = await this.instances.countPending(manager, facilityId, limit + own + 1);
+    const counted = limit + own + 1;
+    const pending = await this.pendingCounts.of(facilityId, counted, () =>
+      this.instances.countPending(manager, facilityId, counted),
+    );
     return pending - own + toCome + wanted <= limit;
   }
 
-  /** As many such schedules as a facility may have keep to the limit: nothing has to be counted. */
+  /** True if a facility full of such schedules stays within INSTANCES_PER_FACILITY: nothing has to be
+   *  counted. Nor are the occurrences of a rare one: counting them took a fourteenth of the time of a
+   *  creation. */
   isSmall(recurrence: Recurrence, now: Date): boolean {
     const { INSTANCES_PER_FACILITY, SCHEDULES_PER_FACILITY, GENERATION_HORIZON_DAYS } = this.config;
+    const share = Math.floor(INSTANCES_PER_FACILITY / SCHEDULES_PER_FACILITY);
+    if (mostOccurrences(recurrence.expression, GENERATION_HORIZON_DAYS) <= share) return true;
     const until = new Date(now.getTime() + GENERATION_HORIZON_DAYS * DAY_MS);
-    return countDue(recurrence, now, until) <= Math.floor(INSTANCES_PER_FACILITY / SCHEDULES_PER_FACILITY);
+    return countDue(recurrence, now, until) <= share;
   }
 }
 

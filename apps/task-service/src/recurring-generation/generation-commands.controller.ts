@@ -24,6 +24,8 @@ import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { BUS_DOWN, FAULTED, InvalidFieldResponse, NO_REPLY } from '../problems/task-problem.filter';
 import { generationRequested } from '../scheduler/due-fire';
+import { ChangeSlots } from '../schedules/change-slots.service';
+import { BoundedChange } from '../turns/bounded-change.decorator';
 import {
   GenerateInstancesDto,
   GenerationRefusedDto,
@@ -77,6 +79,7 @@ export class GenerationCommandsController {
     private readonly outbound: OutboundProxy,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(TASK_CONFIG) private readonly config: TaskServiceConfig,
+    private readonly slots: ChangeSlots,
   ) {}
 
   @Post('scheduleRecurringTaskInstanceGeneration')
@@ -138,10 +141,16 @@ export class GenerationCommandsController {
   })
   @ApiResponse({ status: 202, description: 'Stored; generated within moments.' })
   @InvalidFieldResponse('/commands/generateTaskInstances', 'facilityId', 'must be a number')
+  @BoundedChange('/commands/generateTaskInstances')
   @HttpCode(202)
-  async generate(@Body() { facilityId }: GenerateInstancesDto): Promise<void> {
-    const event = generationRequested(facilityId, { firedAt: this.clock.now() });
-    await this.outbound.transaction((manager) => this.outbound.store(manager, [event]));
+  async generate(
+    @Body() { facilityId }: GenerateInstancesDto,
+    @CurrentCaller() caller: Caller,
+  ): Promise<void> {
+    await this.slots.run(`generation ${String(facilityId)}`, caller, () => {
+      const event = generationRequested(facilityId, { requestedAt: this.clock.now() });
+      return this.outbound.transaction((manager) => this.outbound.store(manager, [event]));
+    });
   }
 
   /** @throws {ProblemException} 422 with the code and reason of a Failed reply */

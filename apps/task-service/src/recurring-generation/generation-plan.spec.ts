@@ -4,7 +4,13 @@ type Schedules = Parameters<typeof planGeneration>[0];
 
 const schedule = (overrides: Partial<Schedules[number]> = {}): Schedules[number] => ({
   ...{ scheduleId: 'a', schedule: '0 6 * * *', timeZone: 'UTC', startDate: null, endDate: null },
-  ...{ calendarId: null, excludedDates: null, calendarRevision: null, isCalendarStale: false },
+  ...{
+    calendarId: null,
+    excludedDates: null,
+    calendarRevision: null,
+    generatedRevision: null,
+    isCalendarStale: false,
+  },
   generatedUntil: new Date('2026-01-01T06:00:00Z'),
   ...overrides,
 });
@@ -158,5 +164,65 @@ describe('occurrences to generate', () => {
         skipped: 0,
       },
     ]);
+  });
+
+  it('notes of a schedule that cannot be evaluated nothing', () => {
+    const stale = schedule({ isCalendarStale: true, timeZone: 'Mars/Olympus' });
+    expect(planNothing([stale], WINDOW).plans).toEqual([]);
+  });
+
+  it('of many schedules are those of each alone, in whatever they differ', () => {
+    const schedules = [
+      schedule({ scheduleId: 'a' }),
+      schedule({ scheduleId: 'b', schedule: '0 7 * * *' }),
+      schedule({ scheduleId: 'c', timeZone: 'Asia/Tokyo' }),
+      schedule({ scheduleId: 'd', startDate: '2026-01-03' }),
+      schedule({ scheduleId: 'e', endDate: '2026-01-02' }),
+      schedule({ scheduleId: 'f', calendarId: 'k', excludedDates: ['2026-01-03'] }),
+      schedule({ scheduleId: 'g', generatedUntil: new Date('2026-01-02T06:00:00Z') }),
+    ];
+    const alone = schedules.flatMap((each) => due(plan([each])));
+    expect(due(plan(schedules))).toEqual(alone);
+    expect(due(plan([...schedules].reverse())).sort()).toEqual(alone);
+    expect(countPlanned(schedules, WINDOW)).toBe(alone.length);
+  });
+
+  it('are computed once for schedules that are alike', () => {
+    const { plans } = plan([schedule(), schedule({ scheduleId: 'b' })]);
+    expect(plans[1]?.dueInstants[0]).toBe(plans[0]?.dueInstants[0]);
+  });
+
+  it('need no further run once all of them are planned', () => {
+    expect(plan([schedule(), schedule({ scheduleId: 'b' })], 5).isComplete).toBe(true);
+    expect(planNothing([schedule()], WINDOW)).toEqual({ plans: [], failed: [], isComplete: true });
+  });
+
+  it('go on where generation ended at a facility that was active before', () => {
+    const window = { ...WINDOW, activeSince: new Date('2025-12-01T00:00:00Z') };
+    expect(due(planGeneration([schedule()], window, 10))).toEqual(['a 02T06', 'a 03T06']);
+    expect(countPlanned([schedule()], window)).toBe(2);
+  });
+
+  it('wait for the next run where there is no room left', () => {
+    const found = plan([schedule(), schedule({ scheduleId: 'b' }), schedule({ scheduleId: 'c' })], 4);
+    expect(found.plans.map(({ scheduleId }) => scheduleId)).toEqual(['a', 'b']);
+    expect(found.isComplete).toBe(false);
+    expect(plan([], 0)).toMatchObject({ plans: [], isComplete: false });
+  });
+
+  it('are counted from where they can be made up for', () => {
+    const behind = schedule({ generatedUntil: new Date('2025-10-01T06:00:00Z') });
+    expect(countPlanned([behind, schedule({ scheduleId: 'b' })], WINDOW)).toBe(92 + 2);
+  });
+
+  it('of a changed calendar begin where generation ended, if that has passed', () => {
+    const behind = schedule({ isCalendarStale: true, generatedUntil: new Date('2025-12-31T06:00:00Z') });
+    expect(due(plan([behind]))).toEqual(['a 01T06', 'a 02T06', 'a 03T06']);
+  });
+
+  it('are not open where they reach the end, and a day is the shortest window', () => {
+    expect(openSchedules([schedule({ generatedUntil: WINDOW.until })], WINDOW)).toEqual([]);
+    const [now, until] = [WINDOW.now, new Date('2026-01-02T12:00:00Z')];
+    expect(shorterWindows({ ...WINDOW, now, until }).map((each) => each.until)).toEqual([until]);
   });
 });

@@ -3,6 +3,7 @@ import {
   countDue,
   dueBetween,
   hasEnded,
+  isEvaluable,
   type Recurrence,
   RecurrenceError,
   recurrenceOf,
@@ -82,7 +83,7 @@ export function countPlanned(schedules: readonly GeneratingSchedule[], window: G
     try {
       const from = startOf(schedule, window);
       const after = from < window.earliest ? window.earliest : from;
-      count += countDue(planned.recurrence(schedule), after, window.until);
+      count += planned.count(schedule, after);
     } catch (error) {
       // It is not generated at all.
       if (!(error instanceof RecurrenceError)) throw error;
@@ -109,12 +110,13 @@ export function openSchedules(
 }
 
 /** Generates nothing and notes, for those whose calendar has changed, that it was followed: a later run that
- *  has room looks again at all they have to come. Without this each run would begin with them anew. */
+ *  has room looks again at all they have to come. Without this each run would begin with them anew. One that
+ *  cannot be evaluated follows nothing. */
 export function planNothing(
   schedules: readonly GeneratingSchedule[],
   window: GenerationWindow,
 ): GenerationPlans {
-  const stale = schedules.filter(({ isCalendarStale }) => isCalendarStale);
+  const stale = schedules.filter((schedule) => schedule.isCalendarStale && isEvaluable(schedule));
   const plans = stale.map((schedule): GenerationPlan => ({
     scheduleId: schedule.scheduleId,
     calendarRevision: schedule.calendarRevision,
@@ -154,7 +156,7 @@ function planOne(
     dueInstants,
     generatedUntil: isWhole ? window.until : (dueInstants.at(-1) ?? window.until),
     hasEnded: isWhole && hasEnded(recurrence, window.now),
-    skipped: from < window.earliest ? countDue(recurrence, from, window.earliest) : 0,
+    skipped: countDue(recurrence, from, window.earliest),
   };
 }
 
@@ -162,6 +164,7 @@ function planOne(
 class PlannedBefore {
   private readonly recurrences = new Map<string, Recurrence>();
   private readonly due = new Map<string, Date[]>();
+  private readonly counts = new Map<string, number>();
 
   constructor(
     private readonly window: GenerationWindow,
@@ -183,6 +186,14 @@ class PlannedBefore {
       this.due.set(key, dueInstants);
     }
     return dueInstants;
+  }
+
+  count(schedule: GeneratingSchedule, after: Date): number {
+    const key = `${recurrenceKey(schedule)} ${String(after.getTime())}`;
+    let count = this.counts.get(key);
+    if (count === undefined)
+      this.counts.set(key, (count = countDue(this.recurrence(schedule), after, this.window.until)));
+    return count;
   }
 }
 

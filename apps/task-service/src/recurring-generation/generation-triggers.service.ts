@@ -122,7 +122,7 @@ export class GenerationTriggersService {
       .filter((plan) => inactive.has(plan.facilityId) || planner.isRare(plan));
     await this.outbound.store(manager, [
       ...scheduledPlans.map((plan) => scheduled(plan, conversationId)),
-      ...generates.map(({ facilityId }) => generationRequested(facilityId, { firedAt: planner.now })),
+      ...generates.map(({ facilityId }) => generationRequested(facilityId, { requestedAt: planner.now })),
     ]);
     runAfterCommit(manager, 'scheduler', () => {
       this.scheduler.wake();

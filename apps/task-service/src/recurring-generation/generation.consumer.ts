@@ -16,8 +16,8 @@ const GENERATOR_RETRIES = {
   takesTurns: true,
 } as const;
 
-/** What a new schedule gets at once costs about as much as it was to create it, so that nobody can create schedules faster than this. The
- *  rest follows in the facility's turn. */
+/** Making 500 instances costs about what creating the schedule cost. So nobody creates schedules faster
+ *  than their first instances are made. The rest follows in the facility's turn. */
 const INSTANCES_AT_ONCE = 500;
 
 /** Generates task instances: for a facility when its trigger fires, for a schedule when it was created. */

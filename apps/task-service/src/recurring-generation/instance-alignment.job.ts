@@ -80,7 +80,7 @@ export class InstanceAlignmentJob extends RecurringJob {
     // Instances that were still to be released may have stood in the way of the facility's budget.
     if (step?.isLast && schedule.status === 'Active')
       await this.outbound.store(manager, [
-        generationRequested(schedule.facilityId, { firedAt: await databaseNow(manager) }),
+        generationRequested(schedule.facilityId, { requestedAt: await databaseNow(manager) }),
       ]);
     return step?.cancelled ?? 0;
   }

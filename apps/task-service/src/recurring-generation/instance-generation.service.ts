@@ -6,6 +6,7 @@ import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { generationRequested } from '../scheduler/due-fire';
 import { GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
+import { isEvaluable } from '../schedules/recurrence';
 import type { GeneratingSchedule } from '../schedules/schedules.repository';
 import { GenerationBudget } from './generation-budget.service';
 import { type GenerationPlan, type GenerationPlans, planGeneration } from './generation-plan';
@@ -61,7 +62,6 @@ export class InstanceGenerationService {
     const { facilityId } = target;
     const window = await this.budget.windowOf(manager, facilityId);
     const found = await this.schedules.lockForGeneration(manager, target, window.until);
-    const staleCount = found.filter(({ isCalendarStale }) => isCalendarStale).length;
     const schedules = withFewCalendarChanges(found);
     const wanted = planGeneration(schedules, window, perRun);
     const planned = await this.budget.cut(manager, { facilityId, schedules, window, wanted, perRun });
@@ -69,9 +69,9 @@ export class InstanceGenerationService {
     for (const { scheduleId } of followed)
       await this.followCalendar(manager, schedules, { scheduleId, now: window.now });
     // A run that follows no calendar would be followed by one that does the same.
-    const hasMoreToFollow = followed.length > 0 && staleCount > followed.length;
+    const hasMoreToFollow = followed.length > 0 && found.length > schedules.length;
     if (!planned.isComplete || hasMoreToFollow)
-      await this.outbound.store(manager, [generationRequested(facilityId, { firedAt: window.now })]);
+      await this.outbound.store(manager, [generationRequested(facilityId, { requestedAt: window.now })]);
     return this.carryOut(manager, planned);
   }
 
@@ -85,8 +85,11 @@ export class InstanceGenerationService {
   ): Promise<{ isComplete: boolean; isEvaluable: boolean }> {
     const found = await this.schedules.lockForGeneration(manager, target, now);
     const window = await this.budget.windowUntil(manager, target.facilityId, now);
-    // A changed calendar concerns future instances only.
-    const schedules = found.map((each) => ({ ...each, isCalendarStale: false }));
+    // A changed calendar concerns future instances only: it is followed by the next run, which finds the
+    // schedule by the revision that it keeps, also where nothing has come due.
+    const schedules = found
+      .filter(({ generatedUntil }) => generatedUntil < now)
+      .map((each) => ({ ...each, calendarRevision: each.generatedRevision, isCalendarStale: false }));
     const planned = planGeneration(schedules, window, INSTANCES_PER_CATCH_UP);
     await this.carryOut(manager, planned);
     return { isComplete: planned.isComplete, isEvaluable: planned.failed.length === 0 };
@@ -112,7 +115,7 @@ export class InstanceGenerationService {
     const planned = planGeneration(schedules, window, INSTANCES_PER_CHANGE);
     await this.carryOut(manager, planned);
     if (!planned.isComplete)
-      await this.outbound.store(manager, [generationRequested(facilityId, { firedAt: now })]);
+      await this.outbound.store(manager, [generationRequested(facilityId, { requestedAt: now })]);
   }
 
   private async followCalendar(
@@ -157,12 +160,14 @@ export class InstanceGenerationService {
   }
 }
 
-/** Those with a changed calendar beyond the first ones wait for another run. */
+/** Those with a changed calendar beyond the first ones wait for another run. One that cannot be evaluated
+ *  follows nothing: it takes the place of no other. */
 function withFewCalendarChanges(found: readonly GeneratingSchedule[]): GeneratingSchedule[] {
   let left = CALENDAR_CHANGES_PER_RUN;
-  return found.filter(({ isCalendarStale }) => {
-    if (isCalendarStale) left -= 1;
-    return !isCalendarStale || left >= 0;
+  return found.filter((schedule) => {
+    if (!schedule.isCalendarStale || !isEvaluable(schedule)) return true;
+    left -= 1;
+    return left >= 0;
   });
 }
 

@@ -16,6 +16,14 @@ describe('instances to come after a change', () => {
     });
   });
 
+  it('are all decided in one step, also behind the last that stays', () => {
+    expect(planRelease(recurrence('0 6 * * *'), NOW, [DUE[0], DUE[1]])).toEqual({
+      kept: [DUE[0]],
+      released: [DUE[1]],
+      end: DUE[1],
+    });
+  });
+
   it('all stay, or none', () => {
     expect(planRelease('all', NOW, [...DUE])).toEqual({ kept: DUE, released: [], end: DUE[2] });
     expect(planRelease('none', NOW, [...DUE])).toEqual({ kept: [], released: DUE, end: DUE[2] });

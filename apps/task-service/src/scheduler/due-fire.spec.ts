@@ -1,6 +1,12 @@
 import { parseCronExpression } from '../schedules/cron-expression';
 import { timeZone } from '../schedules/time-zone';
-import { MISFIRE_THRESHOLD_SECONDS, decideFire } from './due-fire';
+import {
+  MISFIRE_THRESHOLD_SECONDS,
+  decideFire,
+  findSecondFire,
+  generationRequested,
+  nextFireAfter,
+} from './due-fire';
 
 const UTC = timeZone('UTC');
 const everyTenMinutes = parseCronExpression('*/10 * * * *');
@@ -84,5 +90,65 @@ describe('a due trigger', () => {
     expect(fire).toMatchObject({ misfired: true, missedCount: 525_601 });
     // Listed, they would be read once for each of 8,760 hours.
     expect(reads).toBeLessThan(1_000);
+  });
+});
+
+describe('a trigger with jitter', () => {
+  const hourly = parseCronExpression('0 * * * *');
+  const next = (now: string) => nextFireAfter(new Date(now), 300, hourly, UTC);
+
+  it('fires so much after its occurrences, and not at the present instant again', () => {
+    expect(next('2026-01-05T10:00:00Z')).toEqual(new Date('2026-01-05T10:05:00Z'));
+    expect(next('2026-01-05T10:04:59Z')).toEqual(new Date('2026-01-05T10:05:00Z'));
+    expect(next('2026-01-05T10:05:00Z')).toEqual(new Date('2026-01-05T11:05:00Z'));
+  });
+
+  const trigger = { schedule: '0 * * * *', timeZone: 'UTC', jitterSeconds: 300 };
+  const second = (nextFireAt: string, overrides: Partial<typeof trigger> = {}) =>
+    findSecondFire({ ...trigger, ...overrides, nextFireAt: new Date(nextFireAt) }, dueAt);
+
+  it('fires for the second time after its next fire', () => {
+    expect(second('2026-01-05T10:05:00Z')).toEqual(new Date('2026-01-05T11:05:00Z'));
+    expect(second('2026-01-05T09:05:00Z')).toEqual(new Date('2026-01-05T10:05:00Z'));
+  });
+
+  it('does not wait for a next fire that a clock planned which was ahead', () => {
+    expect(second('2026-02-05T10:05:00Z')).toEqual(new Date('2026-01-05T11:05:00Z'));
+  });
+
+  it.each([{ schedule: '@hourly' }, { timeZone: 'Mars/X' }])(
+    'has no second fire that anybody could tell with %j',
+    (overrides) => {
+      expect(second('2026-01-05T10:05:00Z', overrides)).toBeNull();
+    },
+  );
+});
+
+describe('the message that has instances generated', () => {
+  const requestedAt = new Date('2026-01-05T12:00:00Z');
+
+  it('tells of the fire, and is ordered with the facility’s others', () => {
+    const fire = { scheduledAt: dueAt, misfired: true, missedCount: 10 };
+    expect(generationRequested(501, { requestedAt, fire })).toMatchObject({
+      facilityId: 501,
+      message: {
+        facilityId: 501,
+        scheduledFireTimeUtc: '2026-01-05T10:00:00.000Z',
+        fireTimeUtc: '2026-01-05T12:00:00.000Z',
+        misfired: true,
+        missedCount: 10,
+      },
+    });
+  });
+
+  it('without a fire is due when it is asked for', () => {
+    expect(generationRequested(501, { requestedAt })).toMatchObject({
+      message: {
+        scheduledFireTimeUtc: '2026-01-05T12:00:00.000Z',
+        fireTimeUtc: '2026-01-05T12:00:00.000Z',
+        misfired: false,
+        missedCount: 0,
+      },
+    });
   });
 });

@@ -69,14 +69,17 @@ export function findSecondFire(trigger: FiringTrigger, now: Date): Date | null {
  *  somebody asked for it. */
 export function generationRequested(
   facilityId: number,
-  { firedAt, fire }: { firedAt: Date; fire?: Pick<DueFire, 'scheduledAt' | 'misfired' | 'missedCount'> },
+  {
+    requestedAt,
+    fire,
+  }: { requestedAt: Date; fire?: Pick<DueFire, 'scheduledAt' | 'misfired' | 'missedCount'> },
 ): OutboundEvent {
   return outboundEvent(
     TaskInstanceGenerationRequested,
     {
       facilityId,
-      scheduledFireTimeUtc: (fire?.scheduledAt ?? firedAt).toISOString(),
-      fireTimeUtc: firedAt.toISOString(),
+      scheduledFireTimeUtc: (fire?.scheduledAt ?? requestedAt).toISOString(),
+      fireTimeUtc: requestedAt.toISOString(),
       misfired: fire?.misfired ?? false,
       missedCount: fire?.missedCount ?? 0,
     },

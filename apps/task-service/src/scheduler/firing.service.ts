@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import { isStatementFailure } from '@platform/database';
 import { openSpan, type TraceContext, traceOf, withTrace } from '@platform/service-defaults';
 import { SECOND_MS, SYSTEM_CLOCK } from '@platform/time';
 import { DataSource } from 'typeorm';
@@ -9,8 +10,8 @@ import { parseCronExpression } from '../schedules/cron-expression';
 import { timeZone } from '../schedules/time-zone';
 import { decideFire, generationRequested } from './due-fire';
 import { JOB_NAME } from './trigger.entity';
-import type { DecidedFire, Decisions } from './record-fires';
-import { type DuePosition, type DueTrigger, TriggersRepository } from './triggers.repository';
+import type { DecidedFire, Decisions, Fired } from './record-fires';
+import { type Decide, type DuePosition, type DueTrigger, TriggersRepository } from './triggers.repository';
 
 /** What one batch did. */
 export interface FiredBatch {
@@ -64,13 +65,22 @@ export class FiringService {
   async fireBatch(): Promise<FiredBatch> {
     this.batches += 1;
     if (this.batches % BATCHES_PER_START === 0) await this.findNextDueDelayMs();
-    const { acquired, recorded } = await this.triggers.fireDue(
-      this.dataSource,
-      (due) => this.decide(due),
-      this.knownStart()?.from ?? null,
-    );
+    const { acquired, recorded } = await this.fireDue();
     this.outbound.wake(recorded.map(({ message }) => message));
     return { acquired, fired: recorded.length, misfired: recorded.filter((fire) => fire.misfired).length };
+  }
+
+  /** One trigger whose fire PostgreSQL refuses keeps no other from firing. */
+  private async fireDue(): Promise<Fired> {
+    const decide: Decide = (due) => this.decide(due);
+    const from = this.knownStart()?.from ?? null;
+    try {
+      return await this.triggers.fireDue(this.dataSource, decide, from);
+    } catch (error) {
+      if (!isStatementFailure(error)) throw error;
+      this.logger.error(`a batch of due triggers is refused, and fired one by one: ${String(error)}`);
+      return this.triggers.fireEach(this.dataSource, decide, from);
+    }
   }
 
   private knownStart(): TrustedStart | null {
@@ -110,7 +120,7 @@ export class FiringService {
       scheduledAt: later(decided.scheduledAt, jitterSeconds),
       nextFireAt: later(decided.nextFireAt, jitterSeconds),
     };
-    const message = this.outbound.prepare(generationRequested(facilityId, { firedAt: now, fire }));
+    const message = this.outbound.prepare(generationRequested(facilityId, { requestedAt: now, fire }));
     return { ...fire, facilityId, message };
   }
 }

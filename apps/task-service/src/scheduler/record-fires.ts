@@ -14,6 +14,12 @@ export interface Decisions {
   readonly failed: { facilityId: number; error: string }[];
 }
 
+/** What became of a batch of due triggers. `recorded`: the fires of occurrences that had not fired before. */
+export interface Fired {
+  readonly acquired: number;
+  readonly recorded: DecidedFire[];
+}
+
 // Hand-written SQL: one round trip for everything a batch writes. Moving the trigger does not depend on the
 // insert: an occurrence that fired before moves on all the same, but only a new one has its message stored.
 // The triggers are found by $1: a plan that was made for a small table joins the fires with all of a large

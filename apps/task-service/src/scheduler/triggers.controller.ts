@@ -11,6 +11,8 @@ import {
   InvalidFieldResponse,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
+import { BoundedChange } from '../turns/bounded-change.decorator';
+import { BoundedRead } from '../turns/bounded-read.decorator';
 import {
   FIRES,
   FirePageDto,
@@ -39,6 +41,7 @@ function CommandResponses(name: 'pause' | 'resume', state: TriggerDto['state']):
       `/Triggers/501/commands/${name}`,
       'trigger-not-found',
     ),
+    BoundedChange(`/Triggers/501/commands/${name}`),
   );
 }
 
@@ -67,6 +70,7 @@ export class TriggersController {
   })
   @InvalidFieldResponse('/Triggers', 'pageSize', 'must be an integer from 1 to 1000')
   @ForbiddenResponse('/Triggers')
+  @BoundedRead('/Triggers')
   async list(
     @Query() { facilityId, pageKey, pageSize }: ListTriggersDto,
     @CurrentCaller() caller: Caller,
@@ -98,6 +102,7 @@ export class TriggersController {
   })
   @InvalidFieldResponse('/Triggers/501/fires', 'pageSize', 'must be an integer from 1 to 1000')
   @ForbiddenResponse('/Triggers/501/fires')
+  @BoundedRead('/Triggers/501/fires')
   async fires(
     @Param() { facilityId }: TriggerParams,
     @Query() { pageKey, pageSize }: ListFiresDto,
@@ -122,8 +127,8 @@ export class TriggersController {
   @CommandResponses('pause', 'PAUSED')
   @HttpCode(200)
   @RequirePersona(Persona.InternalPartner)
-  async pause(@Param() { facilityId }: TriggerParams): Promise<TriggerDto> {
-    return triggerBody(await this.service.pause(facilityId));
+  async pause(@Param() { facilityId }: TriggerParams, @CurrentCaller() caller: Caller): Promise<TriggerDto> {
+    return triggerBody(await this.service.pause(facilityId, caller));
   }
 
   @Post(':facilityId/commands/resume')
@@ -136,7 +141,7 @@ export class TriggersController {
   @CommandResponses('resume', 'WAITING')
   @HttpCode(200)
   @RequirePersona(Persona.InternalPartner)
-  async resume(@Param() { facilityId }: TriggerParams): Promise<TriggerDto> {
-    return triggerBody(await this.service.resume(facilityId));
+  async resume(@Param() { facilityId }: TriggerParams, @CurrentCaller() caller: Caller): Promise<TriggerDto> {
+    return triggerBody(await this.service.resume(facilityId, caller));
   }
 }

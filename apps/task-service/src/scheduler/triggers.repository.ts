@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { inTwoRoundTrips, queryPrepared } from '@platform/database';
+import { inParts, inTransaction, inTwoRoundTrips, isServerFault, queryPrepared } from '@platform/database';
 import { traceHeaders } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
 import { Any, LessThan, Repository } from 'typeorm';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
-import { type DecidedFire, type Decisions, recordStatement } from './record-fires';
+import { type DecidedFire, type Decisions, type Fired, recordStatement } from './record-fires';
 import { TriggerFire } from './trigger-fire.entity';
 import { JOB_NAME, TRIGGER_GROUP, Trigger, triggerName, type TriggerState } from './trigger.entity';
 
@@ -31,6 +31,9 @@ export interface TriggerPlan extends Pick<
   /** WAITING unless given. */
   readonly state?: TriggerState;
 }
+
+/** What a batch of due triggers does. */
+export type Decide = (due: readonly DueTrigger[]) => Decisions;
 
 /** How the scheduler's triggers stand. */
 export interface TriggerBacklog {
@@ -100,13 +103,13 @@ const RESCHEDULE = `
   WHERE trigger.facility_id = ANY ($1) AND trigger.facility_id = plan.facility_id`;
 
 // Hand-written SQL: the time comes with it. Every generation asks. While no business unit holds the facility
-// active, nothing due until now counts.
+// active, nothing due until now counts. An activation dated ahead of now is from a clock that was wrong.
 const NEXT_FIRE = {
   name: 'next-fire',
   text: `
   SELECT now() AS now, trigger.facility_id::float8 AS "facilityId", trigger.schedule, trigger.time_zone AS "timeZone",
     trigger.jitter_seconds AS "jitterSeconds", trigger.next_fire_at AS "nextFireAt", trigger.state,
-    CASE WHEN activity.inactive_since IS NOT NULL THEN now() ELSE activity.active_since END AS "activeSince"
+    CASE WHEN activity.inactive_since IS NOT NULL OR activity.active_since > now() THEN now() ELSE activity.active_since END AS "activeSince"
   FROM (SELECT $1::bigint AS facility) AS asked
   LEFT JOIN task.triggers AS trigger ON trigger.facility_id = asked.facility AND trigger.state <> 'ERROR'
   LEFT JOIN task.facility_activity AS activity ON activity.facility_id = asked.facility`,
@@ -266,24 +269,41 @@ export class TriggersRepository {
   /** Locks a batch of due triggers, longest due first, passing over those that another replica is firing, and does with it in the same
    *  transaction what `decide` says: records the fires, stores their messages and moves their triggers on; and takes triggers that cannot
    *  be evaluated out of the way of the others, until they are scheduled again. `decide` is called again when PostgreSQL asks for a
-   *  repetition. `recorded`: the fires of occurrences that had not fired before; the messages of the others are not stored.
+   *  repetition. The messages of occurrences that had fired before are not stored.
    *  @param from no trigger that waits comes before it; null: nothing is known */
-  async fireDue(
-    dataSource: DataSource,
-    decide: (due: readonly DueTrigger[]) => Decisions,
-    from: DuePosition | null = null,
-  ): Promise<{ acquired: number; recorded: DecidedFire[] }> {
+  async fireDue(dataSource: DataSource, decide: Decide, from: DuePosition | null = null): Promise<Fired> {
     let { fires, failed }: Decisions = { fires: [], failed: [] };
     const acquire = { ...ACQUIRE_DUE, values: positionParameters(from) };
     const rows = await inTwoRoundTrips<DueTrigger, { messageId: string }>(dataSource, acquire, (due) => {
       ({ fires, failed } = decide(due));
       return due.length === 0 ? null : recordStatement({ fires, failed });
     });
-    const recorded = new Set(rows.map(({ messageId }) => messageId));
-    return {
-      acquired: fires.length + failed.length,
-      recorded: fires.filter(({ message }) => recorded.has(message.messageId)),
-    };
+    return { acquired: fires.length + failed.length, recorded: recordedOf(fires, rows) };
+  }
+
+  /** As `fireDue`, for a batch that PostgreSQL refuses: each trigger is fired by itself, and one that is refused alone is in ERROR.
+   *  @throws the fault of the server that refused all of them: it is no trigger's, and all stay due */
+  fireEach(dataSource: DataSource, decide: Decide, from: DuePosition | null): Promise<Fired> {
+    return inTransaction(dataSource, 'READ COMMITTED', async (manager) => {
+      const due = await manager.query<DueTrigger[]>(ACQUIRE_DUE.text, positionParameters(from));
+      const recorded: DecidedFire[] = [];
+      const refused = await inParts(manager, due, async (savepoint, triggers) => {
+        recorded.push(...(await this.record(savepoint, decide(triggers))));
+      });
+      const [first] = refused;
+      if (first !== undefined && refused.length === due.length && isServerFault(first.error))
+        throw first.error;
+      const failed = refused.map(({ item: { facilityId }, error }) => ({ facilityId, error: String(error) }));
+      const stuck = await inParts(manager, failed, (savepoint, each) =>
+        this.record(savepoint, { fires: [], failed: [...each] }),
+      );
+      return { acquired: due.length - stuck.length, recorded };
+    });
+  }
+
+  private async record(manager: EntityManager, decisions: Decisions): Promise<DecidedFire[]> {
+    const { text, values } = recordStatement(decisions);
+    return recordedOf(decisions.fires, await manager.query<{ messageId: string }[]>(text, values));
   }
 
   /** Makes the months to come and drops those that ended more than `days` ago, in steps with a transaction each; gives how many were
@@ -345,6 +365,11 @@ type NextFire = { now: Date; activeSince: Date | null } & (TriggerPlan | { facil
 
 function isFire(row: NextFire): row is NextFire & TriggerPlan {
   return row.facilityId !== null;
+}
+
+function recordedOf(fires: readonly DecidedFire[], rows: readonly { messageId: string }[]): DecidedFire[] {
+  const recorded = new Set(rows.map(({ messageId }) => messageId));
+  return fires.filter(({ message }) => recorded.has(message.messageId));
 }
 
 interface NextDueRow {

@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
+import type { Caller } from '@platform/access-tokens';
 import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-problem.filter';
+import { ChangeSlots } from '../schedules/change-slots.service';
 import { SchedulerService } from './scheduler.service';
 import type { Trigger } from './trigger.entity';
 import { TriggersRepository } from './triggers.repository';
@@ -14,16 +16,21 @@ export class TriggersService {
     private readonly triggers: TriggersRepository,
     private readonly outbound: OutboundProxy,
     private readonly scheduler: SchedulerService,
+    private readonly slots: ChangeSlots,
   ) {}
 
-  /** Repeating it changes nothing. @throws {TaskError} trigger-not-found */
-  pause(facilityId: number): Promise<Trigger> {
-    return this.setState(facilityId, 'PAUSED');
+  /** Repeating it changes nothing. @throws {TaskError} trigger-not-found, too-many-changes-at-once, changes-busy */
+  pause(facilityId: number, caller: Caller): Promise<Trigger> {
+    return this.setStateInTurn(facilityId, 'PAUSED', caller);
   }
 
-  /** Repeating it changes nothing. @throws {TaskError} trigger-not-found */
-  resume(facilityId: number): Promise<Trigger> {
-    return this.setState(facilityId, 'WAITING');
+  /** Repeating it changes nothing. @throws {TaskError} trigger-not-found, too-many-changes-at-once, changes-busy */
+  resume(facilityId: number, caller: Caller): Promise<Trigger> {
+    return this.setStateInTurn(facilityId, 'WAITING', caller);
+  }
+
+  private setStateInTurn(facilityId: number, state: 'PAUSED' | 'WAITING', caller: Caller): Promise<Trigger> {
+    return this.slots.run(`trigger ${String(facilityId)}`, caller, () => this.setState(facilityId, state));
   }
 
   private setState(facilityId: number, state: 'PAUSED' | 'WAITING'): Promise<Trigger> {

@@ -51,7 +51,7 @@ describe('slots for changes', () => {
     await expect(failed()).rejects.toThrow('no');
   });
 
-  it('refuses the 21st that waits for the same share at once', async () => {
+  it('refuses the 21st that waits for the same schedule at once', async () => {
     const all = Array.from({ length: 21 }, () => change('s1', 'a'));
     const error = await refusalOf(change('s1', 'a'));
     expect(error).toMatchObject({ reason: 'too-many-changes-at-once', retryAfterSeconds: 1 });
@@ -59,11 +59,44 @@ describe('slots for changes', () => {
     await Promise.all(all);
   });
 
-  it('refuses the 101st that waits in the replica at once', async () => {
-    const each = Array.from({ length: 105 }, (_, index) => change(`s${String(index)}`, `c${String(index)}`));
+  it('keeps places that wait for a schedule for others than the caller with most of them', async () => {
+    const all = Array.from({ length: 21 }, () => change('s1', 'a'));
+    expect(await refusalOf(change('S1', 'a'))).toMatchObject({ reason: 'too-many-changes-at-once' });
+    all.push(...Array.from({ length: 20 }, () => change('s1', 'b')));
+    expect(await refusalOf(change('s1', 'c'))).toMatchObject({ reason: 'too-many-changes-at-once' });
+    await endAll();
+    await Promise.all(all);
+  });
+
+  it('refuses the 101st of one caller that waits at once', async () => {
+    const all = Array.from({ length: 102 }, (_, index) => change(`s${String(index)}`, 'a'));
+    expect(await refusalOf(change('other', 'a'))).toMatchObject({ reason: 'too-many-changes-at-once' });
+    await endAll();
+    await Promise.all(all);
+  });
+
+  it('refuses the 1,001st that waits in the replica at once', async () => {
+    const each = Array.from({ length: 1_005 }, (_, index) =>
+      change(`s${String(index)}`, `c${String(index)}`),
+    );
     expect(await refusalOf(change('other', 'other'))).toMatchObject({ reason: 'changes-busy' });
     await endAll();
     await Promise.all(each);
+  });
+
+  it('runs look-ups of a caller in turns of his own, whatever waits for their targets', async () => {
+    const all = [change('s1', 'a'), change('s1', 'b')];
+    let looked = 0;
+    const lookUp = (): Promise<number> =>
+      slots.lookUp({ subject: 'c' }, () => Promise.resolve((looked += 1)));
+    expect(await lookUp()).toBe(1);
+    all.push(change('s2', 'c'), change('s3', 'c'));
+    const third = lookUp();
+    await jest.advanceTimersByTimeAsync(0);
+    expect(looked).toBe(1);
+    await endAll();
+    expect(await third).toBe(2);
+    await Promise.all(all);
   });
 
   it('refuses after three seconds, and forgets who was refused', async () => {

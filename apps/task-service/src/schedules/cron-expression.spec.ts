@@ -83,6 +83,18 @@ describe('a cron expression', () => {
     expect([...parseCronExpression('0 0 * feb mon').months]).toEqual([2]);
   });
 
+  it('is parsed once while it is in use, and 1,000 others are kept at most', () => {
+    const first = parseCronExpression('59 23 31 12 *');
+    expect(parseCronExpression('59 23 31 12 *')).toBe(first);
+    const others = Array.from(
+      { length: 1_000 },
+      (_, index) => `${String(index % 60)} ${String(Math.floor(index / 60))} 2 2 *`,
+    );
+    const parsed = others.map(parseCronExpression);
+    expect(parseCronExpression('59 23 31 12 *')).not.toBe(first);
+    expect(parseCronExpression(others[999]!)).toBe(parsed[999]);
+  });
+
   it('tells what is wrong', () => {
     expect(() => parseCronExpression('0 25 * * *')).toThrow('has an invalid hour field "25"');
     expect(() => parseCronExpression('0 0 31 4,6 *')).toThrow('names a day that never comes in its months');

@@ -1,10 +1,11 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { inTransaction } from '@platform/database';
+import { inParts, inTransaction, isConnectionError } from '@platform/database';
 import { Metrics, RecurringJob } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
+import { InstanceGenerationService } from '../recurring-generation/instance-generation.service';
 import { type EndingSchedule, GeneratingSchedulesRepository } from './generating-schedules.repository';
 import { RecurrenceError, recurrenceOf } from './recurrence';
 
@@ -12,17 +13,22 @@ const PAGE_SIZE = 500;
 
 interface EndedPage {
   readonly ended: number;
+  /** Their end has passed, and no trigger will generate what they were due at before. */
+  readonly ungenerated: readonly EndingSchedule[];
   /** Null when no other page follows. */
   readonly last: EndingSchedule | null;
 }
 
 /** Notes once a minute which schedules have ended: they count against no limit any more, and cost nothing when their facility's trigger
- *  fires. */
+ *  fires. As with every change of a schedule, what it was due at before is generated first. */
 @Injectable()
 export class EndedSchedulesJob extends RecurringJob {
+  private readonly log = new Logger(EndedSchedulesJob.name);
+
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly schedules: GeneratingSchedulesRepository,
+    private readonly generation: InstanceGenerationService,
     metrics: Metrics,
   ) {
     super(MINUTE_MS, metrics);
@@ -33,8 +39,12 @@ export class EndedSchedulesJob extends RecurringJob {
     let total = 0;
     let after: EndingSchedule | null = null;
     do {
-      const { ended, last } = await this.inPages(after);
+      const { ended, ungenerated, last } = await this.inPages(after);
       total += ended;
+      for (const schedule of ungenerated) {
+        if (this.stopping) break;
+        if (await this.generateRest(schedule)) total += 1;
+      }
       after = last;
     } while (after !== null && !this.stopping);
     return total;
@@ -46,19 +56,51 @@ export class EndedSchedulesJob extends RecurringJob {
 
   private async endPage(manager: EntityManager, after: EndingSchedule | null): Promise<EndedPage> {
     const page = await this.schedules.lockEnding(manager, after, PAGE_SIZE);
-    const ended = page.filter(isOver).map(({ scheduleId }) => scheduleId);
     const last = page.at(-1) ?? null;
-    if (last !== null) await this.schedules.markEnded(manager, ended, last.now);
-    return { ended: ended.length, last: page.length < PAGE_SIZE ? null : last };
+    if (last === null) return { ended: 0, ungenerated: [], last };
+    const past = page.filter((schedule) => isPast(schedule, schedule.now));
+    const over = past.filter((schedule) => isPast(schedule, schedule.generatedUntil));
+    const refused = await inParts(manager, over, (savepoint, some) =>
+      this.schedules.markEnded(
+        savepoint,
+        some.map(({ scheduleId }) => scheduleId),
+        last.now,
+      ),
+    );
+    for (const { item, error } of refused) this.tellOf(item, error);
+    const ungenerated = past.filter((schedule) => !schedule.isGenerated && !over.includes(schedule));
+    return {
+      ended: over.length - refused.length,
+      ungenerated,
+      last: page.length < PAGE_SIZE ? null : last,
+    };
+  }
+
+  /** Generates what an ended schedule was due at, which notes its end; false if that is for another run. Each in a transaction of its own:
+   *  it may be many instances. */
+  private async generateRest(schedule: EndingSchedule): Promise<boolean> {
+    try {
+      const caughtUp = await inTransaction(this.dataSource, 'READ COMMITTED', (manager) =>
+        this.generation.catchUp(manager, schedule, schedule.now),
+      );
+      return caughtUp.isComplete && caughtUp.isEvaluable;
+    } catch (error) {
+      if (isConnectionError(error)) throw error;
+      this.tellOf(schedule, error);
+      return false;
+    }
+  }
+
+  private tellOf({ scheduleId }: EndingSchedule, error: unknown): void {
+    this.log.error(`schedule ${scheduleId}: its end cannot be noted: ${String(error)}`);
   }
 }
 
-/** Its end is behind it, and so is the generation of what it was due at before, if there is any to come. One that cannot be evaluated has
- *  not ended: nobody knows. */
-function isOver(schedule: EndingSchedule): boolean {
+/** Its end lies before the instant, or is the instant in which everything up to it is generated. One that cannot be evaluated has not
+ *  ended: nobody knows. */
+function isPast(schedule: EndingSchedule, instant: Date): boolean {
   const end = endOf(schedule);
-  if (end === null || end >= schedule.now) return false;
-  return !schedule.isGenerated || schedule.generatedUntil >= end;
+  return end !== null && end <= instant;
 }
 
 function endOf(schedule: EndingSchedule): Date | null {

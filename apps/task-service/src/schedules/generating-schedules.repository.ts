@@ -22,7 +22,6 @@ interface LockedRow extends Omit<
   GeneratingSchedule,
   'excludedDates' | 'calendarRevision' | 'isCalendarStale'
 > {
-  readonly generatedRevision: number | null;
   readonly isTemplateUnstored: boolean | null;
 }
 
@@ -50,7 +49,7 @@ const MARK_FAILED = `
 // date: what ended is at most a day later by that. Where there is a trigger that fires, the next fire
 // generates what is missing before the end, and notes the end itself.
 const LOCK_ENDING = `
-  SELECT schedule_id AS "scheduleId", schedule, time_zone AS "timeZone", start_date AS "startDate", end_date AS "endDate",
+  SELECT schedule_id AS "scheduleId", facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone", start_date AS "startDate", end_date AS "endDate",
     generated_until AS "generatedUntil", now() AS now,
     EXISTS (SELECT 1 FROM task.triggers AS trigger
       WHERE trigger.facility_id = schedule.facility_id AND trigger.state = 'WAITING') AS "isGenerated"
@@ -65,7 +64,7 @@ const LOCK_ENDING = `
 /** An Active schedule whose end may be behind it. */
 export interface EndingSchedule extends Pick<
   Schedule,
-  'scheduleId' | 'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'generatedUntil'
+  'scheduleId' | 'facilityId' | 'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'generatedUntil'
 > {
   /** Its facility has a trigger that fires. */
   readonly isGenerated: boolean;
@@ -105,11 +104,11 @@ export class GeneratingSchedulesRepository {
     const rows = await manager.query<LockedRow[]>(LOCK_FOR_GENERATION, values);
     const unstored = rows.filter(({ isTemplateUnstored }) => isTemplateUnstored === true);
     if (unstored.length > 0) await manager.query(STORE_TEMPLATES, [unstored.map((row) => row.scheduleId)]);
-    const calendars = await this.calendarsOf(manager, rows);
-    return rows.map(({ generatedRevision, isTemplateUnstored: _, ...row }) => {
+    const calendars = await calendarsOf(manager, rows);
+    return rows.map(({ isTemplateUnstored: _, ...row }) => {
       const calendar = row.calendarId === null ? undefined : calendars.get(row.calendarId);
       const calendarRevision = calendar?.revision ?? null;
-      const isCalendarStale = calendarRevision !== generatedRevision;
+      const isCalendarStale = calendarRevision !== row.generatedRevision;
       return { ...row, excludedDates: calendar?.excludedDates ?? null, calendarRevision, isCalendarStale };
     });
   }
@@ -117,20 +116,7 @@ export class GeneratingSchedulesRepository {
   /** The dates that the calendar has now; null without one. */
   async excludedDates(manager: EntityManager, calendarId: string | null): Promise<readonly string[] | null> {
     if (calendarId === null) return null;
-    return (await this.calendarsOf(manager, [{ calendarId }])).get(calendarId)?.excludedDates ?? null;
-  }
-
-  private async calendarsOf(
-    manager: EntityManager,
-    schedules: readonly Pick<Schedule, 'calendarId'>[],
-  ): Promise<Map<string, { revision: number; excludedDates: string[] }>> {
-    const ids = new Set(schedules.flatMap(({ calendarId }) => calendarId ?? []));
-    if (ids.size === 0) return new Map();
-    const rows = await manager.query<{ calendarId: string; revision: number; excludedDates: string[] }[]>(
-      CALENDARS,
-      [[...ids]],
-    );
-    return new Map(rows.map((row) => [row.calendarId, row]));
+    return (await calendarsOf(manager, [{ calendarId }])).get(calendarId)?.excludedDates ?? null;
   }
 
   /** Notes how far, and by which calendar, the locked schedules have been generated, and which of them have ended. */
@@ -190,4 +176,18 @@ export class GeneratingSchedulesRepository {
     const rows = await this.schedules.query<{ count: number }[]>(COUNT_FAILED);
     return rows[0]?.count ?? 0;
   }
+}
+
+/** The calendars that schedules share, each read once. */
+export async function calendarsOf(
+  manager: EntityManager,
+  schedules: readonly Pick<Schedule, 'calendarId'>[],
+): Promise<Map<string, { revision: number; excludedDates: string[] }>> {
+  const ids = new Set(schedules.flatMap(({ calendarId }) => calendarId ?? []));
+  if (ids.size === 0) return new Map();
+  const rows = await manager.query<{ calendarId: string; revision: number; excludedDates: string[] }[]>(
+    CALENDARS,
+    [[...ids]],
+  );
+  return new Map(rows.map((row) => [row.calendarId, row]));
 }

@@ -14,7 +14,7 @@ export class ListOccurrencesDto extends createZodDto(
       .optional()
       .meta({ description: 'At this instant or later; now unless given.', example: '2026-03-01T00:00:00Z' }),
     to: instantText.optional().meta({
-      description: 'Before this instant; ten years after `from` unless given.',
+      description: 'Before this instant; at most ten years after `from`, which is what it is unless given.',
       example: '2026-04-01T00:00:00Z',
     }),
     limit: z

@@ -13,6 +13,7 @@ import {
   TaskError,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
+import { BoundedRead } from '../turns/bounded-read.decorator';
 import { ListOccurrencesDto, OCCURRENCES, occurrencesBody, OccurrencesDto } from './occurrence.dto';
 import { checkRecurrence, dueBetween, readableRecurrence, type RecurrenceText } from './recurrence';
 import { PreviewScheduleDto, SCHEDULE_ID, ScheduleParams } from './schedule.dto';
@@ -20,7 +21,7 @@ import { SchedulesRepository } from './schedules.repository';
 
 const PATH = `/Schedules/${SCHEDULE_ID}/occurrences`;
 const PREVIEW = '/Schedules/commands/preview';
-/** Without an end, a schedule that is hardly ever due would be looked for without one. */
+/** A schedule that is hardly ever due is looked for day by day. */
 const LONGEST_LOOK_MS = 10 * 366 * DAY_MS;
 const EXAMPLES = { spring: { summary: '2:30 on the day after which clocks go forward', value: OCCURRENCES } };
 
@@ -64,6 +65,7 @@ export class OccurrencesController {
     'instant-out-of-range',
     'schedule-not-evaluable',
   )
+  @BoundedRead(PATH)
   async list(
     @Param() { id }: ScheduleParams,
     @Query() span: ListOccurrencesDto,
@@ -99,6 +101,7 @@ export class OccurrencesController {
     'schedule-ends-before-start',
     'calendar-unknown',
   )
+  @BoundedRead(PREVIEW)
   @HttpCode(200)
   preview(@Body() request: PreviewScheduleDto): Promise<OccurrencesDto> {
     checkRecurrence(request, 1);
@@ -110,7 +113,9 @@ export class OccurrencesController {
     { from, to, limit }: Span,
   ): Promise<OccurrencesDto> {
     const first = withinLimits(from === undefined ? this.clock.now() : new Date(from));
-    const last = to === undefined ? new Date(first.getTime() + LONGEST_LOOK_MS) : withinLimits(new Date(to));
+    const latest = new Date(first.getTime() + LONGEST_LOOK_MS);
+    const last = to === undefined ? latest : withinLimits(new Date(to));
+    if (last > latest) throw new TaskError('span-too-long');
     const excludedDates =
       text.calendarId === null ? null : await this.calendars.excludedDates(text.calendarId);
     const recurrence = readableRecurrence({ ...text, excludedDates });

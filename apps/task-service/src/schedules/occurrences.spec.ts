@@ -2,7 +2,13 @@ import { testSize } from '@platform/testing';
 import { CronExpressionParser } from 'cron-parser';
 import fc from 'fast-check';
 import { parseCronExpression } from './cron-expression';
-import { countOccurrences, findLatestOccurrence, nextOccurrence, occurrencesBetween } from './occurrences';
+import {
+  countOccurrences,
+  findLatestOccurrence,
+  mostOccurrences,
+  nextOccurrence,
+  occurrencesBetween,
+} from './occurrences';
 import { TimeZoneError, timeZone } from './time-zone';
 import type { TimeZone } from './time-zone';
 
@@ -155,6 +161,24 @@ describe('occurrences in general', () => {
         const listed = occurrencesBetween(expression, zone, after, until);
         expect(countOccurrences(expression, zone, after, until)).toBe(listed.length);
         expect(occurrencesBetween(expression, zone, after, until, { limit })).toEqual(listed.slice(0, limit));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('has no more occurrences in a span than the most, whatever its clocks do', () => {
+    const spans = fc.tuple(
+      fc.constantFrom(...EXPRESSIONS),
+      fc.constantFrom(...ZONES),
+      instants,
+      fc.integer({ min: 1, max: 366 }),
+    );
+    fc.assert(
+      fc.property(spans, ([text, name, startMs, days]) => {
+        const [expression, after] = [parseCronExpression(text), new Date(startMs)];
+        const until = new Date(startMs + days * 86_400_000);
+        const count = countOccurrences(expression, timeZone(name), after, until);
+        expect(mostOccurrences(expression, days)).toBeGreaterThanOrEqual(count);
       }),
       { numRuns: 300 },
     );

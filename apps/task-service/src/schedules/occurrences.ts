@@ -55,6 +55,12 @@ export function occurrencesBetween(
   return ascending.slice(0, limit).map((instantMs) => new Date(instantMs));
 }
 
+/** No span of so many days has more occurrences, whatever the zone. A span touches one local day more; another
+ *  one stands for hours that come twice, and one for times that a gap moved into the span. */
+export function mostOccurrences({ hours, minutes }: CronExpression, days: number): number {
+  return (days + 3) * hours.length * minutes.length;
+}
+
 /** How many due instants are in (`after`, `until`], without those that the expression means for an excluded day; counts whole days without
  *  listing them. */
 export function countOccurrences(

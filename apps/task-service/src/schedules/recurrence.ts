@@ -47,6 +47,17 @@ export function recurrenceOf(text: RecurrenceText): Recurrence {
   };
 }
 
+/** Whatever the dates of its calendar are. */
+export function isEvaluable(text: RecurrenceText): boolean {
+  try {
+    recurrenceOf({ ...text, excludedDates: null });
+    return true;
+  } catch (error) {
+    if (error instanceof RecurrenceError) return false;
+    throw error;
+  }
+}
+
 /** @param member of the schedule, to be named where it cannot be evaluated */
 function evaluated<T>(member: string, evaluate: () => T): T {
   try {

@@ -23,7 +23,8 @@ const NOTE_REMOVAL = `
   SELECT count(*)::int AS count FROM noted`;
 
 // Hand-written SQL: bounded, one or two probes of an index for each. What refers to a schedule are its
-// instances, released ones too, which have a retention of their own, and a release that is under way.
+// instances, released ones too, which have a retention of their own, and a release that is under way. The order
+// keeps to the index: where all released instances are of one schedule, each probe would read them all.
 const PURGE = `
   WITH page AS MATERIALIZED (
     SELECT schedule_id, removed_at FROM task.schedules
@@ -32,7 +33,7 @@ const PURGE = `
     LIMIT $4
   ), unused AS MATERIALIZED (
     SELECT schedule.schedule_id FROM page JOIN task.schedules AS schedule USING (schedule_id)
-    WHERE (SELECT true FROM task.instances AS instance WHERE instance.schedule_id = page.schedule_id LIMIT 1) IS NULL
+    WHERE (SELECT true FROM task.instances AS instance WHERE instance.schedule_id = page.schedule_id ORDER BY instance.due_at LIMIT 1) IS NULL
       AND (SELECT true FROM task.releases AS release WHERE release.schedule_id = page.schedule_id LIMIT 1) IS NULL
     FOR UPDATE OF schedule SKIP LOCKED
   ), purged AS (

@@ -19,6 +19,7 @@ import {
   InvalidFieldResponse,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
+import { BoundedChange } from '../turns/bounded-change.decorator';
 import {
   ETAG,
   SCHEDULE_ID,
@@ -49,16 +50,10 @@ function ChangeResponses(path: string, status: ScheduleStatus): MethodDecorator 
 }
 
 function TooManyChangesResponse(path: string, status: ScheduleStatus): MethodDecorator {
-  const atOnce = 'Too many changes of it, or of the same caller, are under way';
   // However often it was changed, it can be removed.
-  if (status === 'Removed')
-    return TaskProblemResponse(
-      `${atOnce}. \`Retry-After\` tells when to ask again.`,
-      path,
-      'too-many-changes-at-once',
-    );
+  if (status === 'Removed') return BoundedChange(path);
   return TaskProblemResponse(
-    `${atOnce}, or it has reached its limit of changes per hour. \`Retry-After\` tells when to ask again.`,
+    'Too many changes of it, or of the same caller, are under way, or it has reached its limit of changes per hour. `Retry-After` tells when to ask again.',
     path,
     'schedule-changed-too-often',
     'too-many-changes-at-once',
@@ -79,6 +74,13 @@ function CommandResponses(
   );
 }
 
+const IF_MATCH = {
+  name: 'If-Match',
+  description:
+    'Go on only if the schedule has one of these ETags. 503 with the type `urn:platform:problem:outcome-unknown`: the change may have been carried out, and somebody else has changed the schedule since.',
+  example: '"1"',
+} as const;
+
 @Controller('Schedules')
 @ApiTags('Schedules')
 @RequirePersona(...MANAGERS)
@@ -92,11 +94,7 @@ export class ScheduleCommandsController {
     description:
       'What is absent stays; null takes away. Pending instances still to come follow the new schedule: those at an instant that stays keep their identifier, the others are cancelled. Overdue ones stay. Where there are thousands they follow in steps; `releasing` tells how many are still to be cancelled; copies of a new name or template are not counted. ScheduleUpdatedEvent is published once; a request that changes nothing publishes nothing.',
   })
-  @ApiHeader({
-    name: 'If-Match',
-    description: 'Go on only if the schedule has one of these ETags.',
-    example: '"1"',
-  })
+  @ApiHeader(IF_MATCH)
   @ApiBody({ type: UpdateScheduleDto, examples: UPDATE_EXAMPLES })
   @ChangeResponses(PATH, 'Active')
   @InvalidFieldResponse(PATH, 'schedule', 'must have five fields separated by single spaces')

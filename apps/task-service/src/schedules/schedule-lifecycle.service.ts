@@ -31,6 +31,8 @@ interface Locked {
   readonly schedule: Schedule;
   /** The database's time once the lock was there: the one instant of the change. */
   readonly now: Date;
+  /** By an earlier attempt at the same request, whose commit was not confirmed. */
+  readonly mayBeChanged: boolean;
 }
 
 interface Change {
@@ -53,7 +55,7 @@ export class ScheduleLifecycleService {
   ) {}
 
   /** Changes what is given. An update that changes nothing has no event, and `If-Match` is not checked: it may be a repetition.
-   *  @throws {TaskError} schedule-not-found, facility-not-permitted, schedule-removed, schedule-changed, schedule-changed-too-often,
+   *  @throws {TaskError} schedule-not-found, facility-not-permitted, schedule-removed, schedule-changed, outcome-unknown, schedule-changed-too-often,
    *    too-many-changes-at-once, changes-busy, and for what the schedule would be schedule-ended, schedule-not-evaluable,
    *    instant-out-of-range, schedule-ends-before-start,
    *    schedule-too-frequent, calendar-unknown, instance-limit-reached, schedule-limit-reached */
@@ -64,12 +66,14 @@ export class ScheduleLifecycleService {
     caller: Caller,
   ): Promise<ShownSchedule> {
     return this.inTurn(scheduleId, caller, async (manager, locked) => {
-      const { schedule } = locked;
+      const { schedule, mayBeChanged } = locked;
       if (!SCHEDULE_TRANSITIONS[statusOf(schedule)].update) throw new TaskError('schedule-removed');
       const change = differences(schedule, request);
       if (Object.keys(change).length === 0) return schedule;
       if (!mayWrite({ ifMatch, ifNoneMatch: null }, String(schedule.revision)))
-        throw new TaskError('schedule-changed');
+        throw mayBeChanged
+          ? new TaskError('outcome-unknown', { retryAfterSeconds: 1 })
+          : new TaskError('schedule-changed');
       if (touches(change, RECURRENCE)) await this.limits.requireUpdate(manager, locked, { change, caller });
       return this.change(manager, locked, { command: 'update', change, changedBy: actorOf(caller) });
     });
@@ -101,7 +105,7 @@ export class ScheduleLifecycleService {
     work: (manager: EntityManager, locked: Locked) => Promise<Schedule | typeof BEHIND>,
   ): Promise<ShownSchedule> {
     const scope = await this.scope.of(caller, MANAGERS);
-    return this.limits.inTurn(scheduleId, caller, async () => {
+    return this.limits.inTurn(scheduleId, { caller, scope }, async () => {
       for (;;) {
         const shown = await this.attempt(scheduleId, scope, work);
         if (shown === null) throw new TaskError('schedule-not-found');
@@ -115,12 +119,13 @@ export class ScheduleLifecycleService {
     scope: FacilityScope,
     work: (manager: EntityManager, locked: Locked) => Promise<Schedule | typeof BEHIND>,
   ): Promise<ShownSchedule | typeof BEHIND | null> {
-    return this.outbound.transaction(async (manager) => {
+    return this.outbound.transaction<ShownSchedule | typeof BEHIND | null>(async (manager, unconfirmed) => {
       const schedule = await this.schedules.findAndLock(manager, scheduleId);
       if (!schedule) throw new TaskError('schedule-not-found');
       if (!isWithinScope(scope, schedule.facilityId)) throw new TaskError('facility-not-permitted');
       const now = await databaseNow(manager);
-      if ((await work(manager, { schedule, now })) === BEHIND) return BEHIND;
+      const mayBeChanged = unconfirmed !== null && unconfirmed !== BEHIND;
+      if ((await work(manager, { schedule, now, mayBeChanged })) === BEHIND) return BEHIND;
       return this.schedules.show(scheduleId, manager);
     });
   }

@@ -1,9 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
+import { CLOCK_STEP_SECONDS } from '@platform/database';
 import { CLOCK, Metrics } from '@platform/service-defaults';
 import { HOUR_MS, SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { EntityManager } from 'typeorm';
+import { type FacilityScope, isWithinScope } from '../access/caller-scope.service';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { TaskError } from '../problems/task-problem.filter';
 import { GenerationBudget } from '../recurring-generation/generation-budget.service';
@@ -23,6 +25,11 @@ type LimitConfig = Pick<
   TaskServiceConfig,
   'SCHEDULES_PER_FACILITY' | 'SCHEDULE_MIN_INTERVAL_MINUTES' | 'SCHEDULE_CHANGES_PER_HOUR'
 >;
+
+interface Reach {
+  readonly caller: Caller;
+  readonly scope: FacilityScope;
+}
 
 interface CreationTurn {
   readonly facilityId: number;
@@ -55,9 +62,16 @@ export class ScheduleLimits {
     );
   }
 
-  /** Runs a change of a schedule as soon as not too many others run.
-   *  @throws {TaskError} too-many-changes-at-once, changes-busy */
-  inTurn<T>(scheduleId: string, caller: Caller, change: () => Promise<T>): Promise<T> {
+  /** Runs a change of a schedule as soon as not too many others run. Who may not change the schedule is
+   *  refused before: nobody holds up those who may.
+   *  @throws {TaskError} schedule-not-found, facility-not-permitted, too-many-changes-at-once,
+   *  changes-busy */
+  async inTurn<T>(scheduleId: string, { caller, scope }: Reach, change: () => Promise<T>): Promise<T> {
+    if (scope !== 'all') {
+      const facilityId = await this.slots.lookUp(caller, () => this.schedules.facilityOf(scheduleId));
+      if (facilityId === null) throw new TaskError('schedule-not-found');
+      if (!isWithinScope(scope, facilityId)) throw new TaskError('facility-not-permitted');
+    }
     return this.slots.run(scheduleId, caller, change);
   }
 
@@ -128,10 +142,13 @@ export class ScheduleLimits {
    *  @throws {TaskError} schedule-changed-too-often */
   countChange({ changesSince, changeCount }: ChangeCount, now: Date, command: ScheduleCommand): ChangeCount {
     const hourEndMs = (changesSince?.getTime() ?? -Infinity) + HOUR_MS;
-    if (now.getTime() >= hourEndMs) return { changesSince: now, changeCount: 1 };
+    const waitMs = hourEndMs - now.getTime();
+    // An hour that is not over after one was begun by a clock that was ahead.
+    if (waitMs <= 0 || waitMs > HOUR_MS + CLOCK_STEP_SECONDS * SECOND_MS)
+      return { changesSince: now, changeCount: 1 };
     if (command !== 'remove' && changeCount >= this.config.SCHEDULE_CHANGES_PER_HOUR) {
       this.refusedChanges.inc();
-      const retryAfterSeconds = Math.ceil((hourEndMs - now.getTime()) / SECOND_MS);
+      const retryAfterSeconds = Math.ceil(waitMs / SECOND_MS);
       throw new TaskError('schedule-changed-too-often', { retryAfterSeconds });
     }
     return { changesSince, changeCount: changeCount + 1 };

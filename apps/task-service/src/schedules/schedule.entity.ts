@@ -17,12 +17,28 @@ export type StoredStatus = Exclude<ScheduleStatus, 'Ended'>;
 @Index('schedules_ending', ['endDate'], {
   where: `end_date IS NOT NULL AND ended_at IS NULL AND status = 'Active'`,
 })
+@Index('schedules_active', ['facilityId', 'createdAt', 'scheduleId'], {
+  where: `status = 'Active' AND ended_at IS NULL`,
+})
+@Index('schedules_ended', ['facilityId', 'createdAt', 'scheduleId'], {
+  where: `status = 'Active' AND ended_at IS NOT NULL`,
+})
+@Index('schedules_paused', ['facilityId', 'createdAt', 'scheduleId'], { where: `status = 'Paused'` })
+@Index('schedules_removed_by_facility', ['facilityId', 'createdAt', 'scheduleId'], {
+  where: `status = 'Removed'`,
+})
 @Index('schedules_removed', ['removedAt', 'scheduleId'], { where: `status = 'Removed'` })
 @Index('schedules_idempotency', ['createdBySubject', 'idempotencyKey'], {
   unique: true,
   where: 'idempotency_key IS NOT NULL',
 })
 @Index('schedules_by_calendar', ['calendarId', 'facilityId'], { where: 'calendar_id IS NOT NULL' })
+@Index('schedules_using_calendar', ['calendarId', 'facilityId'], {
+  where: `calendar_id IS NOT NULL AND status <> 'Removed'`,
+})
+@Index('schedules_following_calendar', ['calendarId', 'facilityId'], {
+  where: `calendar_id IS NOT NULL AND status = 'Active' AND ended_at IS NULL`,
+})
 @Check('schedules_facility_id_check', 'facility_id > 0')
 @Check('schedules_status_check', `status IN ('Active', 'Paused', 'Removed')`)
 @Check('schedules_template_check', 'template IS NULL OR template::json IS NOT NULL')
@@ -97,7 +113,7 @@ export class Schedule {
   @Column({ name: 'calendar_revision', ...BIGINT, nullable: true, select: false })
   readonly calendarRevision!: number | null;
 
-  /** Counts the changes: the ETag. */
+  /** The ETag: 1, or when it was changed last, in microseconds. Release 1.0.0 counts on from there. */
   @Column({ ...BIGINT, default: 1 })
   readonly revision!: number;
 

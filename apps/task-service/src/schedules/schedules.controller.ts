@@ -33,6 +33,7 @@ import {
   TaskError,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
+import { BoundedRead } from '../turns/bounded-read.decorator';
 import {
   CREATE_EXAMPLES,
   CreateScheduleDto,
@@ -148,6 +149,7 @@ export class SchedulesController {
   })
   @InvalidFieldResponse('/Schedules', 'pageSize', 'must be an integer from 1 to 1000')
   @ForbiddenResponse('/Schedules')
+  @BoundedRead('/Schedules')
   async list(
     @Query() { facilityId, status, pageKey, pageSize }: ListSchedulesDto,
     @CurrentCaller() caller: Caller,
@@ -176,6 +178,7 @@ export class SchedulesController {
   @InvalidFieldResponse('/Schedules/1', 'id', 'Invalid GUID')
   @ForbiddenResponse(PATH)
   @TaskProblemResponse('There is no such schedule.', PATH, 'schedule-not-found')
+  @BoundedRead(PATH)
   async get(
     @Param() { id }: ScheduleParams,
     @CurrentCaller() caller: Caller,

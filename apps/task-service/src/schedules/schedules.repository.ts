@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { batched, queryPrepared } from '@platform/database';
+import { batched, CLOCK_STEP_SECONDS, queryPrepared } from '@platform/database';
 import { In, IsNull, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
@@ -8,6 +8,7 @@ import { connectionsForCreations, TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
 import { Release } from '../instances/release.entity';
+import { fewOf, pageOfFewRanges, pageOfManyRanges } from '../paging/page-of-ranges';
 import { SCHEDULE_STATUSES, Schedule } from './schedule.entity';
 import type { ScheduleStatus } from './schedule.entity';
 
@@ -63,6 +64,8 @@ export interface GeneratingSchedule extends Pick<
   readonly excludedDates: readonly string[] | null;
   /** The calendar's, null without one. */
   readonly calendarRevision: number | null;
+  /** The calendar's when the instances to come were generated. */
+  readonly generatedRevision: number | null;
   /** The calendar has changed since the instances to come were generated. */
   readonly isCalendarStale: boolean;
 }
@@ -75,12 +78,18 @@ export interface ScheduleListing {
   readonly limit: number;
 }
 
+/** Created within the hour. What is dated further ahead than the clock may have gone back is from a clock that was wrong. */
+const IS_RECENT = `created_at > now() - interval '1 hour' AND created_at <= now() + interval '${String(CLOCK_STEP_SECONDS)} seconds'`;
+
+/** The microsecond of a change. A failover that loses commits takes a count back, but not the time: no ETag is given out again. */
+const CHANGE_REVISION = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
+
 // Hand-written SQL: one statement for two tables, and hot. Nothing before its creation or its start is ever
 // generated; the millisecond makes the start itself count. The event tells the instant that the schedule has,
 // which the database decides. In the order of the idempotency keys, so that two replicas that store the same
 // ones do not wait for each other crosswise. Those that are stored at the same moment do not count each
-// other: the limit of a facility may be passed by a few. OFFSET 0 keeps the state out of the choice of an
-// index: a plan made while the table was small would read the Active ones of all facilities.
+// other: the limit of a facility may be passed by a few. Active ones are counted in the order of the index that
+// has only those, so that no plan reads those of all facilities, or the removed ones.
 const INSERT = {
   name: 'insert-schedules',
   text: `
@@ -98,10 +107,10 @@ const INSERT = {
       "createdByPersona", "idempotencyKey", "requestDigest"
     FROM request
     WHERE (SELECT count(*) FROM (
-      SELECT 1 FROM (SELECT status, ended_at FROM task.schedules WHERE facility_id = request."facilityId" OFFSET 0) AS mine
-      WHERE status = 'Active' AND ended_at IS NULL LIMIT $2) AS active) < $2
+      SELECT 1 FROM task.schedules WHERE facility_id = request."facilityId" AND status = 'Active' AND ended_at IS NULL
+      ORDER BY created_at, schedule_id LIMIT $2) AS active) < $2
       AND (SELECT count(*) FROM (
-        SELECT 1 FROM task.schedules WHERE facility_id = request."facilityId" AND created_at > now() - interval '1 hour'
+        SELECT 1 FROM task.schedules WHERE facility_id = request."facilityId" AND ${IS_RECENT}
         LIMIT $3) AS recent) < $3
     ORDER BY "createdBySubject", "idempotencyKey"
     ON CONFLICT DO NOTHING
@@ -123,40 +132,39 @@ const INSERT = {
 // another. Reads no more of them.
 const NEXT_CREATION = `
   SELECT created_at + interval '1 hour' AS at FROM task.schedules
-  WHERE facility_id = $1 AND created_at > now() - interval '1 hour'
+  WHERE facility_id = $1 AND ${IS_RECENT}
   ORDER BY created_at DESC, schedule_id DESC
   OFFSET $2 - 1 LIMIT 1`;
 
 /** Before every schedule. */
 const START = ['-infinity', '00000000-0000-0000-0000-000000000000'];
 
-/** The schedules of a page: for each status or facility the first of its range, and of these the first. Each range is read by an
- *  index in its order, as in the list of instances. A facility has few schedules, so that a filter among them is cheap. Ended ones and those
- *  that are still due lie in one range, which the index tells apart. */
-const pageOf = (source: string, column: string, wanted: string, filter: string): string => `
-  schedule.scheduleId = ANY (ARRAY(
-    SELECT ranged.id FROM ${source} CROSS JOIN LATERAL (
-      SELECT created_at, schedule_id AS id FROM task.schedules
-      WHERE (${column}, created_at, schedule_id) > (${wanted}, :createdAt::timestamptz, :scheduleId::uuid)
-        AND ${column} <= ${wanted} AND ${filter}
-      ORDER BY ${column}, created_at, schedule_id
-      LIMIT :limit) AS ranged
-    ORDER BY created_at, id
-    LIMIT :limit))`;
+const SCHEDULES = { table: 'task.schedules', instant: 'created_at', id: 'schedule_id' } as const;
 
-const ENDED_OR_NOT = '(:isEnded::boolean IS NULL OR (ended_at IS NOT NULL) = :isEnded::boolean)';
-const PAGE_OF_ALL = pageOf(
-  'unnest(:statuses::text[]) AS wanted (status_key)',
-  'status',
-  'wanted.status_key',
-  ENDED_OR_NOT,
-);
-const PAGE_OF_FACILITIES = pageOf(
-  'unnest(:facilities::bigint[]) AS mine (facility_key)',
-  'facility_id',
-  'mine.facility_key',
-  `status = ANY (:statuses) AND ${ENDED_OR_NOT}`,
-);
+/** Ended ones and those that are still due lie in one range, which the index tells apart. */
+const PAGE_OF_ALL = pageOfFewRanges({
+  ...SCHEDULES,
+  sources: 'unnest(:statuses::text[]) AS wanted (status_key)',
+  columns: ['status'],
+  keys: ['status_key'],
+  filter: '(:isEnded::boolean IS NULL OR (ended_at IS NOT NULL) = :isEnded::boolean)',
+});
+/** The schedules of facilities. @param filter of a state: the predicate of an index that has only those */
+const pageOfFacilities = (filter?: string): string =>
+  pageOfManyRanges({
+    ...SCHEDULES,
+    sources: 'unnest(:facilities::bigint[]) AS mine (facility_key)',
+    columns: ['facility_id'],
+    keys: ['facility_key'],
+    filter,
+  });
+const PAGE_OF_FACILITIES = pageOfFacilities();
+const PAGES_IN_STATE: Readonly<Record<ScheduleStatus, string>> = {
+  Active: pageOfFacilities(`status = 'Active' AND ended_at IS NULL`),
+  Ended: pageOfFacilities(`status = 'Active' AND ended_at IS NOT NULL`),
+  Paused: pageOfFacilities(`status = 'Paused'`),
+  Removed: pageOfFacilities(`status = 'Removed'`),
+};
 
 /** Schedules: reads, creation and changes. Statements of generation are in `generating-schedules.repository`,
  *  those of reconciliation and of releases in their repositories. */
@@ -195,6 +203,12 @@ export class SchedulesRepository {
     return this.schedules.findOneBy({ scheduleId });
   }
 
+  /** The facility of a schedule; null: there is no such schedule. */
+  async facilityOf(scheduleId: string): Promise<number | null> {
+    const found = await this.schedules.findOne({ select: { facilityId: true }, where: { scheduleId } });
+    return found?.facilityId ?? null;
+  }
+
   /** As callers see it, by the transaction of `manager` if there is one. */
   async show(scheduleId: string, manager = this.schedules.manager): Promise<ShownSchedule | null> {
     const schedule = await manager.findOneBy(Schedule, { scheduleId });
@@ -231,13 +245,18 @@ export class SchedulesRepository {
 
   /** Schedules of the facilities in scope, oldest first, after the given position. */
   async list({ scope, status, after, limit }: ScheduleListing): Promise<ShownSchedule[]> {
-    const [createdAt, scheduleId] = after.length === 0 ? START : after;
+    const [afterInstant, afterId] = after.length === 0 ? START : after;
     const stored = status === 'Ended' ? 'Active' : status;
+    const idsOfFacilities = status === undefined ? PAGE_OF_FACILITIES : PAGES_IN_STATE[status];
     const found = await this.schedules
       .createQueryBuilder('schedule')
-      .where(scope === 'all' ? PAGE_OF_ALL : PAGE_OF_FACILITIES)
+      .where(`schedule.scheduleId = ANY (${scope === 'all' ? PAGE_OF_ALL : idsOfFacilities})`)
       .setParameters({
-        ...{ createdAt, scheduleId, limit },
+        afterInstant,
+        afterId,
+        beforeInstant: 'infinity',
+        limit,
+        few: fewOf(limit),
         statuses: stored === undefined ? SCHEDULE_STATUSES : [stored],
         isEnded: status === undefined ? null : status === 'Ended',
         facilities: scope === 'all' ? [] : [...new Set(scope)],
@@ -272,23 +291,25 @@ export class SchedulesRepository {
   /** Active schedules of the facility, counted up to `limit`. */
   async countActive(manager: EntityManager, facilityId: number, limit: number): Promise<number> {
     const found = await manager.find(Schedule, {
-      ...{
-        select: { scheduleId: true },
-        where: { facilityId, status: 'Active', endedAt: IsNull() },
-        take: limit,
-      },
+      select: { scheduleId: true, createdAt: true },
+      where: { facilityId, status: 'Active', endedAt: IsNull() },
+      // In the order of the index that has only those.
+      order: { createdAt: 'ASC', scheduleId: 'ASC' },
+      take: limit,
     });
     return found.length;
   }
 
-  /** Changes a locked schedule; its revision is the next one. */
+  /** Changes a locked schedule; it has another revision then. */
   async change(
     manager: EntityManager,
     schedule: Schedule,
     change: ScheduleChange & ChangeCount,
   ): Promise<Schedule> {
-    const changed = { ...change, revision: schedule.revision + 1 };
-    await manager.update(Schedule, { scheduleId: schedule.scheduleId }, changed);
-    return { ...schedule, ...changed };
+    const { scheduleId } = schedule;
+    const update = manager.createQueryBuilder().update(Schedule).where({ scheduleId }).returning('revision');
+    const updated = await update.set({ ...change, revision: () => CHANGE_REVISION }).execute();
+    const rows = updated.raw as { revision: string }[];
+    return { ...schedule, ...change, revision: Number(rows[0]?.revision) };
   }
 }

@@ -95,14 +95,18 @@ interface YearOffsets {
   readonly transitions: readonly { readonly atMs: number; readonly offsetMs: number }[];
 }
 
-/** Samples each day of the year and bisects to the second where the offset changed. */
+/** No zone has changed its offset twice within six days since 2000. A sample costs 1.5 µs, and a request asks for up to eleven years. */
+const SAMPLE_MS = 3 * DAY_MS;
+
+/** Samples the year and bisects to the second where the offset changed. */
 function yearOffsets(format: Intl.DateTimeFormat, year: number): YearOffsets {
   const startMs = Date.UTC(year, 0, 1);
   const endMs = Date.UTC(year + 1, 0, 1);
   const first = measureOffsetMs(format, startMs);
   const transitions: { atMs: number; offsetMs: number }[] = [];
   let before = { atMs: startMs, offsetMs: first };
-  for (let atMs = startMs + DAY_MS; atMs <= endMs; atMs += DAY_MS) {
+  while (before.atMs < endMs) {
+    const atMs = Math.min(before.atMs + SAMPLE_MS, endMs);
     const offsetMs = measureOffsetMs(format, atMs);
     if (offsetMs !== before.offsetMs) {
       transitions.push({ atMs: bisect(format, before.atMs, atMs, before.offsetMs), offsetMs });

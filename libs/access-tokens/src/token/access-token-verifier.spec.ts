@@ -141,6 +141,23 @@ describe('AccessTokenVerifier', () => {
       });
     });
 
+    it.each([
+      ['personid:1005', { personId: 1005, userId: 9001 }],
+      ['userid:9001', { personId: undefined, userId: 9001 }],
+      [
+        'legacy:https://legacy.example.test:technician:815:7',
+        { personId: undefined, identityType: 'service-provider' },
+      ],
+    ])('is the subject %s by its identifiers, whatever its sub says', async (subject, claims) => {
+      const sub = 'technician:815:7';
+      const text = legacy({ sub, ...claims });
+      const revocable: RevocableToken[] = [];
+      const isRevoked = (token: RevocableToken): boolean => revocable.push(token) === 0;
+      const { verifier } = testVerifier({ revocations: { isRevoked } });
+      expect(await verifier.verify(text)).toMatchObject({ subject });
+      expect(revocable).toMatchObject([{ sub: subject }]);
+    });
+
     it("refuses our own audience, a token of nobody's, and a token that is not the configured issuer's", async () => {
       const { verifier } = testVerifier();
       await expect(verifier.verify(legacy({ aud: AUDIENCE }))).rejects.toMatchObject({

@@ -90,6 +90,19 @@ export const accessTokenClaims = registeredClaims
   .refine(pairsItsFacilities, BADLY_PAIRED);
 export type AccessTokenClaims = z.output<typeof accessTokenClaims>;
 
+/** The subject of a legacy issuer's token, by the identifiers that we share with that issuer. Its `sub` may read
+ *  like one of our subjects and mean somebody else. So a token without an identifier
+ *  gets a subject that none of ours equals. */
+function legacySubject({ iss, sub, personId, userId }: LegacyIdentity): string {
+  if (personId !== null) return `personid:${String(personId)}`;
+  return userId === null ? `legacy:${iss}:${sub}` : `userid:${String(userId)}`;
+}
+
+type LegacyIdentity = Pick<RegisteredClaims, 'iss' | 'sub'> & {
+  personId: number | null;
+  userId: number | null;
+};
+
 /** Claims of a legacy issuer's token: what it does not say is read as "nothing granted". */
 export const legacyTokenClaims = registeredClaims
   .extend({
@@ -100,6 +113,7 @@ export const legacyTokenClaims = registeredClaims
   })
   .transform((claims): AccessTokenClaims => ({
     ...claims,
+    sub: legacySubject(claims),
     // What another issuer calls its sessions is nothing to us.
     sid: null,
     auth_time: claims.auth_time ?? claims.iat,
@@ -112,7 +126,8 @@ export const legacyTokenClaims = registeredClaims
 export interface Caller {
   /** The access token itself, for calls on the caller's behalf. Never log it. */
   readonly token: string;
-  /** `personid:<n>`, `userid:<n>` or `technician:<provider>:<account id or name>`. */
+  /** `personid:<n>`, `userid:<n>` or `technician:<provider>:<account id or name>`. A legacy issuer's token without
+   *  person and user has `legacy:<issuer>:<its sub>`. */
   readonly subject: string;
   readonly tokenId: string;
   /** The session that the token belongs to (claim `sid`); null for tokens from before there were sessions. */

@@ -20,9 +20,7 @@ export function facilitiesHeldFor(claims: FacilityClaims, anyOf: Personas): read
   // Each facility is held for a persona of the token: where all are accepted, it does not matter for which.
   if (accepted === personas || facilities.length === 0) return facilities;
   const others = personas & ~Persona.InternalPartner;
-  return isOnePersona(others) ? (hasAnyPersona(others, accepted) ? facilities : []) : null;
-}
-
-function isOnePersona(personas: Personas): boolean {
-  return personas !== Persona.None && (personas & (personas - 1)) === 0;
+  const isOneBit = (others & (others - 1)) === 0;
+  if (!isOneBit) return null;
+  return hasAnyPersona(others, accepted) ? facilities : [];
 }

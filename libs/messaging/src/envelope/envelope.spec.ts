@@ -1,7 +1,10 @@
+import { hostname } from 'node:os';
 import { BusinessUnitChangeV1, ScheduleRecurringTaskInstanceGenerationRequest } from '@platform/contracts';
-import { UnreadableMessageError } from '../errors';
-import { createEnvelope } from './create-envelope';
-import { readEnvelope } from './read-envelope';
+import { z } from 'zod';
+import { MessageTooLargeError, UnreadableMessageError } from '../errors';
+import { MAX_BODY_BYTES } from './body-limits';
+import { createEnvelope, createFaultBody, hostInfo, isFaultUrn, isGuid } from './create-envelope';
+import { readEnvelope, tryReadEnvelope } from './read-envelope';
 
 const MESSAGE: BusinessUnitChangeV1 = {
   eventId: '01930000-5d2b-0015-8c3a-08dd0a1b2c3d',
@@ -100,6 +103,47 @@ describe('createEnvelope', () => {
     });
   });
 
+  it('carries what the message belongs to and where it was sent from', () => {
+    const envelope = createEnvelope(BusinessUnitChangeV1, MESSAGE, {
+      ...OPTIONS,
+      correlationId: 'c-1',
+      conversationId: 'v-1',
+      initiatorId: 'i-1',
+      source: 'customers',
+      destinationAddress: 'queue:replies',
+      headers: { traceparent: 't' },
+      host: hostInfo('customers', '1.2.3'),
+    });
+    expect(envelope.headers).toEqual({ traceparent: 't' });
+    expect(JSON.parse(envelope.body)).toMatchObject({
+      correlationId: 'c-1',
+      conversationId: 'v-1',
+      initiatorId: 'i-1',
+      sourceAddress: 'queue:customers',
+      destinationAddress: 'queue:replies',
+      headers: { traceparent: 't' },
+      host: {
+        machineName: hostname(),
+        processName: 'customers',
+        processId: process.pid,
+        assembly: 'customers',
+        assemblyVersion: '1.2.3',
+        frameworkVersion: process.version,
+        massTransitVersion: '8.0.0',
+        operatingSystemVersion: process.platform,
+      },
+    });
+  });
+
+  it('refuses a message that no receiver would read for its size', () => {
+    const contract = { ...BusinessUnitChangeV1, schema: z.object({ text: z.string() }) };
+    const text = (length: number) => ({ text: 'x'.repeat(length) });
+    const { body } = createEnvelope(contract, text(0), OPTIONS);
+    const room = MAX_BODY_BYTES - Buffer.byteLength(body);
+    expect(Buffer.byteLength(createEnvelope(contract, text(room), OPTIONS).body)).toBe(MAX_BODY_BYTES);
+    expect(() => createEnvelope(contract, text(room + 1), OPTIONS)).toThrow(MessageTooLargeError);
+  });
+
   it('refuses a message that breaks its own contract', () => {
     const wrong = { ...MESSAGE, businessUnitId: 7.5 };
     expect(() => createEnvelope(BusinessUnitChangeV1, wrong, OPTIONS)).toThrow(/businessUnitId/);
@@ -169,6 +213,71 @@ describe('readEnvelope', () => {
     });
   });
 
+  it.each(['MT-Request-Id', 'MT-RequestId', 'RequestId', 'mt-request-id'])(
+    'reads a raw header however its sender spells it: %s',
+    (name) => {
+      expect(readEnvelope(bytes({}), { headers: { [name]: 'r-1' } })).toMatchObject({ requestId: 'r-1' });
+    },
+  );
+
+  it('reads all that the headers of a raw message say, and nothing from what they do not', () => {
+    const headers = {
+      'MT-MessageId': 'm-2',
+      'MT-ConversationId': 'v-1',
+      'MT-FaultAddress': 'queue:faults',
+      'MT-ExpirationTime': '2026-01-05T10:00:31Z',
+      'not-MT-ResponseAddress': 'queue:replies',
+    };
+    expect(readEnvelope(bytes({}), { headers })).toEqual({
+      format: 'raw',
+      messageId: 'm-2',
+      requestId: null,
+      correlationId: null,
+      conversationId: 'v-1',
+      responseAddress: null,
+      faultAddress: 'queue:faults',
+      expiresAt: new Date('2026-01-05T10:00:31Z'),
+      messageTypes: [],
+      message: {},
+      headers,
+    });
+    expect(readEnvelope(bytes({}), { type: '' })).toMatchObject({
+      messageId: null,
+      expiresAt: null,
+      messageTypes: [],
+      headers: {},
+    });
+  });
+
+  it('reads as much as it can of an envelope whose members are odd', () => {
+    const odd = { messageType: ['a', 7], message: {}, headers: ['x'], expirationTime: 'soon' };
+    expect(readEnvelope(bytes(odd), { messageId: 'm-1' })).toMatchObject({
+      format: 'masstransit',
+      messageId: 'm-1',
+      messageTypes: ['a'],
+      headers: {},
+      expiresAt: null,
+    });
+    expect(readEnvelope(bytes({ message: {} }), ENVELOPE_PROPERTIES)).toMatchObject({ messageTypes: [] });
+  });
+
+  it.each([
+    '',
+    'application/json',
+    'text/json',
+    'application/cloudevents+json',
+    'APPLICATION/JSON ; charset=utf-8',
+  ])('takes the content type %p', (contentType) => {
+    expect(readEnvelope(bytes({}), { contentType })).toMatchObject({ format: 'raw' });
+  });
+
+  it.each(['application/jsonp', 'xapplication/json', 'image/json', 'application/a b+json'])(
+    'refuses the content type %p',
+    (contentType) => {
+      expect(() => readEnvelope(bytes({}), { contentType })).toThrow('the content type is not JSON');
+    },
+  );
+
   it('does not mistake a message with a member named message for an envelope', () => {
     const raw = { message: { text: 'hello' }, facilityId: 501 };
     expect(readEnvelope(bytes(raw), {})).toMatchObject({ format: 'raw', message: raw });
@@ -206,5 +315,60 @@ describe('readEnvelope', () => {
 
   it('does not quote an unreadable body', () => {
     expect(() => readEnvelope(bytes('{"password": "hunter2'), {})).toThrow(/^the body is not JSON$/);
+  });
+});
+
+describe('createFaultBody', () => {
+  const fault = {
+    messageName: 'IThing',
+    faultedMessageId: '181c0000-6393-3630-36a4-08daf4e7c6da',
+    message: { facilityId: 501 },
+    error: { type: 'RangeError', message: 'out of range' },
+  };
+  const body = (overrides: Partial<typeof fault | { faultedMessageId: null }> = {}) =>
+    JSON.parse(createFaultBody({ ...fault, ...overrides }, { ...OPTIONS, requestId: 'r-1' })) as {
+      message: object;
+    };
+
+  it('tells a requester which message failed, and why', () => {
+    expect(body()).toMatchObject({
+      requestId: 'r-1',
+      destinationAddress: '',
+      messageType: [
+        'urn:message:MassTransit:Fault[[Platform.Contracts:IThing]]',
+        'urn:message:MassTransit:Fault',
+      ],
+      message: {
+        faultId: OPTIONS.messageId,
+        faultedMessageId: fault.faultedMessageId,
+        timestamp: '2026-01-05T10:00:01.234Z',
+        exceptions: [{ exceptionType: 'RangeError', message: 'out of range' }],
+        faultMessageTypes: ['urn:message:Platform.Contracts:IThing'],
+        message: { facilityId: 501 },
+      },
+    });
+    expect(body().message).toHaveProperty('faultedMessageId');
+  });
+
+  it.each([null, 'm-1', `x${fault.faultedMessageId}`, `${fault.faultedMessageId}x`])(
+    'leaves out the id %p, which MassTransit could not read',
+    (faultedMessageId) => {
+      expect(isGuid(faultedMessageId)).toBe(false);
+      expect(body({ faultedMessageId }).message).not.toHaveProperty('faultedMessageId');
+    },
+  );
+
+  it('announces itself as a fault, which no other message does', () => {
+    expect(isFaultUrn('urn:message:MassTransit:Fault[[Platform.Contracts:IThing]]')).toBe(true);
+    expect(isFaultUrn('urn:message:MassTransit:ReceiveFault')).toBe(true);
+    expect(isFaultUrn('urn:message:Platform.Contracts:Fault')).toBe(false);
+    expect(isFaultUrn('x urn:message:MassTransit:Fault')).toBe(false);
+  });
+});
+
+describe('tryReadEnvelope', () => {
+  it('gives the envelope, or the error', () => {
+    expect(tryReadEnvelope(bytes(MESSAGE), {})).toMatchObject({ format: 'raw', message: MESSAGE });
+    expect(tryReadEnvelope(bytes('['), {})).toEqual(new UnreadableMessageError('the body is not JSON'));
   });
 });

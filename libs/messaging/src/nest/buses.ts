@@ -19,6 +19,8 @@ export interface MessagingOptions {
   readonly main: { readonly url: string };
   /** As `main`; may be the same broker. */
   readonly scheduling: { readonly url: string };
+  /** How often old rows of the inbox are purged; every hour unless given. */
+  readonly inboxPurgeIntervalMs?: number;
 }
 
 /** Injection token of {@link MessagingOptions}. */

@@ -13,7 +13,7 @@ import {
   isStatementTimeout,
 } from '@platform/database';
 import { HealthRegistry } from '@platform/service-defaults';
-import { HOUR_MS, sleep } from '@platform/time';
+import { sleep } from '@platform/time';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { RequestOutcome } from '../broker/bus-requester';
 import { delaysOf, type EndpointHandler, responseOf } from '../consuming/endpoint';
@@ -23,8 +23,6 @@ import { type DiscoveredHandler, type EndpointPlan, handlersOf, planEndpoints } 
 import { InboxRepository } from './inbox.repository';
 
 const STARTUP_POLL_MS = 250;
-const PURGE_INTERVAL_MS = HOUR_MS;
-const INBOX_DAYS = 30;
 
 /** Injection token of the data source whose connections the handlers share; null without any. */
 export const INBOX_DATA_SOURCE = Symbol('INBOX_DATA_SOURCE');
@@ -35,8 +33,8 @@ export const INBOX_DATA_SOURCE = Symbol('INBOX_DATA_SOURCE');
 export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger('messaging');
   private readonly stopped = new AbortController();
-  private purgeTimer: NodeJS.Timeout | undefined;
   private planned: EndpointPlan[] = [];
+  private messages: InboxRepository | null = null;
 
   constructor(
     private readonly discovery: DiscoveryService,
@@ -61,7 +59,11 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
 
   onApplicationShutdown(): void {
     this.stopped.abort();
-    clearInterval(this.purgeTimer);
+  }
+
+  /** What the handlers applied; null until they consume, and in a service without handlers. */
+  get inbox(): InboxRepository | null {
+    return this.messages;
   }
 
   private async start(inbox: InboxRepository): Promise<void> {
@@ -80,7 +82,7 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
         .get(bus)
         .consume({ ...options, handlers: endpointHandlers, isOutage, isTimeout: isStatementTimeout });
     }
-    this.purgeTimer = setInterval(() => void this.purge(inbox), PURGE_INTERVAL_MS).unref();
+    this.messages = inbox;
   }
 
   private async hasStarted(): Promise<boolean> {
@@ -95,14 +97,6 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
 
   private requireStarted(): Promise<void> {
     return this.planned.length > 0 ? Promise.reject(new Error('not started')) : Promise.resolve();
-  }
-
-  private async purge(inbox: InboxRepository): Promise<void> {
-    try {
-      await inbox.purge(INBOX_DAYS, () => this.stopped.signal.aborted);
-    } catch (error) {
-      this.logger.warn(`old inbox rows were not deleted: ${String(error)}`);
-    }
   }
 
   private discover(): DiscoveredHandler[] {

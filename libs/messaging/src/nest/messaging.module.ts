@@ -4,6 +4,7 @@ import { getDataSourceToken } from '@nestjs/typeorm';
 import { MessageMetrics } from '../message-metrics';
 import { Buses, MESSAGING_OPTIONS, MessagePublisher, type MessagingOptions, RequestClient } from './buses';
 import { ConsumerRegistrar, INBOX_DATA_SOURCE } from './consumer-registrar';
+import { PurgeInboxJob } from './purge-inbox.job';
 
 /** The two buses of a service. Import it once, at the root; handlers may live in any module. */
 @Module({})
@@ -30,6 +31,7 @@ export class MessagingModule {
         MessagePublisher,
         RequestClient,
         ConsumerRegistrar,
+        PurgeInboxJob,
       ],
       exports: [MessagePublisher, RequestClient],
     };

@@ -72,6 +72,7 @@ export async function createServiceApplication(
       inFlight: config.HTTP_PIPELINE_LIMIT,
       stallMs: config.HTTP_STALL_LIMIT_MS,
       waitingBytes: config.HTTP_WAITING_BYTES_LIMIT,
+      bodyBytes: config.HTTP_BODY_BYTES_LIMIT,
     },
     new Refusals(),
   );

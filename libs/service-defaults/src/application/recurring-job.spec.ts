@@ -33,7 +33,20 @@ describe('RecurringJob', () => {
     expect(job.runs).toHaveLength(1);
     job.runs[0]?.end();
     await jest.advanceTimersByTimeAsync(0);
+    expect(job.runs).toHaveLength(1);
+    await jest.advanceTimersByTimeAsync(500);
     expect(job.runs).toHaveLength(2);
+  });
+
+  it('makes up for none of the intervals in which a run was under way', async () => {
+    await jest.advanceTimersByTimeAsync(1_000_000);
+    expect(job.runs).toHaveLength(1);
+    for (let run = 0; run < 3; run += 1) {
+      job.runs[run]?.end();
+      await jest.advanceTimersByTimeAsync(0);
+      expect(job.runs).toHaveLength(run + 1);
+      await jest.advanceTimersByTimeAsync(1_000);
+    }
   });
 
   it('runs again after a failure', async () => {

@@ -8,7 +8,7 @@ const BATCH_SIZE = 1_000;
 const BATCHES_PER_RUN = 100;
 
 /** Work that comes again and again, first after one interval. Every replica does it, so it must be safe for all of them to do at once.
- *  On one replica no run begins before the last one has ended, and the service ends after the one that is under way.
+ *  On one replica no run begins before the last one has ended: intervals that pass meanwhile are skipped. And the service ends after the one that is under way.
  *  Each run is counted by its outcome, and a gauge tells how many failed since the last one that did not. */
 export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly jobName = this.constructor.name;
@@ -16,7 +16,8 @@ export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicat
   private readonly runOutcomes: Counter<'recurring_job' | 'outcome'>;
   private readonly consecutiveFailures: Gauge<'recurring_job'>;
   private timer: NodeJS.Timeout | undefined;
-  private running: Promise<void> = Promise.resolve();
+  /** The run that is under way. */
+  private running: Promise<void> | null = null;
   /** True from when the service stops: work in many steps ends after the one it is at. */
   protected stopping = false;
 
@@ -43,7 +44,7 @@ export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicat
 
   onApplicationBootstrap(): void {
     this.timer = setInterval(() => {
-      this.running = this.running.then(() => this.runQuietly());
+      this.running ??= this.runQuietly().finally(() => (this.running = null));
     }, this.intervalMs).unref();
   }
 

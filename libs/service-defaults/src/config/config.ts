@@ -44,6 +44,13 @@ export const serviceConfigShape = {
   HTTP_PIPELINE_LIMIT: z.coerce.number().int().min(1).max(1_000).default(16),
   /** How long a response may wait without any of it being read, and over which a body must keep its minimum rate (500 B/s). */
   HTTP_STALL_LIMIT_MS: z.coerce.number().int().min(500).max(600_000).default(10_000),
+  /** Bytes of memory that request bodies may take until they are complete, of all connections together; beyond it the oldest gets 503. */
+  HTTP_BODY_BYTES_LIMIT: z.coerce
+    .number()
+    .int()
+    .min(4 * MEBIBYTE)
+    .max(4_096 * MEBIBYTE)
+    .default(64 * MEBIBYTE),
   /** Bytes of responses that may wait to be read, of all connections together; a response beyond gets 503. One connection may have a
    *  quarter. */
   HTTP_WAITING_BYTES_LIMIT: z.coerce

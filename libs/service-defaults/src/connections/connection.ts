@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { ArrivingRequest } from './arriving-bodies';
 
 /** The least that a body must arrive with, on average over a window of the stall limit. */
 const MIN_BODY_BYTES_PER_SECOND = 500;
@@ -17,7 +17,7 @@ export class Connection {
   isEnding = false;
   isClosed = false;
   /** The newest request, until its body has arrived. */
-  private request: IncomingMessage | null = null;
+  request: ArrivingRequest | null = null;
   /** Counts responses, and parts of large ones, that have been written to the end. */
   private writes = 0;
   private seenWrites = 0;
@@ -26,7 +26,7 @@ export class Connection {
 
   constructor(readonly socket: Socket) {}
 
-  begin(request: IncomingMessage): void {
+  begin(request: ArrivingRequest): void {
     this.inFlight += 1;
     this.request = request;
     this.bodyWindow = null;

@@ -5,6 +5,7 @@ import { SECOND_MS, SYSTEM_CLOCK } from '@platform/time';
 import type { Metrics } from '../metrics/metrics';
 import { PROBLEM_JSON, defaultProblem, renderProblem } from '../problems/problem';
 import { newTraceId } from '../tracing/trace-context';
+import { ArrivingBodies, ArrivingRequest } from './arriving-bodies';
 import { Connection } from './connection';
 import { refuseConnection } from './refuse-connection';
 import type { Refusals } from './refusals';
@@ -16,6 +17,8 @@ export interface ConnectionLimits {
   readonly stallMs: number;
   /** Bytes of responses that may wait to be written, of all connections together. */
   readonly waitingBytes: number;
+  /** Bytes of memory that incomplete bodies may take, of all connections together. */
+  readonly bodyBytes: number;
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -35,11 +38,14 @@ export class Connections {
   private readonly open = new Set<Connection>();
   /** Bytes of responses that wait to be written. */
   waitingBytes = 0;
+  private readonly bodies: ArrivingBodies;
 
   constructor(
     readonly limits: ConnectionLimits,
     readonly refusals: Refusals,
-  ) {}
+  ) {
+    this.bodies = new ArrivingBodies(limits.bodyBytes, refusals);
+  }
 
   reportTo(metrics: Metrics): void {
     metrics.sampledGauge(
@@ -48,6 +54,12 @@ export class Connections {
       [],
       () => [{ labels: {}, value: this.waitingBytes }],
     );
+    metrics.sampledGauge(
+      'http_request_body_bytes_arriving',
+      'Bytes of memory that request bodies take which are not complete yet.',
+      [],
+      () => [{ labels: {}, value: this.bodies.bytes }],
+    );
     metrics.sampledGauge('http_connections_open', 'Open connections of clients.', [], () => [
       { labels: {}, value: this.open.size },
     ]);
@@ -55,11 +67,17 @@ export class Connections {
 
   /** A server that hands requests within the limits on to `handler`. */
   createServer(options: ServerOptions, handler: Handler): Server {
-    const server = createServer(options, (request, response) => {
+    const watched = { ...options, IncomingMessage: ArrivingRequest };
+    const server = createServer(watched, (request, response) => {
       const connection = connections.get(request.socket) ?? this.accept(request.socket);
       if (connection.inFlight < this.limits.inFlight && !connection.isEnding) {
         connection.begin(request);
-        response.once('finish', () => connection.end());
+        this.bodies.watch(request, connection);
+        // Before Node's own listener, which would drop the rest of a body uncounted.
+        response.prependListener('finish', () => {
+          connection.end();
+          request.arriving?.outlive();
+        });
         handler(request, response);
       } else this.refuse(connection, request, response);
     });
@@ -87,6 +105,7 @@ export class Connections {
       this.open.delete(connection);
       connection.isClosed = true;
       this.waitingBytes -= connection.waitingBytes;
+      connection.request?.arriving?.release();
     });
     return connection;
   }

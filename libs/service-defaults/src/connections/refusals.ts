@@ -16,6 +16,10 @@ const REFUSAL_REASONS = [
   'expectation',
   /** Headers or a body arrived below the minimum rate. */
   'too-slow',
+  /** A body of more and shorter parts than clients send. */
+  'body-in-small-parts',
+  /** Bodies that are not complete are at their limit. */
+  'bodies-arriving',
   /** Too many pipelined requests on one connection. */
   'too-many-in-flight',
   /** The client did not read its response. */

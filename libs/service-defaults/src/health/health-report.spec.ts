@@ -67,6 +67,22 @@ describe('HealthReporter', () => {
     expect((await reporter.ready()).checks).toEqual({ shutdown: 'failed' });
   });
 
+  it('looks at what has never held every 50 ms, so that a start is over when it is', async () => {
+    const registry = new HealthRegistry();
+    let asked = 0;
+    const check = (): Promise<void> =>
+      (asked += 1) < 3 ? Promise.reject(new Error('not yet')) : Promise.resolve();
+    registry.addReadinessCheck({ name: 'broker', check });
+    const reporter = reporterOf(registry);
+    const seen: boolean[] = [];
+    for (let probe = 0; probe < 20; probe += 1) {
+      seen.push((await reporter.ready()).healthy);
+      clock.advance(10);
+    }
+    expect(asked).toBe(3);
+    expect(seen.indexOf(true)).toBe(12);
+  });
+
   it('neither asks nor counts what is excluded, and says so', async () => {
     const registry = new HealthRegistry();
     registry.addReadinessCheck({ name: 'database', check: () => Promise.resolve() });

@@ -60,6 +60,8 @@ export interface HealthReport {
 
 /** How old a result may be, counted from when its check began. */
 const MAX_AGE_MS = 1_000;
+/** The same of a check that has never held: a service is ready as soon as it does. */
+const STARTING_MAX_AGE_MS = 50;
 
 /** One asking of a check; its state comes when the check has ended. */
 interface Asking {
@@ -68,10 +70,12 @@ interface Asking {
   hasEnded: boolean;
 }
 
-/** Answers probes. A check is asked at most once a second, and by one caller at a time, so that probing cannot load what it checks. */
+/** Answers probes. A check is asked at most once a second, until it holds for the first time twenty times,
+ *  and by one caller at a time, so that probing cannot load what it checks. */
 export class HealthReporter {
   private readonly started = new Set<HealthCheck>();
   private readonly askings = new Map<HealthCheck, Asking>();
+  private readonly held = new Set<HealthCheck>();
 
   /** @param onFailure called for each failed check, e.g. to log why */
   constructor(
@@ -119,7 +123,8 @@ export class HealthReporter {
   private sharedStateOf(check: HealthCheck): Promise<CheckState> {
     const nowMs = this.clock.monotonicMs();
     const last = this.askings.get(check);
-    if (last !== undefined && (!last.hasEnded || nowMs - last.startedMs <= MAX_AGE_MS)) return last.state;
+    const maxAgeMs = this.held.has(check) ? MAX_AGE_MS : STARTING_MAX_AGE_MS;
+    if (last !== undefined && (!last.hasEnded || nowMs - last.startedMs <= maxAgeMs)) return last.state;
     const asking: Asking = {
       startedMs: nowMs,
       state: this.stateOf(check).finally(() => (asking.hasEnded = true)),
@@ -132,6 +137,7 @@ export class HealthReporter {
   private async stateOf(condition: HealthCheck): Promise<CheckState> {
     try {
       await withTimeout(condition.check(), CHECK_LIMIT_MS);
+      this.held.add(condition);
       return 'ok';
     } catch (error) {
       this.onFailure(condition.name, error);

@@ -16,6 +16,7 @@ function expectNoViolations(): void {
 
 afterEach(expectNoViolations);
 
+// eslint-disable-next-line no-restricted-syntax -- this is the look at what services logged
 afterAll(() => {
   const { testPath } = expect.getState();
   writeSeenResponses(relative(workspaceFile(), testPath ?? 'unknown'));

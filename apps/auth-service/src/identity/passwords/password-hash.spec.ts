@@ -4,14 +4,15 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hash as argon2 } from '@node-rs/argon2';
 import { hash as bcrypt, verify as verifyBcrypt } from '@node-rs/bcrypt';
+import { testsThatMayNeed } from '@platform/testing';
 import { ARGON2ID_COST, costOf, needsUpgrade, readPasswordHash, verifyPassword } from './password-hash';
 
 // The vectors are other people's and are not copied here; they lie beside the checkout where they exist.
 const VECTORS = join(__dirname, '../../../../../../shared/vectors');
-const vectorsPresent = existsSync(VECTORS);
-if (!vectorsPresent)
-  process.stderr.write(`password-hash vectors are absent (${VECTORS}): their tests are skipped\n`);
-const withVectors = vectorsPresent ? describe : describe.skip;
+const { describe: describeWithVectors } = testsThatMayNeed(
+  'published vectors of password hashes',
+  existsSync(VECTORS) ? null : `${VECTORS} is absent`,
+);
 
 function vectors<T>(file: string): T {
   return JSON.parse(readFileSync(join(VECTORS, file), 'utf8')) as T;
@@ -123,7 +124,7 @@ describe('legacy password hashes', () => {
   });
 });
 
-withVectors('published vectors', () => {
+describeWithVectors('published vectors', () => {
   it('agree for ASP.NET Identity V2 and V3', async () => {
     const { password, valid, invalid } = vectors<{
       password: string;

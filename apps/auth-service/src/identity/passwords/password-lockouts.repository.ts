@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { queryPrepared } from '@platform/database';
+import { isStillToCome, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../../purge-batch';
@@ -9,6 +9,9 @@ import { purgeBatch } from '../../purge-batch';
 const FAILURES_BEFORE_LOCKOUT = 5;
 const FIRST_LOCKOUT_SECONDS = 60;
 const LONGEST_LOCKOUT_SECONDS = 900;
+
+const IS_LOCKED = `coalesce(${isStillToCome('locked_until', LONGEST_LOCKOUT_SECONDS)}, false)`;
+const WAS_LOCKED = `coalesce(${isStillToCome('l.locked_until', LONGEST_LOCKOUT_SECONDS)}, false)`;
 
 // Hand-written SQL: atomic for all replicas, and hot. A locked account's row is not changed: guessing on does
 // not lengthen the lock of its owner. $2 failures lock; every lock is twice as long as the one before it.
@@ -21,10 +24,10 @@ const RECORD_FAILURE: PreparedStatement = {
     failures = CASE WHEN l.failures + 1 >= $2 THEN 0 ELSE l.failures + 1 END,
     lockouts = CASE WHEN l.failures + 1 >= $2 THEN l.lockouts + 1 ELSE l.lockouts END,
     locked_until = CASE WHEN l.failures + 1 >= $2
-      THEN now() + least($4, $3 * 2 ^ least(l.lockouts, 20)) * interval '1 second' ELSE l.locked_until END,
+      THEN now() + least($4, $3 * 2 ^ least(l.lockouts, 20)) * interval '1 second' END,
     last_failure_at = now()
-  WHERE l.locked_until IS NULL OR l.locked_until <= now()
-  RETURNING coalesce(locked_until > now(), false) AS locked`,
+  WHERE NOT ${WAS_LOCKED}
+  RETURNING ${IS_LOCKED} AS locked`,
 };
 
 // Hand-written SQL: clears and judges in one round trip, at every login.
@@ -33,15 +36,16 @@ const CLEAR_FAILURES: PreparedStatement = {
   text: `
   WITH cleared AS (
     DELETE FROM auth.password_lockout
-    WHERE user_name_key = $1 AND (locked_until IS NULL OR locked_until <= now())
+    WHERE user_name_key = $1 AND NOT ${IS_LOCKED}
   )
-  SELECT EXISTS (SELECT 1 FROM auth.password_lockout WHERE user_name_key = $1 AND locked_until > now()) AS locked`,
+  SELECT EXISTS (SELECT 1 FROM auth.password_lockout WHERE user_name_key = $1 AND ${IS_LOCKED}) AS locked`,
 };
 
-/** Failures that no longer count. */
+/** Failures that no longer count. Strangers make a row with each name that they invent, so rows are kept for
+ *  an hour only. Waiting for that allows no more guesses than the locks do: 20 an hour in the long run. */
 export const PURGE_PASSWORD_LOCKOUTS = purgeBatch(
   'password_lockout',
-  `last_failure_at < now() - interval '1 day' AND (locked_until IS NULL OR locked_until < now())`,
+  `last_failure_at < now() - interval '1 hour' AND (locked_until IS NULL OR locked_until < now())`,
   'last_failure_at',
 );
 
@@ -60,7 +64,7 @@ export interface FailedLogins {
 // By hand: the database judges whether a lock is over, as at a login.
 const FIND_FAILURES = `
   SELECT user_name_key AS "userNameKey", failures, lockouts, last_failure_at AS "lastFailureAt",
-    CASE WHEN locked_until > now() THEN locked_until END AS "lockedUntil"
+    CASE WHEN ${IS_LOCKED} THEN locked_until END AS "lockedUntil"
   FROM auth.password_lockout WHERE user_name_key = ANY ($1) ORDER BY user_name_key`;
 
 /** What became of a login attempt: it may go on, it may not, it may not and has locked the account, or the account was locked before. */

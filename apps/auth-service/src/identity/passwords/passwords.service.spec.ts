@@ -2,12 +2,16 @@ import { pbkdf2 } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { promisify } from 'node:util';
+import { testsThatNeed } from '@platform/testing';
 import { lowerWorkerPriority } from './passwords.service';
 
-const onLinux = process.platform === 'linux' ? it : it.skip;
+const { it: itOnLinux } = testsThatNeed(
+  'the priority of threads',
+  process.platform === 'linux' ? null : 'only Linux tells it',
+);
 
 describe('lowerWorkerPriority', () => {
-  onLinux("lowers the priority of the pool's threads, and of no other", async () => {
+  itOnLinux("lowers the priority of the pool's threads, and of no other", async () => {
     // Starts the pool.
     await promisify(pbkdf2)('password', 'salt', 1, 16, 'sha256');
     const before = getPriority(process.pid);

@@ -6,6 +6,7 @@ import { CLOCK } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import type { Application } from '../../applications/application';
 import { noteInAttempt } from '../../audit/token-attempt';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
@@ -14,6 +15,7 @@ import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
+import { optionalSharedSecret } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
 
 export class BearerQueryDto extends createZodDto(
@@ -24,9 +26,30 @@ export class BearerQueryDto extends createZodDto(
   }),
 ) {}
 
-export class TrustedTokenDto extends createZodDto(
-  z.object({ token: z.string().max(16_384).nullish() }).default({}),
+/** Not by a schema: that would copy thousands of members that nobody asked for. */
+function isJsonObject(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && !Array.isArray(body);
+}
+
+/** Release 1.0.0 read no body: one that is no object is still ignored. */
+export class BearerRequestDto extends createZodDto(
+  z.preprocess(
+    (body) => (isJsonObject(body) ? body : {}),
+    z.object({ sharedSecret: optionalSharedSecret }).meta({ type: undefined }),
+  ),
 ) {}
+
+export class TrustedTokenDto extends createZodDto(
+  z.object({ token: z.string().max(16_384).nullish(), sharedSecret: optionalSharedSecret }).default({}),
+) {}
+
+const BODY_EXAMPLES = {
+  unproven: { summary: 'An application that is not confidential', value: {} },
+  proven: {
+    summary: 'A confidential application',
+    value: { sharedSecret: 'demo-backend-secret-for-local-use-only-000001' },
+  },
+};
 
 /** A valid access token for a fresh one. */
 @TokenFlowController()
@@ -49,9 +72,19 @@ export class BearerFlow {
   })
   @ApiSecurity({})
   @ApiSecurity('accessToken')
-  async issue(
+  @ApiBody({ type: BearerRequestDto, required: false, examples: BODY_EXAMPLES })
+  issue(
     @Headers('authorization') authorization: string | undefined,
-    @Query() { bearerTokenOverride }: BearerQueryDto,
+    @Query() query: BearerQueryDto,
+    @Body() { sharedSecret }: BearerRequestDto,
+  ): Promise<TokenResponse> {
+    return this.exchange(authorization, query, sharedSecret);
+  }
+
+  private async exchange(
+    authorization: string | undefined,
+    { bearerTokenOverride }: BearerQueryDto,
+    sharedSecret: string | null | undefined,
   ): Promise<TokenResponse> {
     const override = this.config.BEARER_TOKEN_OVERRIDE_ENABLED ? bearerTokenOverride : undefined;
     const caller = await this.verify(override ?? bearerToken(authorization));
@@ -60,7 +93,7 @@ export class BearerFlow {
     const ageMs = this.clock.now().getTime() - caller.authTime.getTime();
     if (ageMs > this.config.BEARER_MAX_AGE * 1_000) throw notValid('the sign-in is too long ago');
     const [application, resolution] = await Promise.all([
-      this.applications.find('bearer', caller.clientId),
+      this.applicationOf(caller, sharedSecret),
       this.identities.resolveCaller(caller),
     ]);
     return this.tokens.renew({ application, resolution, accessTokenOf: caller });
@@ -89,7 +122,18 @@ export class BearerFlow {
   ): Promise<TokenResponse> {
     const token = body.token ?? null;
     const fromBody = token === null ? undefined : `Bearer ${token}`;
-    return this.issue(authorization ?? fromBody, query);
+    return this.exchange(authorization ?? fromBody, query, body.sharedSecret);
+  }
+
+  private async applicationOf(
+    { clientId: applicationKey }: Caller,
+    sharedSecret: string | null | undefined,
+  ): Promise<Application | null> {
+    const proven = await this.applications.authenticateIfSecretSent('bearer', {
+      applicationKey,
+      sharedSecret,
+    });
+    return proven ?? this.applications.findUnproven('bearer', applicationKey);
   }
 
   private async verify(token: string | null): Promise<Caller> {

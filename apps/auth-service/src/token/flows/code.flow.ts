@@ -5,11 +5,12 @@ import { z } from 'zod';
 import { IdentitiesService } from '../../identity/identities.service';
 import { codeVerifier } from '../../openid/application-return';
 import { SignOnCodesRepository } from '../../openid/sign-on-codes.repository';
+import { orGiveBack } from '../../rate-limits/rate-limit';
 import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
-import { plainText } from '../token.dto';
+import { optionalSharedSecret, plainText } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
 
 export class CodeRequestDto extends createZodDto(
@@ -17,9 +18,7 @@ export class CodeRequestDto extends createZodDto(
     applicationKey: plainText(200),
     code: z.string().min(1).max(200).meta({ description: 'From the return address; works once, for 60 s.' }),
     codeVerifier: codeVerifier.meta({ description: 'Whose S256 challenge the sign-in began with.' }),
-    sharedSecret: z.string().min(1).max(1_024).nullish().meta({
-      description: 'For applications that can keep one: a backend, not a page.',
-    }),
+    sharedSecret: optionalSharedSecret,
   }),
 ) {}
 
@@ -54,24 +53,23 @@ export class CodeFlow {
       },
     },
   })
-  async issue(
-    @Body() { applicationKey, code, codeVerifier, sharedSecret }: CodeRequestDto,
-  ): Promise<TokenResponse> {
-    const proven =
-      sharedSecret === null || sharedSecret === undefined
-        ? null
-        : await this.applications.authenticateSecret(applicationKey, sharedSecret, 'code');
-    const signedIn = await this.codes.take(applicationKey, code, codeVerifier);
+  async issue(@Body() request: CodeRequestDto): Promise<TokenResponse> {
+    const { applicationKey, sharedSecret } = request;
+    const proven = await this.applications.authenticateIfSecretSent('code', { applicationKey, sharedSecret });
+    const signedIn = await this.codes.take(request);
     if (signedIn === null) throw noSuchCode();
     // After the code: who has none learns nothing about applications.
-    const application = proven ?? (await this.applications.find('code', applicationKey));
-    return this.tokens.issue({
+    const application = proven ?? (await this.applications.findUnproven('code', applicationKey));
+    const issue = this.tokens.issue({
       flow: 'code',
       application,
+      evidenceAt: signedIn.evidenceAt,
+      isCredential: true,
       resolution: await this.identities.resolveExternal(signedIn.issuer, signedIn.subject),
       personas: { kind: 'login', grantAsInternalPartner: false },
       authTime: signedIn.authTime,
     });
+    return orGiveBack(issue, () => this.codes.giveBack(request, signedIn));
   }
 }
 

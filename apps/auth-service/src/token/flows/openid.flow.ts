@@ -6,11 +6,12 @@ import { z } from 'zod';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentitiesService } from '../../identity/identities.service';
+import type { Resolution } from '../../identity/identity';
 import { signInCookieName } from '../../openid/sign-in-cookie';
 import { redirect } from '../../openid/application-return';
 import { ApplicationReturns } from '../../openid/application-returns.service';
 import { SingleSignOn } from '../../openid/single-sign-on.service';
-import type { Callback } from '../../openid/single-sign-on.service';
+import type { Callback, ProvenSignOn } from '../../openid/single-sign-on.service';
 import type { ResumedSignIn } from '../../openid/sign-ins.repository';
 import { TokenApplicationsService } from '../token-applications.service';
 import { APPLICATION_KEY, TokenFlowController, TokenGet, TokenPost } from '../token-flow.decorator';
@@ -174,7 +175,7 @@ export class OpenIdFlow {
     operationId: 'completeSingleSignOn',
     summary: 'Complete a single sign-on',
     description: `The identity provider has the browser post its callback here. A sign-in takes ten minutes at most and is good for one
-callback, in the browser that began it. Tried from this page it is refused: 400, reason 7.`,
+callback, in the browser that began it. A confidential application needs a \`returnUrl\` (else 401, reason 8). Tried here: 400, reason 7.`,
   })
   @CallbackBody()
   @ApiResponse(TO_APPLICATION)
@@ -190,7 +191,7 @@ callback, in the browser that began it. Tried from this page it is refused: 400,
     const key = this.applicationKey(signIn, applicationKey);
     if (target !== null) {
       await this.returns.resume(request, target);
-      await this.applications.find('code', key);
+      await this.applications.assertPermitted('code', target.applicationKey);
     }
     const external = await this.signOn.identify(fields, signIn);
     const resolution = await this.identities.resolveExternal(external.issuer, external.subject);
@@ -198,16 +199,7 @@ callback, in the browser that began it. Tried from this page it is refused: 400,
       void redirect(reply, 303, await this.returns.complete(target, external, resolution));
       return undefined;
     }
-    // After the user: who is nobody here learns nothing about applications.
-    if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
-    const application = await this.applications.find('openid', key);
-    return this.tokens.issue({
-      flow: 'openid',
-      application,
-      resolution,
-      personas: { kind: 'login', grantAsInternalPartner: false },
-      authTime: external.authTime,
-    });
+    return this.issueHere(key, external, resolution);
   }
 
   /** Obsolete; Azure AD is an OpenID provider like any other. */
@@ -227,6 +219,24 @@ callback, in the browser that began it. Tried from this page it is refused: 400,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<TokenResponse | undefined> {
     return this.issue(callback, applicationKey, request, reply);
+  }
+
+  private async issueHere(
+    key: string | undefined,
+    { authTime, evidenceAt }: ProvenSignOn,
+    resolution: Resolution,
+  ): Promise<TokenResponse> {
+    // After the user: who is nobody here learns nothing about applications.
+    if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
+    const application = await this.applications.findUnproven('openid', key);
+    return this.tokens.issue({
+      flow: 'openid',
+      application,
+      evidenceAt,
+      resolution,
+      personas: { kind: 'login', grantAsInternalPartner: false },
+      authTime,
+    });
   }
 
   /** The application that was named at the start, at the end, or in the configuration. */

@@ -10,11 +10,15 @@ import { TokenApplicationsService } from '../token-applications.service';
 import { APPLICATION_KEY, TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
 import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
-import { plainText } from '../token.dto';
+import { optionalSharedSecret, plainText } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
 
 export class PasswordRequestDto extends createZodDto(
-  z.object({ user: plainText(256), password: z.string().min(1).max(1_024) }),
+  z.object({
+    user: plainText(256),
+    password: z.string().min(1).max(1_024),
+    sharedSecret: optionalSharedSecret,
+  }),
 ) {}
 
 export class PasswordQueryDto extends createZodDto(
@@ -57,25 +61,37 @@ each time.`,
   })
   @ApiHeader(APPLICATION_KEY)
   async issue(
-    @Body() { user, password }: PasswordRequestDto,
+    @Body() { user, password, sharedSecret }: PasswordRequestDto,
     @Query() { grantAsInternalPartner }: PasswordQueryDto,
-    @Headers('x-application-key') applicationKey: string | undefined,
+    @Headers('x-application-key') namedKey: string | undefined,
   ): Promise<TokenResponse> {
-    const verdict = await this.passwords.check(user, password);
-    if (!verdict.isRight) {
-      const reason = TokenRejectionReason.AuthenticationFailed;
-      throw new TokenRejected(reason, 'Authentication failed.', { privateDetail: verdict.because });
-    }
-    // After the password: who knows none learns nothing about applications.
-    const application = await this.applications.find(
-      'password',
-      applicationKey ?? this.config.USER_FLOW_DEFAULT_APPLICATION,
-    );
+    const applicationKey = namedKey ?? this.config.USER_FLOW_DEFAULT_APPLICATION;
+    const proven = await this.applications.authenticateIfSecretSent('password', {
+      applicationKey,
+      sharedSecret,
+    });
+    // Before the password: what is revoked while that is compared has to be later.
+    const read =
+      proven === null
+        ? await this.applications.read(applicationKey)
+        : { application: proven, readAt: proven.readAt };
+    await this.assertRight(user, password);
+    // After the password: whoever knows neither that nor the secret learns nothing about applications.
+    const evidenceAt = proven === null ? this.applications.permitUnproven('password', read) : proven.readAt;
     return this.tokens.issue({
       flow: 'password',
-      application,
+      application: read.application,
+      evidenceAt,
       resolution: await this.stores.resolve({ by: 'user-name', userName: user }),
       personas: { kind: 'login', grantAsInternalPartner: grantAsInternalPartner ?? false },
     });
+  }
+
+  /** @throws {TokenRejected} AuthenticationFailed */
+  private async assertRight(user: string, password: string): Promise<void> {
+    const verdict = await this.passwords.check(user, password);
+    if (verdict.isRight) return;
+    const reason = TokenRejectionReason.AuthenticationFailed;
+    throw new TokenRejected(reason, 'Authentication failed.', { privateDetail: verdict.because });
   }
 }

@@ -5,8 +5,10 @@ import { z } from 'zod';
 import { noteInAttempt } from '../../audit/token-attempt';
 import { PresentedRefreshTokens, renewalOf } from '../presented-refresh-tokens.service';
 import { RefreshSessionsService } from '../refresh-sessions.service';
+import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
+import { optionalSharedSecret } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
 
 export class RefreshRequestDto extends createZodDto(
@@ -14,6 +16,7 @@ export class RefreshRequestDto extends createZodDto(
     .object({
       refreshToken: z.string().min(1).max(16_384),
       hmacSigning: z.boolean().nullish().meta({ description: 'Absent and null: true.' }),
+      sharedSecret: optionalSharedSecret,
     })
     // The id keeps "boolean or null", which @nestjs/swagger takes for an array in a schema without one.
     .meta({ id: 'RefreshRequest' }),
@@ -24,6 +27,7 @@ export class RefreshFlow {
   constructor(
     private readonly refreshTokens: PresentedRefreshTokens,
     private readonly sessions: RefreshSessionsService,
+    private readonly applications: TokenApplicationsService,
     private readonly tokens: TokenIssuer,
   ) {}
 
@@ -46,12 +50,16 @@ The examples hold no token. Tried as they stand they are refused: 401, reason 4.
       },
     },
   })
-  async issue(@Body() { refreshToken, hmacSigning }: RefreshRequestDto): Promise<TokenResponse> {
+  async issue(
+    @Body() { refreshToken, hmacSigning, sharedSecret }: RefreshRequestDto,
+  ): Promise<TokenResponse> {
     const claims = this.refreshTokens.read(refreshToken);
     noteInAttempt({ applicationKey: claims.client_id, subject: claims.sub });
     const presented = await this.refreshTokens.find(claims);
     // Before any other check: a reused token ends its session, even if the request would be refused anyway.
     await this.sessions.admit(presented.session);
-    return this.tokens.renew({ ...renewalOf(presented), hmacSigning: hmacSigning ?? true });
+    const renewal = renewalOf(presented);
+    await this.applications.assertProofIfNeeded(renewal.application, sharedSecret);
+    return this.tokens.renew({ ...renewal, hmacSigning: hmacSigning ?? true });
   }
 }

@@ -2,13 +2,11 @@ import { Body } from '@nestjs/common';
 import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { IdentitiesService } from '../../identity/identities.service';
-import { authoriseRequest } from '../grant-personas';
 import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
-import { TokenIssuer } from '../token-issuer.service';
 import { plainText, trustedUserFields } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
+import { TrustedSignIn } from '../trusted-sign-in.service';
 
 export class TrustSimpleRequestDto extends createZodDto(
   z.object({
@@ -23,8 +21,7 @@ export class TrustSimpleRequestDto extends createZodDto(
 export class TrustSimpleFlow {
   constructor(
     private readonly applications: TokenApplicationsService,
-    private readonly identities: IdentitiesService,
-    private readonly tokens: TokenIssuer,
+    private readonly signIn: TrustedSignIn,
   ) {}
 
   @TokenPost('trust-simple', { flow: 'trust-simple' })
@@ -48,18 +45,12 @@ export class TrustSimpleFlow {
     },
   })
   async issue(@Body() request: TrustSimpleRequestDto): Promise<TokenResponse> {
-    const resolution = this.identities.resolveTrustedAhead(request);
+    const { applicationKey, sharedSecret } = request;
     const application = await this.applications.authenticateSecret(
-      request.applicationKey,
-      request.sharedSecret,
+      applicationKey,
+      sharedSecret,
       'trust-simple',
     );
-    authoriseRequest(application, request);
-    return this.tokens.issue({
-      flow: 'trust-simple',
-      application,
-      resolution: await resolution,
-      personas: { kind: 'exactly', personas: request.persona },
-    });
+    return this.signIn.issue('trust-simple', application, request);
   }
 }

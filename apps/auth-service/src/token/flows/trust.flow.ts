@@ -2,13 +2,12 @@ import { Body } from '@nestjs/common';
 import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { IdentitiesService } from '../../identity/identities.service';
-import { authoriseRequest } from '../grant-personas';
+import { orGiveBack } from '../../rate-limits/rate-limit';
 import { TokenApplicationsService } from '../token-applications.service';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
-import { TokenIssuer } from '../token-issuer.service';
 import { plainText, trustedUserFields } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
+import { TrustedSignIn } from '../trusted-sign-in.service';
 
 /** An instant in UTC; the text is kept as sent, because it is signed. */
 const utcTimestamp = z.iso
@@ -58,8 +57,7 @@ export const TRUST_EXAMPLES = {
 export class TrustFlow {
   constructor(
     private readonly applications: TokenApplicationsService,
-    private readonly identities: IdentitiesService,
-    private readonly tokens: TokenIssuer,
+    private readonly signIn: TrustedSignIn,
   ) {}
 
   @TokenPost('trust', { flow: 'trust' })
@@ -75,14 +73,9 @@ Sign one of your own, with the time of now.`,
   })
   @ApiBody({ type: TrustRequestDto, examples: TRUST_EXAMPLES })
   async issue(@Body() request: TrustRequestDto): Promise<TokenResponse> {
-    const resolution = this.identities.resolveTrustedAhead(request);
     const application = await this.applications.authenticateSigned(request);
-    authoriseRequest(application, request);
-    return this.tokens.issue({
-      flow: 'trust',
-      application,
-      resolution: await resolution,
-      personas: { kind: 'exactly', personas: request.persona },
-    });
+    return orGiveBack(this.signIn.issue('trust', application, request), () =>
+      this.applications.giveBackSignature(request),
+    );
   }
 }

@@ -41,7 +41,7 @@ export class WindowsFlow {
     summary: 'Windows authentication',
     description:
       'Kerberos (SPNEGO: `Authorization: Negotiate <ticket>`, which browsers in the domain attach by themselves) or a trusted proxy, ' +
-      'where it is switched on; otherwise 401 with reason 8.',
+      'where it is switched on; otherwise 401 with reason 8. Confidential applications get no tokens from it (401, reason 8).',
     deprecated: true,
   })
   @ApiHeader(APPLICATION_KEY)
@@ -54,13 +54,12 @@ export class WindowsFlow {
     // Set before anything can fail: a refusal keeps what has been set by then.
     if (this.signIn.challenge !== null) void reply.header(CHALLENGE_HEADER, this.signIn.challenge);
     const { accountKey, confirmation } = await this.signIn.authenticate(request.headers);
-    const application = await this.applications.find(
-      'windows',
-      applicationKey ?? this.config.WINDOWS_FLOW_DEFAULT_APPLICATION,
-    );
+    const read = await this.applications.read(applicationKey ?? this.config.WINDOWS_FLOW_DEFAULT_APPLICATION);
+    const evidenceAt = this.applications.permitUnproven('windows', read);
     const response = await this.tokens.issue({
       flow: 'windows',
-      application,
+      application: read.application,
+      evidenceAt,
       resolution: await this.stores.resolve({ by: 'windows-account', accountKey }),
       // The internal account itself has signed in, so its persona needs no asking for.
       personas: { kind: 'login', grantAsInternalPartner: true },

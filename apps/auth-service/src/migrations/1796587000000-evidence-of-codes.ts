@@ -1,0 +1,14 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** When the sign-in began that a code ends. Release 1.0.0 writes none. */
+export class EvidenceOfCodes1796587000000 implements MigrationInterface {
+  readonly name = 'EvidenceOfCodes1796587000000';
+
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE auth.sign_on_code ADD COLUMN evidence_at timestamptz');
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE auth.sign_on_code DROP COLUMN evidence_at');
+  }
+}

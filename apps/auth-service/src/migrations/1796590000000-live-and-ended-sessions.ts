@@ -1,0 +1,41 @@
+import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+const NEW = {
+  refresh_family_live_subject:
+    '(subject, created_at, family_id) WHERE subject IS NOT NULL AND revoked_at IS NULL',
+  refresh_family_live_user:
+    '(user_id, created_at, family_id) WHERE user_id IS NOT NULL AND revoked_at IS NULL',
+  refresh_family_ended: '(subject, application_key, revoked_at) WHERE revoked_at IS NOT NULL',
+};
+const OLD = {
+  refresh_family_subject: '(subject, created_at, family_id)',
+  refresh_family_user: '(user_id, created_at, family_id) WHERE user_id IS NOT NULL',
+};
+
+/** Finds the sessions of somebody that have not ended, however many have. Release 1.0.0 asks for none that
+ *  has ended. `subject IS NOT NULL` is  always true: without it, a plan made for small tables would look for
+ *  the session of a token in the whole index. */
+export class LiveAndEndedSessions1796590000000 implements MigrationInterface {
+  readonly name = 'LiveAndEndedSessions1796590000000';
+  /** CREATE INDEX CONCURRENTLY runs in no transaction. */
+  readonly transaction = false;
+
+  async up(runner: QueryRunner): Promise<void> {
+    await replace(runner, NEW, OLD);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await replace(runner, OLD, NEW);
+  }
+}
+
+async function replace(
+  runner: QueryRunner,
+  made: Readonly<Record<string, string>>,
+  dropped: Readonly<Record<string, string>>,
+): Promise<void> {
+  for (const [name, definition] of Object.entries(made))
+    await createIndexConcurrently(runner, { schema: 'auth', table: 'refresh_family', name, definition });
+  for (const name of Object.keys(dropped)) await dropIndexConcurrently(runner, 'auth', name);
+}

@@ -1,0 +1,35 @@
+import { Injectable } from '@nestjs/common';
+import type { EnabledApplication } from '../applications/applications.repository';
+import { IdentitiesService } from '../identity/identities.service';
+import type { TrustedUser } from '../identity/identities.service';
+import { authoriseRequest } from './grant-personas';
+import { TokenIssuer } from './token-issuer.service';
+import type { TokenResponse } from './token.dto';
+
+/** Signs in the user that a trusted application names, once the application has proved itself. */
+@Injectable()
+export class TrustedSignIn {
+  constructor(
+    private readonly identities: IdentitiesService,
+    private readonly tokens: TokenIssuer,
+  ) {}
+
+  /** @throws {TokenRejected} AuthenticationFailed or InvalidGrant
+   *  @throws {TokenRateExceeded} when the user signs in too often */
+  async issue(
+    flow: 'trust' | 'trust-simple',
+    application: EnabledApplication,
+    user: TrustedUser,
+  ): Promise<TokenResponse> {
+    authoriseRequest(application, user);
+    // Not before the application was read: the evidence must be no younger than what is read of the user.
+    const resolution = await this.identities.resolveTrusted(user);
+    return this.tokens.issue({
+      flow,
+      application,
+      evidenceAt: application.readAt,
+      resolution,
+      personas: { kind: 'exactly', personas: user.persona },
+    });
+  }
+}

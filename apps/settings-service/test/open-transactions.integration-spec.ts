@@ -1,0 +1,143 @@
+import { Metrics, ShutdownRegistry } from '@platform/service-defaults';
+import { ManualClock, MINUTE_MS } from '@platform/time';
+import { Client } from 'pg';
+import { DataSource } from 'typeorm';
+import { postgresOptions } from '@platform/database';
+import { ChangeFeedService } from '../src/changes/change-feed.service';
+import { ChangesRepository } from '../src/changes/changes.repository';
+import { PARTNER, settingPath, startSettings } from './settings-fixture';
+import type { SettingsFixture } from './settings-fixture';
+
+const writeEntry = (name: string): string => `
+  INSERT INTO settings.setting_history
+    (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id)
+  VALUES ('late', '${name}', 'Late', '${name}', 'write', '1', 1, 1, 'test')`;
+
+describe('a feed of changes beside a transaction that writes settings', () => {
+  let service: SettingsFixture;
+  let writer: Client;
+  beforeEach(async () => {
+    service = await startSettings();
+    writer = new Client({ connectionString: service.database.ownerUrl });
+    await writer.connect();
+  });
+  afterEach(async () => {
+    await writer.end();
+    await service.close();
+  });
+
+  const beginToWrite = async (): Promise<void> => {
+    await writer.query('BEGIN');
+    await writer.query(writeEntry('late'));
+  };
+  const put = (name: string) =>
+    service.api.put(settingPath('Late', name)).set(PARTNER).send({ settingValue: 1 }).expect(200);
+  const feedWith = (clock: ManualClock): ChangeFeedService =>
+    new ChangeFeedService(
+      service.replicas[0]!.get(ChangesRepository),
+      clock,
+      { maxWatchers: 1, tokenLifetimeSeconds: 60 },
+      new ShutdownRegistry(),
+      service.replicas[0]!.get(Metrics),
+    );
+
+  it('tells of what an older transaction commits first, and then of what the younger one does', async () => {
+    const older = new Client({ connectionString: service.database.ownerUrl });
+    await older.connect();
+    try {
+      const { body } = await service.api.get('/platform/v1/changes').set(PARTNER).expect(200);
+      let { next } = body as { next: string };
+      // The highest transaction id is that of the writer that stays open: a snapshot's xmax does not count it.
+      await older.query('BEGIN');
+      await older.query('SELECT pg_current_xact_id()');
+      await beginToWrite();
+      await older.query(writeEntry('early'));
+      await older.query('COMMIT');
+      const told: string[] = [];
+      const follow = async (): Promise<void> => {
+        const query = { after: next, waitSeconds: 1 };
+        const page = await service.api.get('/platform/v1/changes').query(query).set(PARTNER).expect(200);
+        const { changes, next: onwards } = page.body as { changes: { settingName: string }[]; next: string };
+        told.push(...changes.map(({ settingName }) => settingName));
+        next = onwards;
+      };
+      // Looks in between, at which the gap must stay open.
+      for (let pages = 0; pages < 3; pages += 1) await follow();
+      expect(told).toEqual(['early']);
+      await writer.query('COMMIT');
+      await follow();
+      expect(told).toEqual(['early', 'late']);
+    } finally {
+      await older.end();
+    }
+  });
+
+  it('begins once the transaction has ended, and refuses everybody who asks earlier within seconds', async () => {
+    await beginToWrite();
+    const startedAt = performance.now();
+    const ask = () => service.api.get('/platform/v1/changes').set(PARTNER);
+    const refused = await Promise.all([ask(), ask()]);
+    expect(performance.now() - startedAt).toBeLessThan(9_000);
+    for (const { status, body } of refused)
+      expect([status, body]).toMatchObject([503, { type: 'urn:platform:problem:changes-not-settled' }]);
+    await writer.query('COMMIT');
+    const { body } = await ask().expect(200);
+    const { next } = body as { next: string };
+    await put('early');
+    const page = await service.api
+      .get('/platform/v1/changes')
+      .query({ after: next, waitSeconds: 30 })
+      .set(PARTNER);
+    expect(page.body).toMatchObject({ changes: [{ settingName: 'early' }] });
+  });
+
+  it('goes on with what it knew after a minute without readers', async () => {
+    const clock = new ManualClock('2026-01-01T00:00:00Z');
+    const feed = feedWith(clock);
+    const read = async (after: Parameters<ChangeFeedService['read']>[0]['after']) =>
+      feed.read({
+        after,
+        subsystemKey: null,
+        waitMs: 0,
+        signal: new AbortController().signal,
+        holder: { caller: 'c', application: 'a' },
+      });
+    const { next } = await read(null);
+    await beginToWrite();
+    await put('early');
+    clock.advance(2 * MINUTE_MS);
+    const early = await read(next);
+    expect(early.changes.map(({ settingName }) => settingName)).toEqual(['early']);
+    await writer.query('COMMIT');
+    clock.advance(1_000);
+    const late = await read(early.next);
+    expect(late.changes.map(({ settingName }) => settingName)).toEqual(['late']);
+  });
+
+  it('counts a writer that began after the look', async () => {
+    const dataSource = new DataSource(
+      postgresOptions({
+        url: service.database.url,
+        schema: 'settings',
+        applicationName: 'look',
+        entities: [],
+        migrations: [],
+        poolSize: 1,
+      }),
+    );
+    await dataSource.initialize();
+    try {
+      // The snapshot is older than the writer, as in a look that a writer overtakes.
+      await dataSource.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+      await dataSource.query('SELECT 1');
+      await beginToWrite();
+      const look = await new ChangesRepository(dataSource).look({ upTo: 0, ids: [] }, { asksWriters: true });
+      // Other databases of the server may have older transactions.
+      expect(look.writersFrom).toBeGreaterThanOrEqual(look.xmin);
+      expect(look.nextXid).toBeGreaterThan(look.xmin);
+      await dataSource.query('COMMIT');
+    } finally {
+      await dataSource.destroy();
+    }
+  });
+});

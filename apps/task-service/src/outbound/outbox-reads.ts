@@ -1,0 +1,102 @@
+import { isStillToCome } from '@platform/database';
+import { SECOND_MS } from '@platform/time';
+import { LONGEST_DELAY_MS } from './publish-batch';
+
+/** What the relay reads of an event. */
+export const EVENT_COLUMNS = `partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId",
+  message_type AS "messageType", conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts`;
+
+/** Whether an event of the same facility and type, itself included, waits for its next attempt. */
+export const HAS_REFUSED_BEFORE = `(
+  SELECT true FROM task.outbox AS refused
+  WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
+    AND refused.message_type = event.message_type AND refused.sequence <= event.sequence
+    AND refused.parked_at IS NULL AND refused.attempts > 0
+    AND ${isStillToCome('refused.next_attempt_at', LONGEST_DELAY_MS / SECOND_MS)}
+  LIMIT 1)`;
+
+/** Events of the wanted type behind its floor. Compared as a row and sorted as such, only `outbox_waiting` has them in order: by the
+ *  primary key the events of all types would be read for each. Statements with it need NO_SORT. */
+export const BEHIND_FLOOR = `(event.message_type, event.sequence) > (wanted.message_type, wanted.floor)
+          AND event.message_type <= wanted.message_type`;
+
+/** Has the transaction read an order from an index that has it. Statistics of a moment when nothing waited, and an old snapshot kept what
+ *  had been published, give one row to every index: then the lowest index and a sort of all that it finds seem cheapest. */
+export const NO_SORT = `set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)`;
+
+/** A statement that reads the events of a batch, in order, and says of each whether it can be settled.
+ *  `xmax` is 0 for a row that nobody has touched, which is the rule and costs nothing. Rows that somebody
+ *  touched are locked by `ctid`, if nobody holds them now: no look into an index for each. Which of them
+ *  wait is not asked in WHERE: an index of all that wait would seem as cheap. */
+export const readUnlocked = (batch: string): string => `
+  WITH batch AS MATERIALIZED (${batch}), locked AS MATERIALIZED (
+    SELECT partition, sequence, parked_at IS NULL AS waits FROM task.outbox
+    WHERE ctid = ANY (ARRAY(SELECT place FROM batch WHERE touched))
+    FOR UPDATE SKIP LOCKED
+  )
+  SELECT partition, sequence, "facilityId", "messageId", "messageType", "conversationId", "sentAt", "traceHeaders", message, attempts,
+    NOT touched OR coalesce(locked.waits, false) AS "isFree"
+  FROM batch LEFT JOIN locked USING (partition, sequence)
+  ORDER BY sequence`;
+
+// An event waits while an earlier one of its facility and type waits for its next attempt. Other types go on: they lead to
+// other queues, between which the broker keeps no order anyway. Each type is read from its head on: however long the backlog of one is, of
+// a bus that is away perhaps, no more than a batch of each is touched. A sub-query with a limit is looked up for each event; NOT EXISTS may
+// become a join of every event with everything refused, and the planner takes IS NULL for rare. A type that waits as a whole is left out.
+// An event that somebody else has locked is not published: the pass would wait for that lock with all its partitions, and publish
+// everything again.
+export const SELECT_BATCH = readUnlocked(`
+    SELECT batch.* FROM (
+      SELECT partition FROM unnest(current_setting('task.partitions')::smallint[]) AS locked (partition)
+      WHERE partition <> ALL ($7::smallint[])) AS mine CROSS JOIN LATERAL (
+      SELECT event.* FROM (
+        SELECT message_type, coalesce((
+          SELECT floor.sequence FROM unnest($4::smallint[], $5::text[], $6::bigint[]) AS floor (partition, message_type, sequence)
+          WHERE floor.partition = mine.partition AND floor.message_type = open.message_type), 0) AS floor
+        FROM unnest($1::text[]) AS open (message_type)
+        WHERE message_type <> ALL (ARRAY(SELECT message_type FROM task.outbox_pauses))) AS wanted CROSS JOIN LATERAL (
+        SELECT ctid AS place, xmax <> 0 AS touched, ${EVENT_COLUMNS}
+        FROM task.outbox AS event
+        WHERE partition = mine.partition AND parked_at IS NULL AND ${BEHIND_FLOOR}
+          AND (cardinality($3::text[]) = 0 OR facility_id || ' ' || message_type <> ALL ($3::text[]))
+          AND NOT coalesce(${HAS_REFUSED_BEFORE}, false)
+        ORDER BY message_type, sequence
+        LIMIT $2) AS event
+      ORDER BY event.sequence
+      LIMIT $2) AS batch`);
+
+// The first event of the first facility behind a given one.
+const firstBehind = (facility: string): string => `
+            SELECT facility_id, sequence FROM task.outbox AS event
+            WHERE partition = mine.partition AND parked_at IS NULL AND (message_type, facility_id) > (open.message_type, ${facility})
+              AND message_type <= open.message_type
+            ORDER BY message_type, facility_id, sequence LIMIT 1`;
+
+// The next facilities with events that may be published now, $2 of them, and of each of their types its share of $2 events. From facility
+// to facility by `outbox_turns`, which alone has this order (see BEHIND_FLOOR): whatever waits, no more than the facilities and their
+// shares is read. Those of one facility are read together, so that the next look can begin behind it.
+export const SELECT_TURNS = readUnlocked(`
+    SELECT event.* FROM (
+      SELECT turn.* FROM unnest($4::smallint[], $5::bigint[]) AS turn (partition, after)
+      WHERE turn.partition = ANY (current_setting('task.partitions')::smallint[])) AS mine CROSS JOIN LATERAL (
+      SELECT chain.*, count(*) OVER () AS chains FROM (
+        SELECT chain.* FROM unnest($1::text[]) AS open (message_type) CROSS JOIN LATERAL (
+          WITH RECURSIVE head AS (
+            (${firstBehind('mine.after')})
+            UNION ALL
+            SELECT next.* FROM head CROSS JOIN LATERAL (${firstBehind('head.facility_id')}) AS next
+          )
+          SELECT event.* FROM (
+            SELECT mine.partition, open.message_type, facility_id, sequence FROM head) AS event
+          WHERE (cardinality($3::text[]) = 0 OR facility_id || ' ' || message_type <> ALL ($3::text[]))
+            AND NOT coalesce(${HAS_REFUSED_BEFORE}, false)
+          LIMIT $2) AS chain
+        WHERE open.message_type <> ALL (ARRAY(SELECT message_type FROM task.outbox_pauses))
+        ORDER BY facility_id FETCH FIRST $2 ROWS WITH TIES) AS chain) AS chain CROSS JOIN LATERAL (
+      SELECT ctid AS place, xmax <> 0 AS touched, ${EVENT_COLUMNS}
+      FROM task.outbox AS event
+      WHERE partition = mine.partition AND parked_at IS NULL
+        AND (message_type, facility_id, sequence) >= (chain.message_type, chain.facility_id, chain.sequence)
+        AND (message_type, facility_id) <= (chain.message_type, chain.facility_id)
+      ORDER BY message_type, facility_id, sequence
+      LIMIT ceil($2::float8 / chain.chains)::bigint) AS event`);

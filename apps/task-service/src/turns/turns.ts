@@ -1,0 +1,16 @@
+import { type TurnBound, Turns } from '@platform/database';
+import { TaskError, type TaskErrorReason } from '../problems/task-problem.filter';
+
+/** Turns whose refusals are this service's problems. */
+export function turnsOf(
+  limit: number,
+  mayWait: { readonly perShare: number; readonly inAll: number },
+  refusals: { readonly ofShare: TaskErrorReason; readonly ofAll: TaskErrorReason },
+  onRefusal: (bound: TurnBound) => void,
+): Turns {
+  return new Turns(limit, mayWait, (bound) => {
+    onRefusal(bound);
+    const { ofShare, ofAll } = refusals;
+    return new TaskError(bound === 'share' ? ofShare : ofAll, { retryAfterSeconds: 1 });
+  });
+}

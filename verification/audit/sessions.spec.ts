@@ -1,0 +1,53 @@
+import type { Session } from '#verification/traffic/journal.ts';
+import { auditRevocations, auditSessions, type StoredToken } from './sessions.ts';
+
+const session = (end: Session['end'] = 'alive'): Session => ({
+  firstJti: 'a',
+  rotations: [{ presented: 'a', received: 'b' }],
+  end,
+});
+const token = (jti: string, successorJti: string | null): StoredToken => ({
+  jti,
+  familyId: 'f',
+  successorJti,
+});
+const family = (revokedBecause: string | null = null) => [{ familyId: 'f', revokedBecause }];
+
+describe('auditSessions', () => {
+  it('is content with one chain that goes where the caller was told', () => {
+    const check = auditSessions([session()], [token('a', 'b'), token('b', null)], family());
+    expect(check).toMatchObject({ acknowledged: 2, audited: 2, lost: 0, duplicated: 0, findings: [] });
+  });
+
+  it('is content with a rotation that the caller never heard of', () => {
+    const tokens = [token('a', 'b'), token('b', 'c'), token('c', null)];
+    expect(auditSessions([session()], tokens, family()).findings).toEqual([]);
+  });
+
+  it('finds a token that the caller has and the store has not', () => {
+    expect(auditSessions([session()], [token('a', null)], family())).toMatchObject({ lost: 1 });
+    expect(auditSessions([session()], [], []).lost).toBe(2);
+  });
+
+  it('finds a family that forked', () => {
+    const forked = [token('a', 'b'), token('b', null), token('c', null)];
+    expect(auditSessions([session()], forked, family()).duplicated).toBe(1);
+  });
+
+  it('finds a successor of two tokens', () => {
+    const merged = [token('a', 'b'), token('c', 'b'), token('b', null)];
+    expect(auditSessions([session()], merged, family()).duplicated).toBeGreaterThan(0);
+  });
+
+  it('finds a family that was revoked and whose holder did not do it', () => {
+    const tokens = [token('a', 'b'), token('b', null)];
+    expect(auditSessions([session()], tokens, family('reuse')).findings).toHaveLength(1);
+    expect(auditSessions([session('revoked')], tokens, family('revoked')).findings).toEqual([]);
+  });
+});
+
+describe('auditRevocations', () => {
+  it('finds an acknowledged revocation that is not stored', () => {
+    expect(auditRevocations(['a', 'b'], ['b', 'c'])).toMatchObject({ lost: 1, acknowledged: 2, audited: 2 });
+  });
+});

@@ -1,0 +1,102 @@
+import { percentile } from '#platform/statistics.ts';
+import { type Benchmark, closing, type Comparison, type Contestant } from '../contest.ts';
+import { type NextRequest, OPERATIONS } from '../costs/operations.ts';
+import { HttpLoad } from '../load.ts';
+
+const CONNECTIONS = 32;
+const SATURATION_SECONDS = 2;
+const LONGEST_SECONDS = 3;
+const SHARES = [0.5, 0.8];
+const FIGURES = { p50: 0.5, p99: 0.99, 'p99.9': 0.999, longest: 1 } as const;
+type Figure = keyof typeof FIGURES;
+
+const READ = 'getSettingValue';
+const IDS = [READ, 'putSetting', 'signInWithSharedSecret', 'createSchedule'];
+/** Reads the same row, at the service's rate: what this machine and the load generator beside it allow. */
+const BARE = 'bare server';
+
+const nameOf = (id: string, share: number, figure: Figure): string => `${id} at ${share * 100} %, ${figure}`;
+
+/** Latency as independent callers see it, at a part of what the service can bear. */
+export const latency: Benchmark = {
+  id: 'latency',
+  title: 'Latency at a fixed rate of requests',
+  async prepare(servers) {
+    const platform = await servers.startPlatform(['auth', 'settings', 'task']);
+    const peer = await servers.startPeer('verification/bench/peers/bare-settings-read.ts', {
+      DATABASE_URL: platform.settings.databases.settings.app,
+    });
+    const bare = new HttpLoad(peer.url, CONNECTIONS);
+    const loads = [bare];
+    const contestants: Contestant[] = [];
+    for (const { id, service, prepare } of OPERATIONS.filter((each) => IDS.includes(each.id))) {
+      const load = new HttpLoad(platform.url(service), CONNECTIONS);
+      loads.push(load);
+      const next = await prepare(platform, load);
+      const perSecond = await saturate(load, next);
+      contestants.push(...contestantsOf(id, load, next, perSecond));
+      if (id !== READ) continue;
+      await saturate(bare, next);
+      contestants.push(...contestantsOf(BARE, bare, next, perSecond));
+    }
+    return {
+      unit: 'ms',
+      maxRounds: 2,
+      contestants,
+      comparisons: [...IDS.flatMap(comparisonsOf), besideBare],
+      conditions: [
+        `${CONNECTIONS} connections; requests begin when they are due, however long those before take, and wait from then on`,
+        `the ${BARE}, \`node:http\` and \`pg\`, reads the row of ${READ} at the service's rate`,
+        'saturation is what these connections reach with one request in flight each, measured before',
+      ],
+      close: closing(...loads, peer, platform),
+    };
+  },
+};
+
+/** Requests a second with all connections busy, once warm. */
+async function saturate(load: HttpLoad, next: NextRequest): Promise<number> {
+  const run = async (): Promise<number> =>
+    (await load.run(SATURATION_SECONDS, (worker) => next(worker, null))).perSecond;
+  await run();
+  return run();
+}
+
+/** One run gives all figures of a rate: the first that is asked for measures, the others find theirs. */
+function contestantsOf(id: string, load: HttpLoad, next: NextRequest, perSecond: number): Contestant[] {
+  return SHARES.flatMap((share) => {
+    const found = new Map<Figure, number>();
+    const rate = perSecond * share;
+    return (Object.keys(FIGURES) as Figure[]).map((figure) => ({
+      name: nameOf(id, share, figure),
+      does: `${Math.round(rate)} requests/s`,
+      measure: async (seconds) => {
+        if (!found.has(figure)) {
+          const latenciesMs = await load.runAtRate(Math.min(seconds, LONGEST_SECONDS), rate, (request) =>
+            next(request % CONNECTIONS, null),
+          );
+          for (const [each, quantile] of Object.entries(FIGURES))
+            found.set(each as Figure, percentile(latenciesMs, quantile));
+        }
+        const value = found.get(figure)!;
+        found.delete(figure);
+        return value;
+      },
+    }));
+  });
+}
+
+function comparisonsOf(id: string): Comparison[] {
+  const p99 = nameOf(id, 0.5, 'p99');
+  return [
+    { title: `${id} at 50 %, p99 : p50`, of: p99, against: nameOf(id, 0.5, 'p50'), goal: { atMost: 5 } },
+    { title: `${id} at 50 %, p99 : 10 ms`, of: p99, against: 10, goal: { atMost: 1 } },
+  ];
+}
+
+const besideBare: Comparison = {
+  title: `${READ} at 50 %, p99 : ${BARE} at that rate`,
+  of: nameOf(READ, 0.5, 'p99'),
+  against: nameOf(BARE, 0.5, 'p99'),
+  goal: { atMost: 2 },
+};

@@ -1,0 +1,236 @@
+import type { PrivateServers } from '#platform/test-platform.ts';
+import {
+  type Benchmark,
+  closing,
+  type Comparison,
+  type Contestant,
+  firstAgainstSecond,
+  type Side,
+} from '../contest.ts';
+import { runSql } from '../load.ts';
+import { measuredBy, startMeasuredProgram, startTaskParts } from '../measured-program.ts';
+import {
+  DUE,
+  type Firing,
+  measureFires,
+  MESSAGE_BYTES,
+  prepareGraphileWorker,
+  prepareQuartz,
+} from './scheduler-peers.ts';
+
+const SMALL = 10_000;
+const LARGE = 1_000_000;
+const NODES = 2;
+
+const contestantName = (who: string, size: number): string =>
+  `${who}, ${size.toLocaleString('en-US')} triggers`;
+const ONE = 'one node';
+const TWO = 'two nodes';
+const BARE_LOOP = 'bare loop';
+const TWO_BARE_LOOPS = 'two bare loops';
+
+/** Daily at wall times of Berlin that are at least four hours away, so that nothing else comes due while this runs. */
+const fillTriggers = (size: number): string => `
+  INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at)
+  SELECT n, 'facility-' || n, 'TaskInstanceGeneration', 'GenerateTaskInstancesSchedule',
+    n % 60 || ' ' || (extract(hour FROM now() AT TIME ZONE 'Europe/Berlin')::int + 6 + n % 12) % 24 || ' * * *', 'Europe/Berlin',
+    now() + interval '6 hours' + n % 43200 * interval '1 second'
+  FROM generate_series(1, ${size}) AS n`;
+
+/** Overdue by up to half a minute, spread over the table; others each time, and never the same instant twice. */
+const makeDue = (size: number, round: number): string => `
+  UPDATE task.triggers SET next_fire_at = now() - facility_id % 30000 * interval '1 millisecond'
+  WHERE facility_id IN (SELECT 1 + (${round} * 7 + n * ${Math.floor(size / DUE)}) % ${size} FROM generate_series(1, ${DUE}) AS n)`;
+
+/** Fills the trigger table of a database. */
+async function fillTable(ownerUrl: string, size: number): Promise<(programs: Firing) => Promise<number>> {
+  await runSql(ownerUrl, fillTriggers(size), 'VACUUM ANALYZE task.triggers');
+  let round = 0;
+  return async (programs) => {
+    round += 1;
+    await runSql(ownerUrl, makeDue(size, round), 'VACUUM ANALYZE task.triggers', 'TRUNCATE task.outbox');
+    return measureFires(programs);
+  };
+}
+
+async function prepareTable(servers: PrivateServers, size: number) {
+  const platform = await servers.startPlatform(['auth']);
+  await platform.migrate('task');
+  const { owner, app } = platform.settings.databases.task;
+  const measure = await fillTable(owner, size);
+  const nodes = size === SMALL ? NODES : 1;
+  const bare = { DATABASE_URL: app, MESSAGE_BYTES: String(MESSAGE_BYTES) };
+  const ours = await many(nodes, () => startTaskParts(servers, platform));
+  const bares = await many(nodes, () => startMeasuredProgram(servers, 'bare-scheduler', bare));
+  const programs = {
+    [ONE]: ours.slice(0, 1),
+    [TWO]: ours,
+    [BARE_LOOP]: bares.slice(0, 1),
+    [TWO_BARE_LOOPS]: bares,
+  };
+  const contestant = (who: keyof typeof DOES): Contestant => ({
+    name: contestantName(who, size),
+    does: DOES[who],
+    measure: () => measure(programs[who]),
+  });
+  return { contestant, owner, stop: closing(...ours, ...bares, platform) };
+}
+
+async function many<T>(count: number, start: () => Promise<T>): Promise<T[]> {
+  const started: T[] = [];
+  while (started.length < count) started.push(await start());
+  return started;
+}
+
+const DOES = {
+  [ONE]: `the scheduler's own batches: locks ten due triggers, evaluates cron and zone, writes fire rows and outbox rows and moves the triggers in one statement, commits`,
+  [TWO]: 'two processes of it on one table',
+  [BARE_LOOP]:
+    '`pg` with prepared statements: BEGIN, the same SELECT … SKIP LOCKED, one statement with the same rows, COMMIT; evaluates no cron',
+  [TWO_BARE_LOOPS]: 'two processes of it on one table: what this machine gives to a second process',
+} as const;
+
+/** What the second process adds. */
+const gainOf = (two: string, one: string): Side => [contestantName(two, SMALL), contestantName(one, SMALL)];
+
+const compare = (title: string, of: Side, against: Side, atLeast: number): Comparison => ({
+  ...{ title, of, against },
+  goal: { atLeast },
+});
+
+/** Due triggers fired, to the committed event. */
+export const schedulerFire: Benchmark = {
+  id: 'scheduler-fire',
+  title: 'Due triggers fired, each with its fire row and its event stored',
+  async prepare(servers) {
+    const small = await prepareTable(servers, SMALL);
+    const large = await prepareTable(servers, LARGE);
+    const ours = contestantName(ONE, SMALL);
+    const peers = [
+      await prepareGraphileWorker(servers, small.owner, ours),
+      await prepareQuartz(servers, small.owner, ours),
+    ];
+    return {
+      unit: 'fires/s',
+      maxRounds: 3,
+      contestants: [
+        ...([ONE, BARE_LOOP, TWO, TWO_BARE_LOOPS] as const).map(small.contestant),
+        ...([ONE, BARE_LOOP] as const).map(large.contestant),
+        ...peers.flatMap((peer) => peer.contestants),
+      ],
+      comparisons: [
+        compare('bare loop, 10⁴', ours, contestantName(BARE_LOOP, SMALL), 0.8),
+        compare('bare loop, 10⁶', contestantName(ONE, LARGE), contestantName(BARE_LOOP, LARGE), 0.8),
+        compare('10⁶ : 10⁴ triggers', contestantName(ONE, LARGE), ours, 0.9),
+        compare(
+          'two nodes : one, beside bare loops',
+          gainOf(TWO, ONE),
+          gainOf(TWO_BARE_LOOPS, BARE_LOOP),
+          0.9,
+        ),
+        ...peers.flatMap((peer) => peer.comparisons),
+      ],
+      conditions: [
+        `${DUE.toLocaleString('en-US')} triggers made due, time until all of them have fired; batches of 10, one connection per process; every batch is a durable commit; nothing is published meanwhile`,
+        ...peers.flatMap((peer) => peer.conditions),
+      ],
+      close: closing(...peers, small, large),
+    };
+  },
+};
+
+const SCHEDULES = 1_000;
+const HORIZON_DAYS = 30;
+const INSTANCES = SCHEDULES * HORIZON_DAYS;
+const FACILITY_ID = 501;
+
+/** Daily at 60 different minutes, in a zone with daylight saving. */
+const FILL_SCHEDULES = `
+  INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
+    created_by_persona, request_digest)
+  SELECT gen_random_uuid(), ${FACILITY_ID}, 'Check the fire extinguishers ' || n, n % 60 || ' 2 * * *', 'Europe/Berlin', now(),
+    'personid:1001', 2, ''
+  FROM generate_series(1, ${SCHEDULES}) AS n`;
+const RESET = [
+  'TRUNCATE task.instances',
+  'UPDATE task.schedules SET generated_until = now()',
+  'VACUUM ANALYZE task.schedules',
+];
+const BULK = `
+  INSERT INTO task.instances (schedule_id, facility_id, name, due_at)
+  SELECT schedule_id, facility_id, name, date_trunc('minute', now()) + day * interval '1 day'
+  FROM task.schedules CROSS JOIN generate_series(1, ${HORIZON_DAYS}) AS day`;
+
+/** Instances of a facility's schedules. */
+export const generation: Benchmark = {
+  id: 'generation',
+  title: 'Instances of 1,000 schedules, 30 days ahead',
+  async prepare(servers) {
+    const platform = await servers.startPlatform(['auth']);
+    await platform.migrate('task');
+    const { owner, app } = platform.settings.databases.task;
+    const program = await startTaskParts(servers, platform);
+    await runSql(owner, FILL_SCHEDULES);
+    const ours = measuredBy(
+      program,
+      'generate',
+      'the generator of task-service: locks the schedules, evaluates cron and zone, inserts what is not there yet and counts it, notes how far it came, commits',
+    );
+    return {
+      unit: 'instances/s',
+      ...firstAgainstSecond('bulk insert', { atLeast: 0.8 }, [
+        {
+          ...ours,
+          measure: async (seconds) => {
+            await runSql(owner, ...RESET);
+            return ours.measure(seconds);
+          },
+        },
+        {
+          name: 'bulk insert',
+          does: 'one INSERT … SELECT over the schedules and a series of days, in the database alone: no cron, no zone, no check for what is there already',
+          measure: async () => {
+            await runSql(owner, ...RESET);
+            const startedAtMs = performance.now();
+            await runSql(app, BULK);
+            return INSTANCES / ((performance.now() - startedAtMs) / 1_000);
+          },
+        },
+      ]),
+      conditions: [
+        `${INSTANCES.toLocaleString('en-US')} instances into an empty table with all its indexes and its foreign key; ours in runs of 10,000, a durable transaction each, the insert in one`,
+      ],
+      close: closing(program, platform),
+    };
+  },
+};
+
+/** Stored events on their way out. */
+export const outboxRelay: Benchmark = {
+  id: 'outbox-relay',
+  title: 'Committed events to confirmed publishes',
+  async prepare(servers) {
+    const platform = await servers.startPlatform(['auth']);
+    await platform.migrate('task');
+    const program = await startTaskParts(servers, platform, { RELAYS: 'true' });
+    return {
+      unit: 'events/s',
+      ...firstAgainstSecond('bare publish', { atLeast: 0.6 }, [
+        measuredBy(
+          program,
+          'relay',
+          'the relay of task-service: locks partitions, selects up to 400 events in order, builds and publishes the envelope of each with a confirm and a log line, deletes what is confirmed, commits; two passes at once',
+        ),
+        measuredBy(
+          program,
+          'bare publish',
+          'confirm channel of `amqplib`, nothing else: no database, no order, no log',
+        ),
+      ]),
+      conditions: [
+        '5,000 events of as many facilities, stored in one commit; the same envelope, persistent and mandatory, to the same quorum queue; up to 800 unconfirmed at a time on both sides',
+      ],
+      close: closing(program, platform),
+    };
+  },
+};

@@ -1,0 +1,26 @@
+import type { ServiceName } from '#platform/programs.ts';
+import type { ByPart, Usage } from './usage.ts';
+
+/** Processor time in µs, and bytes of PostgreSQL's log. */
+export interface Cost {
+  readonly service: number;
+  readonly postgresql: number;
+  readonly rabbitmq: number;
+  readonly walBytes: number;
+}
+
+/** Of one of `count`, beyond what the platform uses by itself. */
+export function costOf(
+  usage: Usage<unknown>,
+  service: ServiceName,
+  { idle, count }: { idle: Usage<void>; count: number },
+): Cost {
+  const each = (part: keyof ByPart): number =>
+    ((usage.cores[part] - idle.cores[part]) * usage.seconds * 1e6) / count;
+  return {
+    service: each(service),
+    postgresql: each('postgresql'),
+    rabbitmq: each('rabbitmq'),
+    walBytes: ((usage.walBytesPerSecond - idle.walBytesPerSecond) * usage.seconds) / count,
+  };
+}

@@ -1,0 +1,93 @@
+import type { PrivateServers, TestPlatform } from '#platform/test-platform.ts';
+import { HttpLoad } from '../load.ts';
+import { type Cost, costOf } from './cost.ts';
+import { leaveOutPageImages } from './counted.ts';
+import { costsOfFires } from './fires.ts';
+import { IDLE_HEAD, idleCosts, withMemory } from './idle.ts';
+import { headersOf, type Operation, sender, SETTINGS } from './operations.ts';
+import { atPace } from './pace.ts';
+import { PACED_OPERATIONS } from './paced-operations.ts';
+import { markdownTable } from './page.ts';
+import { type Usage, watchUsage } from './usage.ts';
+import { Watchers } from './watchers.ts';
+import { openPlatform } from './whole-platform.ts';
+
+/** Requests per second, unless the operation has another pace. */
+const PACE = 200;
+const WORKERS = 8;
+const WARM_UP_SECONDS = 5;
+
+const REQUEST_HEAD = ['work', 'µs service', 'µs PostgreSQL', 'µs RabbitMQ', 'WAL bytes'];
+
+/**
+ * The tables of what work costs at an ordinary pace, and of what the platform costs without any. @param
+ * seconds of each load
+ */
+export async function pacedCosts(
+  servers: PrivateServers,
+  seconds: number,
+): Promise<{ requests: string[]; idle: string[] }> {
+  const platform = await openPlatform(servers);
+  await leaveOutPageImages(platform);
+  const { rows: idleRows, idle } = await idleCosts(platform, seconds);
+  const rows: string[][] = [];
+  const note = (id: string, cost: Cost): void => {
+    const figures = [cost.service, cost.postgresql, cost.rabbitmq, cost.walBytes];
+    rows.push([id, ...figures.map((figure) => String(Math.max(0, Math.round(figure))))]);
+    console.log(`  ${rows.at(-1)!.join('  ')}`);
+  };
+  for (const operation of PACED_OPERATIONS) {
+    const usage = await watchOperation(platform, operation, seconds);
+    note(operation.id, costOf(usage, operation.service, { idle, count: usage.result }));
+  }
+  note('listChanges', await costOfChanges(platform, seconds, idle));
+  const fires = await costsOfFires(platform, seconds, idle);
+  note('fire', fires.fire);
+  note('instance', fires.instance);
+  const memory = await withMemory(platform, idleRows);
+  await platform.stop();
+  return {
+    requests: markdownTable(REQUEST_HEAD, rows),
+    idle: markdownTable(IDLE_HEAD, memory),
+  };
+}
+
+async function watchOperation(
+  platform: TestPlatform,
+  { service, pace = PACE, prepare }: Operation,
+  seconds: number,
+): Promise<Usage<number>> {
+  const load = new HttpLoad(platform.url(service), WORKERS);
+  try {
+    const send = sender(load, await prepare(platform, load));
+    const loaded = { perSecond: pace, workers: WORKERS };
+    await atPace({ seconds: WARM_UP_SECONDS, ...loaded }, send);
+    return await watchUsage(platform, () => atPace({ seconds, ...loaded }, send));
+  } finally {
+    await load.close();
+  }
+}
+
+const WATCHERS = 100;
+const CHANGES_PER_SECOND = 4;
+
+/**
+ * Of one answer to a client that waits for changes. The changes themselves are in it: one for many answers.
+ */
+async function costOfChanges(platform: TestPlatform, seconds: number, idle: Usage<void>): Promise<Cost> {
+  const watchers = new Watchers(platform, WATCHERS);
+  const writer = new HttpLoad(platform.url('settings'), 1);
+  const headers = headersOf(platform);
+  const change = (): Promise<string> => {
+    const body = JSON.stringify({ settingValue: performance.now() });
+    return writer.send({ method: 'PUT', path: `${SETTINGS}/Watched`, headers, body, expect: 200 });
+  };
+  const pace = { perSecond: CHANGES_PER_SECOND, workers: 1 };
+  await atPace({ seconds: WARM_UP_SECONDS, ...pace }, change);
+  const answered = watchers.answers;
+  const usage = await watchUsage(platform, () => atPace({ seconds, ...pace }, change));
+  const count = watchers.answers - answered;
+  await watchers.end();
+  await writer.close();
+  return costOf(usage, 'settings', { idle, count });
+}

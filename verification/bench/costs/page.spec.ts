@@ -1,0 +1,21 @@
+import { IDLE_COSTS, markdownTable, PACED_COSTS, readTable, REQUEST_COSTS } from './page.ts';
+
+describe('a table that a tool writes', () => {
+  it.each([REQUEST_COSTS, PACED_COSTS, IDLE_COSTS])('is on its page: $name', (table) => {
+    expect(readTable(table).size).toBeGreaterThan(2);
+  });
+
+  it('is missed where it is not', () => {
+    expect(() => readTable({ ...PACED_COSTS, name: 'other costs' })).toThrow(
+      'docs/performance.md has no table of other costs',
+    );
+  });
+
+  it('is Markdown', () => {
+    expect(markdownTable(['work', 'µs'], [['read', '5']])).toEqual([
+      '| work | µs |',
+      '| --- | ---: |',
+      '| read | 5 |',
+    ]);
+  });
+});

@@ -1,0 +1,12 @@
+import { writeFileSync } from 'node:fs';
+import { format } from 'prettier';
+import { findTable, type WrittenTable } from './page.ts';
+
+/**
+ * Writes text between the marks, e.g. the lines of a table. @throws {Error} where the page has no such marks
+ */
+export async function writeBetweenMarks(table: WrittenTable, lines: readonly string[]): Promise<void> {
+  const { file, text, from, to } = findTable(table);
+  const written = `${text.slice(0, from)}\n\n${lines.join('\n')}\n\n${text.slice(to)}`;
+  writeFileSync(file, await format(written, { parser: 'markdown' }));
+}

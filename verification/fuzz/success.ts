@@ -1,0 +1,35 @@
+import type { Operation } from './fixtures.ts';
+
+/** Operations that cannot succeed on the platform of a run, and why. */
+export const CANNOT_SUCCEED: ReadonlyMap<string, string> = new Map([
+  ['auth startSingleSignOn', 'no identity provider is configured'],
+  ['auth completeSingleSignOn', 'no identity provider is configured'],
+  ['auth completeAzureAdSignOn', 'no identity provider is configured'],
+  ['auth exchangeSignOnCode', 'no identity provider is configured'],
+  ['auth signInWithWindows', 'Windows authentication is off: it needs a Kerberos KDC'],
+]);
+
+/** What reports call an operation. */
+export function nameOf({ service, id }: Pick<Operation, 'service' | 'id'>): string {
+  return `${service} ${id}`;
+}
+
+/**
+ * What is wrong with the successes of a whole run: an operation that never succeeded has shown that it
+ * refuses, and
+ * nothing else. What is wrong, by operation.
+ */
+export function judgeSuccesses(
+  operations: readonly string[],
+  succeeded: ReadonlySet<string>,
+  cannotSucceed: ReadonlyMap<string, string> = CANNOT_SUCCEED,
+): Map<string, string> {
+  const wrong = new Map<string, string>();
+  for (const operation of operations) {
+    const mayFail = cannotSucceed.has(operation);
+    if (!mayFail && !succeeded.has(operation)) wrong.set(operation, 'never succeeded');
+    if (mayFail && succeeded.has(operation))
+      wrong.set(operation, 'succeeded, and is listed as one that cannot');
+  }
+  return wrong;
+}

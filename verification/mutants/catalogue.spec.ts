@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { MUTANTS } from './catalogue.ts';
+
+const DOCUMENT = readFileSync(join(__dirname, '../../docs/reliability.md'), 'utf8');
+/** The first column of the table of promises. */
+const PROMISES = (/\| promise +\| check[^]*?\n\n/.exec(DOCUMENT)?.[0] ?? '')
+  .split('\n')
+  .slice(2)
+  .flatMap((line) => line.split('|')[1]?.trim() ?? []);
+
+describe('the catalogue of mistakes', () => {
+  it('has a name for each', () => {
+    const names = MUTANTS.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it('breaks every promise that is documented, and no other', () => {
+    const broken = new Set<string>(MUTANTS.map(({ claim }) => claim));
+    expect([...broken].toSorted()).toEqual(PROMISES.toSorted());
+  });
+});

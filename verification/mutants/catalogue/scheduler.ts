@@ -1,0 +1,110 @@
+import { type Mutant, TASK } from '../mutant.ts';
+import { CALM } from '../scenario.ts';
+
+const ACQUIRE = 'AND next_fire_at <= now() AND (next_fire_at, facility_id) >=';
+
+/** Mistakes of the scheduler. */
+export const SCHEDULER_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'never-fires',
+    says: 'the scheduler sleeps',
+    claim: 'fires',
+    bundle: TASK,
+    original: 'if (nextDueMs === null || nextDueMs > 0) return Math.min(',
+    mistake: 'return Math.max(1e3, ',
+    scenario: CALM,
+    masks: 'no other mistake of the scheduler has an effect',
+    caughtBy: /fires: .*: lost: fire of/,
+  },
+  {
+    name: 'one-trigger-stalls',
+    says: 'one trigger in twelve does not fire',
+    claim: 'fires',
+    aspect: 'minutes',
+    bundle: TASK,
+    original: ACQUIRE,
+    mistake: `AND facility_id % 12 <> 5 ${ACQUIRE}`,
+    scenario: CALM,
+    caughtBy: /fires: .*: lost: fire of 100001 /,
+  },
+  {
+    name: 'fires-early',
+    says: 'a trigger fires up to five minutes before its time',
+    claim: 'fires',
+    bundle: TASK,
+    original: ACQUIRE,
+    mistake: `AND next_fire_at <= now() + interval '5 minutes' AND (next_fire_at, facility_id) >=`,
+    scenario: CALM,
+    caughtBy: /fires: .*fired before its time/,
+  },
+  {
+    name: 'fires-in-utc',
+    says: 'triggers are evaluated in UTC instead of their zone',
+    claim: 'fires',
+    aspect: 'days',
+    bundle: TASK,
+    original: 'function decideFire(dueAt, now, expression, zone) {',
+    mistake:
+      'function decideFire(dueAt, now, expression, zone) {\n  zone = { name: "UTC", offsetMsAt: () => 0 };',
+    scenario: CALM,
+    caughtBy: /fires: .*: lost: fire of 10000[23] /,
+  },
+  {
+    name: 'misfire-fires-each',
+    says: 'a trigger that is 90 minutes late fires for each occurrence that it missed',
+    claim: 'fires',
+    aspect: 'days',
+    bundle: TASK,
+    original: 'if (lateSeconds <= MISFIRE_THRESHOLD_SECONDS) {',
+    mistake: 'if (lateSeconds <= 1e9) {',
+    scenario: CALM,
+    caughtBy: /fires: .*: 10000[45] \S+ fired, and was not due/,
+  },
+  {
+    name: 'misfire-for-the-oldest',
+    says: 'the fire of a misfire stands for the oldest occurrence, not the latest',
+    claim: 'fires',
+    aspect: 'days',
+    bundle: TASK,
+    original: 'const scheduledAt = latest !== null && latest > dueAt ? latest : dueAt;',
+    mistake: 'const scheduledAt = dueAt;',
+    scenario: CALM,
+    caughtBy: /fires: .*: 10000[45] \S+ fired, and was not due/,
+  },
+  {
+    name: 'misfire-is-lost',
+    says: 'a trigger that is 90 minutes late fires for none',
+    claim: 'fires',
+    aspect: 'days',
+    bundle: TASK,
+    original: 'SELECT facility_id, scheduled_at, misfired, missed_count, message_id FROM fire\n',
+    mistake:
+      'SELECT facility_id, scheduled_at, misfired, missed_count, message_id FROM fire WHERE NOT misfired\n',
+    scenario: CALM,
+    caughtBy: /fires: .*: lost: fire of 10000[45] /,
+  },
+  {
+    name: 'missed-minutes-are-skipped',
+    says: 'a trigger that is a few minutes late fires once for all of them',
+    claim: 'fires',
+    aspect: 'minutes',
+    bundle: TASK,
+    original: 'const nextFireAt = nextOccurrence(expression, zone, dueAt);',
+    mistake: 'const nextFireAt = nextOccurrence(expression, zone, now);',
+    scenario: CALM,
+    caughtBy: /fires: .*: lost: fire of 100000 /,
+  },
+  {
+    name: 'fire-without-message',
+    says: 'one fire in five is recorded and its message is not stored',
+    claim: 'fires',
+    aspect: 'minutes',
+    bundle: TASK,
+    original: `FROM fire JOIN recorded USING (message_id)
+    ORDER BY position`,
+    mistake: `FROM fire JOIN recorded USING (message_id)
+    WHERE facility_id % 5 <> 1 ORDER BY position`,
+    scenario: CALM,
+    caughtBy: /fires: .*: lost: message of the fire of 100006 /,
+  },
+];

@@ -1,0 +1,62 @@
+import { mutantTable, withResults, withTable } from './results.ts';
+import { CALM, calm } from './scenario.ts';
+
+const MUTANTS = [
+  { name: 'a', says: 'it is lost', claim: 'settings', scenario: CALM },
+  { name: 'b', says: 'it is late', claim: 'fires', scenario: calm(7) },
+  { name: 'c', says: 'it is wrong', claim: 'logs', scenario: CALM },
+] as const;
+const RESULTS = [
+  { name: 'a', finding: '✘ settings: history: lost: x', seconds: 31, others: 0 },
+  { name: 'b', finding: null, seconds: 90, others: 0 },
+];
+
+describe('the table of mistakes', () => {
+  it('says which check noticed each, and which nobody did', () => {
+    expect(mutantTable(MUTANTS, RESULTS).slice(2)).toEqual([
+      '| settings | it is lost | `calm` | settings | 31 |',
+      '| fires | it is late | 7 × `calm` | **nobody** | 90 |',
+      '| logs | it is wrong | `calm` | not run |  |',
+    ]);
+  });
+
+  it('says beside how many others one was noticed', () => {
+    const beside = [{ name: 'a', finding: '✘ settings: history: lost: x', seconds: 31, others: 4 }];
+    expect(mutantTable(MUTANTS.slice(0, 1), beside).slice(2)).toEqual([
+      '| settings | it is lost | `calm` | settings | beside 4 |',
+    ]);
+  });
+
+  it('takes the place of the one before it', () => {
+    const document = [
+      'Before.',
+      '<!-- mutants: written by npm run verify:mutants -- --write -->',
+      'old',
+      '<!-- /mutants -->',
+      'After.',
+    ].join('\n');
+    const written = withTable(document, ['new']);
+    expect(written).not.toContain('old');
+    expect(written.split('\n').filter((line) => line !== '')).toEqual([
+      'Before.',
+      expect.stringContaining('<!-- mutants'),
+      'new',
+      '<!-- /mutants -->',
+      'After.',
+    ]);
+    expect(() => withTable('no place', ['new'])).toThrow('no place');
+  });
+});
+
+describe('withResults', () => {
+  const alone = { name: 'a', finding: 'x', seconds: 1, others: 0 };
+  const beside = { ...alone, others: 3 };
+
+  it('keeps what was noticed alone, until it is run alone again or not noticed', () => {
+    expect(withResults([alone], [beside])).toEqual([alone]);
+    expect(withResults([beside], [alone])).toEqual([alone]);
+    const missed = { ...beside, finding: null };
+    expect(withResults([alone], [missed])).toEqual([missed]);
+    expect(withResults([missed], [beside])).toEqual([beside]);
+  });
+});

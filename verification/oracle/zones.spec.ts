@@ -1,0 +1,39 @@
+import type { Query } from './zone-offsets.ts';
+import { Zones } from './zones.ts';
+
+const HOUR_MS = 3_600_000;
+const at = (text: string): number => Date.parse(`${text}Z`);
+/** Offsets of each zone in hours, with the instant from which they hold. */
+const OFFSETS: Readonly<Record<string, readonly (readonly [from: string, hours: number])[]>> = {
+  North: [
+    ['2026-03-01T00:00', 1],
+    ['2026-03-29T01:00', 2],
+    ['2026-10-25T01:00', 1],
+  ],
+  South: [
+    ['2026-03-01T00:00', 11],
+    ['2026-04-04T16:00', 10],
+    ['2026-10-03T16:00', 11],
+  ],
+};
+
+const query = ((_sql: string, [zone]: readonly unknown[]) =>
+  Promise.resolve(
+    (OFFSETS[String(zone)] ?? []).map(([from, hours]) => ({ fromMs: at(from), offsetMs: hours * HOUR_MS })),
+  )) as Query;
+
+describe('the clock changes of zones', () => {
+  it('are found by the way in which clocks are put, in whichever zone that is next', async () => {
+    const zones = await Zones.read(query, ['North', 'South'], { back: 1, ahead: 1 });
+    const next = (after: string, direction?: 'forward' | 'back'): string => {
+      const found = zones.nextClockChange(['North', 'South'], at(after), direction);
+      return found === null ? 'none' : `${found.timeZone} ${new Date(found.atMs).toISOString().slice(0, 16)}`;
+    };
+    expect(next('2026-03-10T00:00', 'forward')).toBe('North 2026-03-29T01:00');
+    expect(next('2026-03-10T00:00', 'back')).toBe('South 2026-04-04T16:00');
+    expect(next('2026-04-10T00:00', 'forward')).toBe('South 2026-10-03T16:00');
+    expect(next('2026-04-10T00:00', 'back')).toBe('North 2026-10-25T01:00');
+    expect(next('2026-04-10T00:00')).toBe('South 2026-10-03T16:00');
+    expect(next('2026-10-10T00:00', 'forward')).toBe('none');
+  });
+});

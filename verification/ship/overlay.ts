@@ -1,0 +1,143 @@
+import { join } from 'node:path';
+import { render } from '#manifests/renderings.ts';
+import { FriendlyError } from '#platform/errors.ts';
+import { SERVICES } from '#platform/programs.ts';
+import { WORKSPACE } from '#platform/state-folder.ts';
+import { TcpProxy } from '#platform/tcp-proxy.ts';
+import { answersOk, eventually } from '#platform/waiting.ts';
+import type { Application } from '#verification/traffic/context.ts';
+import type { PlatformUnderLoad } from '#verification/traffic/platform.ts';
+import type { Compose } from './compose.ts';
+import type { Engine } from './engine.ts';
+import { PRESENT } from './images.ts';
+import { Namespace, type Release } from './namespace.ts';
+import { secretsOf, type Servers, type Stage } from './servers.ts';
+
+const FIRST_SERVICE_ADDRESS = 2;
+/** By what the compose file calls them. */
+const NEIGHBOURS = {
+  customers: 'customers',
+  scheduling: 'scheduling',
+  'completion-receiver': 'completions',
+} as const;
+const NEIGHBOUR_PORT = 8080;
+const READY_TIMEOUT_MS = 60_000;
+
+/** The manifests of an overlay, and the images of one release. */
+export function readRelease(workspace: string, overlay: string, tag: string): Release {
+  return {
+    tag,
+    database: render(workspace, join('k8s/overlays', overlay, 'database')),
+    services: render(workspace, join('k8s/overlays', overlay)),
+  };
+}
+
+/** One overlay played in a namespace, with the neighbours that it needs beside it. */
+export class Overlay {
+  readonly namespace: Namespace;
+  readonly stage: Stage;
+  readonly secrets: Map<string, string>;
+  readonly platform: PlatformUnderLoad;
+  readonly #engine: Engine;
+  readonly #proxies: TcpProxy[] = [];
+  readonly #neighbours = new Map<string, string>();
+  #address = FIRST_SERVICE_ADDRESS;
+
+  constructor(engine: Engine, servers: Servers, stage: Stage) {
+    this.#engine = engine;
+    this.stage = stage;
+    this.platform = servers.platform(stage, (name) => this.url(name));
+    // The example of the production overlay; the others leave the same secrets to be made by hand.
+    const prepared = render(WORKSPACE, 'k8s/overlays/production/prepare');
+    this.secrets = secretsOf(prepared, stage);
+    this.namespace = new Namespace(engine, this.secrets);
+  }
+
+  /** Where callers find a Service, or a system of another team. */
+  url(name: Parameters<PlatformUnderLoad['url']>[0]): string {
+    return this.#neighbours.get(name) ?? `http://${this.namespace.hosts[`${name}-service`] ?? ''}`;
+  }
+
+  /** What pods are configured with now and must not write, by name. */
+  knownSecrets(): Map<string, string> {
+    const found = new Map(this.secrets);
+    for (const [name, value] of this.secrets)
+      if (URL.canParse(value)) found.set(`password in ${name}`, decodeURIComponent(new URL(value).password));
+    return found;
+  }
+
+  /** Opens the Services, and starts the other teams' systems as the compose file configures them. */
+  async prepare(release: Release, compose: Compose): Promise<void> {
+    await this.namespace.openServices(release, () => this.#addAddress());
+    for (const [name, called] of Object.entries(NEIGHBOURS)) {
+      const spec = compose.specOf(name, PRESENT);
+      const ip = this.#engine.nextAddress();
+      const environment = {
+        ...spec.environment,
+        RABBITMQ_MAIN_URL: this.stage.busUrl,
+        RABBITMQ_SCHEDULING_URL: this.stage.busUrl,
+      };
+      await this.#engine.start({
+        ...spec,
+        environment,
+        name: `${name}${this.stage.suffix}`,
+        network: { ip },
+        ports: [],
+      });
+      const url = `http://${ip}:${NEIGHBOUR_PORT}`;
+      await eventually(
+        async () => {
+          if (!(await answersOk(`${url}/health/ready`)()))
+            throw new FriendlyError(`${name} does not become ready.`);
+        },
+        { timeoutMs: READY_TIMEOUT_MS },
+      );
+      this.#neighbours.set(called, url);
+      if (name !== 'customers') continue;
+      const proxy = new TcpProxy(() => ({ host: ip, port: NEIGHBOUR_PORT }));
+      const address = await this.#addAddress();
+      await proxy.listen(80, address);
+      this.#proxies.push(proxy);
+      this.namespace.hosts['customers-service'] = address;
+    }
+  }
+
+  /** Brings every Deployment to a release, all at once as `kubectl apply` does. */
+  async rollOut(release: Release): Promise<void> {
+    const ended = await Promise.allSettled(SERVICES.map(({ name }) => this.namespace.rollOut(name, release)));
+    const failure = ended.find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined;
+    if (failure !== undefined) throw failure.reason as Error;
+  }
+
+  /** An application for the callers, made by administration as k8s/README.md says. */
+  makeApplication(release: Release): Promise<Application> {
+    return this.namespace.administer(release, 'auth-service-administration', async (admin) => {
+      const permitted = [
+        '--personas',
+        'InternalPartner',
+        '--flows',
+        'trust-simple,refresh',
+        '--allow-refresh',
+      ];
+      const made = JSON.parse(await admin('--json', 'applications', 'create', 'ship', ...permitted)) as {
+        sharedSecret: string;
+      };
+      return { applicationKey: 'ship', sharedSecret: made.sharedSecret, userName: 'svc.platform' };
+    });
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.namespace.close();
+    } finally {
+      await Promise.all(this.#proxies.map((proxy) => proxy.stop()));
+      await this.#engine.remove(
+        Object.keys(NEIGHBOURS).map((name) => this.#engine.container(`${name}${this.stage.suffix}`)),
+      );
+    }
+  }
+
+  #addAddress(): Promise<string> {
+    return this.#engine.takeAddress(this.#address++);
+  }
+}

@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Random } from '#platform/random.ts';
+import { Caller, type CallerOptions, Traffic } from './caller.ts';
+import { KeptConnections } from './connections.ts';
+
+describe('Caller', () => {
+  const statuses: number[] = [];
+  const received: IncomingHttpHeaders[] = [];
+  let server: Server;
+  let url: string;
+  let traffic: Traffic;
+
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      received.push(request.headers);
+      response.writeHead(statuses.shift() ?? 200).end('{}');
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  });
+
+  beforeEach(() => {
+    received.length = 0;
+    traffic = new Traffic();
+  });
+
+  afterAll(() => server.close());
+
+  function callerWith(options: Partial<CallerOptions> = {}): Caller {
+    const { signal: stop } = new AbortController();
+    return new Caller({ traffic, random: new Random(1), stop, losesResponses: false, ...options });
+  }
+
+  it('repeats what got 503 under the same key', async () => {
+    statuses.push(503);
+    const outcome = await callerWith().persist({ operation: 'PUT x', url, idempotencyKey: 'one' });
+    expect(outcome.response?.status).toBe(200);
+    expect(received.map((headers) => headers['idempotency-key'])).toEqual(['one', 'one']);
+    expect(traffic.unexpectedCount).toBe(0);
+  });
+
+  it('throws some good responses away, and asks again', async () => {
+    const caller = callerWith({ losesResponses: true });
+    for (let count = 0; count < 100; count += 1) await caller.persist({ operation: 'GET x', url });
+    expect(traffic.lostResponses).toBeGreaterThan(0);
+    expect(received).toHaveLength(100 + traffic.lostResponses);
+  });
+
+  it('gives each request a connection of its own', async () => {
+    for (let count = 0; count < 5; count += 1) await callerWith().attempt({ operation: 'GET x', url });
+    expect(traffic.connections).toBe(5);
+  });
+
+  it('uses kept connections again, and now and then another one', async () => {
+    const connections = new KeptConnections();
+    const caller = callerWith({ connections });
+    for (let count = 0; count < 20; count += 1) await caller.attempt({ operation: 'GET x', url });
+    expect(traffic.connections).toBe(3);
+    connections.closeIdle();
+  });
+});

@@ -1,0 +1,40 @@
+import { randomUUID } from 'node:crypto';
+import type { Outcome } from './caller.ts';
+import type { LoadContext } from './context.ts';
+import { operationOf } from './journal.ts';
+
+/** The workers of the run write under this subsystem and nobody else does. */
+export const SUBSYSTEM = 'chaos';
+
+/** A setting, of the run's own subsystem unless another is given. */
+export interface SettingName {
+  readonly name: string;
+  readonly subsystem?: string;
+}
+
+export function settingUrl({ urls }: LoadContext, { name, subsystem = SUBSYSTEM }: SettingName): string {
+  return `${urls.settings}/platform/v1/subsystems/${subsystem}/settings/${name}`;
+}
+
+/** @param value unique: the write is known by it */
+export async function putSetting(
+  context: LoadContext,
+  setting: SettingName,
+  value: string,
+): Promise<Outcome> {
+  const { caller, journal, admin } = context;
+  const outcome = await caller.persist({
+    operation: 'PUT setting',
+    url: settingUrl(context, setting),
+    token: admin.token,
+    idempotencyKey: randomUUID(),
+    body: { settingValue: value },
+  });
+  journal.settings.push(operationOf(value, setting.name, outcome));
+  return outcome;
+}
+
+export function readSetting(context: LoadContext, setting: SettingName): Promise<Outcome> {
+  const url = `${settingUrl(context, setting)}/value`;
+  return context.caller.persist({ operation: 'GET setting value', url, token: context.admin.token });
+}
